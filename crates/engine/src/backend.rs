@@ -1,0 +1,53 @@
+//! The seam to whatever executes ops.
+//!
+//! One contract for synchronous and asynchronous engines: [`Backend::submit`] takes a batch and
+//! says how many ops it accepted, [`Backend::reap`] hands back those that ended. Accepting fewer
+//! than were given means busy: reap, then submit the rest. Every accepted op comes back exactly
+//! once. Dynamic dispatch is paid per batch.
+//!
+//! **Source:** the queue / commit / reap contract of fio's `ioengines.h`.
+
+pub mod nfs;
+pub mod null;
+pub mod posix;
+pub mod uring;
+
+use model::{Completion, Op};
+
+/// The target is gone, with the reason in a sentence; nothing more can be executed.
+///
+/// Ops that were accepted and not handed back by then have failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Lost(pub String);
+
+/// Executes ops.
+pub trait Backend: Send {
+    /// Takes ops from the front of the batch and says how many.
+    ///
+    /// Execution may begin now or in [`Self::reap`].
+    fn submit(&mut self, batch: &[Op]) -> usize;
+
+    /// Appends ops that have ended, and waits for at least `min` of them, but no longer than
+    /// about [`crate::limits::TICK`]; `out` has room for all that were accepted.
+    ///
+    /// # Errors
+    /// When the target is gone for good: the worker ends.
+    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost>;
+
+    /// Counts of its own, independent of the recorder, once the pass is over.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+}
+
+/// What a backend, or the kernel on its behalf, counted by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Bytes that came in as file data.
+    pub read_bytes: Option<u64>,
+    /// Bytes that went out as file data.
+    pub write_bytes: Option<u64>,
+    /// Ops that reached the layer below.
+    pub ops: Option<u64>,
+}

@@ -1,0 +1,60 @@
+//! Executes nothing: what is left is the tool's own cost.
+//!
+//! Every report states what this backend reaches, so that nobody takes a figure near it for the
+//! speed of a file system.
+
+use std::sync::Arc;
+
+use model::{Completion, Op, Outcome};
+
+use super::{Backend, Lost, Tally};
+use crate::clock::Clock;
+
+/// The null backend; it can be told to lose ops, which is how the accounting is tested.
+pub struct Null {
+    clock: Arc<dyn Clock>,
+    queue: Vec<Op>,
+    sent_ns: u64,
+    ops: u64,
+    loses: Option<u64>,
+}
+
+impl Null {
+    /// Makes a backend that holds `queue_depth` ops.
+    pub fn new(clock: Arc<dyn Clock>, queue_depth: usize) -> Self {
+        Self { clock, queue: Vec::with_capacity(queue_depth), sent_ns: 0, ops: 0, loses: None }
+    }
+
+    /// Makes it count every `nth` op as done without doing it: a planted fault.
+    #[must_use]
+    pub const fn losing_every(mut self, nth: u64) -> Self {
+        self.loses = Some(nth);
+        self
+    }
+}
+
+impl Backend for Null {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        let room = self.queue.capacity() - self.queue.len();
+        let accepted = room.min(batch.len());
+        self.queue.extend_from_slice(&batch[..accepted]);
+        self.sent_ns = self.clock.now_ns();
+        accepted
+    }
+
+    fn reap(&mut self, _min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let done_ns = self.clock.now_ns();
+        for op in self.queue.drain(..) {
+            let nth = out.len() as u64 + 1;
+            let lost = self.loses.is_some_and(|every| nth.is_multiple_of(every));
+            self.ops += u64::from(!lost);
+            let outcome = Outcome::Done(op.len_bytes);
+            out.push(Completion { op, sent_ns: self.sent_ns, done_ns, outcome });
+        }
+        Ok(())
+    }
+
+    fn tally(&self) -> Tally {
+        Tally { ops: Some(self.ops), ..Tally::default() }
+    }
+}

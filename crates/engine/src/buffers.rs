@@ -1,0 +1,50 @@
+//! Aligned memory for ops in flight: one region, one slot per op.
+
+use crate::limits::ALIGNMENT;
+
+/// Equal slots in one aligned region.
+pub struct Buffers {
+    memory: Vec<u8>,
+    start: usize,
+    slot_bytes: usize,
+}
+
+impl Buffers {
+    /// Makes `slots` slots of at least `slot_bytes` each, and touches every page of them.
+    pub fn new(slots: usize, slot_bytes: usize) -> Self {
+        let slot_bytes = slot_bytes.next_multiple_of(ALIGNMENT);
+        // Written, not only zeroed: untouched pages would fault inside the first measured ops.
+        let memory = vec![0xa5; slots * slot_bytes + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT);
+        Self { memory, start, slot_bytes }
+    }
+
+    /// One slot.
+    pub fn slot(&mut self, slot: usize) -> &mut [u8] {
+        let at = self.start + slot * self.slot_bytes;
+        &mut self.memory[at..at + self.slot_bytes]
+    }
+
+    /// All slots, one behind the other.
+    pub fn region(&mut self) -> &mut [u8] {
+        let end = self.memory.len() - ALIGNMENT + self.start;
+        &mut self.memory[self.start..end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_aligned_and_apart() {
+        let mut buffers = Buffers::new(3, 5000);
+        for slot in 0..3 {
+            assert_eq!(buffers.slot(slot).as_ptr().align_offset(ALIGNMENT), 0);
+            assert_eq!(buffers.slot(slot).len(), 8192);
+            buffers.slot(slot).fill(slot as u8);
+        }
+        assert_eq!(buffers.region().len(), 3 * 8192);
+        assert!(buffers.region().chunks(8192).enumerate().all(|(i, s)| s[0] == i as u8));
+    }
+}

@@ -1,0 +1,21 @@
+//! The measured loop: workers that execute a workload on a backend and record it.
+//!
+//! A [`Site`] is the place where one trial works: it prepares files, opens backends, counts what
+//! is there afterwards and removes all of it. [`measure`] runs one pass on a site: one thread per
+//! worker, each with its own backend, op stream and recorder. Between the start of a pass and its
+//! end no worker allocates, locks, formats or logs; a test counts allocations.
+
+pub mod backend;
+pub mod buffers;
+pub mod clock;
+pub mod limits;
+pub mod measure;
+pub mod recorder;
+pub mod site;
+pub mod thread_io;
+pub mod worker;
+
+pub use backend::{Backend, Lost};
+pub use clock::{Clock, SystemClock};
+pub use measure::{Measured, Monitor, measure};
+pub use site::{Opened, Site, SiteConfig, SiteError};

@@ -1,0 +1,25 @@
+//! Bounds of the engine, each with its reason.
+
+use std::time::Duration;
+
+/// Failed ops after which a worker gives up: a target that is full, gone or read-only fails every
+/// further op at once, and counting them says nothing new.
+pub const ERRORS_MAX: u64 = 100;
+
+/// Different errors that a recorder tells apart for one kind of op.
+pub const ERROR_KINDS_MAX: usize = 8;
+
+/// How long a backend may wait before its worker looks whether it should stop.
+pub const TICK: Duration = Duration::from_millis(50);
+
+/// Length of an interval sample.
+pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Alignment of buffers: what `O_DIRECT` asks for at most, and a page.
+pub const ALIGNMENT: usize = 4096;
+
+/// Bytes that the preparation of a file writes at a time.
+pub const PREPARE_IO: u32 = 1 << 20;
+
+const _: () = assert!(ALIGNMENT.is_power_of_two());
+const _: () = assert!(TICK.as_millis() <= SAMPLE_INTERVAL.as_millis());

@@ -1,0 +1,248 @@
+//! Runs one pass on a site and puts together what its workers recorded.
+//!
+//! Every worker opens its backend first; when all are open they start at once. The calling thread
+//! watches meanwhile: it takes interval samples from the workers' counters, reports progress and
+//! passes on a wish to stop. Windows: `window_ns` spans from the first start to the last end,
+//! `common_window_ns` from the last start to the first end.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Barrier, mpsc};
+
+use model::{Caveat, IntervalSample, OpKind, Pass, PassResult, RunSpec};
+use workload::OpStream;
+
+use crate::backend::Tally;
+use crate::clock::Clock;
+use crate::limits::SAMPLE_INTERVAL;
+use crate::recorder::{Recorder, merge};
+use crate::site::{Opened, Site, SiteError};
+use crate::thread_io::ThreadIo;
+use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
+
+/// What the caller lends to a pass.
+pub struct Monitor<'a> {
+    /// Set by whoever wants the pass to stop.
+    pub stop: &'a AtomicBool,
+    /// Gets each interval sample as it is taken.
+    pub observe: &'a mut dyn FnMut(IntervalSample),
+    /// Reads the processor time of the client, all its threads together.
+    pub client_cpu_ns: &'a dyn Fn() -> u64,
+}
+
+/// A measured pass.
+pub struct Measured {
+    /// Its figures; accounting against the target is left to the caller.
+    pub result: PassResult,
+    /// How it ended: the worst of the workers' endings.
+    pub ending: Ending,
+    /// What the backends, or the kernel for them, counted.
+    pub tally: Tally,
+}
+
+struct WorkerReport {
+    end: WorkerEnd,
+    start_ns: u64,
+    end_ns: u64,
+    tally: Tally,
+    caveats: Vec<Caveat>,
+}
+
+/// Runs one pass.
+///
+/// # Errors
+/// When a backend can't be opened; nothing was measured then.
+///
+/// # Panics
+/// When a worker panicked: a bug.
+pub fn measure(
+    site: &Site,
+    spec: &RunSpec,
+    pass: Pass,
+    seed: u64,
+    monitor: &mut Monitor<'_>,
+) -> Result<Measured, SiteError> {
+    let shared = Shared::default();
+    let progress: Vec<Progress> = (0..spec.workers).map(|_| Progress::default()).collect();
+    let opened = Barrier::new(spec.workers as usize + 1);
+    let started = Barrier::new(spec.workers as usize + 1);
+    let failed = AtomicBool::new(false);
+    let (done, reports) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for worker in 0..spec.workers {
+            let (shared, progress) = (&shared, &progress[worker as usize]);
+            let (opened, started, failed, done) = (&opened, &started, &failed, done.clone());
+            scope.spawn(move || {
+                let backend = site.open(spec, pass, worker);
+                failed.fetch_or(backend.is_err(), Relaxed);
+                opened.wait();
+                started.wait();
+                let report = backend.and_then(|backend| {
+                    if failed.load(Relaxed) {
+                        return Err(SiteError::Stopped);
+                    }
+                    let stream = OpStream::new(spec, pass, worker, seed);
+                    Ok(run_worker(site, spec, stream, backend, (pass, shared, progress)))
+                });
+                // The receiver lives until all workers have reported.
+                let _ = done.send(report);
+            });
+        }
+        opened.wait();
+        let cpu_before = (monitor.client_cpu_ns)();
+        started.wait();
+        let (reports, samples) = watch(&reports, &progress, &shared, (site.clock(), monitor));
+        let client_cpu_ns = (monitor.client_cpu_ns)() - cpu_before;
+        assemble(reports, pass, samples, client_cpu_ns)
+    })
+}
+
+fn run_worker(
+    site: &Site,
+    spec: &RunSpec,
+    stream: OpStream,
+    opened: Opened,
+    (pass, shared, progress): (Pass, &Shared, &Progress),
+) -> WorkerReport {
+    let Opened { mut backend, caveats, kernel_counts } = opened;
+    let recorder = Recorder::new(kinds_of(pass));
+    let clock: &Arc<dyn Clock> = site.clock();
+    let io_before = kernel_counts.then(ThreadIo::now).flatten();
+    let start_ns = clock.now_ns();
+    let worker = Worker {
+        stream,
+        backend: backend.as_mut(),
+        recorder,
+        shared,
+        progress,
+        deadline_ns: start_ns + spec.duration_ms * 1_000_000,
+        queue_depth: spec.queue_depth as usize,
+    };
+    let end = worker.run();
+    let end_ns = clock.now_ns();
+    let mut tally = backend.tally();
+    if let Some((before, after)) = io_before.zip(ThreadIo::now()) {
+        let (read_bytes, write_bytes) = after.since(before);
+        (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
+    }
+    WorkerReport { end, start_ns, end_ns, tally, caveats }
+}
+
+const fn kinds_of(pass: Pass) -> &'static [OpKind] {
+    match pass {
+        Pass::Write => &[OpKind::Write, OpKind::Sync],
+        Pass::Read => &[OpKind::Read],
+        Pass::Mix => &[OpKind::Read, OpKind::Write, OpKind::Sync],
+        Pass::Create => &[OpKind::Create],
+        Pass::Stat => &[OpKind::Stat],
+        Pass::Remove => &[OpKind::Remove],
+    }
+}
+
+type Reports = Vec<Result<WorkerReport, SiteError>>;
+
+/// Collects the workers' reports and samples their counters until all have reported.
+fn watch(
+    incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
+    progress: &[Progress],
+    shared: &Shared,
+    (clock, monitor): (&Arc<dyn Clock>, &mut Monitor<'_>),
+) -> (Reports, Vec<IntervalSample>) {
+    let origin_ns = clock.now_ns();
+    let mut reports = Vec::with_capacity(progress.len());
+    let mut samples = Vec::new();
+    let mut seen = (0, 0);
+    let mut take = |observe: &mut dyn FnMut(IntervalSample)| {
+        let sum = |of: fn(&Progress) -> u64| progress.iter().map(of).sum::<u64>();
+        let now = (sum(|p| p.ops.load(Relaxed)), sum(|p| p.bytes.load(Relaxed)));
+        let at_ns = clock.now_ns() - origin_ns;
+        let sample = IntervalSample { at_ns, ops: now.0 - seen.0, bytes: now.1 - seen.1 };
+        seen = now;
+        samples.push(sample);
+        observe(sample);
+    };
+    while reports.len() < progress.len() {
+        match incoming.recv_timeout(SAMPLE_INTERVAL) {
+            Ok(report) => reports.push(report),
+            Err(_) => take(monitor.observe),
+        }
+        if monitor.stop.load(Relaxed) {
+            shared.stop.store(true, Relaxed);
+        }
+    }
+    take(monitor.observe);
+    (reports, samples)
+}
+
+fn assemble(
+    reports: Reports,
+    pass: Pass,
+    samples: Vec<IntervalSample>,
+    client_cpu_ns: u64,
+) -> Result<Measured, SiteError> {
+    let (good, bad): (Vec<_>, Vec<_>) = reports.into_iter().partition(Result::is_ok);
+    let mut errors = bad.into_iter().filter_map(Result::err).collect::<Vec<_>>();
+    errors.sort_by_key(|error| matches!(error, SiteError::Stopped));
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error);
+    }
+    let reports: Vec<WorkerReport> = good.into_iter().filter_map(Result::ok).collect();
+    let first_start = reports.iter().map(|r| r.start_ns).min().unwrap_or(0);
+    let last_start = reports.iter().map(|r| r.start_ns).max().unwrap_or(0);
+    let first_end = reports.iter().map(|r| r.end_ns).min().unwrap_or(0);
+    let last_end = reports.iter().map(|r| r.end_ns).max().unwrap_or(0);
+    let mut measured = Measured {
+        result: PassResult {
+            pass,
+            window_ns: last_end - first_start,
+            common_window_ns: first_end.saturating_sub(last_start),
+            first_done_ops: 0,
+            first_done_bytes: 0,
+            first_done_ns: first_end - first_start,
+            start_skew_ns: last_start - first_start,
+            client_cpu_ns,
+            server_cpu_ns: None,
+            storage_read_bytes: None,
+            truths: Vec::new(),
+            samples,
+            kinds: Vec::new(),
+            caveats: Vec::new(),
+        },
+        ending: Ending::Complete,
+        tally: Tally::default(),
+    };
+    for report in reports {
+        measured.add(report);
+    }
+    Ok(measured)
+}
+
+impl Measured {
+    fn add(&mut self, report: WorkerReport) {
+        let add = |sum: &mut Option<u64>, more: Option<u64>| {
+            *sum = more.map(|more| sum.unwrap_or(0) + more);
+        };
+        add(&mut self.tally.ops, report.tally.ops);
+        add(&mut self.tally.read_bytes, report.tally.read_bytes);
+        add(&mut self.tally.write_bytes, report.tally.write_bytes);
+        self.result.first_done_ops += report.end.first_done.0;
+        self.result.first_done_bytes += report.end.first_done.1;
+        merge(&mut self.result.kinds, report.end.recorder.finish());
+        for caveat in report.caveats {
+            if !self.result.caveats.contains(&caveat) {
+                self.result.caveats.push(caveat);
+            }
+        }
+        if severity(&report.end.ending) > severity(&self.ending) {
+            self.ending = report.end.ending;
+        }
+    }
+}
+
+const fn severity(ending: &Ending) -> u8 {
+    match ending {
+        Ending::Complete => 0,
+        Ending::Stopped => 1,
+        Ending::TooManyErrors => 2,
+        Ending::Lost(_) => 3,
+    }
+}

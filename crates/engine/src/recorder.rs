@@ -1,0 +1,177 @@
+//! Counts and histograms of one worker, all of their memory taken before the start.
+//!
+//! In a closed loop an op is due when it is sent (`due_ns` is 0), so its response time is its
+//! service time and is recorded once.
+
+use model::{Completion, Histogram, KindResult, OpError, OpKind, Outcome};
+
+use crate::limits::ERROR_KINDS_MAX;
+
+/// What one worker records.
+pub struct Recorder {
+    kinds: [Option<Box<Kind>>; OpKind::ALL.len()],
+    ops: u64,
+    bytes: u64,
+    errors: u64,
+}
+
+struct Kind {
+    issued: u64,
+    done: u64,
+    bytes: u64,
+    errors: [(OpError, u64); ERROR_KINDS_MAX],
+    service_time: Histogram,
+    /// Only where ops have due instants of their own.
+    response_time: Histogram,
+}
+
+impl Recorder {
+    /// Makes room for the kinds of op that a pass may contain.
+    pub fn new(kinds: &[OpKind]) -> Self {
+        let mut recorder =
+            Self { kinds: [const { None }; OpKind::ALL.len()], ops: 0, bytes: 0, errors: 0 };
+        for kind in kinds {
+            recorder.kinds[*kind as usize] = Some(Box::new(Kind {
+                issued: 0,
+                done: 0,
+                bytes: 0,
+                errors: [(OpError(0), 0); ERROR_KINDS_MAX],
+                service_time: Histogram::new(),
+                response_time: Histogram::new(),
+            }));
+        }
+        recorder
+    }
+
+    /// Counts an op that the backend accepted.
+    ///
+    /// # Panics
+    /// When the pass was not to contain this kind: a bug.
+    #[inline]
+    pub fn issued(&mut self, kind: OpKind) {
+        self.kind(kind).issued += 1;
+    }
+
+    /// Counts an op that ended.
+    ///
+    /// # Panics
+    /// As [`Self::issued`].
+    #[inline]
+    pub fn ended(&mut self, completion: &Completion) {
+        let kind_of = completion.op.kind;
+        let kind = self.kind(kind_of);
+        match completion.outcome {
+            Outcome::Done(bytes) => {
+                kind.done += 1;
+                kind.bytes += u64::from(bytes);
+                kind.service_time.record(completion.service_time_ns());
+                if completion.op.due_ns != 0 {
+                    kind.response_time.record(completion.response_time_ns());
+                }
+                if kind_of != OpKind::Sync {
+                    self.ops += 1;
+                    self.bytes += u64::from(bytes);
+                }
+            }
+            Outcome::Failed(error) => {
+                kind.failed(error, 1);
+                self.errors += 1;
+            }
+        }
+    }
+
+    /// Counts ops that were in flight when the target went away.
+    pub fn lost(&mut self) {
+        for kind in self.kinds.iter_mut().flatten() {
+            let ended = kind.done + kind.errors.iter().map(|(_, count)| count).sum::<u64>();
+            let missing = kind.issued - ended;
+            if missing > 0 {
+                kind.failed(OpError::LOST, missing);
+                self.errors += missing;
+            }
+        }
+    }
+
+    /// Ops done so far, syncs not counted.
+    #[inline]
+    pub const fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    /// Bytes moved so far.
+    #[inline]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Ops failed so far.
+    #[inline]
+    pub const fn errors(&self) -> u64 {
+        self.errors
+    }
+
+    /// Hands out what was recorded, for each kind that was issued.
+    pub fn finish(self) -> Vec<KindResult> {
+        let results = OpKind::ALL.into_iter().zip(self.kinds).filter_map(|(kind, recorded)| {
+            let recorded = recorded.filter(|recorded| recorded.issued > 0)?;
+            let open_loop = recorded.response_time.count() > 0;
+            Some(KindResult {
+                kind,
+                issued: recorded.issued,
+                done: recorded.done,
+                bytes: recorded.bytes,
+                errors: recorded.errors.into_iter().filter(|(_, count)| *count > 0).collect(),
+                response_time: if open_loop {
+                    recorded.response_time
+                } else {
+                    recorded.service_time.clone()
+                },
+                service_time: recorded.service_time,
+            })
+        });
+        results.collect()
+    }
+
+    #[inline]
+    fn kind(&mut self, kind: OpKind) -> &mut Kind {
+        self.kinds[kind as usize].as_deref_mut().expect("the pass names the kinds it contains")
+    }
+}
+
+impl Kind {
+    #[cold]
+    fn failed(&mut self, error: OpError, count: u64) {
+        let known = self.errors.iter().position(|(seen, n)| *seen == error || *n == 0);
+        // Errors beyond the table's room are counted with its last entry.
+        let at = known.unwrap_or(ERROR_KINDS_MAX - 1);
+        if self.errors[at].1 == 0 {
+            self.errors[at].0 = error;
+        }
+        self.errors[at].1 += count;
+    }
+}
+
+/// Adds what another worker recorded.
+pub fn merge(all: &mut Vec<KindResult>, more: Vec<KindResult>) {
+    for result in more {
+        match all.iter_mut().find(|known| known.kind == result.kind) {
+            None => all.push(result),
+            Some(known) => merge_kind(known, result),
+        }
+    }
+    all.sort_by_key(|result| result.kind);
+}
+
+fn merge_kind(known: &mut KindResult, more: KindResult) {
+    known.issued += more.issued;
+    known.done += more.done;
+    known.bytes += more.bytes;
+    known.service_time.merge(&more.service_time);
+    known.response_time.merge(&more.response_time);
+    for (error, count) in more.errors {
+        match known.errors.iter_mut().find(|(seen, _)| *seen == error) {
+            Some((_, total)) => *total += count,
+            None => known.errors.push((error, count)),
+        }
+    }
+}

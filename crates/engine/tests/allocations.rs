@@ -1,0 +1,149 @@
+//! The measured loop allocates nothing, on any backend.
+#![allow(unsafe_code, reason = "a counting allocator is an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use engine::backend::{Backend, Lost};
+use engine::recorder::Recorder;
+use engine::worker::{Ending, Progress, Shared, Worker};
+use engine::{Site, SiteConfig, SystemClock};
+use model::{BackendKind, Completion, Durability, Op, OpKind, Pass, RunSpec, Target, Workload};
+use workload::{OpStream, Pattern, pass_size};
+
+struct Counting;
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no thread-local any more, and is not watched.
+    let _ = WATCHED.try_with(|watched| {
+        if watched.get() {
+            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        }
+    });
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as above.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Counts from the first submit until the last op has come back.
+struct Watch {
+    backend: Box<dyn Backend>,
+    left: u64,
+}
+
+impl Backend for Watch {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        WATCHED.set(true);
+        self.backend.submit(batch)
+    }
+
+    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let before = out.len();
+        let result = self.backend.reap(min, out);
+        self.left -= (out.len() - before) as u64;
+        WATCHED.set(self.left > 0);
+        result
+    }
+}
+
+fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
+    RunSpec {
+        target_name: "test".into(),
+        target,
+        backend,
+        workload,
+        io_size_bytes: 4096,
+        file_size_bytes: if workload == Workload::Metadata { 1000 } else { 1 << 20 },
+        files: if workload == Workload::Metadata { 200 } else { 2 },
+        workers: 1,
+        queue_depth: 8,
+        read_percent: 70,
+        duration_ms: 100,
+        transfer_size_bytes: None,
+        direct: false,
+        invalidate: false,
+        durability: Durability::Sync,
+        verify: true,
+        timeout_ms: 5000,
+    }
+}
+
+fn allocations_of(spec: &RunSpec) -> u64 {
+    let config = SiteConfig {
+        work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
+        pattern: Pattern::new(1, 4096),
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+    };
+    let site = Site::create(spec, config).unwrap();
+    let mut total = 0;
+    for &pass in spec.workload.passes() {
+        site.prepare(spec, pass).unwrap();
+        let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
+        let ops = pass_size(spec, pass).ops.unwrap() + syncs;
+        let backend = site.open(spec, pass, 0).unwrap().backend;
+        let mut watch = Watch { backend, left: ops };
+        let (shared, progress) = (Shared::default(), Progress::default());
+        let worker = Worker {
+            stream: OpStream::new(spec, pass, 0, 1),
+            backend: &mut watch,
+            recorder: Recorder::new(&OpKind::ALL),
+            shared: &shared,
+            progress: &progress,
+            deadline_ns: 0,
+            queue_depth: 8,
+        };
+        let before = ALLOCATIONS.get();
+        let end = worker.run();
+        assert_eq!((end.ending, watch.left), (Ending::Complete, 0));
+        assert_eq!(end.recorder.errors(), 0, "{pass:?}");
+        total += ALLOCATIONS.get() - before;
+    }
+    total
+}
+
+#[test]
+fn the_allocator_counts() {
+    WATCHED.set(true);
+    let before = ALLOCATIONS.get();
+    drop(std::hint::black_box(vec![1_u8; 100]));
+    WATCHED.set(false);
+    assert_eq!(ALLOCATIONS.get() - before, 2);
+}
+
+#[test]
+fn the_loop_allocates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = || Target::Directory { path: directory.path().to_owned() };
+    for workload in [Workload::Stream, Workload::Metadata] {
+        for (target, backend) in [
+            (Target::Null, BackendKind::Null),
+            (path(), BackendKind::Posix),
+            (path(), BackendKind::Uring),
+        ] {
+            let spec = spec(target, backend, workload);
+            assert_eq!(allocations_of(&spec), 0, "{} {}", backend.name(), workload.name());
+        }
+    }
+}

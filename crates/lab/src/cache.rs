@@ -1,0 +1,33 @@
+//! The page cache of this host, as far as it holds our own files.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::Advice;
+
+/// Drops a file's pages from the page cache, after they are on storage.
+///
+/// Needs no privilege. Memory file systems keep their pages, since they have nothing else.
+///
+/// # Errors
+/// When the file can't be opened or synced.
+///
+/// **Source:** posix_fadvise(2), `POSIX_FADV_DONTNEED`: dirty pages are not dropped.
+pub fn drop_file(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    file.sync_data()?;
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+    Ok(())
+}
+
+/// Drops every file of a directory, see [`drop_file`].
+///
+/// # Errors
+/// When one of them can't be dropped.
+pub fn drop_directory(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        drop_file(&entry?.path())?;
+    }
+    Ok(())
+}

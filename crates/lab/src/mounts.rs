@@ -1,0 +1,90 @@
+//! Which file system a path lies on, and whether the kernel counts its storage reads.
+
+use std::path::Path;
+
+use model::Fact;
+use procfs::process::{MountInfo, Process};
+
+/// The mount that a path lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Type of the file system, such as `ext4`.
+    pub file_system: String,
+    /// What is mounted.
+    pub source: String,
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// Options in force, comma-separated.
+    pub options: String,
+}
+
+impl Mount {
+    /// Finds the mount of an existing path; `None` where `/proc` does not say.
+    pub fn of(path: &Path) -> Option<Self> {
+        let path = path.canonicalize().ok()?;
+        let mounts = Process::myself().ok()?.mountinfo().ok()?;
+        let on_path = mounts.0.into_iter().filter(|mount| path.starts_with(&mount.mount_point));
+        // Of mounts on the same point the last one is in force.
+        on_path.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(Self::from)
+    }
+
+    /// Memory is all the storage that this file system has.
+    pub fn is_memory(&self) -> bool {
+        matches!(self.file_system.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")
+    }
+
+    /// Reads that reach storage are counted in the process's `read_bytes`.
+    ///
+    /// The block layer counts them for whoever submits them. File systems in user space and over
+    /// the network submit nothing to it, or in another process.
+    pub fn counts_storage_reads(&self) -> bool {
+        const LOCAL: [&str; 7] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat"];
+        self.is_memory() || LOCAL.contains(&self.file_system.as_str())
+    }
+
+    /// The mount as facts of the target.
+    pub fn facts(&self) -> Vec<Fact> {
+        let source = "/proc/self/mountinfo";
+        vec![
+            Fact::new("target", "file system", &self.file_system, source),
+            Fact::new("target", "device", &self.source, source),
+            Fact::new("target", "mount point", &self.mount_point, source),
+            Fact::new("target", "mount options", &self.options, source),
+        ]
+    }
+}
+
+impl From<MountInfo> for Mount {
+    fn from(mount: MountInfo) -> Self {
+        let mut options: Vec<String> = mount
+            .mount_options
+            .into_iter()
+            .chain(mount.super_options)
+            .map(|(name, value)| match value {
+                Some(value) => format!("{name}={value}"),
+                None => name,
+            })
+            .collect();
+        options.sort();
+        options.dedup();
+        Self {
+            file_system: mount.fs_type,
+            source: mount.mount_source.unwrap_or_default(),
+            mount_point: mount.mount_point.display().to_string(),
+            options: options.join(","),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_lies_on_proc() {
+        let mount = Mount::of(Path::new("/proc/self")).unwrap();
+        assert_eq!((mount.file_system.as_str(), mount.is_memory()), ("proc", false));
+        assert!(!mount.counts_storage_reads());
+        assert_eq!(Mount::of(Path::new("/no/such/path")), None);
+    }
+}

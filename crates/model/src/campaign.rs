@@ -1,0 +1,204 @@
+//! What a campaign measured: the shape in which results are kept, judged and reported.
+//!
+//! Every trial is kept whole, with the histograms of each op kind; medians, intervals and
+//! verdicts are computed from it by `stats` each time, never stored in its place.
+
+use serde::{Deserialize, Serialize};
+
+use crate::caveat::Caveat;
+use crate::fact::Fact;
+use crate::histogram::Histogram;
+use crate::op::{OpError, OpKind};
+use crate::spec::{Pass, RunSpec};
+
+/// How a campaign stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CampaignState {
+    /// It runs, or it was killed.
+    Running,
+    /// Every trial that was planned has been made.
+    Complete,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+/// All runs of one plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Campaign {
+    /// Key in the results file.
+    pub id: i64,
+    /// Name of the plan: `quick`, a file name or `run`.
+    pub name: String,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// Version of dfsbench that measured it.
+    pub tool_version: String,
+    /// The command line.
+    pub command: String,
+    /// The whole plan as TOML, every default written out.
+    pub plan_toml: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// How it stands.
+    pub state: CampaignState,
+    /// Settings of the host, captured once.
+    pub facts: Vec<Fact>,
+    /// What the tool itself can do on this host.
+    pub ceiling: Option<Ceiling>,
+    /// Its runs, in the order of the matrix.
+    pub runs: Vec<Run>,
+}
+
+/// The tool's own ceiling: the null backend, measured in the same campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Ops per second of one worker.
+    pub ops_per_s: u64,
+    /// What the recorder sees as service time where nothing is done: median.
+    pub service_time_p50_ns: u64,
+}
+
+/// One point of the matrix and its trials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Position in the matrix, from 0.
+    pub index: u32,
+    /// Every setting.
+    pub spec: RunSpec,
+    /// Its trials, in the order they were made.
+    pub trials: Vec<Trial>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", content = "reason", rename_all = "lowercase")]
+pub enum TrialState {
+    /// All passes were made.
+    Done,
+    /// It could not be made or finished; the reason is a sentence.
+    Failed(String),
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+/// One repetition of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Number within the run, from 0.
+    pub index: u32,
+    /// Position in the campaign's order, from 0.
+    pub position: u32,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// How it ended.
+    pub state: TrialState,
+    /// The passes that were measured.
+    pub passes: Vec<PassResult>,
+    /// Settings of the target that were in force.
+    pub facts: Vec<Fact>,
+}
+
+/// What was counted at the target, independently of the recorder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truth {
+    /// What the recorder says should be there.
+    pub expected: u64,
+    /// What is there.
+    pub found: u64,
+    /// What was counted, and where it was read.
+    pub source: String,
+}
+
+/// One pass of one trial, all workers merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassResult {
+    /// Which pass.
+    pub pass: Pass,
+    /// From the first worker's start to the last worker's end.
+    pub window_ns: u64,
+    /// From the last worker's start to the first worker's end: all were busy.
+    pub common_window_ns: u64,
+    /// Ops done when the first worker ended (`first_done`), `Sync` not counted.
+    pub first_done_ops: u64,
+    /// Bytes moved when the first worker ended (`first_done`).
+    pub first_done_bytes: u64,
+    /// From the first worker's start to the first worker's end.
+    pub first_done_ns: u64,
+    /// Between the first and the last worker's start.
+    pub start_skew_ns: u64,
+    /// Processor time of the client, all workers together.
+    pub client_cpu_ns: u64,
+    /// Processor time of the server where it is ours and on this host.
+    pub server_cpu_ns: Option<u64>,
+    /// Bytes that storage read for this process, where the kernel counts them.
+    pub storage_read_bytes: Option<u64>,
+    /// Independent counts at the target.
+    pub truths: Vec<Truth>,
+    /// What happened in each interval.
+    pub samples: Vec<IntervalSample>,
+    /// Figures for each kind of op.
+    pub kinds: Vec<KindResult>,
+    /// Doubts raised while it was measured.
+    pub caveats: Vec<Caveat>,
+}
+
+impl PassResult {
+    /// Ops that count for the rate: all but `Sync`.
+    pub fn ops(&self) -> u64 {
+        self.rated().map(|kind| kind.done).sum()
+    }
+
+    /// Bytes that ops moved.
+    pub fn bytes(&self) -> u64 {
+        self.rated().map(|kind| kind.bytes).sum()
+    }
+
+    /// Ops that failed, `Sync` included.
+    pub fn errors(&self) -> u64 {
+        self.kinds.iter().flat_map(|kind| &kind.errors).map(|(_, count)| count).sum()
+    }
+
+    /// Response times of the ops that count for the rate, merged.
+    pub fn response_time(&self) -> Histogram {
+        let mut merged = Histogram::new();
+        for kind in self.rated() {
+            merged.merge(&kind.response_time);
+        }
+        merged
+    }
+
+    fn rated(&self) -> impl Iterator<Item = &KindResult> {
+        self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync)
+    }
+}
+
+/// Figures for one kind of op in one pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindResult {
+    /// Which kind.
+    pub kind: OpKind,
+    /// Ops that the workload handed to the backend.
+    pub issued: u64,
+    /// Ops that ended well.
+    pub done: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// How many ops failed, by error.
+    pub errors: Vec<(OpError, u64)>,
+    /// Sent to done.
+    pub service_time: Histogram,
+    /// Due to done.
+    pub response_time: Histogram,
+}
+
+/// What all workers together did within one interval of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalSample {
+    /// End of the interval, from the start of the pass.
+    pub at_ns: u64,
+    /// Ops done in it.
+    pub ops: u64,
+    /// Bytes moved in it.
+    pub bytes: u64,
+}

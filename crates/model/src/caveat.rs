@@ -1,0 +1,193 @@
+//! Coded doubts that are attached to results, and the verdict they add up to.
+//!
+//! A code is stable: scripts may match it. Each has a severity, one sentence and an advice here;
+//! the evidence, two numbers and where they came from, is written by whoever raised it.
+//! Nothing is silently dropped: a table prints the codes beside the figure.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How much a caveat takes from a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Says how to read the figure; the figure stands.
+    Note,
+    /// The figure may mislead.
+    Degraded,
+    /// The figure is not one.
+    Invalid,
+}
+
+/// Whether a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Valid,
+    /// It stands with its reasons for doubt.
+    Degraded,
+    /// It must not be used.
+    Invalid,
+}
+
+impl Verdict {
+    /// Names the verdict as tables and exports do.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Degraded => "degraded",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// The verdict that a set of caveats adds up to: as bad as the worst of them.
+    pub fn of<'a>(caveats: impl IntoIterator<Item = &'a Caveat>) -> Self {
+        match caveats.into_iter().map(|caveat| caveat.code.severity()).max() {
+            Some(Severity::Invalid) => Self::Invalid,
+            Some(Severity::Degraded) => Self::Degraded,
+            Some(Severity::Note) | None => Self::Valid,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+macro_rules! codes {
+    ($($name:ident, $code:literal, $severity:ident, $sentence:literal, $advice:literal;)+) => {
+        /// What is doubtful about a figure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum CaveatCode {
+            $(#[doc = $sentence] $name,)+
+        }
+
+        impl CaveatCode {
+            /// Every code, in the order of this file.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// The stable code, as tables and exports print it.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)+ }
+            }
+
+            /// How much it takes from the figure.
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+
+            /// What it means, in one sentence.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$name => $sentence,)+ }
+            }
+
+            /// What to do about it.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Self::$name => $advice,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    Accounting, "accounting", Invalid,
+        "The ops issued, the ops accounted and the bytes found at the target are not the same.",
+        "Do not use the figure; please report how it came about.";
+    DataMismatch, "data-mismatch", Invalid,
+        "Bytes that were read are not the bytes that were written.",
+        "Check the target: it lost or altered data.";
+    Errors, "errors", Invalid,
+        "Ops failed.",
+        "See the errors of the pass; repeat when their cause is gone.";
+    Interrupted, "interrupted", Invalid,
+        "The trial was stopped before its end.",
+        "Let it run to its end.";
+    Cached, "cached", Degraded,
+        "Data came from this host's memory and not from the target.",
+        "Use --direct true, files larger than memory, or a target that is not a memory file system.";
+    Unsynchronised, "unsynchronised", Degraded,
+        "The workers were not all busy for the whole measured window.",
+        "Use longer passes, or fewer workers than cores.";
+    OptionNotInForce, "option-not-in-force", Degraded,
+        "A setting that was asked for is not the one that was in force.",
+        "Ask for what the target can do, or change the target.";
+    BackendFallback, "backend-fallback", Degraded,
+        "The backend that was asked for is refused here; another one did the work.",
+        "Allow io_uring (sysctl kernel.io_uring_disabled, seccomp), or ask for --backend posix.";
+    ClientSaturated, "client-saturated", Degraded,
+        "The workers had no processor time left: the client limits the figure.",
+        "Use fewer or larger ops, more workers, or a faster client.";
+    TooShort, "too-short", Degraded,
+        "The pass was too short to time.",
+        "Use larger files, more files, or a longer duration.";
+    TooFewTrials, "too-few-trials", Degraded,
+        "There are too few trials to tell the spread.",
+        "Use --trials 5 or more.";
+    WideInterval, "wide-interval", Degraded,
+        "The trials differ so much that the median is uncertain.",
+        "Use more or longer trials, and a quiet machine.";
+    Outlier, "outlier", Degraded,
+        "Some trials lie far from the others.",
+        "Look at the trials; repeat on a quiet machine.";
+    SharedHost, "shared-host", Note,
+        "Client and server shared the processors of one host.",
+        "Read the figure as that of the whole machine, not of a server.";
+    NotDurable, "not-durable", Note,
+        "Nobody waited until the written data was safe.",
+        "Use --durability sync to include fsync or COMMIT.";
+}
+
+impl fmt::Display for CaveatCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl CaveatCode {
+    /// Finds a code by its stable name.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.code() == code)
+    }
+
+    /// Raises the caveat with its evidence: the numbers, and where they came from.
+    pub fn because(self, evidence: impl Into<String>) -> Caveat {
+        Caveat { code: self, evidence: evidence.into() }
+    }
+}
+
+/// A doubt with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caveat {
+    /// What is doubtful.
+    pub code: CaveatCode,
+    /// The numbers that show it, and where they came from.
+    pub evidence: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_as_bad_as_the_worst_caveat() {
+        let note = CaveatCode::SharedHost.because("");
+        let doubt = CaveatCode::Cached.because("");
+        let broken = CaveatCode::Accounting.because("");
+        assert_eq!(Verdict::of([]), Verdict::Valid);
+        assert_eq!(Verdict::of([&note]), Verdict::Valid);
+        assert_eq!(Verdict::of([&note, &doubt]), Verdict::Degraded);
+        assert_eq!(Verdict::of([&broken, &doubt]), Verdict::Invalid);
+    }
+
+    #[test]
+    fn codes_are_unique_and_found_again() {
+        for code in CaveatCode::ALL {
+            assert_eq!(CaveatCode::from_code(code.code()), Some(*code));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! A captured setting of a host or a target, with the place it was read from.
+
+use serde::{Deserialize, Serialize};
+
+/// One setting that was in force while something was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it describes: `host`, `target` or `server`.
+    pub scope: String,
+    /// Its name, such as `kernel` or `file system`.
+    pub name: String,
+    /// Its value, as read.
+    pub value: String,
+    /// Where it was read: a file, a system call or a protocol reply.
+    pub source: String,
+}
+
+impl Fact {
+    /// Puts a fact together.
+    pub fn new(
+        scope: impl Into<String>,
+        name: impl Into<String>,
+        value: impl Into<String>,
+        source: impl Into<String>,
+    ) -> Self {
+        Self { scope: scope.into(), name: name.into(), value: value.into(), source: source.into() }
+    }
+}

@@ -1,0 +1,23 @@
+//! The words of dfsbench as types: units, ops, specs, histograms, samples, facts and caveats.
+//!
+//! Floor 0 of the house: every other crate speaks with these types and none of them knows a
+//! clock, a socket, a file or a thread. Integers hold nanoseconds and bytes; floats appear only
+//! where a figure is shown. The table of words stands in `docs/design/house.md`.
+
+pub mod campaign;
+pub mod caveat;
+pub mod fact;
+pub mod histogram;
+pub mod op;
+pub mod spec;
+pub mod units;
+
+pub use campaign::{
+    Campaign, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run, Trial,
+    TrialState, Truth,
+};
+pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
+pub use fact::Fact;
+pub use histogram::Histogram;
+pub use op::{Completion, Op, OpError, OpKind, Outcome};
+pub use spec::{BackendKind, Durability, NfsTarget, Pass, RunSpec, Target, Workload};

@@ -1,0 +1,195 @@
+//! Sizes, rates and times as people write and read them.
+//!
+//! Sizes are binary and print as KiB, MiB, GiB; rates are decimal and print as MB/s; never a bare
+//! "M" on output. On input the short forms of dd, fio and iozone (`4k`, `1M`) are binary as they
+//! are there.
+//!
+//! **Source:** IEC 80000-13 (binary prefixes).
+
+use std::fmt;
+
+/// Why a size or a time could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// The number or its unit is not one we know.
+    #[error("`{value}` is not a {what} (hint: {hint})")]
+    Malformed {
+        /// What was expected: "size" or "time".
+        what: &'static str,
+        /// What was given.
+        value: String,
+        /// How to write it.
+        hint: &'static str,
+    },
+    /// The number does not fit in 64 bits.
+    #[error("`{value}` is too large for a {what}")]
+    TooLarge {
+        /// What was expected.
+        what: &'static str,
+        /// What was given.
+        value: String,
+    },
+}
+
+const SIZE_HINT: &str = "write a whole number with B, KiB, MiB, GiB or TiB, such as `64KiB`";
+const TIME_HINT: &str = "write a number with ms, s, m or h, such as `500ms` or `2s`";
+
+/// Reads a size: `4096`, `64KiB`, `64k`, `1MB` (decimal), `0.5GiB`.
+///
+/// # Errors
+/// When the text is not a number with a known unit, or does not come to a whole number of bytes.
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split_unit(text.trim());
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "ki" | "kib" => 1 << 10,
+        "m" | "mi" | "mib" => 1 << 20,
+        "g" | "gi" | "gib" => 1 << 30,
+        "t" | "ti" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(malformed("size", text, SIZE_HINT)),
+    };
+    scaled(number, factor, "size", text, SIZE_HINT)
+}
+
+/// Reads a time into nanoseconds: `500ms`, `2s`, `1.5m`, `1h`; a bare number is seconds.
+///
+/// # Errors
+/// When the text is not a number with a known unit.
+pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split_unit(text.trim());
+    let factor: u64 = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" | "min" => 60 * 1_000_000_000,
+        "h" => 3_600 * 1_000_000_000,
+        _ => return Err(malformed("time", text, TIME_HINT)),
+    };
+    scaled(number, factor, "time", text, TIME_HINT)
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+fn malformed(what: &'static str, value: &str, hint: &'static str) -> UnitError {
+    UnitError::Malformed { what, value: value.to_owned(), hint }
+}
+
+/// Multiplies a decimal number by its unit in integers, so that no digit is lost.
+fn scaled(
+    number: &str,
+    factor: u64,
+    what: &'static str,
+    text: &str,
+    hint: &'static str,
+) -> Result<u64, UnitError> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || whole.is_empty() || fraction.contains('.') {
+        return Err(malformed(what, text, hint));
+    }
+    let too_large = || UnitError::TooLarge { what, value: text.to_owned() };
+    let digits: u128 = digits.parse().map_err(|_| too_large())?;
+    let divisor = 10_u128.checked_pow(fraction.len() as u32).ok_or_else(too_large)?;
+    let product = digits.checked_mul(u128::from(factor)).ok_or_else(too_large)?;
+    if product % divisor != 0 {
+        return Err(malformed(what, text, hint));
+    }
+    u64::try_from(product / divisor).map_err(|_| too_large())
+}
+
+/// A size that prints with the largest binary unit that keeps it short: `64 KiB`, `1.5 GiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 4] =
+            [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
+            return write!(f, "{} B", self.0);
+        };
+        if self.0.is_multiple_of(*factor) {
+            write!(f, "{} {unit}", self.0 / factor)
+        } else {
+            write!(f, "{:.1} {unit}", self.0 as f64 / *factor as f64)
+        }
+    }
+}
+
+/// A time that prints with three digits and a fitting unit: `15.2 µs`, `1.03 s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nanos(pub u64);
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0 as f64;
+        match self.0 {
+            0..=999 => write!(f, "{} ns", self.0),
+            1_000..=999_949 => write!(f, "{} µs", three_digits(ns / 1e3)),
+            999_950..=999_949_999 => write!(f, "{} ms", three_digits(ns / 1e6)),
+            _ => write!(f, "{} s", three_digits(ns / 1e9)),
+        }
+    }
+}
+
+/// Prints a number with three significant digits and no exponent: `1.23`, `45.6`, `12345`.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.995 || v == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_as_the_field_writes_them() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("64k", 65536),
+            ("1 MiB", 1 << 20),
+            ("0.5GiB", 1 << 29),
+            ("1MB", 1_000_000),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["12XB", "", "MiB", "-1", "1.3B", "1..2k", ".5k", "99999999999TiB"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        let error = parse_size("12XB").unwrap_err().to_string();
+        assert!(error.contains("`12XB`") && error.contains("64KiB"), "{error}");
+    }
+
+    #[test]
+    fn times_read_and_print() {
+        assert_eq!(parse_time_ns("500ms"), Ok(500_000_000));
+        assert_eq!(parse_time_ns("2"), Ok(2_000_000_000));
+        assert_eq!(parse_time_ns("1.5m"), Ok(90_000_000_000));
+        assert!(parse_time_ns("2 fortnights").is_err());
+        let shown: Vec<String> = [999, 1_000, 15_234, 2_500_000, 1_030_000_000, 75_000_000_000]
+            .map(|ns| Nanos(ns).to_string())
+            .to_vec();
+        assert_eq!(shown, ["999 ns", "1.00 µs", "15.2 µs", "2.50 ms", "1.03 s", "75.0 s"]);
+    }
+
+    #[test]
+    fn sizes_print_with_their_unit() {
+        let shown: Vec<String> =
+            [512, 4096, 1_572_864, 1 << 30].map(|b| Size(b).to_string()).to_vec();
+        assert_eq!(shown, ["512 B", "4 KiB", "1.5 MiB", "1 GiB"]);
+    }
+}

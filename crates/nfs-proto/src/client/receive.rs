@@ -1,0 +1,311 @@
+//! The receiving half of a client session.
+//!
+//! [`Receiver`] walks the stream byte by byte in whatever pieces it comes. What precedes a payload
+//! goes to one small buffer, `head`; the payload of a READ is told apart as soon as its length is
+//! known, so that it can be discarded or received past the session; replies to nobody are passed
+//! over. Fragments may end anywhere, and only bytes are bounded.
+//! **Source:** RFC 5531 section 11, RFC 1813 section 3.3.6.
+
+use super::Outcome;
+use super::event::{Completed, Kind, decode_outcome};
+use super::slot::SlotTable;
+use super::types::{Counters, PayloadMode, PayloadWant};
+use crate::error::{CallError, DecodeError, StreamError};
+use crate::limits::{INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX, TRANSFER_BYTES_MAX};
+use crate::nfs3::{Fattr, Procedure, Status};
+use crate::record::Mark;
+use crate::rpc::ReplyHeader;
+use crate::xdr::{Reader, pad_len};
+
+/// When to look at a reply for the first time: RPC header, status and the flag before attributes.
+const FIRST_LOOK_BYTES: usize = 24 + 4 + 4;
+
+/// Where in a record the receiver is.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Collects the head until it has this many bytes; `usize::MAX` means to the record's end.
+    Head(usize),
+    /// Takes the payload of a READ.
+    Payload(Payload),
+    /// Passes over what is left of a reply that can't be used; `Some` is the call it fails.
+    Skip(Option<(u32, DecodeError)>),
+}
+
+/// The payload of a READ on its way in.
+#[derive(Debug, Clone, Copy)]
+struct Payload {
+    slot: u32,
+    len: usize,
+    received: usize,
+    /// Bytes that came after the payload.
+    tail: usize,
+    eof: bool,
+}
+
+/// What the head of a reply to a READ says.
+enum Prefix {
+    /// More bytes are needed to tell: this many in all.
+    Need(usize),
+    /// A payload of `len` bytes follows.
+    Payload { len: u32, eof: bool },
+    /// No payload follows.
+    Other,
+}
+
+/// Parses the stream of one connection.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    mark: [u8; MARK_BYTES],
+    mark_len: usize,
+    fragment_left: usize,
+    last: bool,
+    record_bytes: usize,
+    state: State,
+    head: Vec<u8>,
+    kept: Vec<u8>,
+    kept_stride: usize,
+    payload_bytes_max: u32,
+}
+
+impl Receiver {
+    pub(super) fn new(mode: PayloadMode, slots: usize) -> Self {
+        let (kept_stride, payload_bytes_max) = match mode {
+            PayloadMode::Discard => (0, TRANSFER_BYTES_MAX),
+            PayloadMode::Keep { bytes_per_slot } => {
+                let bytes = bytes_per_slot.min(TRANSFER_BYTES_MAX);
+                (bytes as usize, bytes)
+            }
+        };
+        Self {
+            mark: [0; MARK_BYTES],
+            mark_len: 0,
+            fragment_left: 0,
+            last: false,
+            record_bytes: 0,
+            state: State::Head(FIRST_LOOK_BYTES),
+            head: Vec::with_capacity(INPUT_BYTES_START),
+            kept: vec![0; kept_stride * slots],
+            kept_stride,
+            payload_bytes_max,
+        }
+    }
+
+    /// Returns the largest READ that can be received.
+    pub(super) fn payload_bytes_max(&self) -> u32 {
+        self.payload_bytes_max
+    }
+
+    /// Takes at least one byte of `input`, none beyond the end of a record.
+    pub(super) fn take(
+        &mut self,
+        input: &[u8],
+        table: &SlotTable,
+        counters: &mut Counters,
+    ) -> Result<usize, StreamError> {
+        if self.fragment_left == 0 {
+            return self.take_mark(input, counters);
+        }
+        let input = &input[..input.len().min(self.fragment_left)];
+        let taken = match &mut self.state {
+            State::Head(target) => {
+                let taken = input.len().min(*target - self.head.len());
+                self.head.extend_from_slice(&input[..taken]);
+                if self.head.len() == *target {
+                    self.look(table);
+                }
+                taken
+            }
+            State::Payload(payload) if payload.received < payload.len => {
+                let taken = input.len().min(payload.len - payload.received);
+                if self.kept_stride > 0 {
+                    let at = payload.slot as usize * self.kept_stride + payload.received;
+                    self.kept[at..at + taken].copy_from_slice(&input[..taken]);
+                }
+                payload.received += taken;
+                counters.payload_bytes_in += taken as u64;
+                taken
+            }
+            State::Payload(payload) => {
+                payload.tail += input.len();
+                input.len()
+            }
+            State::Skip(_) => input.len(),
+        };
+        self.fragment_left -= taken;
+        Ok(taken)
+    }
+
+    /// Tells whether a record is complete and waits for [`Receiver::finish`].
+    pub(super) fn at_record_end(&self) -> bool {
+        self.last && self.fragment_left == 0
+    }
+
+    /// Ends the record and returns the event it makes, or `None` for a reply to nobody.
+    pub(super) fn finish(&mut self, now_ns: u64, table: &SlotTable) -> Option<Completed> {
+        let state = self.state;
+        (self.last, self.record_bytes) = (false, 0);
+        self.state = State::Head(FIRST_LOOK_BYTES);
+        let whole = Reader::new(&self.head);
+        let mut reader = whole;
+        let header = ReplyHeader::decode(&mut reader);
+        let (slot, result, payload_bytes) = match state {
+            State::Skip(fault) => {
+                let (slot, error) = fault?;
+                (slot, Err(error.into()), 0)
+            }
+            State::Payload(payload) => (payload.slot, payload.outcome(), payload.received as u32),
+            State::Head(_) => {
+                let slot = table.find_xid(whole.clone().u32().ok()?)?;
+                (slot, finish_head(header, reader, table.get(slot).kind), 0)
+            }
+        };
+        let body_at = self.head.len() - reader.remaining();
+        Some(Completed { slot, done_ns: now_ns, result, body_at, payload_bytes })
+    }
+
+    /// Returns the head from `at` on, until the next byte is taken.
+    pub(super) fn body(&self, at: usize) -> &[u8] {
+        self.head.get(at..).unwrap_or_default()
+    }
+
+    /// Returns the first `len` payload bytes of a slot, if payloads are kept.
+    pub(super) fn kept(&self, slot: u32, len: u32) -> &[u8] {
+        let at = slot as usize * self.kept_stride;
+        let len = if self.kept_stride > 0 { len as usize } else { 0 };
+        &self.kept[at..at + len]
+    }
+
+    pub(super) fn payload_wanted(&self) -> Option<PayloadWant> {
+        let State::Payload(payload) = self.state else { return None };
+        let len = (payload.len - payload.received).min(self.fragment_left);
+        (len > 0).then_some(PayloadWant { slot: payload.slot, offset: payload.received, len })
+    }
+
+    /// Returns where the wanted bytes are kept; empty if they are not, or none are wanted.
+    pub(super) fn payload_space(&mut self) -> &mut [u8] {
+        match self.payload_wanted() {
+            Some(want) if self.kept_stride > 0 => {
+                let at = want.slot as usize * self.kept_stride + want.offset;
+                &mut self.kept[at..at + want.len]
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Moves past payload bytes that were received elsewhere.
+    pub(super) fn skip_payload(&mut self, len: usize, counters: &mut Counters) {
+        if let State::Payload(payload) = &mut self.state {
+            payload.received += len;
+            self.fragment_left -= len;
+            counters.payload_bytes_in += len as u64;
+        }
+    }
+
+    /// Passes over the rest of the record, if it belongs to this slot.
+    pub(super) fn forget(&mut self, slot: u32) {
+        match self.state {
+            State::Payload(payload) if payload.slot == slot => self.state = State::Skip(None),
+            State::Skip(Some((failed, _))) if failed == slot => self.state = State::Skip(None),
+            _ => {}
+        }
+    }
+
+    /// Takes bytes of a fragment's mark.
+    fn take_mark(&mut self, input: &[u8], counters: &mut Counters) -> Result<usize, StreamError> {
+        let taken = input.len().min(MARK_BYTES - self.mark_len);
+        self.mark[self.mark_len..self.mark_len + taken].copy_from_slice(&input[..taken]);
+        self.mark_len += taken;
+        if self.mark_len < MARK_BYTES {
+            return Ok(taken);
+        }
+        if self.record_bytes == 0 {
+            self.head.clear();
+        }
+        let mark = Mark::from_bytes(self.mark);
+        self.mark_len = 0;
+        self.record_bytes += mark.len;
+        if self.record_bytes > RECORD_BYTES_MAX {
+            let bytes = self.record_bytes;
+            return Err(StreamError::RecordTooLong { bytes, max: RECORD_BYTES_MAX });
+        }
+        (self.fragment_left, self.last) = (mark.len, mark.last);
+        counters.fragments_in += 1;
+        Ok(taken)
+    }
+
+    /// Decides how to go on, now that the head has what was waited for.
+    fn look(&mut self, table: &SlotTable) {
+        let xid = Reader::new(&self.head).u32().unwrap_or_default();
+        let Some(index) = table.find_xid(xid) else {
+            self.state = State::Skip(None);
+            return;
+        };
+        let slot = table.get(index);
+        if slot.kind != Kind::Nfs3(Procedure::Read) {
+            self.state = State::Head(usize::MAX);
+            return;
+        }
+        self.state = match read_prefix(&self.head) {
+            Prefix::Need(target) => State::Head(target),
+            Prefix::Other => State::Head(usize::MAX),
+            Prefix::Payload { len, .. } if len > slot.asked => {
+                let error = DecodeError::TooLong { len, max: slot.asked };
+                State::Skip(Some((index, error)))
+            }
+            Prefix::Payload { len, eof } => {
+                let len = len as usize;
+                State::Payload(Payload { slot: index, len, received: 0, tail: 0, eof })
+            }
+        };
+    }
+}
+
+impl Payload {
+    /// Returns the outcome of the READ, if the record had all of the payload and nothing more.
+    fn outcome(&self) -> Result<Outcome, CallError> {
+        let pad = pad_len(self.len);
+        if self.received + self.tail < self.len + pad {
+            let left = self.received + self.tail;
+            return Err(DecodeError::Truncated { needed: self.len + pad, left }.into());
+        }
+        if self.tail > pad {
+            return Err(DecodeError::Trailing { bytes: self.tail - pad }.into());
+        }
+        Ok(Outcome::Read { count: self.len as u32, eof: self.eof })
+    }
+}
+
+/// Returns the result of a reply that is in the head as a whole.
+fn finish_head(
+    header: Result<ReplyHeader, DecodeError>,
+    body: Reader<'_>,
+    kind: Kind,
+) -> Result<Outcome, CallError> {
+    header?.result.map_err(CallError::Rpc)?;
+    decode_outcome(kind, body)
+}
+
+fn read_prefix(head: &[u8]) -> Prefix {
+    match try_read_prefix(Reader::new(head)) {
+        Ok(prefix) => prefix,
+        Err(DecodeError::Truncated { needed, left }) => Prefix::Need(head.len() + needed - left),
+        // Decoding the whole reply will find this again.
+        Err(_) => Prefix::Other,
+    }
+}
+
+fn try_read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError> {
+    if ReplyHeader::decode(&mut reader)?.result.is_err() || reader.u32()? != Status::Ok.number() {
+        return Ok(Prefix::Other);
+    }
+    let attributes = if reader.bool("attributes_follow")? { Fattr::WIRE_BYTES } else { 0 };
+    let needed = attributes + 4 + 4 + 4;
+    if reader.remaining() < needed {
+        return Err(DecodeError::Truncated { needed, left: reader.remaining() });
+    }
+    reader.fixed(attributes)?;
+    let count = reader.u32()?;
+    let eof = reader.bool("eof")?;
+    let len = reader.u32()?;
+    if len == count { Ok(Prefix::Payload { len, eof }) } else { Ok(Prefix::Other) }
+}

@@ -1,0 +1,298 @@
+//! The client's state machine: slots, what is to be sent, and what came back.
+//!
+//! [`Session`] owns the slots and the queue of calls to send; [`super::receive`] owns the parsing
+//! of the stream. At most one event waits at a time: while it does no input is taken, so that its
+//! body can be borrowed from where it was received.
+
+use std::collections::VecDeque;
+
+use super::event::{Completed, Event, Kind};
+use super::receive::Receiver;
+use super::slot::{SlotState, SlotTable};
+use super::types::{Chunk, Config, Counters, ExternalWrite, PayloadWant, Pending, StartError};
+use crate::error::StreamError;
+use crate::limits::TRANSFER_BYTES_MAX;
+use crate::nfs3;
+use crate::program::Call;
+use crate::record;
+use crate::rpc::{CallHeader, Credential, RPC_VERSION};
+use crate::xdr::Writer;
+
+// Where a framed call has the fields that differ from call to call.
+const XID_AT: usize = 4;
+const PROGRAM_AT: usize = 16;
+
+/// One connection's client state machine.
+#[derive(Debug)]
+pub struct Session {
+    table: SlotTable,
+    queue: VecDeque<u32>,
+    queue_offset: usize,
+    template: Vec<u8>,
+    receiver: Receiver,
+    completed: Option<Completed>,
+    counters: Counters,
+}
+
+impl Session {
+    /// Creates a session and all buffers that it will use.
+    ///
+    /// # Panics
+    /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
+    pub fn new(config: &Config<'_>) -> Self {
+        Self {
+            table: SlotTable::new(config.slots, config.xid_seed),
+            queue: VecDeque::with_capacity(config.slots),
+            queue_offset: 0,
+            template: call_template(config.credential),
+            receiver: Receiver::new(config.payload, config.slots),
+            completed: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Starts a call; a WRITE payload is copied, see [`Session::start_write`] for the other way.
+    ///
+    /// # Errors
+    /// [`StartError::Busy`] when no slot is free: take events, then start again.
+    pub fn start(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
+        let (asked, payload_bytes) = match call {
+            Call::Nfs3(nfs3::Call::Read { count, .. }) => (*count, 0),
+            Call::Nfs3(nfs3::Call::Write { data, .. }) => (0, data.len() as u32),
+            _ => (0, 0),
+        };
+        check_size(asked, self.receiver.payload_bytes_max())?;
+        check_size(payload_bytes, TRANSFER_BYTES_MAX)?;
+        let index = self.take_slot(now_ns, tag, Kind::of(call), call.numbers())?;
+        let slot = self.table.get_mut(index);
+        (slot.asked, slot.payload_bytes) = (asked, payload_bytes);
+        call.encode(&mut Writer::new(&mut slot.header));
+        record::end(&mut slot.header, 0, 0);
+        Ok(())
+    }
+
+    /// Starts a WRITE whose payload stays where it is.
+    ///
+    /// # Errors
+    /// [`StartError::Busy`] when no slot is free: take events, then start again.
+    pub fn start_write(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        write: &ExternalWrite,
+    ) -> Result<(), StartError> {
+        let len = write.payload.len;
+        check_size(len, TRANSFER_BYTES_MAX)?;
+        let procedure = nfs3::Procedure::Write;
+        let numbers = (nfs3::PROGRAM, nfs3::VERSION, procedure.number());
+        let index = self.take_slot(now_ns, tag, Kind::Nfs3(procedure), numbers)?;
+        let slot = self.table.get_mut(index);
+        (slot.asked, slot.payload_bytes, slot.payload) = (0, len, write.payload);
+        let mut writer = Writer::new(&mut slot.header);
+        nfs3::encode_write_header(&mut writer, &write.file, write.offset, write.stable, len);
+        let external = slot.external_len();
+        record::end(&mut slot.header, 0, external);
+        Ok(())
+    }
+
+    /// Tells whether bytes wait to be sent.
+    pub fn wants_write(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Iterates over what is to be sent next, for one vectored write.
+    pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
+        self.queue.iter().enumerate().flat_map(|(position, index)| {
+            let skip = if position == 0 { self.queue_offset } else { 0 };
+            self.table.get(*index).chunks(skip)
+        })
+    }
+
+    /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
+    /// write that began at `now_ns`.
+    ///
+    /// # Panics
+    /// When more bytes are stated than were offered.
+    pub fn sent(&mut self, now_ns: u64, mut len: usize) {
+        self.counters.wire_bytes_out += len as u64;
+        while len > 0 {
+            let index = *self.queue.front().expect("no more bytes sent than were offered");
+            let slot = self.table.get_mut(index);
+            if self.queue_offset == 0 {
+                slot.sent_ns = now_ns;
+            }
+            let left = slot.wire_len() - self.queue_offset;
+            if len < left {
+                self.queue_offset += len;
+                return;
+            }
+            len -= left;
+            self.queue_offset = 0;
+            self.queue.pop_front();
+            slot.state = SlotState::Sent;
+            self.counters.calls_sent += 1;
+            self.counters.payload_bytes_out += u64::from(slot.payload_bytes);
+        }
+    }
+
+    /// Takes stream bytes and returns how many it took: all of them, or those up to the end of a
+    /// reply. Then take the event and pass the rest.
+    ///
+    /// # Errors
+    /// [`StreamError`]: close the connection.
+    pub fn handle_input(&mut self, now_ns: u64, input: &[u8]) -> Result<usize, StreamError> {
+        let mut taken = 0;
+        while self.completed.is_none() && taken < input.len() {
+            let rest = &input[taken..];
+            taken += self.receiver.take(rest, &self.table, &mut self.counters)?;
+            self.finish_record(now_ns);
+        }
+        self.counters.wire_bytes_in += taken as u64;
+        Ok(taken)
+    }
+
+    /// Returns which READ payload bytes the stream holds next; they can be received elsewhere and
+    /// stated by [`Session::payload_received`], instead of being passed to
+    /// [`Session::handle_input`]. `None` while an event waits.
+    pub fn payload_wanted(&self) -> Option<PayloadWant> {
+        if self.completed.is_some() { None } else { self.receiver.payload_wanted() }
+    }
+
+    /// Returns where [`Session::payload_wanted`] bytes are kept, or an empty slice in the mode that
+    /// discards them.
+    pub fn payload_space(&mut self) -> &mut [u8] {
+        self.receiver.payload_space()
+    }
+
+    /// States that `len` of the wanted payload bytes were received past the session.
+    ///
+    /// # Panics
+    /// When more bytes are stated than were wanted.
+    pub fn payload_received(&mut self, now_ns: u64, len: usize) {
+        let wanted = self.payload_wanted().map_or(0, |want| want.len);
+        assert!(len <= wanted, "{len} payload bytes received, {wanted} wanted");
+        self.receiver.skip_payload(len, &mut self.counters);
+        self.counters.wire_bytes_in += len as u64;
+        self.finish_record(now_ns);
+    }
+
+    /// Returns the event that waits, and frees its slot.
+    pub fn poll_event(&mut self) -> Option<Event<'_>> {
+        let completed = self.completed.take()?;
+        let slot = self.table.release(completed.slot);
+        Some(Event {
+            tag: slot.tag,
+            kind: slot.kind,
+            started_ns: slot.started_ns,
+            sent_ns: slot.sent_ns,
+            done_ns: completed.done_ns,
+            result: completed.result,
+            body: self.receiver.body(completed.body_at),
+            payload: self.receiver.kept(completed.slot, completed.payload_bytes),
+        })
+    }
+
+    /// Gives up the call with this tag, sent or not yet begun to be sent, and tells whether there
+    /// was one. Its reply, if it comes, counts as late.
+    pub fn abandon(&mut self, tag: u32) -> bool {
+        let completed = self.completed.map(|completed| completed.slot);
+        let Some(index) = self.table.find_tag(tag).filter(|index| completed != Some(*index)) else {
+            return false;
+        };
+        if let Some(position) = self.queue.iter().position(|queued| *queued == index) {
+            if position == 0 && self.queue_offset > 0 {
+                return false;
+            }
+            self.queue.remove(position);
+        }
+        self.receiver.forget(index);
+        self.table.release(index);
+        true
+    }
+
+    /// Returns how many calls can be started before [`StartError::Busy`].
+    pub fn free_slots(&self) -> usize {
+        self.table.free_count()
+    }
+
+    /// Returns how many calls are started and not yet taken as events.
+    pub fn in_flight(&self) -> usize {
+        self.table.len() - self.table.free_count()
+    }
+
+    /// Iterates over the calls that are started and not yet taken as events, in no order.
+    pub fn pending(&self) -> impl Iterator<Item = Pending> {
+        self.table.in_use().map(|slot| Pending {
+            tag: slot.tag,
+            kind: slot.kind,
+            started_ns: slot.started_ns,
+        })
+    }
+
+    /// Returns when the oldest call in flight was started.
+    pub fn oldest_pending_ns(&self) -> Option<u64> {
+        self.table.in_use().map(|slot| slot.started_ns).min()
+    }
+
+    /// Returns what went over the wire so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Takes a slot and puts the head of its call in place.
+    fn take_slot(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        kind: Kind,
+        numbers: (u32, u32, u32),
+    ) -> Result<u32, StartError> {
+        let index = self.table.take().ok_or(StartError::Busy)?;
+        let slot = self.table.get_mut(index);
+        (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
+        slot.header.extend_from_slice(&self.template);
+        slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
+        let (program, version, procedure) = numbers;
+        for (position, word) in [program, version, procedure].into_iter().enumerate() {
+            let at = PROGRAM_AT + 4 * position;
+            slot.header[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        self.queue.push_back(index);
+        Ok(index)
+    }
+
+    /// Turns the record into an event, where the receiver has one whole.
+    fn finish_record(&mut self, now_ns: u64) {
+        if !self.receiver.at_record_end() {
+            return;
+        }
+        self.completed = self.receiver.finish(now_ns, &self.table);
+        match &self.completed {
+            None => self.counters.late_replies += 1,
+            Some(completed) => {
+                self.counters.replies += 1;
+                self.counters.malformed_replies += u64::from(completed.is_malformed());
+            }
+        }
+    }
+}
+
+fn check_size(bytes: u32, max: u32) -> Result<(), StartError> {
+    if bytes > max { Err(StartError::TooLarge { bytes, max }) } else { Ok(()) }
+}
+
+/// Encodes what all calls of a session have in common: mark, RPC header, credential, verifier.
+fn call_template(credential: Credential<'_>) -> Vec<u8> {
+    let mut template = Vec::new();
+    record::begin(&mut template);
+    let header = CallHeader {
+        xid: 0,
+        rpc_version: RPC_VERSION,
+        program: 0,
+        version: 0,
+        procedure: 0,
+        credential: Ok(credential),
+    };
+    header.encode(&mut Writer::new(&mut template));
+    template
+}

@@ -1,0 +1,198 @@
+//! The calls in flight.
+//!
+//! [`SlotTable`] hands out slots and finds them by xid: the low bits are the slot's index, the
+//! high bits its generation, which grows with every use. A slot keeps its buffers between uses.
+
+use super::Kind;
+use super::types::{Chunk, PayloadRange};
+use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
+use crate::nfs3::Procedure;
+use crate::xdr::pad_len;
+
+/// Where a slot is in its cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlotState {
+    Free,
+    Queued,
+    Sent,
+}
+
+/// One call in flight.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) state: SlotState,
+    pub(super) xid: u32,
+    pub(super) tag: u32,
+    pub(super) kind: Kind,
+    pub(super) started_ns: u64,
+    pub(super) sent_ns: u64,
+    /// Bytes that a READ asked for.
+    pub(super) asked: u32,
+    /// Bytes of payload of a WRITE, wherever they are.
+    pub(super) payload_bytes: u32,
+    /// What is sent first: mark, RPC header, arguments.
+    pub(super) header: Vec<u8>,
+    /// What is sent then, with its padding.
+    pub(super) payload: PayloadRange,
+    generation: u32,
+}
+
+impl Slot {
+    fn new(generation: u32) -> Self {
+        Self {
+            state: SlotState::Free,
+            xid: 0,
+            tag: 0,
+            kind: Kind::Nfs3(Procedure::Null),
+            started_ns: 0,
+            sent_ns: 0,
+            asked: 0,
+            payload_bytes: 0,
+            header: Vec::with_capacity(CALL_HEADER_BYTES),
+            payload: PayloadRange::default(),
+            generation,
+        }
+    }
+
+    /// Returns the bytes that are sent after the header.
+    pub(super) fn external_len(&self) -> usize {
+        let len = self.payload.len as usize;
+        len + pad_len(len)
+    }
+
+    /// Returns the bytes that are sent in all.
+    pub(super) fn wire_len(&self) -> usize {
+        self.header.len() + self.external_len()
+    }
+
+    /// Iterates over what is to be sent after the first `skip` bytes.
+    pub(super) fn chunks(&self, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
+        let header = self.header.get(skip..).unwrap_or_default();
+        let skip = skip.saturating_sub(self.header.len());
+        let len = self.payload.len as usize;
+        let skipped = skip.min(len);
+        let payload =
+            PayloadRange { start: self.payload.start + skipped, len: (len - skipped) as u32 };
+        let pad = &[0; 3][..pad_len(len) - (skip - skipped)];
+        let chunks = [
+            (!header.is_empty()).then_some(Chunk::Bytes(header)),
+            (payload.len > 0).then_some(Chunk::Pool(payload)),
+            (!pad.is_empty()).then_some(Chunk::Bytes(pad)),
+        ];
+        chunks.into_iter().flatten()
+    }
+}
+
+/// All slots of a session.
+#[derive(Debug)]
+pub(super) struct SlotTable {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    index_bits: u32,
+}
+
+impl SlotTable {
+    pub(super) fn new(count: usize, xid_seed: u32) -> Self {
+        assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
+        Self {
+            slots: (0..count).map(|_| Slot::new(xid_seed)).collect(),
+            free: (0..count as u32).rev().collect(),
+            index_bits: count.next_power_of_two().trailing_zeros(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn free_count(&self) -> usize {
+        self.free.len()
+    }
+
+    pub(super) fn get(&self, index: u32) -> &Slot {
+        &self.slots[index as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> &mut Slot {
+        &mut self.slots[index as usize]
+    }
+
+    pub(super) fn in_use(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.state != SlotState::Free)
+    }
+
+    /// Takes a free slot and gives it a fresh xid.
+    pub(super) fn take(&mut self) -> Option<u32> {
+        let index = self.free.pop()?;
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.xid = slot.generation << self.index_bits | index;
+        slot.state = SlotState::Queued;
+        slot.header.clear();
+        slot.payload = PayloadRange::default();
+        Some(index)
+    }
+
+    /// Frees a slot and returns what it held.
+    pub(super) fn release(&mut self, index: u32) -> &Slot {
+        let slot = &mut self.slots[index as usize];
+        debug_assert_ne!(slot.state, SlotState::Free, "a slot is freed once");
+        slot.state = SlotState::Free;
+        self.free.push(index);
+        slot
+    }
+
+    /// Returns the slot whose call has this xid and was sent as a whole.
+    pub(super) fn find_xid(&self, xid: u32) -> Option<u32> {
+        let index = xid & ((1 << self.index_bits) - 1);
+        let slot = self.slots.get(index as usize)?;
+        (slot.state == SlotState::Sent && slot.xid == xid).then_some(index)
+    }
+
+    /// Returns a slot in use with this tag.
+    pub(super) fn find_tag(&self, tag: u32) -> Option<u32> {
+        let in_use = |slot: &Slot| slot.state != SlotState::Free && slot.tag == tag;
+        self.slots.iter().position(in_use).map(|index| index as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_xid_is_found_only_while_its_call_is_out() {
+        let mut table = SlotTable::new(3, 7);
+        let index = table.take().unwrap();
+        let xid = table.get(index).xid;
+        assert_eq!(table.find_xid(xid), None);
+        table.get_mut(index).state = SlotState::Sent;
+        assert_eq!(table.find_xid(xid), Some(index));
+        assert_eq!(table.find_xid(xid | 3), None, "index 3 of 3 slots");
+        table.release(index);
+        assert_eq!(table.take(), Some(index));
+        table.get_mut(index).state = SlotState::Sent;
+        assert_eq!(table.find_xid(xid), None, "an older generation");
+    }
+
+    #[test]
+    fn chunks_add_up_wherever_sending_stopped() {
+        let mut slot = Slot::new(0);
+        slot.header.extend([1; 10]);
+        slot.payload = PayloadRange { start: 100, len: 5 };
+        assert_eq!(slot.wire_len(), 10 + 5 + 3);
+        for skip in 0..=slot.wire_len() {
+            let left: usize = slot
+                .chunks(skip)
+                .map(|chunk| match chunk {
+                    Chunk::Bytes(bytes) => bytes.len(),
+                    Chunk::Pool(range) => {
+                        assert_eq!(range.start + range.len as usize, 105);
+                        range.len as usize
+                    }
+                })
+                .sum();
+            assert_eq!(left, slot.wire_len() - skip, "after {skip} bytes");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a client session is given and what it tells: settings, pieces to send, counters.
+//!
+//! All plain data; the state machine is [`super::Session`].
+
+use super::Kind;
+use crate::nfs3::{FileHandle, StableHow};
+use crate::rpc::Credential;
+
+/// What becomes of the payload of READ replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadMode {
+    /// It is counted and dropped.
+    Discard,
+    /// It is kept in the slot's buffer until the slot is used again.
+    Keep {
+        /// The size of each slot's buffer: the largest READ that can be started.
+        bytes_per_slot: u32,
+    },
+}
+
+/// What a session is created with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config<'a> {
+    /// Calls in flight at most, 1 to [`crate::limits::SLOTS_MAX`].
+    pub slots: usize,
+    /// Who calls.
+    pub credential: Credential<'a>,
+    /// What becomes of READ payloads.
+    pub payload: PayloadMode,
+    /// Where the xids start; different connections should differ, for the sake of servers that
+    /// remember replies by xid.
+    pub xid_seed: u32,
+}
+
+/// A part of the pool that the socket layer sends WRITE payloads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PayloadRange {
+    /// First byte.
+    pub start: usize,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+/// A WRITE whose payload the socket layer sends from its own pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExternalWrite {
+    /// The file.
+    pub file: FileHandle,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// How durable.
+    pub stable: StableHow,
+    /// Where in the pool.
+    pub payload: PayloadRange,
+}
+
+/// Tells why a call was not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// All slots are in use; take events first.
+    #[error("all slots are in use")]
+    Busy,
+    /// The payload asked for or given is larger than the session can hold.
+    #[error("a payload of {bytes} bytes exceeds the limit of {max}")]
+    TooLarge {
+        /// Bytes asked for or given.
+        bytes: u32,
+        /// The limit, in bytes.
+        max: u32,
+    },
+}
+
+/// A piece of what is to be sent, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chunk<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// This part of the socket layer's pool.
+    Pool(PayloadRange),
+}
+
+/// The part of a READ payload that the stream holds next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadWant {
+    /// The slot it belongs to.
+    pub slot: u32,
+    /// Where in the payload it starts, in bytes.
+    pub offset: usize,
+    /// How many bytes follow one another on the stream, at least 1.
+    pub len: usize,
+}
+
+/// A call that was sent and has no reply yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    /// The caller's tag.
+    pub tag: u32,
+    /// What was called.
+    pub kind: Kind,
+    /// When the call was started.
+    pub started_ns: u64,
+}
+
+/// What went over the wire; only ever grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Calls sent as a whole.
+    pub calls_sent: u64,
+    /// Replies that completed a call, errors and malformed ones included.
+    pub replies: u64,
+    /// Replies that could not be decoded.
+    pub malformed_replies: u64,
+    /// Replies to no call in flight.
+    pub late_replies: u64,
+    /// Fragments received.
+    pub fragments_in: u64,
+    /// Bytes sent, everything above TCP.
+    pub wire_bytes_out: u64,
+    /// Bytes received, everything above TCP.
+    pub wire_bytes_in: u64,
+    /// WRITE payload in calls sent as a whole, in bytes.
+    pub payload_bytes_out: u64,
+    /// READ payload received for calls in flight, in bytes.
+    pub payload_bytes_in: u64,
+}

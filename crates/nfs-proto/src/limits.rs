@@ -1,0 +1,60 @@
+//! The bounds of this crate in one place, with the relations between them checked at compile time.
+//!
+//! Every length that comes from the network is compared with one of these before it is used. Each
+//! buffer that lives as long as a session grows with the bytes that arrived and never beyond them.
+
+/// The largest READ or WRITE payload this crate sends or accepts, in bytes.
+pub const TRANSFER_BYTES_MAX: u32 = 4 * 1024 * 1024;
+
+/// Room for what surrounds a payload in a record: RPC header, credential, attributes.
+pub const RECORD_OVERHEAD_BYTES: usize = 4 * 1024;
+
+/// The largest RPC record, its fragment marks not counted.
+pub const RECORD_BYTES_MAX: usize = TRANSFER_BYTES_MAX as usize + RECORD_OVERHEAD_BYTES;
+
+/// The length of a fragment mark. **Source:** RFC 5531 section 11.
+pub const MARK_BYTES: usize = 4;
+
+/// The largest body of a credential or verifier. **Source:** RFC 5531 section 8.2.
+pub const AUTH_BYTES_MAX: u32 = 400;
+
+/// The longest machine name in AUTH_SYS. **Source:** RFC 5531 appendix A.
+pub const MACHINE_NAME_BYTES_MAX: u32 = 255;
+
+/// The most supplementary groups in AUTH_SYS. **Source:** RFC 5531 appendix A.
+pub const GROUPS_MAX: usize = 16;
+
+/// The longest NFS v3 file handle. **Source:** RFC 1813 section 2.4, NFS3_FHSIZE.
+pub const FILE_HANDLE_BYTES_MAX: usize = 64;
+
+/// The longest path of a MOUNT call. **Source:** RFC 1813 section 5.1.1, MNTPATHLEN.
+pub const MOUNT_PATH_BYTES_MAX: u32 = 1024;
+
+/// The longest name in a MOUNT list. **Source:** RFC 1813 section 5.1.1, MNTNAMLEN.
+pub const MOUNT_NAME_BYTES_MAX: u32 = 255;
+
+/// The most authentication flavors kept from a MOUNT reply; further ones are skipped.
+pub const FLAVORS_MAX: usize = 16;
+
+/// The most slots of one client session.
+pub const SLOTS_MAX: usize = 4096;
+
+/// The capacity a session's input buffer starts with, in bytes.
+pub const INPUT_BYTES_START: usize = 64 * 1024;
+
+/// The capacity of each slot's buffer for an outgoing call without its payload, in bytes.
+pub const CALL_HEADER_BYTES: usize = 1024;
+
+// A credential of the largest size, a handle, a name and attributes fit one slot's buffer.
+const _: () = assert!(
+    CALL_HEADER_BYTES >= AUTH_BYTES_MAX as usize + FILE_HANDLE_BYTES_MAX + 255 + 64 + 12 * 4
+);
+// A fragment mark has 31 bits for its length.
+const _: () = assert!(RECORD_BYTES_MAX < 1 << 31);
+const _: () = assert!(RECORD_OVERHEAD_BYTES > 2 * CALL_HEADER_BYTES);
+const _: () = assert!(SLOTS_MAX.is_power_of_two() && SLOTS_MAX <= 1 << 16);
+const _: () = assert!(INPUT_BYTES_START < RECORD_BYTES_MAX);
+// AUTH_SYS with everything at its limit still fits a credential body.
+const _: () = assert!(
+    4 + 4 + MACHINE_NAME_BYTES_MAX + 1 + 4 + 4 + 4 + 4 * GROUPS_MAX as u32 <= AUTH_BYTES_MAX
+);

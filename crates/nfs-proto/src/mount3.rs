@@ -1,0 +1,368 @@
+//! MOUNT version 3: from the name of an export to its root handle.
+//!
+//! [`Call`] and [`Reply`] cover all six procedures. The lists of DUMP and EXPORT are passed on
+//! element by element on input and come from slices on output.
+//! **Source:** RFC 1813 section 5.
+
+use crate::error::DecodeError;
+use crate::limits::{FLAVORS_MAX, MOUNT_NAME_BYTES_MAX, MOUNT_PATH_BYTES_MAX};
+use crate::nfs3::FileHandle;
+use crate::xdr::{Reader, Writer};
+
+/// The program number. **Source:** RFC 1813 section 5.1.
+pub const PROGRAM: u32 = 100_005;
+/// The version. **Source:** RFC 1813 section 5.1.
+pub const VERSION: u32 = 3;
+
+/// Why MNT failed. **Source:** RFC 1813 section 5.1.5, mountstat3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MountStatus {
+    /// Not the owner.
+    Perm,
+    /// No such export.
+    NoEnt,
+    /// A hard error of the device.
+    Io,
+    /// Permission denied.
+    Access,
+    /// Not a directory.
+    NotDir,
+    /// An argument is invalid.
+    Inval,
+    /// The path is too long.
+    NameTooLong,
+    /// The operation is not supported.
+    NotSupp,
+    /// The server failed.
+    ServerFault,
+    /// A number the RFC does not define, never 0.
+    Other(u32),
+}
+
+impl MountStatus {
+    const DEFINED: [(Self, u32, &'static str); 9] = [
+        (Self::Perm, 1, "MNT3ERR_PERM"),
+        (Self::NoEnt, 2, "MNT3ERR_NOENT"),
+        (Self::Io, 5, "MNT3ERR_IO"),
+        (Self::Access, 13, "MNT3ERR_ACCES"),
+        (Self::NotDir, 20, "MNT3ERR_NOTDIR"),
+        (Self::Inval, 22, "MNT3ERR_INVAL"),
+        (Self::NameTooLong, 63, "MNT3ERR_NAMETOOLONG"),
+        (Self::NotSupp, 10004, "MNT3ERR_NOTSUPP"),
+        (Self::ServerFault, 10006, "MNT3ERR_SERVERFAULT"),
+    ];
+
+    /// Returns the status of a number other than 0.
+    pub fn from_number(number: u32) -> Self {
+        let found = Self::DEFINED.iter().find(|(_, defined, _)| *defined == number);
+        found.map_or(Self::Other(number), |(status, ..)| *status)
+    }
+
+    /// Returns the number on the wire.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Other(number) => number,
+            _ => self.defined().map_or(0, |(_, number, _)| number),
+        }
+    }
+
+    /// Returns the name in the RFC.
+    pub fn name(self) -> &'static str {
+        self.defined().map_or("MNT3ERR_(unknown)", |(.., name)| name)
+    }
+
+    fn defined(self) -> Option<(Self, u32, &'static str)> {
+        Self::DEFINED.iter().find(|(status, ..)| *status == self).copied()
+    }
+}
+
+impl std::fmt::Display for MountStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.name(), self.number())
+    }
+}
+
+/// A call with its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call<'a> {
+    /// Does nothing.
+    Null,
+    /// Asks for the root handle of an export.
+    Mnt(&'a [u8]),
+    /// Asks who has mounted what.
+    Dump,
+    /// Takes back one MNT.
+    Umnt(&'a [u8]),
+    /// Takes back every MNT of this client.
+    Umntall,
+    /// Asks for the exports.
+    Export,
+}
+
+impl<'a> Call<'a> {
+    /// Returns the procedure number.
+    pub const fn procedure(&self) -> u32 {
+        match self {
+            Self::Null => 0,
+            Self::Mnt(_) => 1,
+            Self::Dump => 2,
+            Self::Umnt(_) => 3,
+            Self::Umntall => 4,
+            Self::Export => 5,
+        }
+    }
+
+    /// Reads the arguments of a procedure, or returns `None` when there is no such procedure.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the server answers GARBAGE_ARGS.
+    pub fn decode(procedure: u32, mut reader: Reader<'a>) -> Result<Option<Self>, DecodeError> {
+        let call = match procedure {
+            0 => Self::Null,
+            1 => Self::Mnt(reader.opaque(MOUNT_PATH_BYTES_MAX)?),
+            2 => Self::Dump,
+            3 => Self::Umnt(reader.opaque(MOUNT_PATH_BYTES_MAX)?),
+            4 => Self::Umntall,
+            5 => Self::Export,
+            _ => return Ok(None),
+        };
+        reader.finish()?;
+        Ok(Some(call))
+    }
+
+    /// Appends the arguments.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        if let Self::Mnt(path) | Self::Umnt(path) = self {
+            writer.opaque(path);
+        }
+    }
+}
+
+/// Authentication flavors, at most [`FLAVORS_MAX`], held inline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flavors {
+    flavors: [u32; FLAVORS_MAX],
+    len: u8,
+}
+
+impl Flavors {
+    /// Takes the first [`FLAVORS_MAX`] of `flavors`.
+    pub fn from_slice(flavors: &[u32]) -> Self {
+        let mut kept = Self::default();
+        for flavor in flavors {
+            kept.push(*flavor);
+        }
+        kept
+    }
+
+    /// Returns the flavors.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.flavors[..self.len as usize]
+    }
+
+    fn push(&mut self, flavor: u32) {
+        if let Some(to) = self.flavors.get_mut(self.len as usize) {
+            *to = flavor;
+            self.len += 1;
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut kept = Self::default();
+        for _ in 0..reader.u32()? {
+            kept.push(reader.u32()?);
+        }
+        Ok(kept)
+    }
+}
+
+/// What a successful MNT returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MountOk {
+    /// The handle of the export's root.
+    pub root: FileHandle,
+    /// The flavors the server accepts.
+    pub flavors: Flavors,
+}
+
+/// One export, as a server lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Export<'a> {
+    /// Path of the export.
+    pub dir: &'a [u8],
+    /// Who may mount it; empty means everyone.
+    pub groups: &'a [&'a [u8]],
+}
+
+/// One line of DUMP: a host and the path it has mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mounted<'a> {
+    /// Name of the host.
+    pub host: &'a [u8],
+    /// Path of the export.
+    pub dir: &'a [u8],
+}
+
+/// A reply with its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// Nothing.
+    Null,
+    /// The root handle.
+    Mnt(Result<MountOk, MountStatus>),
+    /// Who has mounted what.
+    Dump(&'a [Mounted<'a>]),
+    /// Nothing.
+    Umnt,
+    /// Nothing.
+    Umntall,
+    /// The exports.
+    Export(&'a [Export<'a>]),
+}
+
+impl Reply<'_> {
+    /// Reads the results of MNT.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the results are not as the RFC defines them.
+    pub fn decode_mnt(mut reader: Reader<'_>) -> Result<Result<MountOk, MountStatus>, DecodeError> {
+        let status = reader.u32()?;
+        if status != 0 {
+            reader.finish()?;
+            return Ok(Err(MountStatus::from_number(status)));
+        }
+        let root = FileHandle::decode(&mut reader)?;
+        let flavors = Flavors::decode(&mut reader)?;
+        reader.finish()?;
+        Ok(Ok(MountOk { root, flavors }))
+    }
+
+    /// Calls `each` with the path of every export in the results of EXPORT.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    pub fn decode_export<'a>(
+        mut reader: Reader<'a>,
+        mut each: impl FnMut(&'a [u8]),
+    ) -> Result<(), DecodeError> {
+        while reader.bool("export_follows")? {
+            each(reader.opaque(MOUNT_PATH_BYTES_MAX)?);
+            while reader.bool("group_follows")? {
+                reader.opaque(MOUNT_NAME_BYTES_MAX)?;
+            }
+        }
+        reader.finish()
+    }
+
+    /// Calls `each` with every line in the results of DUMP.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    pub fn decode_dump<'a>(
+        mut reader: Reader<'a>,
+        mut each: impl FnMut(Mounted<'a>),
+    ) -> Result<(), DecodeError> {
+        while reader.bool("mount_follows")? {
+            let host = reader.opaque(MOUNT_NAME_BYTES_MAX)?;
+            each(Mounted { host, dir: reader.opaque(MOUNT_PATH_BYTES_MAX)? });
+        }
+        reader.finish()
+    }
+
+    /// Appends the results.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Null | Self::Umnt | Self::Umntall => {}
+            Self::Mnt(Err(status)) => writer.u32(status.number()),
+            Self::Mnt(Ok(ok)) => {
+                writer.u32(0);
+                ok.root.encode(writer);
+                writer.u32(ok.flavors.as_slice().len() as u32);
+                ok.flavors.as_slice().iter().for_each(|flavor| writer.u32(*flavor));
+            }
+            Self::Dump(lines) => {
+                for line in *lines {
+                    writer.bool(true);
+                    writer.opaque(line.host);
+                    writer.opaque(line.dir);
+                }
+                writer.bool(false);
+            }
+            Self::Export(exports) => {
+                exports.iter().for_each(|export| export.encode(writer));
+                writer.bool(false);
+            }
+        }
+    }
+}
+
+impl Export<'_> {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.bool(true);
+        writer.opaque(self.dir);
+        for group in self.groups {
+            writer.bool(true);
+            writer.opaque(group);
+        }
+        writer.bool(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(reply: &Reply<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        reply.encode(&mut Writer::new(&mut out));
+        out
+    }
+
+    #[test]
+    fn calls_come_back() {
+        let calls = [
+            Call::Null,
+            Call::Mnt(b"/a"),
+            Call::Dump,
+            Call::Umnt(b"/a"),
+            Call::Umntall,
+            Call::Export,
+        ];
+        for call in calls {
+            let mut out = Vec::new();
+            call.encode(&mut Writer::new(&mut out));
+            assert_eq!(Call::decode(call.procedure(), Reader::new(&out)), Ok(Some(call)));
+        }
+        assert_eq!(Call::decode(6, Reader::new(&[])), Ok(None));
+    }
+
+    #[test]
+    fn a_root_and_its_flavors_come_back() {
+        let root = FileHandle::from_slice(b"root").unwrap();
+        let ok = MountOk { root, flavors: Flavors::from_slice(&[1, 6]) };
+        let out = encoded(&Reply::Mnt(Ok(ok)));
+        assert_eq!(Reply::decode_mnt(Reader::new(&out)), Ok(Ok(ok)));
+        let out = encoded(&Reply::Mnt(Err(MountStatus::Access)));
+        assert_eq!(out, [0, 0, 0, 13]);
+        assert_eq!(Reply::decode_mnt(Reader::new(&out)), Ok(Err(MountStatus::Access)));
+        assert_eq!(MountStatus::from_number(99).number(), 99);
+    }
+
+    #[test]
+    fn lists_come_back() {
+        let exports = [
+            Export { dir: b"/a", groups: &[b"10.0.0.0/8", b"host"] },
+            Export { dir: b"/b", groups: &[] },
+        ];
+        let out = encoded(&Reply::Export(&exports));
+        let mut paths = Vec::new();
+        Reply::decode_export(Reader::new(&out), |path| paths.push(path)).unwrap();
+        assert_eq!(paths, [b"/a", b"/b"]);
+
+        let lines = [Mounted { host: b"h", dir: b"/a" }];
+        let out = encoded(&Reply::Dump(&lines));
+        let mut seen = Vec::new();
+        Reply::decode_dump(Reader::new(&out), |line| seen.push(line)).unwrap();
+        assert_eq!(seen, lines);
+    }
+}

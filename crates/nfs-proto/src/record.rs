@@ -1,0 +1,214 @@
+//! Record marking: messages on a byte stream.
+//!
+//! [`Inbox`] turns stream bytes into whole records, in place, whatever the number of fragments;
+//! only the bytes of a record are bounded. [`begin`] and [`end`] frame a record that is written.
+//! The inbox grows as bytes arrive, never because a mark announces them.
+//! **Source:** RFC 5531 section 11.
+
+use crate::error::StreamError;
+use crate::limits::{INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX};
+
+/// A fragment that lacks at least this many bytes is received by itself.
+const LARGE_FRAGMENT_BYTES: usize = 16 * 1024;
+
+/// The bit of a mark that says that a fragment is its record's last.
+pub const LAST_FRAGMENT: u32 = 1 << 31;
+
+/// A fragment mark, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Bytes of the fragment, the mark not counted.
+    pub len: usize,
+    /// Whether the record ends with this fragment.
+    pub last: bool,
+}
+
+impl Mark {
+    /// Decodes the four bytes of a mark.
+    pub const fn from_bytes(bytes: [u8; MARK_BYTES]) -> Self {
+        let word = u32::from_be_bytes(bytes);
+        Self { len: (word & !LAST_FRAGMENT) as usize, last: word & LAST_FRAGMENT != 0 }
+    }
+
+    /// Encodes the mark; `len` is below 2^31.
+    pub const fn to_bytes(self) -> [u8; MARK_BYTES] {
+        let last = if self.last { LAST_FRAGMENT } else { 0 };
+        (self.len as u32 | last).to_be_bytes()
+    }
+}
+
+/// Reserves room for a mark at the end of `out` and returns where it is, for [`end`].
+pub fn begin(out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&[0; MARK_BYTES]);
+    at
+}
+
+/// Completes the mark at `at`: the record is what follows it in `out`, and `external` bytes that
+/// are sent after `out`, padding included.
+pub fn end(out: &mut [u8], at: usize, external: usize) {
+    let len = out.len() - at - MARK_BYTES + external;
+    debug_assert!(len <= RECORD_BYTES_MAX, "a record of {len} bytes");
+    out[at..at + MARK_BYTES].copy_from_slice(&Mark { len, last: true }.to_bytes());
+}
+
+/// Appends `record` to `out` in fragments of at most `fragment_bytes_max`, as some servers do.
+///
+/// # Panics
+/// When `fragment_bytes_max` is 0.
+pub fn append_fragmented(out: &mut Vec<u8>, record: &[u8], fragment_bytes_max: usize) {
+    let mut chunks = record.chunks(fragment_bytes_max).peekable();
+    if chunks.peek().is_none() {
+        out.extend_from_slice(&Mark { len: 0, last: true }.to_bytes());
+    }
+    while let Some(chunk) = chunks.next() {
+        let mark = Mark { len: chunk.len(), last: chunks.peek().is_none() };
+        out.extend_from_slice(&mark.to_bytes());
+        out.extend_from_slice(chunk);
+    }
+}
+
+/// Assembles records from stream bytes.
+///
+/// The buffer holds, in this order: consumed bytes, the fragments of the record under assembly
+/// (their marks squeezed out), a gap where marks were, bytes that were not looked at yet, and
+/// free space.
+#[derive(Debug)]
+pub struct Inbox {
+    buffer: Vec<u8>,
+    record_start: usize,
+    record_end: usize,
+    parsed: usize,
+    filled: usize,
+    record_bytes_max: usize,
+    fragments: u64,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new(RECORD_BYTES_MAX)
+    }
+}
+
+impl Inbox {
+    /// Creates an inbox for records of at most `record_bytes_max` bytes, at most
+    /// [`RECORD_BYTES_MAX`].
+    pub fn new(record_bytes_max: usize) -> Self {
+        Self {
+            buffer: vec![0; INPUT_BYTES_START],
+            record_start: 0,
+            record_end: 0,
+            parsed: 0,
+            filled: 0,
+            record_bytes_max: record_bytes_max.min(RECORD_BYTES_MAX),
+            fragments: 0,
+        }
+    }
+
+    /// Returns free space of at least `min` bytes to receive into; [`Inbox::filled`] follows.
+    ///
+    /// Take records out between two calls, or the buffer grows. In the middle of a large fragment
+    /// the space ends where the fragment does, so that the next record starts a fresh buffer and
+    /// nothing has to be moved.
+    pub fn space(&mut self, min: usize) -> &mut [u8] {
+        let min = min.max(1);
+        if self.buffer.len() - self.filled < min {
+            self.compact();
+        }
+        if self.buffer.len() - self.filled < min {
+            // Doubling is paid for by bytes that arrived; `min` by the caller.
+            let len = (self.buffer.len() * 2).max(self.filled + min);
+            self.buffer.resize(len, 0);
+        }
+        let missing = self.missing();
+        let len = if missing < LARGE_FRAGMENT_BYTES { INPUT_BYTES_START } else { missing };
+        let end = self.buffer.len().min(self.filled + len.max(min));
+        &mut self.buffer[self.filled..end]
+    }
+
+    /// States that `len` bytes of [`Inbox::space`] were received.
+    ///
+    /// # Panics
+    /// When that is more than the space was.
+    pub fn filled(&mut self, len: usize) {
+        assert!(len <= self.buffer.len() - self.filled, "more bytes received than there was space");
+        self.filled += len;
+    }
+
+    /// Takes bytes that were received elsewhere.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.space(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.filled(bytes.len());
+    }
+
+    /// Returns the next whole record, or `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// [`StreamError::RecordTooLong`]; the stream can't be used any further.
+    pub fn next_record(&mut self) -> Result<Option<&[u8]>, StreamError> {
+        if self.parsed == self.filled && self.record_start == self.record_end {
+            (self.record_start, self.record_end, self.parsed, self.filled) = (0, 0, 0, 0);
+        }
+        while let Some(mark) = self.next_fragment()? {
+            if mark.last {
+                let record = self.record_start..self.record_end;
+                self.record_start = self.parsed;
+                self.record_end = self.parsed;
+                return Ok(Some(&self.buffer[record]));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns how many fragments were taken in so far.
+    pub fn fragments(&self) -> u64 {
+        self.fragments
+    }
+
+    /// Tells whether bytes wait that do not make a whole record.
+    pub fn is_partial(&self) -> bool {
+        self.record_start != self.record_end || self.parsed != self.filled
+    }
+
+    /// Returns how many bytes the fragment that is arriving still lacks, or 0 between fragments.
+    fn missing(&self) -> usize {
+        let waiting = &self.buffer[self.parsed..self.filled];
+        waiting.first_chunk::<MARK_BYTES>().map_or(0, |mark| {
+            (MARK_BYTES + Mark::from_bytes(*mark).len).saturating_sub(waiting.len())
+        })
+    }
+
+    /// Appends the next fragment to the record under assembly, if it is there as a whole.
+    fn next_fragment(&mut self) -> Result<Option<Mark>, StreamError> {
+        let Some(mark) = self.buffer[self.parsed..self.filled].first_chunk::<MARK_BYTES>() else {
+            return Ok(None);
+        };
+        let mark = Mark::from_bytes(*mark);
+        let bytes = self.record_end - self.record_start + mark.len;
+        if bytes > self.record_bytes_max {
+            return Err(StreamError::RecordTooLong { bytes, max: self.record_bytes_max });
+        }
+        let body = self.parsed + MARK_BYTES;
+        if self.filled - body < mark.len {
+            return Ok(None);
+        }
+        self.fragments += 1;
+        self.parsed = body + mark.len;
+        if self.record_start == self.record_end {
+            (self.record_start, self.record_end) = (body, self.parsed);
+        } else {
+            self.buffer.copy_within(body..self.parsed, self.record_end);
+            self.record_end += mark.len;
+        }
+        Ok(Some(mark))
+    }
+
+    /// Moves what is still needed to the front of the buffer.
+    fn compact(&mut self) {
+        let assembled = self.record_end - self.record_start;
+        self.buffer.copy_within(self.record_start..self.record_end, 0);
+        self.buffer.copy_within(self.parsed..self.filled, assembled);
+        self.filled = assembled + self.filled - self.parsed;
+        (self.record_start, self.record_end, self.parsed) = (0, assembled, assembled);
+    }
+}

@@ -1,0 +1,330 @@
+//! ONC RPC version 2: call and reply headers, AUTH_NONE and AUTH_SYS.
+//!
+//! [`CallHeader`] and [`ReplyHeader`] are views of the start of a message; what follows belongs to
+//! the program. A refusal of any kind is an [`RpcError`], in both directions. Other flavors of
+//! credential are passed over, not understood.
+//! **Source:** RFC 5531 sections 8, 9 and appendix A.
+
+use crate::error::DecodeError;
+use crate::limits::{AUTH_BYTES_MAX, GROUPS_MAX, MACHINE_NAME_BYTES_MAX};
+use crate::xdr::{Reader, Writer};
+
+/// The RPC version spoken here. **Source:** RFC 5531 section 9.
+pub const RPC_VERSION: u32 = 2;
+
+const MESSAGE_CALL: u32 = 0;
+const MESSAGE_REPLY: u32 = 1;
+const REPLY_ACCEPTED: u32 = 0;
+const REPLY_DENIED: u32 = 1;
+
+/// The flavor number of AUTH_NONE. **Source:** RFC 5531 section 8.2.
+pub const AUTH_NONE: u32 = 0;
+/// The flavor number of AUTH_SYS. **Source:** RFC 5531 section 8.2.
+pub const AUTH_SYS: u32 = 1;
+
+/// Tells how a call was refused before it reached the program.
+///
+/// **Source:** RFC 5531 section 9, `accept_stat` and `reject_stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RpcError {
+    /// The server has no such program.
+    #[error("the server does not offer this program (PROG_UNAVAIL)")]
+    ProgramUnavailable,
+    /// The server has the program, in other versions.
+    #[error("the server offers versions {low} to {high} of this program (PROG_MISMATCH)")]
+    ProgramMismatch {
+        /// Lowest version offered.
+        low: u32,
+        /// Highest version offered.
+        high: u32,
+    },
+    /// The program has no such procedure.
+    #[error("the server does not offer this procedure (PROC_UNAVAIL)")]
+    ProcedureUnavailable,
+    /// The server could not decode the arguments.
+    #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
+    GarbageArguments,
+    /// The server failed, for example for lack of memory.
+    #[error("the server had an error of its own (SYSTEM_ERR)")]
+    SystemError,
+    /// The server speaks other versions of RPC.
+    #[error("the server speaks RPC versions {low} to {high} (RPC_MISMATCH)")]
+    RpcMismatch {
+        /// Lowest version spoken.
+        low: u32,
+        /// Highest version spoken.
+        high: u32,
+    },
+    /// The server does not accept the credential; the number is an `auth_stat`.
+    #[error("the server rejected the credential (AUTH_ERROR, auth_stat {0})")]
+    Authentication(u32),
+}
+
+/// `auth_stat` of a credential that can't be decoded. **Source:** RFC 5531 section 9.
+pub const AUTH_BAD_CREDENTIAL: u32 = 1;
+/// `auth_stat` of a credential that is too weak. **Source:** RFC 5531 section 9.
+pub const AUTH_TOO_WEAK: u32 = 5;
+
+/// Supplementary group ids, at most sixteen, held inline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Groups {
+    ids: [u32; GROUPS_MAX],
+    len: u8,
+}
+
+impl Groups {
+    /// Takes the first sixteen of `ids`; AUTH_SYS has no room for more.
+    pub fn from_slice(ids: &[u32]) -> Self {
+        let mut groups = Self::default();
+        for id in ids.iter().take(GROUPS_MAX) {
+            groups.ids[groups.len as usize] = *id;
+            groups.len += 1;
+        }
+        groups
+    }
+
+    /// Returns the group ids.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.ids[..self.len as usize]
+    }
+}
+
+/// The body of an AUTH_SYS credential. **Source:** RFC 5531 appendix A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthSys<'a> {
+    /// An arbitrary id of the client's.
+    pub stamp: u32,
+    /// The client's name, at most 255 bytes.
+    pub machine_name: &'a [u8],
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Groups,
+}
+
+impl<'a> AuthSys<'a> {
+    fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(body);
+        let stamp = reader.u32()?;
+        let machine_name = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
+        let uid = reader.u32()?;
+        let gid = reader.u32()?;
+        let len = reader.u32()?;
+        if len as usize > GROUPS_MAX {
+            return Err(DecodeError::TooLong { len, max: GROUPS_MAX as u32 });
+        }
+        let mut groups = Groups { len: len as u8, ..Groups::default() };
+        for id in &mut groups.ids[..len as usize] {
+            *id = reader.u32()?;
+        }
+        reader.finish()?;
+        Ok(Self { stamp, machine_name, uid, gid, groups })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.stamp);
+        writer.opaque(self.machine_name);
+        writer.u32(self.uid);
+        writer.u32(self.gid);
+        writer.u32(self.groups.as_slice().len() as u32);
+        for id in self.groups.as_slice() {
+            writer.u32(*id);
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let name = self.machine_name.len();
+        20 + name + crate::xdr::pad_len(name) + 4 * self.groups.as_slice().len()
+    }
+}
+
+/// Who makes a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential<'a> {
+    /// AUTH_NONE: nobody in particular.
+    None,
+    /// AUTH_SYS: a user and groups, as claimed.
+    Sys(AuthSys<'a>),
+    /// A flavor that is not understood here.
+    Other {
+        /// The flavor's number.
+        flavor: u32,
+    },
+}
+
+impl<'a> Credential<'a> {
+    /// Reads flavor and body.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the body is too long or is no AUTH_SYS body though it says so.
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let flavor = reader.u32()?;
+        let body = reader.opaque(AUTH_BYTES_MAX)?;
+        match flavor {
+            AUTH_NONE => Ok(Self::None),
+            AUTH_SYS => AuthSys::decode(body).map(Self::Sys),
+            flavor => Ok(Self::Other { flavor }),
+        }
+    }
+
+    /// Appends flavor and body; a flavor that is not understood has an empty body.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::None => writer.raw(&[0; 8]),
+            Self::Sys(sys) => {
+                writer.u32(AUTH_SYS);
+                writer.u32(sys.encoded_len() as u32);
+                sys.encode(writer);
+            }
+            Self::Other { flavor } => {
+                writer.u32(*flavor);
+                writer.u32(0);
+            }
+        }
+    }
+}
+
+/// The header of a call; its arguments follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallHeader<'a> {
+    /// The transaction id, chosen by the client.
+    pub xid: u32,
+    /// The RPC version; this crate sends 2.
+    pub rpc_version: u32,
+    /// The program number.
+    pub program: u32,
+    /// The program's version.
+    pub version: u32,
+    /// The procedure number.
+    pub procedure: u32,
+    /// Who calls, or `Err` when the credential can't be decoded.
+    pub credential: Result<Credential<'a>, DecodeError>,
+}
+
+impl<'a> CallHeader<'a> {
+    /// Reads a call's header. Where the RPC version is not 2 only xid and version are meaningful.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is no call, or ends within the header.
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let xid = reader.u32()?;
+        match reader.u32()? {
+            MESSAGE_CALL => {}
+            value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
+        }
+        let rpc_version = reader.u32()?;
+        if rpc_version != RPC_VERSION {
+            let credential = Ok(Credential::None);
+            return Ok(Self { xid, rpc_version, program: 0, version: 0, procedure: 0, credential });
+        }
+        let program = reader.u32()?;
+        let version = reader.u32()?;
+        let procedure = reader.u32()?;
+        let credential = Credential::decode(reader);
+        if credential.is_ok() {
+            reader.u32()?;
+            reader.opaque(AUTH_BYTES_MAX)?;
+        }
+        Ok(Self { xid, rpc_version, program, version, procedure, credential })
+    }
+
+    /// Appends the header, with an AUTH_NONE verifier.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.xid);
+        writer.u32(MESSAGE_CALL);
+        writer.u32(self.rpc_version);
+        writer.u32(self.program);
+        writer.u32(self.version);
+        writer.u32(self.procedure);
+        self.credential.unwrap_or(Credential::None).encode(writer);
+        Credential::None.encode(writer);
+    }
+}
+
+/// The header of a reply; the results follow where it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// The transaction id of the call.
+    pub xid: u32,
+    /// Whether the call reached its program.
+    pub result: Result<(), RpcError>,
+}
+
+impl ReplyHeader {
+    /// Reads a reply's header.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is no reply, has an unknown state, or ends within the header.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let xid = reader.u32()?;
+        match reader.u32()? {
+            MESSAGE_REPLY => {}
+            value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
+        }
+        let result = match reader.u32()? {
+            REPLY_ACCEPTED => decode_accepted(reader)?,
+            REPLY_DENIED => Err(decode_denied(reader)?),
+            value => return Err(DecodeError::BadValue { what: "RPC reply state", value }),
+        };
+        Ok(Self { xid, result })
+    }
+
+    /// Appends the header, with an AUTH_NONE verifier.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.xid);
+        writer.u32(MESSAGE_REPLY);
+        match self.result {
+            Ok(()) => accepted(writer, 0),
+            Err(RpcError::ProgramUnavailable) => accepted(writer, 1),
+            Err(RpcError::ProgramMismatch { low, high }) => {
+                accepted(writer, 2);
+                writer.u32(low);
+                writer.u32(high);
+            }
+            Err(RpcError::ProcedureUnavailable) => accepted(writer, 3),
+            Err(RpcError::GarbageArguments) => accepted(writer, 4),
+            Err(RpcError::SystemError) => accepted(writer, 5),
+            Err(RpcError::RpcMismatch { low, high }) => {
+                writer.u32(REPLY_DENIED);
+                writer.u32(0);
+                writer.u32(low);
+                writer.u32(high);
+            }
+            Err(RpcError::Authentication(stat)) => {
+                writer.u32(REPLY_DENIED);
+                writer.u32(1);
+                writer.u32(stat);
+            }
+        }
+    }
+}
+
+fn accepted(writer: &mut Writer<'_>, accept_stat: u32) {
+    writer.u32(REPLY_ACCEPTED);
+    Credential::None.encode(writer);
+    writer.u32(accept_stat);
+}
+
+fn decode_accepted(reader: &mut Reader<'_>) -> Result<Result<(), RpcError>, DecodeError> {
+    reader.u32()?;
+    reader.opaque(AUTH_BYTES_MAX)?;
+    Ok(Err(match reader.u32()? {
+        0 => return Ok(Ok(())),
+        1 => RpcError::ProgramUnavailable,
+        2 => RpcError::ProgramMismatch { low: reader.u32()?, high: reader.u32()? },
+        3 => RpcError::ProcedureUnavailable,
+        4 => RpcError::GarbageArguments,
+        5 => RpcError::SystemError,
+        value => return Err(DecodeError::BadValue { what: "RPC accept state", value }),
+    }))
+}
+
+fn decode_denied(reader: &mut Reader<'_>) -> Result<RpcError, DecodeError> {
+    match reader.u32()? {
+        0 => Ok(RpcError::RpcMismatch { low: reader.u32()?, high: reader.u32()? }),
+        1 => Ok(RpcError::Authentication(reader.u32()?)),
+        value => Err(DecodeError::BadValue { what: "RPC reject state", value }),
+    }
+}

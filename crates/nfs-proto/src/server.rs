@@ -1,0 +1,146 @@
+//! The server's side of a connection: from stream bytes to requests, from replies to bytes.
+//!
+//! [`Session`] assembles records and decodes [`Request`]s in place. What no program has to see (an
+//! unknown program, version or procedure, garbage, a broken credential) it answers itself. Replies
+//! are appended to a vector of the caller's by free functions, since one reply may overtake
+//! another; the payload of a READ can be sent from where it is.
+//! **Source:** RFC 5531 sections 9 and 11.
+
+use crate::error::{DecodeError, StreamError};
+use crate::limits::RECORD_BYTES_MAX;
+use crate::nfs3::{self, Fattr};
+use crate::program::{Call, Offered, Reply};
+use crate::record::{self, Inbox};
+use crate::rpc::{AUTH_BAD_CREDENTIAL, CallHeader, Credential, RPC_VERSION, ReplyHeader, RpcError};
+use crate::xdr::{Reader, Writer, pad_len};
+
+/// A request with views into the session's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The transaction id to reply with.
+    pub xid: u32,
+    /// Who calls, as claimed; nobody where the request was refused for its credential.
+    pub credential: Credential<'a>,
+    /// What is asked, or why the session refused it; a refusal is already answered.
+    pub body: Result<Call<'a>, RpcError>,
+}
+
+/// The receiving half of one connection.
+///
+/// The way of the bytes: [`Session::space`], receive into it, [`Session::filled`], then
+/// [`Session::next_request`] until it returns `None`.
+#[derive(Debug)]
+pub struct Session {
+    inbox: Inbox,
+    offered: Offered,
+}
+
+impl Session {
+    /// Creates a session that offers these programs.
+    pub fn new(offered: Offered) -> Self {
+        Self::with_record_limit(offered, RECORD_BYTES_MAX)
+    }
+
+    /// Creates a session that closes on records above `record_bytes_max` bytes.
+    pub fn with_record_limit(offered: Offered, record_bytes_max: usize) -> Self {
+        Self { inbox: Inbox::new(record_bytes_max), offered }
+    }
+
+    /// Returns free space of at least `min` bytes to receive into.
+    pub fn space(&mut self, min: usize) -> &mut [u8] {
+        self.inbox.space(min)
+    }
+
+    /// States that `len` bytes of [`Session::space`] were received.
+    pub fn filled(&mut self, len: usize) {
+        self.inbox.filled(len);
+    }
+
+    /// Takes bytes that were received elsewhere; copies them.
+    pub fn handle_input(&mut self, bytes: &[u8]) {
+        self.inbox.push(bytes);
+    }
+
+    /// Returns the next request, or `None` when more bytes are needed. The answer to a refused
+    /// request is appended to `out`.
+    ///
+    /// # Errors
+    /// [`StreamError`]: close the connection.
+    pub fn next_request(&mut self, out: &mut Vec<u8>) -> Result<Option<Request<'_>>, StreamError> {
+        let offered = self.offered;
+        let Some(record) = self.inbox.next_record()? else { return Ok(None) };
+        let request = decode_request(record, offered).map_err(StreamError::NotRpc)?;
+        if let Err(refusal) = request.body {
+            encode_refusal(out, request.xid, refusal);
+        }
+        Ok(Some(request))
+    }
+
+    /// Returns how many fragments were received.
+    pub fn fragments(&self) -> u64 {
+        self.inbox.fragments()
+    }
+
+    /// Tells whether the connection stands in the middle of a record.
+    pub fn is_partial(&self) -> bool {
+        self.inbox.is_partial()
+    }
+}
+
+/// Decodes one record, or one datagram, as a request; a refusal is in its body.
+///
+/// # Errors
+/// [`DecodeError`] when it is no call, so that there is nothing to answer.
+pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, DecodeError> {
+    let mut reader = Reader::new(record);
+    let header = CallHeader::decode(&mut reader)?;
+    let xid = header.xid;
+    let refuse = |error| Ok(Request { xid, credential: Credential::None, body: Err(error) });
+    if header.rpc_version != RPC_VERSION {
+        return refuse(RpcError::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION });
+    }
+    let Ok(credential) = header.credential else {
+        return refuse(RpcError::Authentication(AUTH_BAD_CREDENTIAL));
+    };
+    let numbers = (header.program, header.version, header.procedure);
+    Ok(Request { xid, credential, body: Call::decode(offered, numbers, reader) })
+}
+
+/// Appends a framed reply to `out`.
+pub fn encode_reply(out: &mut Vec<u8>, xid: u32, reply: &Reply<'_>) {
+    let mark = record::begin(out);
+    let mut writer = Writer::new(out);
+    ReplyHeader { xid, result: Ok(()) }.encode(&mut writer);
+    reply.encode(&mut writer);
+    record::end(out, mark, 0);
+}
+
+/// Appends a framed NFS v3 reply to `out`.
+pub fn encode_nfs3_reply(out: &mut Vec<u8>, xid: u32, reply: &nfs3::Reply<'_>) {
+    encode_reply(out, xid, &Reply::Nfs3(*reply));
+}
+
+/// Appends a framed refusal to `out`; for planned faults too, such as SYSTEM_ERR.
+pub fn encode_refusal(out: &mut Vec<u8>, xid: u32, refusal: RpcError) {
+    let mark = record::begin(out);
+    ReplyHeader { xid, result: Err(refusal) }.encode(&mut Writer::new(out));
+    record::end(out, mark, 0);
+}
+
+/// Appends a framed reply to a READ of `len` bytes without its payload, and returns how many zero
+/// bytes the caller has to send after the payload.
+pub fn encode_read_reply_header(
+    out: &mut Vec<u8>,
+    xid: u32,
+    attributes: Option<&Fattr>,
+    eof: bool,
+    len: u32,
+) -> usize {
+    let pad = pad_len(len as usize);
+    let mark = record::begin(out);
+    let mut writer = Writer::new(out);
+    ReplyHeader { xid, result: Ok(()) }.encode(&mut writer);
+    nfs3::encode_read_header(&mut writer, attributes, eof, len);
+    record::end(out, mark, len as usize + pad);
+    pad
+}

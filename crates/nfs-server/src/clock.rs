@@ -1,0 +1,43 @@
+//! The one place where the server reads a clock.
+//!
+//! File times come from `ServerConfig::clock`, whose default is [`wall`]; timers of planned faults
+//! run on [`monotonic_ns`]; [`new_boot_id`] makes each start distinct.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::fs::FileTime;
+
+static STARTS: AtomicU64 = AtomicU64::new(0);
+
+/// Time of day.
+pub fn wall() -> FileTime {
+    let time = clock_gettime(ClockId::Realtime);
+    FileTime(nanoseconds(time.tv_sec, time.tv_nsec))
+}
+
+/// Nanoseconds since some fixed point; never goes back.
+pub fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    nanoseconds(time.tv_sec, time.tv_nsec)
+}
+
+/// A number that no other start has: time of day, process and count of starts, mixed.
+pub fn new_boot_id() -> u64 {
+    let count = STARTS.fetch_add(1, Ordering::Relaxed);
+    let process = u64::from(std::process::id());
+    mix(wall().0 ^ process.rotate_left(40) ^ count.rotate_left(56))
+}
+
+/// Spreads a number over all 64 bits. **Source:** SplitMix64, Steele, Lea and Flood 2014.
+pub fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> u64 {
+    seconds.cast_unsigned() * 1_000_000_000 + nanoseconds.cast_unsigned()
+}

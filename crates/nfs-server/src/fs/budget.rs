@@ -1,0 +1,119 @@
+//! The memory limit of the store, as charges that give themselves back.
+//!
+//! A `Budget` is one counter with a limit; a `Charge` is a part of it that some object owns and
+//! that returns when the object is dropped. Data that is still on its way to a socket thus stays
+//! charged until it is sent. Counts bytes asked from the allocator, not its overhead.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::types::FsError;
+
+/// A limit on bytes and the count of those in use.
+#[derive(Debug)]
+pub struct Budget {
+    limit_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+impl Budget {
+    /// Makes an empty budget of `limit_bytes`.
+    pub fn new(limit_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { limit_bytes, used_bytes: AtomicU64::new(0) })
+    }
+
+    /// The limit in bytes.
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Bytes charged at this moment.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), FsError> {
+        let after = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if after > self.limit_bytes {
+            self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(FsError::NoSpace);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a budget owned by one object; dropping it gives them back.
+#[derive(Debug)]
+pub struct Charge {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// Takes `bytes` from the budget.
+    ///
+    /// # Errors
+    /// `NoSpace` where the limit would be passed; nothing is taken then.
+    pub fn take(budget: &Arc<Budget>, bytes: u64) -> Result<Self, FsError> {
+        budget.take(bytes)?;
+        Ok(Self { budget: Arc::clone(budget), bytes })
+    }
+
+    /// Takes `bytes` even past the limit: for the copy made because data being sent is
+    /// overwritten, which lives only until the original has left.
+    pub fn force(budget: &Arc<Budget>, bytes: u64) -> Self {
+        budget.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Self { budget: Arc::clone(budget), bytes }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The budget that the bytes belong to.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Changes the bytes held.
+    ///
+    /// # Errors
+    /// `NoSpace` where growing would pass the limit; the charge is unchanged then.
+    pub fn resize(&mut self, bytes: u64) -> Result<(), FsError> {
+        if bytes > self.bytes {
+            self.budget.take(bytes - self.bytes)?;
+        } else {
+            self.budget.used_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_return_when_dropped() {
+        let budget = Budget::new(100);
+        let mut first = Charge::take(&budget, 60).unwrap();
+        assert_eq!(Charge::take(&budget, 41).unwrap_err(), FsError::NoSpace);
+        assert_eq!(budget.used_bytes(), 60);
+        first.resize(100).unwrap();
+        assert_eq!(first.resize(101), Err(FsError::NoSpace));
+        first.resize(10).unwrap();
+        let forced = Charge::force(&budget, 500);
+        assert_eq!((forced.bytes(), budget.used_bytes()), (500, 510));
+        drop(forced);
+        drop(first);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+}

@@ -1,0 +1,292 @@
+//! The data of one regular file: a sparse row of blocks, or only a size.
+//!
+//! Holes and everything past a block's end read as zeros. A discarding file keeps its size and
+//! returns a fixed pattern for whatever is read, written or not. Not locked: the inode's lock
+//! covers it, and reading only hands out references.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::block::{BLOCK_BYTES, Block, Piece};
+use super::budget::Budget;
+use super::types::{FILE_BYTES_MAX, FsError};
+
+/// What becomes of file data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreMode {
+    /// Data is stored and can be verified.
+    #[default]
+    Keep,
+    /// Sizes are kept, data is thrown away; reads return a fixed pattern.
+    Discard,
+}
+
+/// What a read found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadSpan {
+    /// Bytes returned.
+    pub count: u32,
+    /// Whether the end of the file was reached.
+    pub eof: bool,
+}
+
+/// Data of one file; grows by `write` and `resize`.
+#[derive(Debug)]
+pub struct FileContent {
+    mode: StoreMode,
+    size: u64,
+    used_bytes: u64,
+    blocks: BTreeMap<u64, Arc<Block>>,
+}
+
+impl FileContent {
+    /// Makes an empty file.
+    pub fn new(mode: StoreMode) -> Self {
+        Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new() }
+    }
+
+    /// Size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Memory held, in bytes; the size where data is discarded.
+    pub fn used_bytes(&self) -> u64 {
+        match self.mode {
+            StoreMode::Keep => self.used_bytes,
+            StoreMode::Discard => self.size,
+        }
+    }
+
+    /// Appends to `out` the pieces of up to `count` bytes from `offset`.
+    pub fn read(&self, offset: u64, count: u32, out: &mut Vec<Piece>) -> ReadSpan {
+        let available = self.size.saturating_sub(offset);
+        let count = available.min(u64::from(count));
+        let end = offset.saturating_add(count);
+        let mut position = offset;
+        while position < end {
+            let (index, start) = split(position);
+            let length = (end - position).min((BLOCK_BYTES - start) as u64) as usize;
+            self.read_place(index, start, start + length, out);
+            position += length as u64;
+        }
+        ReadSpan { count: count as u32, eof: available <= count }
+    }
+
+    /// Writes `data` at `offset` and returns how many bytes were taken: fewer than given only
+    /// where the memory limit cuts in.
+    ///
+    /// # Errors
+    /// `NoSpace` where not one byte fits, `FileTooBig` past `FILE_BYTES_MAX`; nothing changes.
+    pub fn write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        budget: &Arc<Budget>,
+    ) -> Result<usize, FsError> {
+        let end = offset.checked_add(data.len() as u64).ok_or(FsError::FileTooBig)?;
+        if end > FILE_BYTES_MAX {
+            return Err(FsError::FileTooBig);
+        }
+        let written = match self.mode {
+            StoreMode::Keep => self.write_places(offset, data, budget)?,
+            StoreMode::Discard => data.len(),
+        };
+        if written > 0 {
+            self.size = self.size.max(offset + written as u64);
+        }
+        Ok(written)
+    }
+
+    /// Truncates, giving memory back, or extends with a hole.
+    ///
+    /// # Errors
+    /// `FileTooBig` past `FILE_BYTES_MAX`.
+    pub fn resize(&mut self, size: u64) -> Result<(), FsError> {
+        if size > FILE_BYTES_MAX {
+            return Err(FsError::FileTooBig);
+        }
+        if size < self.size {
+            self.truncate(size);
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    fn read_place(&self, index: u64, start: usize, end: usize, out: &mut Vec<Piece>) {
+        if self.mode == StoreMode::Discard {
+            out.push(Piece::pattern(start, end));
+            return;
+        }
+        let mut position = start;
+        if let Some(block) = self.blocks.get(&index)
+            && start < block.len()
+        {
+            position = end.min(block.len());
+            out.push(Piece::of(block, start, position));
+        }
+        if position < end {
+            out.push(Piece::zeros(end - position));
+        }
+    }
+
+    fn write_places(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        budget: &Arc<Budget>,
+    ) -> Result<usize, FsError> {
+        let mut written = 0;
+        while written < data.len() {
+            let (index, start) = split(offset + written as u64);
+            let length = (data.len() - written).min(BLOCK_BYTES - start);
+            let part = &data[written..written + length];
+            match self.write_place(index, start, part, budget) {
+                Ok(()) => written += length,
+                Err(error) if written == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(written)
+    }
+
+    fn write_place(
+        &mut self,
+        index: u64,
+        start: usize,
+        data: &[u8],
+        budget: &Arc<Budget>,
+    ) -> Result<(), FsError> {
+        let Some(shared) = self.blocks.get_mut(&index) else {
+            let block = Block::new(budget, start, data)?;
+            self.used_bytes += block.capacity();
+            self.blocks.insert(index, Arc::new(block));
+            return Ok(());
+        };
+        self.used_bytes -= shared.capacity();
+        let result = if let Some(block) = Arc::get_mut(shared) {
+            block.write(start, data)
+        } else {
+            *shared = Arc::new(shared.rewritten(start, data));
+            Ok(())
+        };
+        self.used_bytes += shared.capacity();
+        result
+    }
+
+    fn truncate(&mut self, size: u64) {
+        let (last, keep) = split(size);
+        for (index, block) in self.blocks.split_off(&last) {
+            self.used_bytes -= block.capacity();
+            if index == last && keep > 0 {
+                let short = keep < block.len();
+                let block = if short { Arc::new(block.shortened(keep)) } else { block };
+                self.used_bytes += block.capacity();
+                self.blocks.insert(index, block);
+            }
+        }
+    }
+}
+
+/// The place a byte of a file lies in, and where in it.
+fn split(offset: u64) -> (u64, usize) {
+    (offset / BLOCK_BYTES as u64, (offset % BLOCK_BYTES as u64) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(content: &FileContent, offset: u64, count: u32) -> Vec<u8> {
+        let mut pieces = Vec::new();
+        let span = content.read(offset, count, &mut pieces);
+        let bytes = pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>();
+        assert_eq!(bytes.len(), span.count as usize);
+        bytes
+    }
+
+    #[test]
+    fn holes_read_as_zeros_and_cost_nothing() {
+        let budget = Budget::new(1 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        let far = 5 * BLOCK_BYTES as u64;
+        assert_eq!(content.write(far, b"end", &budget), Ok(3));
+        assert_eq!(content.size(), far + 3);
+        assert_eq!(content.used_bytes(), 512);
+        assert_eq!(bytes(&content, far - 2, 100), b"\0\0end");
+        assert_eq!(bytes(&content, 0, 700_000), vec![0; 700_000]);
+    }
+
+    #[test]
+    fn eof_is_said_at_the_last_byte_and_after() {
+        let budget = Budget::new(1 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(0, b"12345", &budget).unwrap();
+        let mut out = Vec::new();
+        assert_eq!(content.read(0, 4, &mut out), ReadSpan { count: 4, eof: false });
+        assert_eq!(content.read(0, 5, &mut out), ReadSpan { count: 5, eof: true });
+        assert_eq!(content.read(9, 5, &mut out), ReadSpan { count: 0, eof: true });
+        assert_eq!(content.read(u64::MAX, 5, &mut out), ReadSpan { count: 0, eof: true });
+    }
+
+    #[test]
+    fn one_mebibyte_is_four_pieces() {
+        let budget = Budget::new(4 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(0, &vec![1; 2 << 20], &budget).unwrap();
+        let mut out = Vec::new();
+        content.read(1 << 20, 1 << 20, &mut out);
+        assert_eq!(out.len(), 4);
+    }
+
+    #[test]
+    fn truncating_gives_memory_back_and_extending_again_shows_zeros() {
+        let budget = Budget::new(1 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(0, &vec![9; 600_000], &budget).unwrap();
+        content.resize(3).unwrap();
+        assert_eq!((content.used_bytes(), budget.used_bytes()), (512, 512));
+        content.resize(6).unwrap();
+        assert_eq!(bytes(&content, 0, 10), [9, 9, 9, 0, 0, 0]);
+        content.resize(0).unwrap();
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn data_handed_out_does_not_change() {
+        let budget = Budget::new(1 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(0, b"before", &budget).unwrap();
+        let mut pieces = Vec::new();
+        content.read(0, 6, &mut pieces);
+        content.write(0, b"after!", &budget).unwrap();
+        assert_eq!(pieces[0].bytes(), b"before");
+        content.resize(0).unwrap();
+        assert_eq!(pieces[0].bytes(), b"before");
+        assert_eq!(budget.used_bytes(), 512);
+        drop(pieces);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_write_beyond_the_limit_is_short_and_then_fails() {
+        let budget = Budget::new(BLOCK_BYTES as u64 + 100);
+        let mut content = FileContent::new(StoreMode::Keep);
+        let data = vec![5; 2 * BLOCK_BYTES];
+        assert_eq!(content.write(0, &data, &budget), Ok(BLOCK_BYTES));
+        assert_eq!(content.size(), BLOCK_BYTES as u64);
+        let rest = content.write(content.size(), &data, &budget);
+        assert_eq!(rest, Err(FsError::NoSpace));
+        assert_eq!(content.size(), BLOCK_BYTES as u64);
+    }
+
+    #[test]
+    fn discard_keeps_only_the_size() {
+        let budget = Budget::new(0);
+        let mut content = FileContent::new(StoreMode::Discard);
+        assert_eq!(content.write(10, &[1; 90], &budget), Ok(90));
+        assert_eq!((content.size(), content.used_bytes(), budget.used_bytes()), (100, 100, 0));
+        assert_eq!(bytes(&content, 3, 50), bytes(&content, 3, 50));
+        assert_eq!(content.write(u64::MAX, &[1; 90], &budget), Err(FsError::FileTooBig));
+    }
+}

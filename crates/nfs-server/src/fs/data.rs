@@ -1,0 +1,113 @@
+//! Operations on one object by its id: attributes, data, links' targets, space.
+//!
+//! None of them takes the namespace mutex; each locks its inode once.
+
+use std::sync::Arc;
+
+use super::FileSystem;
+use super::block::Piece;
+use super::content::ReadSpan;
+use super::handle::InodeId;
+use super::inode::{Body, INODE_BYTES};
+use super::types::{Attributes, Change, FileTime, FsError, SetAttributes};
+
+/// Room in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceInfo {
+    /// The memory limit in bytes.
+    pub total_bytes: u64,
+    /// What is left of it.
+    pub free_bytes: u64,
+    /// Inodes in use and those that the free memory could hold.
+    pub total_files: u64,
+    /// Inodes that the free memory could hold.
+    pub free_files: u64,
+}
+
+impl FileSystem {
+    /// Changes attributes; with a guard only where ctime still equals it.
+    ///
+    /// # Errors
+    /// `NotSync` where the guard differs; `IsDirectory`, `Invalid` or `FileTooBig` for a size.
+    pub fn set_attributes(
+        &self,
+        id: InodeId,
+        set: &SetAttributes,
+        guard: Option<FileTime>,
+        now: FileTime,
+    ) -> Result<Change, FsError> {
+        let inode = self.table.get(id)?;
+        let (change, ()) = inode.change(|state| {
+            if guard.is_some_and(|ctime| ctime != state.ctime) {
+                return Err(FsError::NotSync);
+            }
+            inode.apply(state, set, now)
+        })?;
+        Ok(change)
+    }
+
+    /// Appends to `out` the pieces of up to `count` bytes from `offset`; nothing is copied.
+    ///
+    /// # Errors
+    /// `IsDirectory` or `Invalid` where there is no data to read.
+    pub fn read(
+        &self,
+        id: InodeId,
+        range: (u64, u32),
+        now: FileTime,
+        out: &mut Vec<Piece>,
+    ) -> Result<(Attributes, ReadSpan), FsError> {
+        let inode = self.table.get(id)?;
+        let state = inode.read();
+        let span = match &state.body {
+            Body::Regular(content) => content.read(range.0, range.1, out),
+            Body::Directory(_) => return Err(FsError::IsDirectory),
+            Body::Symlink(_) | Body::Special => return Err(FsError::Invalid),
+        };
+        inode.set_atime(now);
+        Ok((inode.attributes_of(&state), span))
+    }
+
+    /// Writes `data` at `offset`; the count returned is short only where memory ends.
+    ///
+    /// # Errors
+    /// `NoSpace` and `FileTooBig`, having written nothing; `IsDirectory` or `Invalid`.
+    pub fn write(
+        &self,
+        id: InodeId,
+        offset: u64,
+        data: &[u8],
+        now: FileTime,
+    ) -> Result<(Change, usize), FsError> {
+        let inode = self.table.get(id)?;
+        inode.change(|state| {
+            let written = state.file()?.write(offset, data, &self.budget)?;
+            if written > 0 {
+                state.touch_data(now);
+            }
+            Ok(written)
+        })
+    }
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// `Invalid` for anything else.
+    pub fn read_link(&self, id: InodeId) -> Result<(Attributes, Arc<[u8]>), FsError> {
+        let inode = self.table.get(id)?;
+        let state = inode.read();
+        let Body::Symlink(target) = &state.body else {
+            return Err(FsError::Invalid);
+        };
+        Ok((inode.attributes_of(&state), Arc::clone(target)))
+    }
+
+    /// Room used and left.
+    pub fn space(&self) -> SpaceInfo {
+        let total_bytes = self.budget.limit_bytes();
+        let free_bytes = total_bytes.saturating_sub(self.budget.used_bytes());
+        let free_files = free_bytes / INODE_BYTES;
+        let total_files = self.table.len() + free_files;
+        SpaceInfo { total_bytes, free_bytes, total_files, free_files }
+    }
+}

@@ -1,0 +1,263 @@
+//! One inode: its attributes and what it holds, under one lock.
+//!
+//! The time of last read stands beside the lock, so reading takes the lock only for reading. Each
+//! change sets ctime to the caller's time, or one nanosecond past the old ctime where the clock
+//! has not moved: two changes never show the same ctime.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::budget::Charge;
+use super::content::FileContent;
+use super::directory::Directory;
+use super::handle::InodeId;
+use super::types::{
+    Attributes, Before, Caller, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
+};
+
+/// Memory charged for each inode besides its data: state, table slot and locks, rounded up.
+pub const INODE_BYTES: u64 = 384;
+const MODE_BITS: u32 = 0o7777;
+
+/// What an inode holds, by kind.
+#[derive(Debug)]
+pub enum Body {
+    /// Data of a regular file.
+    Regular(FileContent),
+    /// Entries of a directory.
+    Directory(Directory),
+    /// Target of a symbolic link.
+    Symlink(Arc<[u8]>),
+    /// Nothing: devices, sockets, pipes.
+    Special,
+}
+
+/// The part of an inode that changes.
+#[derive(Debug)]
+pub struct State {
+    /// Low 12 bits of the mode.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Number of names; a directory counts `.` and its subdirectories' `..` too.
+    pub nlink: u32,
+    /// Last change of the data.
+    pub mtime: FileTime,
+    /// Last change of anything.
+    pub ctime: FileTime,
+    /// Data, entries or target.
+    pub body: Body,
+}
+
+/// One object of the file system.
+#[derive(Debug)]
+pub struct Inode {
+    /// Its place in the table.
+    pub id: InodeId,
+    /// What it is, for life.
+    pub kind: FileKind,
+    rdev: (u32, u32),
+    /// Verifier of the exclusive CREATE that made it.
+    pub create_verifier: Option<[u8; 8]>,
+    atime: AtomicU64,
+    state: RwLock<State>,
+    _charge: Charge,
+}
+
+/// What is known of an inode before it has a place.
+pub struct NewInode {
+    /// What it is.
+    pub kind: FileKind,
+    /// What it holds.
+    pub body: Body,
+    /// Major and minor number, zero where meaningless.
+    pub rdev: (u32, u32),
+    /// Verifier of an exclusive CREATE.
+    pub create_verifier: Option<[u8; 8]>,
+    /// Owner where the attributes do not say.
+    pub caller: Caller,
+    /// Memory of the inode and of a symbolic link's target.
+    pub charge: Charge,
+}
+
+impl Inode {
+    /// Makes an inode with one name (a directory: two links), all times `now`.
+    pub fn new(id: InodeId, new: NewInode, set: &SetAttributes, now: FileTime) -> Self {
+        let directory = new.kind == FileKind::Directory;
+        let default_mode = if directory { 0o755 } else { 0o644 };
+        let pick = |time: SetTime| match time {
+            SetTime::To(time) => time,
+            SetTime::Keep | SetTime::Now => now,
+        };
+        let state = State {
+            mode: set.mode.unwrap_or(default_mode) & MODE_BITS,
+            uid: set.uid.unwrap_or(new.caller.uid),
+            gid: set.gid.unwrap_or(new.caller.gid),
+            nlink: if directory { 2 } else { 1 },
+            mtime: pick(set.mtime),
+            ctime: now,
+            body: new.body,
+        };
+        Self {
+            id,
+            kind: new.kind,
+            rdev: new.rdev,
+            create_verifier: new.create_verifier,
+            atime: AtomicU64::new(pick(set.atime).0),
+            state: RwLock::new(state),
+            _charge: new.charge,
+        }
+    }
+
+    /// Locks for reading.
+    pub fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks for changing.
+    pub fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a read.
+    pub fn set_atime(&self, time: FileTime) {
+        self.atime.store(time.0, Ordering::Relaxed);
+    }
+
+    /// All attributes, given the locked state.
+    pub fn attributes_of(&self, state: &State) -> Attributes {
+        let (size, used) = state.body.sizes();
+        Attributes {
+            kind: self.kind,
+            mode: state.mode,
+            nlink: state.nlink,
+            uid: state.uid,
+            gid: state.gid,
+            size,
+            used,
+            rdev: self.rdev,
+            fileid: self.id.fileid(),
+            atime: FileTime(self.atime.load(Ordering::Relaxed)),
+            mtime: state.mtime,
+            ctime: state.ctime,
+        }
+    }
+
+    /// All attributes.
+    pub fn attributes(&self) -> Attributes {
+        self.attributes_of(&self.read())
+    }
+
+    /// Runs `change` under the write lock and notes what was before and after.
+    ///
+    /// # Errors
+    /// What `change` returns.
+    pub fn change<T>(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<T, FsError>,
+    ) -> Result<(Change, T), FsError> {
+        let mut state = self.write();
+        let before = state.before();
+        let value = change(&mut state)?;
+        Ok((Change { before, after: self.attributes_of(&state) }, value))
+    }
+
+    /// Applies what SETATTR asks, given the locked state. The size comes first, being the only
+    /// part that can fail.
+    ///
+    /// # Errors
+    /// `IsDirectory` or `Invalid` for the size of what has none, `FileTooBig`.
+    pub fn apply(
+        &self,
+        state: &mut State,
+        set: &SetAttributes,
+        now: FileTime,
+    ) -> Result<(), FsError> {
+        if let Some(size) = set.size {
+            state.file()?.resize(size)?;
+            state.touch_data(now);
+        }
+        state.mode = set.mode.map_or(state.mode, |mode| mode & MODE_BITS);
+        state.uid = set.uid.unwrap_or(state.uid);
+        state.gid = set.gid.unwrap_or(state.gid);
+        match set.atime {
+            SetTime::Keep => {}
+            SetTime::Now => self.set_atime(now),
+            SetTime::To(time) => self.set_atime(time),
+        }
+        if *set != (SetAttributes { size: set.size, ..SetAttributes::default() }) {
+            state.touch(now);
+        }
+        match set.mtime {
+            SetTime::Keep => {}
+            SetTime::Now => state.mtime = now,
+            SetTime::To(time) => state.mtime = time,
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Notes a change of attributes.
+    pub fn touch(&mut self, now: FileTime) {
+        self.ctime = now.max(FileTime(self.ctime.0 + 1));
+    }
+
+    /// Notes a change of data or entries.
+    pub fn touch_data(&mut self, now: FileTime) {
+        self.touch(now);
+        self.mtime = self.ctime;
+    }
+
+    /// The data of a regular file.
+    ///
+    /// # Errors
+    /// `IsDirectory`, or `Invalid` for anything else.
+    pub fn file(&mut self) -> Result<&mut FileContent, FsError> {
+        match &mut self.body {
+            Body::Regular(content) => Ok(content),
+            Body::Directory(_) => Err(FsError::IsDirectory),
+            Body::Symlink(_) | Body::Special => Err(FsError::Invalid),
+        }
+    }
+
+    /// The entries of a directory.
+    ///
+    /// # Errors
+    /// `NotDirectory`.
+    pub fn directory(&self) -> Result<&Directory, FsError> {
+        match &self.body {
+            Body::Directory(directory) => Ok(directory),
+            _ => Err(FsError::NotDirectory),
+        }
+    }
+
+    /// The entries of a directory, to change.
+    ///
+    /// # Errors
+    /// `NotDirectory`.
+    pub fn directory_mut(&mut self) -> Result<&mut Directory, FsError> {
+        match &mut self.body {
+            Body::Directory(directory) => Ok(directory),
+            _ => Err(FsError::NotDirectory),
+        }
+    }
+
+    fn before(&self) -> Before {
+        Before { size: self.body.sizes().0, mtime: self.mtime, ctime: self.ctime }
+    }
+}
+
+impl Body {
+    /// Size shown and memory held, both in bytes.
+    fn sizes(&self) -> (u64, u64) {
+        match self {
+            Self::Regular(content) => (content.size(), content.used_bytes()),
+            Self::Directory(directory) => (directory.shown_bytes(), directory.used_bytes()),
+            Self::Symlink(target) => (target.len() as u64, target.len() as u64),
+            Self::Special => (0, 0),
+        }
+    }
+}

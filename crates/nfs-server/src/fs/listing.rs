@@ -1,0 +1,70 @@
+//! Listing a directory page by page.
+//!
+//! A page is gathered under the directory's lock and its attributes are looked up after, so one
+//! inode is locked at a time. An entry whose object vanished in between has no attributes.
+//!
+//! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
+
+use std::sync::Arc;
+
+use super::FileSystem;
+use super::directory::{COOKIE_PARENT, COOKIE_SELF, Name};
+use super::handle::InodeId;
+use super::types::{Attributes, FsError};
+
+/// One entry of a page.
+#[derive(Clone, Debug)]
+pub struct ListedEntry {
+    /// Where the next page can go on.
+    pub cookie: u64,
+    /// The name.
+    pub name: Name,
+    /// What it stands for.
+    pub id: InodeId,
+}
+
+/// One page.
+#[derive(Debug)]
+pub struct Listing {
+    /// Attributes of the directory.
+    pub directory: Attributes,
+    /// Entries in the order of their cookies.
+    pub entries: Vec<ListedEntry>,
+    /// Whether nothing is left after them.
+    pub eof: bool,
+}
+
+impl FileSystem {
+    /// Lists the entries after `cookie` (0: from the start) as long as `fits` accepts the next
+    /// name.
+    ///
+    /// # Errors
+    /// `NotDirectory`, `Stale`, `BadHandle`.
+    pub fn list(
+        &self,
+        directory: InodeId,
+        cookie: u64,
+        mut fits: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Listing, FsError> {
+        let inode = self.table.get(directory)?;
+        let state = inode.read();
+        let stored = state.directory()?;
+        let dots = [(COOKIE_SELF, &b"."[..], directory), (COOKIE_PARENT, b"..", stored.parent)];
+        let mut entries = Vec::new();
+        let mut eof = true;
+        for (at, name, id) in dots.into_iter().filter(|dot| dot.0 > cookie) {
+            eof &= fits(name);
+            if eof {
+                entries.push(ListedEntry { cookie: at, name: Name::from(name), id });
+            }
+        }
+        for (at, name, id) in stored.after(cookie) {
+            eof = eof && fits(name);
+            if !eof {
+                break;
+            }
+            entries.push(ListedEntry { cookie: at, name: Arc::clone(name), id });
+        }
+        Ok(Listing { directory: inode.attributes_of(&state), entries, eof })
+    }
+}

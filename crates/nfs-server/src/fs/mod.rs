@@ -1,0 +1,132 @@
+//! The in-memory file system: everything an NFS server needs below the wire.
+//!
+//! [`FileSystem`] is shared by all threads. Locking in one paragraph: an operation that changes
+//! names holds the one namespace mutex from start to end; every operation locks at most one
+//! inode at a time, so nothing can deadlock; READ and WRITE never touch the namespace mutex.
+//! Every caller may do everything, as under `no_root_squash` with all rights: modes and owners
+//! are kept and shown, not enforced. The time of each change is an argument.
+//!
+//! **Source:** RFC 1813 section 3.3; error choices of the Linux server where the RFC is open.
+
+mod block;
+mod budget;
+mod content;
+mod data;
+mod directory;
+mod handle;
+mod inode;
+mod listing;
+#[cfg(test)]
+mod model_tests;
+mod namespace;
+mod paths;
+mod rename;
+mod table;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use self::block::{BLOCK_BYTES, Piece};
+pub use self::content::{ReadSpan, StoreMode};
+pub use self::data::SpaceInfo;
+pub use self::directory::Name;
+pub use self::handle::{HANDLE_BYTES, InodeId};
+pub use self::listing::{ListedEntry, Listing};
+pub use self::namespace::{Created, Found, NewObject};
+pub use self::rename::Renamed;
+pub use self::types::{
+    Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
+    LINKS_MAX, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
+};
+
+use self::budget::{Budget, Charge};
+use self::directory::Directory;
+use self::inode::{Body, INODE_BYTES, Inode, NewInode};
+use self::table::InodeTable;
+
+/// Who asks, and when: goes with each operation that makes something.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context {
+    /// Owner of what is made.
+    pub caller: Caller,
+    /// Time of the operation.
+    pub now: FileTime,
+}
+
+/// The file system; see the module.
+#[derive(Debug)]
+pub struct FileSystem {
+    table: InodeTable,
+    namespace: Mutex<()>,
+    budget: Arc<Budget>,
+    mode: StoreMode,
+    boot_id: u64,
+    root: InodeId,
+}
+
+impl FileSystem {
+    /// Makes a file system with an empty root directory. `limit_bytes` bounds file data, names and
+    /// inodes together; `boot_id` must differ from that of every earlier start, so that old
+    /// handles are recognised.
+    pub fn new(mode: StoreMode, limit_bytes: u64, boot_id: u64, now: FileTime) -> Self {
+        let budget = Budget::new(limit_bytes);
+        let table = InodeTable::new();
+        let root = table.insert(|id| {
+            let new = NewInode {
+                kind: FileKind::Directory,
+                body: Body::Directory(Directory::new(id, &budget)),
+                rdev: (0, 0),
+                create_verifier: None,
+                caller: Caller::default(),
+                charge: Charge::force(&budget, INODE_BYTES),
+            };
+            let set = SetAttributes { mode: Some(0o777), ..SetAttributes::default() };
+            Inode::new(id, new, &set, now)
+        });
+        let root = root.id;
+        Self { table, namespace: Mutex::new(()), budget, mode, boot_id, root }
+    }
+
+    /// The root directory.
+    pub fn root(&self) -> InodeId {
+        self.root
+    }
+
+    /// Number of this start: in every handle, and the write and cookie verifier.
+    pub fn boot_id(&self) -> u64 {
+        self.boot_id
+    }
+
+    /// Writes the handle of an inode.
+    pub fn handle(&self, id: InodeId) -> [u8; HANDLE_BYTES] {
+        handle::encode(self.boot_id, id)
+    }
+
+    /// Reads a handle that a client sent; the inode may be gone by now.
+    ///
+    /// # Errors
+    /// `BadHandle` or `Stale`.
+    pub fn inode_id(&self, handle: &[u8]) -> Result<InodeId, FsError> {
+        handle::decode(self.boot_id, handle)
+    }
+
+    /// Memory charged at this moment, in bytes: data, names, inodes, and data being sent.
+    pub fn memory_bytes(&self) -> u64 {
+        self.budget.used_bytes()
+    }
+
+    /// Attributes of an inode.
+    ///
+    /// # Errors
+    /// `Stale` or `BadHandle`.
+    pub fn attributes(&self, id: InodeId) -> Result<Attributes, FsError> {
+        Ok(self.table.get(id)?.attributes())
+    }
+
+    /// Serialises whatever changes names.
+    fn lock_names(&self) -> MutexGuard<'_, ()> {
+        self.namespace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,71 @@
+//! Direct access by path, for tests and for setting a server up; no wire in between.
+//!
+//! Paths are absolute, as `/export/directory/file`; symbolic links are not followed.
+
+use super::namespace::NewObject;
+use super::types::{Attributes, FsError, SetAttributes};
+use super::{Context, FileSystem, InodeId};
+
+impl FileSystem {
+    /// Finds an object by its path.
+    ///
+    /// # Errors
+    /// `NoEntry`, `NotDirectory`, `NameTooLong`.
+    pub fn find_path(&self, path: &str) -> Result<(InodeId, Attributes), FsError> {
+        let mut id = self.root();
+        for name in names(path) {
+            id = self.lookup(id, name.as_bytes())?.id;
+        }
+        Ok((id, self.attributes(id)?))
+    }
+
+    /// Makes the directories of a path that are missing, as `mkdir -p`, open to all.
+    ///
+    /// # Errors
+    /// As `make`.
+    pub fn make_path(&self, path: &str, context: Context) -> Result<InodeId, FsError> {
+        let set = SetAttributes { mode: Some(0o777), ..SetAttributes::default() };
+        let mut id = self.root();
+        for name in names(path) {
+            let made = self.make(id, name.as_bytes(), NewObject::Directory, &set, context);
+            id = match made {
+                Ok(created) => created.id,
+                Err(FsError::Exists) => self.lookup(id, name.as_bytes())?.id,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(id)
+    }
+
+    /// All bytes of a file; what the store discards comes back as its pattern.
+    ///
+    /// # Errors
+    /// As `find_path` and `read`.
+    pub fn read_path(&self, path: &str) -> Result<Vec<u8>, FsError> {
+        let (id, attributes) = self.find_path(path)?;
+        let mut bytes = Vec::with_capacity(attributes.size as usize);
+        let mut pieces = Vec::new();
+        loop {
+            let range = (bytes.len() as u64, u32::MAX);
+            let (_, span) = self.read(id, range, attributes.atime, &mut pieces)?;
+            pieces.drain(..).for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            if span.eof {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Names in a directory, without `.` and `..`, in the order of making.
+    ///
+    /// # Errors
+    /// As `find_path` and `list`.
+    pub fn list_path(&self, path: &str) -> Result<Vec<Vec<u8>>, FsError> {
+        let (id, _) = self.find_path(path)?;
+        let listing = self.list(id, 0, |_| true)?;
+        Ok(listing.entries.iter().skip(2).map(|entry| entry.name.to_vec()).collect())
+    }
+}
+
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty())
+}

@@ -1,0 +1,137 @@
+//! RENAME: within a directory, across directories, replacing what is there.
+//!
+//! The new name is put in before the old one goes, so a reader between the two finds the object
+//! twice rather than never, and running out of memory leaves everything as it was.
+//!
+//! **Source:** RFC 1813 section 3.3.14; for incompatible kinds the errors of rename(2).
+
+use std::sync::Arc;
+
+use super::FileSystem;
+use super::handle::InodeId;
+use super::inode::{Inode, State};
+use super::types::{Change, FileKind, FileTime, FsError};
+
+/// What each of the two directories went through; the same twice where they are one.
+#[derive(Clone, Copy, Debug)]
+pub struct Renamed {
+    /// The directory of the old name.
+    pub from: Change,
+    /// The directory of the new name.
+    pub to: Change,
+}
+
+impl FileSystem {
+    /// Gives an object a new name, replacing what has it. Two names of one file: nothing happens.
+    ///
+    /// # Errors
+    /// `NoEntry`; `Invalid` for `.` and `..` and for a directory moved below itself; `NotEmpty`,
+    /// `IsDirectory` and `NotDirectory` where the target can't be replaced; `NoSpace`.
+    pub fn rename(
+        &self,
+        from: (InodeId, &[u8]),
+        to: (InodeId, &[u8]),
+        now: FileTime,
+    ) -> Result<Renamed, FsError> {
+        let names = self.lock_names();
+        let source = self.table.get(from.0)?;
+        let target = self.table.get(to.0)?;
+        let moved = self.find_child(&source, from.1)?;
+        let replaced = self.find_child(&target, to.1)?;
+        if [from.1, to.1].iter().any(|name| matches!(*name, b"." | b"..")) {
+            return Err(FsError::Invalid);
+        }
+        let moved = moved.ok_or(FsError::NoEntry)?;
+        if replaced.as_ref().is_some_and(|replaced| replaced.id == moved.id) {
+            let (from, ()) = source.change(|_| Ok(()))?;
+            let (to, ()) = target.change(|_| Ok(()))?;
+            return Ok(Renamed { from, to });
+        }
+        if moved.kind == FileKind::Directory && self.is_below(&target, moved.id)? {
+            return Err(FsError::Invalid);
+        }
+        if let Some(replaced) = &replaced {
+            check_replaceable(&moved, replaced)?;
+        }
+        let links = i64::from(moved.kind == FileKind::Directory);
+        let lost = i64::from(links == 1 && replaced.is_some());
+        let renamed = if source.id == target.id {
+            rename_within(&source, from.1, to.1, |state| settle(state, -lost, now))?
+        } else {
+            let (to, ()) = target.change(|state| {
+                state.directory_mut()?.insert(to.1, moved.id)?;
+                settle(state, links - lost, now);
+                Ok(())
+            })?;
+            let (from, ()) = source.change(|state| {
+                state.directory_mut()?.remove(from.1);
+                settle(state, -links, now);
+                Ok(())
+            })?;
+            Renamed { from, to }
+        };
+        settle_moved(&moved, target.id, now);
+        if let Some(replaced) = &replaced {
+            self.drop_name(replaced, now);
+        }
+        drop(names); // What was replaced is freed without the lock.
+        Ok(renamed)
+    }
+
+    /// Whether a directory is `ancestor` or lies below it.
+    fn is_below(&self, directory: &Arc<Inode>, ancestor: InodeId) -> Result<bool, FsError> {
+        let mut current = Arc::clone(directory);
+        loop {
+            if current.id == ancestor {
+                return Ok(true);
+            }
+            let parent = current.read().directory()?.parent;
+            if parent == current.id {
+                return Ok(false);
+            }
+            current = self.table.get(parent)?;
+        }
+    }
+}
+
+fn check_replaceable(moved: &Inode, replaced: &Inode) -> Result<(), FsError> {
+    let directories = (moved.kind == FileKind::Directory, replaced.kind == FileKind::Directory);
+    match directories {
+        (false, false) => Ok(()),
+        (true, false) => Err(FsError::NotDirectory),
+        (false, true) => Err(FsError::IsDirectory),
+        (true, true) if replaced.read().directory()?.is_empty() => Ok(()),
+        (true, true) => Err(FsError::NotEmpty),
+    }
+}
+
+fn rename_within(
+    directory: &Inode,
+    from: &[u8],
+    to: &[u8],
+    settle: impl FnOnce(&mut State),
+) -> Result<Renamed, FsError> {
+    let (change, ()) = directory.change(|state| {
+        let entries = state.directory_mut()?;
+        let id = entries.find(from).ok_or(FsError::NoEntry)?;
+        entries.insert(to, id)?;
+        entries.remove(from);
+        settle(state);
+        Ok(())
+    })?;
+    Ok(Renamed { from: change, to: change })
+}
+
+/// Notes in a directory that an entry came or went, and with it a subdirectory's `..`.
+fn settle(state: &mut State, links: i64, now: FileTime) {
+    state.nlink = u32::try_from(i64::from(state.nlink) + links).unwrap_or(u32::MAX);
+    state.touch_data(now);
+}
+
+fn settle_moved(moved: &Inode, parent: InodeId, now: FileTime) {
+    let mut state = moved.write();
+    state.touch(now);
+    if let Ok(entries) = state.directory_mut() {
+        entries.parent = parent;
+    }
+}

@@ -1,0 +1,369 @@
+//! Semantics of the file system, each with its exact expectation.
+
+use super::*;
+
+const NOW: FileTime = FileTime(5_000_000_000);
+const CONTEXT: Context = Context { caller: Caller { uid: 10, gid: 20 }, now: NOW };
+const NONE: SetAttributes = SetAttributes {
+    mode: None,
+    uid: None,
+    gid: None,
+    size: None,
+    atime: SetTime::Keep,
+    mtime: SetTime::Keep,
+};
+
+fn empty() -> FileSystem {
+    FileSystem::new(StoreMode::Keep, 64 << 20, 77, FileTime(1))
+}
+
+fn file(fs: &FileSystem, name: &str) -> InodeId {
+    let made = fs.create(fs.root(), name.as_bytes(), CreateMode::Guarded, &NONE, CONTEXT);
+    made.unwrap().id
+}
+
+fn directory(fs: &FileSystem, parent: InodeId, name: &str) -> InodeId {
+    fs.make(parent, name.as_bytes(), NewObject::Directory, &NONE, CONTEXT).unwrap().id
+}
+
+#[test]
+fn a_new_file_belongs_to_its_maker_and_carries_the_time() {
+    let fs = empty();
+    let set = SetAttributes { mode: Some(0o10_4755), ..NONE };
+    let made = fs.create(fs.root(), b"f", CreateMode::Guarded, &set, CONTEXT).unwrap();
+    let attributes = made.attributes;
+    assert_eq!(attributes.kind, FileKind::Regular);
+    assert_eq!((attributes.mode, attributes.nlink), (0o4755, 1));
+    assert_eq!((attributes.uid, attributes.gid, attributes.size), (10, 20, 0));
+    assert_eq!((attributes.atime, attributes.mtime, attributes.ctime), (NOW, NOW, NOW));
+    assert_eq!(made.directory.before.ctime, FileTime(1));
+    assert_eq!((made.directory.after.ctime, made.directory.after.mtime), (NOW, NOW));
+    assert_eq!(fs.lookup(fs.root(), b"f").unwrap().id, made.id);
+}
+
+#[test]
+fn create_modes_treat_an_existing_name_as_the_rfc_says() {
+    let fs = empty();
+    let root = fs.root();
+    let create = |name: &[u8], mode| fs.create(root, name, mode, &NONE, CONTEXT);
+    let one = create(b"f", CreateMode::Unchecked).unwrap().id;
+    assert_eq!(create(b"f", CreateMode::Unchecked).unwrap().id, one);
+    assert_eq!(create(b"f", CreateMode::Guarded).unwrap_err(), FsError::Exists);
+    let first = create(b"x", CreateMode::Exclusive([1; 8])).unwrap().id;
+    assert_eq!(create(b"x", CreateMode::Exclusive([1; 8])).unwrap().id, first);
+    assert_eq!(create(b"x", CreateMode::Exclusive([2; 8])).unwrap_err(), FsError::Exists);
+    assert_eq!(create(b"f", CreateMode::Exclusive([1; 8])).unwrap_err(), FsError::Exists);
+    directory(&fs, root, "d");
+    for mode in [CreateMode::Unchecked, CreateMode::Guarded, CreateMode::Exclusive([1; 8])] {
+        assert_eq!(create(b"d", mode).unwrap_err(), FsError::Exists);
+        assert_eq!(create(b"..", mode).unwrap_err(), FsError::Exists);
+    }
+}
+
+#[test]
+fn unchecked_create_cuts_an_existing_file_and_keeps_its_mode() {
+    let fs = empty();
+    let id = file(&fs, "f");
+    fs.write(id, 0, b"12345", NOW).unwrap();
+    let set = SetAttributes { size: Some(0), mode: Some(0), ..NONE };
+    let again = fs.create(fs.root(), b"f", CreateMode::Unchecked, &set, CONTEXT).unwrap();
+    assert_eq!((again.id, again.attributes.size, again.attributes.mode), (id, 0, 0o644));
+}
+
+#[test]
+fn names_are_checked() {
+    let fs = empty();
+    let root = fs.root();
+    let create = |name: &[u8]| fs.create(root, name, CreateMode::Guarded, &NONE, CONTEXT);
+    assert_eq!(create(&[b'x'; 256]).unwrap_err(), FsError::NameTooLong);
+    assert!(create(&[b'x'; 255]).is_ok());
+    assert_eq!(fs.lookup(root, &[b'x'; 256]).unwrap_err(), FsError::NameTooLong);
+    for name in [&b""[..], b"a/b", b"a\0b"] {
+        assert_eq!(create(name).unwrap_err(), FsError::Invalid);
+    }
+    let id = file(&fs, "f");
+    assert_eq!(fs.lookup(id, b"x").unwrap_err(), FsError::NotDirectory);
+    assert_eq!(fs.lookup(root, b"none").unwrap_err(), FsError::NoEntry);
+}
+
+#[test]
+fn dot_and_dot_dot_lead_where_they_should() {
+    let fs = empty();
+    let outer = directory(&fs, fs.root(), "outer");
+    let inner = directory(&fs, outer, "inner");
+    assert_eq!(fs.lookup(inner, b".").unwrap().id, inner);
+    assert_eq!(fs.lookup(inner, b"..").unwrap().id, outer);
+    assert_eq!(fs.lookup(fs.root(), b"..").unwrap().id, fs.root());
+    assert_eq!(fs.attributes(outer).unwrap().nlink, 3);
+    assert_eq!(fs.attributes(fs.root()).unwrap().nlink, 3);
+}
+
+#[test]
+fn removed_objects_are_stale_even_where_the_slot_is_used_again() {
+    let fs = empty();
+    let old = file(&fs, "f");
+    fs.remove(fs.root(), b"f", NOW).unwrap();
+    assert_eq!(fs.attributes(old), Err(FsError::Stale));
+    let reused = (0..64).map(|n| file(&fs, &n.to_string())).any(|id| id.fileid() == old.fileid());
+    assert!(reused);
+    assert_eq!(fs.attributes(old), Err(FsError::Stale));
+    assert_eq!(fs.inode_id(&fs.handle(old)), Ok(old));
+    let later = FileSystem::new(StoreMode::Keep, 1 << 20, 78, NOW);
+    assert_eq!(later.inode_id(&fs.handle(old)), Err(FsError::Stale));
+}
+
+#[test]
+fn setattr_honours_its_guard() {
+    let fs = empty();
+    let id = file(&fs, "f");
+    let set = SetAttributes { mode: Some(0o600), ..NONE };
+    let stale = fs.set_attributes(id, &set, Some(FileTime(9)), NOW);
+    assert_eq!(stale, Err(FsError::NotSync));
+    assert_eq!(fs.attributes(id).unwrap().mode, 0o644);
+    let change = fs.set_attributes(id, &set, Some(NOW), NOW).unwrap();
+    assert_eq!((change.before.ctime, change.after.ctime), (NOW, FileTime(NOW.0 + 1)));
+    assert_eq!((change.after.mode, change.after.mtime), (0o600, NOW));
+}
+
+#[test]
+fn setattr_sets_times_and_sizes() {
+    let fs = empty();
+    let id = file(&fs, "f");
+    let times = SetAttributes {
+        atime: SetTime::To(FileTime(3)),
+        mtime: SetTime::To(FileTime(4)),
+        size: Some(1000),
+        ..NONE
+    };
+    let after = fs.set_attributes(id, &times, None, NOW).unwrap().after;
+    assert_eq!((after.atime, after.mtime, after.size), (FileTime(3), FileTime(4), 1000));
+    let size = SetAttributes { size: Some(1), ..NONE };
+    let root = fs.set_attributes(fs.root(), &size, None, NOW);
+    assert_eq!(root, Err(FsError::IsDirectory));
+    let huge = SetAttributes { size: Some(u64::MAX), ..NONE };
+    assert_eq!(fs.set_attributes(id, &huge, None, NOW), Err(FsError::FileTooBig));
+}
+
+#[test]
+fn write_reports_before_and_after() {
+    let fs = empty();
+    let id = file(&fs, "f");
+    fs.write(id, 0, b"abc", FileTime(6_000_000_000)).unwrap();
+    let (change, written) = fs.write(id, 1, b"xyz", FileTime(7_000_000_000)).unwrap();
+    assert_eq!((change.before.size, change.after.size, written), (3, 4, 3));
+    assert_eq!(change.before.mtime, FileTime(6_000_000_000));
+    assert_eq!(change.after.mtime, FileTime(7_000_000_000));
+    assert_eq!(fs.read_path("/f").unwrap(), b"axyz");
+    assert_eq!(fs.write(fs.root(), 0, b"x", NOW).unwrap_err(), FsError::IsDirectory);
+}
+
+#[test]
+fn a_failed_write_leaves_everything_as_it_was() {
+    let fs = FileSystem::new(StoreMode::Keep, 100_000, 1, NOW);
+    let id = file(&fs, "f");
+    fs.write(id, 0, &vec![1; 60_000], NOW).unwrap();
+    let before = (fs.attributes(id), fs.memory_bytes());
+    assert_eq!(fs.write(id, 60_000, &vec![2; 60_000], NOW).unwrap_err(), FsError::NoSpace);
+    assert_eq!((fs.attributes(id), fs.memory_bytes()), before);
+    fs.remove(fs.root(), b"f", NOW).unwrap();
+    let id = file(&fs, "g");
+    assert!(fs.write(id, 0, &vec![1; 60_000], NOW).is_ok());
+}
+
+#[test]
+fn names_and_inodes_count_against_the_limit() {
+    let fs = FileSystem::new(StoreMode::Discard, 10_000, 1, NOW);
+    let make = |n: u32| {
+        fs.create(fs.root(), n.to_string().as_bytes(), CreateMode::Guarded, &NONE, CONTEXT)
+    };
+    let made = (0..100).take_while(|n| make(*n).is_ok()).count();
+    assert!((10..30).contains(&made), "{made}");
+    let space = fs.space();
+    assert_eq!(
+        (space.total_bytes, space.total_files - space.free_files),
+        (10_000, made as u64 + 1)
+    );
+    assert_eq!(make(1000).unwrap_err(), FsError::NoSpace);
+    assert_eq!(fs.list_path("/").unwrap().len(), made);
+}
+
+#[test]
+fn links_share_data_until_the_last_name_goes() {
+    let fs = empty();
+    let id = file(&fs, "one");
+    let (attributes, _) = fs.link(id, fs.root(), b"two", NOW).unwrap();
+    assert_eq!(attributes.nlink, 2);
+    fs.write(id, 0, b"data", NOW).unwrap();
+    fs.remove(fs.root(), b"one", NOW).unwrap();
+    assert_eq!(
+        (fs.read_path("/two").unwrap(), fs.attributes(id).unwrap().nlink),
+        (b"data".to_vec(), 1)
+    );
+    fs.remove(fs.root(), b"two", NOW).unwrap();
+    assert_eq!(fs.attributes(id), Err(FsError::Stale));
+    let sub = directory(&fs, fs.root(), "d");
+    assert_eq!(fs.link(sub, fs.root(), b"e", NOW).unwrap_err(), FsError::Invalid);
+}
+
+#[test]
+fn rename_replaces_and_refuses() {
+    let fs = empty();
+    let root = fs.root();
+    let (a, b) = (file(&fs, "a"), file(&fs, "b"));
+    let (d, e) = (directory(&fs, root, "d"), directory(&fs, root, "e"));
+    let inner = directory(&fs, d, "inner");
+    let rename = |from: &[u8], to: (InodeId, &[u8])| fs.rename((root, from), to, NOW);
+    assert_eq!(rename(b"a", (root, b"d")).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(rename(b"d", (root, b"a")).unwrap_err(), FsError::NotDirectory);
+    assert_eq!(rename(b"e", (root, b"d")).unwrap_err(), FsError::NotEmpty);
+    assert_eq!(rename(b"d", (inner, b"x")).unwrap_err(), FsError::Invalid);
+    assert_eq!(rename(b"d", (d, b"x")).unwrap_err(), FsError::Invalid);
+    assert_eq!(rename(b"none", (root, b"x")).unwrap_err(), FsError::NoEntry);
+    assert_eq!(rename(b".", (root, b"x")).unwrap_err(), FsError::Invalid);
+    rename(b"a", (root, b"b")).unwrap();
+    assert_eq!((fs.lookup(root, b"b").unwrap().id, fs.attributes(b)), (a, Err(FsError::Stale)));
+    assert_eq!(fs.lookup(root, b"a").unwrap_err(), FsError::NoEntry);
+    rename(b"d", (root, b"e")).unwrap();
+    assert_eq!((fs.attributes(e), fs.attributes(root).unwrap().nlink), (Err(FsError::Stale), 3));
+    rename(b"b", (inner, b"moved")).unwrap();
+    assert_eq!(fs.find_path("/e/inner/moved").unwrap().0, a);
+}
+
+#[test]
+fn a_moved_directory_has_a_new_parent() {
+    let fs = empty();
+    let (a, b) = (directory(&fs, fs.root(), "a"), directory(&fs, fs.root(), "b"));
+    let moved = directory(&fs, a, "m");
+    let renamed = fs.rename((a, b"m"), (b, b"n"), NOW).unwrap();
+    assert_eq!((renamed.from.after.nlink, renamed.to.after.nlink), (2, 3));
+    assert_eq!(fs.lookup(moved, b"..").unwrap().id, b);
+}
+
+#[test]
+fn rename_onto_another_name_of_the_same_file_does_nothing() {
+    let fs = empty();
+    let id = file(&fs, "one");
+    fs.link(id, fs.root(), b"two", NOW).unwrap();
+    let root = fs.attributes(fs.root());
+    fs.rename((fs.root(), b"one"), (fs.root(), b"two"), NOW).unwrap();
+    assert_eq!(fs.list_path("/").unwrap(), [b"one", b"two"]);
+    assert_eq!((fs.attributes(fs.root()), fs.attributes(id).unwrap().nlink), (root, 2));
+}
+
+#[test]
+fn directories_and_files_are_removed_by_their_own_procedure() {
+    let fs = empty();
+    let root = fs.root();
+    file(&fs, "f");
+    let sub = directory(&fs, root, "d");
+    directory(&fs, sub, "below");
+    assert_eq!(fs.remove(root, b"d", NOW).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.remove(root, b".", NOW).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.remove(root, b"none", NOW).unwrap_err(), FsError::NoEntry);
+    assert_eq!(fs.remove_directory(root, b"f", NOW).unwrap_err(), FsError::NotDirectory);
+    assert_eq!(fs.remove_directory(root, b"d", NOW).unwrap_err(), FsError::NotEmpty);
+    assert_eq!(fs.remove_directory(sub, b".", NOW).unwrap_err(), FsError::Invalid);
+    assert_eq!(fs.remove_directory(sub, b"..", NOW).unwrap_err(), FsError::Exists);
+    fs.remove_directory(sub, b"below", NOW).unwrap();
+    fs.remove_directory(root, b"d", NOW).unwrap();
+    let gone = fs.create(sub, b"x", CreateMode::Guarded, &NONE, CONTEXT);
+    assert_eq!(gone.unwrap_err(), FsError::Stale);
+}
+
+#[test]
+fn symbolic_links_and_nodes_keep_what_they_are_given() {
+    let fs = empty();
+    let root = fs.root();
+    let link = fs.make(root, b"l", NewObject::Symlink(b"/to"), &NONE, CONTEXT).unwrap();
+    let (attributes, target) = fs.read_link(link.id).unwrap();
+    assert_eq!((attributes.kind, attributes.size, &*target), (FileKind::Symlink, 3, &b"/to"[..]));
+    assert_eq!(fs.read_link(root).unwrap_err(), FsError::Invalid);
+    let node = NewObject::Node(FileKind::BlockDevice, (8, 1));
+    let made = fs.make(root, b"n", node, &NONE, CONTEXT).unwrap();
+    assert_eq!((made.attributes.kind, made.attributes.rdev), (FileKind::BlockDevice, (8, 1)));
+    let regular = NewObject::Node(FileKind::Regular, (0, 0));
+    assert_eq!(fs.make(root, b"r", regular, &NONE, CONTEXT).unwrap_err(), FsError::BadType);
+    let long = vec![b'x'; 4096];
+    let made = fs.make(root, b"m", NewObject::Symlink(&long), &NONE, CONTEXT);
+    assert_eq!(made.unwrap_err(), FsError::NameTooLong);
+    let mut out = Vec::new();
+    assert_eq!(fs.read(link.id, (0, 1), NOW, &mut out).unwrap_err(), FsError::Invalid);
+    assert_eq!(fs.read(root, (0, 1), NOW, &mut out).unwrap_err(), FsError::IsDirectory);
+}
+
+#[test]
+fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
+    let fs = empty();
+    for n in 0..10_000 {
+        file(&fs, &format!("f{n}"));
+    }
+    let (mut cookie, mut page, mut seen) = (0, 0, Vec::new());
+    loop {
+        let mut room = 100;
+        let listing = fs
+            .list(fs.root(), cookie, |_| {
+                room -= 1;
+                room >= 0
+            })
+            .unwrap();
+        seen.extend(listing.entries.iter().map(|e| String::from_utf8(e.name.to_vec()).unwrap()));
+        cookie = listing.entries.last().unwrap().cookie;
+        // Removes one that was listed (the page's last), and one far ahead.
+        let last = listing.entries.last().unwrap().name.clone();
+        fs.remove(fs.root(), &last, NOW).unwrap();
+        fs.remove(fs.root(), format!("f{}", 9_999 - page).as_bytes(), NOW).ok();
+        page += 1;
+        if listing.eof {
+            break;
+        }
+    }
+    let survivors = fs.list_path("/").unwrap().len();
+    let total = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), total, "an entry came twice");
+    let kept = seen.iter().filter(|name| fs.lookup(fs.root(), name.as_bytes()).is_ok()).count();
+    assert_eq!(kept, survivors + 2, "`.` and `..` and every survivor");
+}
+
+#[test]
+fn threads_on_one_tree_end_consistent() {
+    let fs = empty();
+    let empty_bytes = fs.memory_bytes();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u32 {
+            let fs = &fs;
+            scope.spawn(move || churn(fs, thread));
+        }
+    });
+    assert_eq!(fs.list_path("/").unwrap(), Vec::<Vec<u8>>::new());
+    assert_eq!(
+        (fs.memory_bytes(), fs.space().total_files - fs.space().free_files),
+        (empty_bytes, 1)
+    );
+}
+
+fn churn(fs: &FileSystem, thread: u32) {
+    let root = fs.root();
+    for round in 0..300 {
+        let own = format!("own{thread}");
+        let id = file(fs, &own);
+        fs.write(id, round, &[thread as u8; 3000], NOW).unwrap();
+        // All threads fight for these names; only one can win each step.
+        fs.rename((root, own.as_bytes()), (root, b"shared"), NOW).unwrap();
+        fs.make(root, b"d", NewObject::Directory, &NONE, CONTEXT).ok();
+        if let Ok(found) = fs.lookup(root, b"d") {
+            fs.rename((root, b"shared"), (found.id, b"in"), NOW).ok();
+            fs.list(found.id, 0, |_| true).ok();
+            fs.remove(found.id, b"in", NOW).ok();
+        }
+        fs.remove_directory(root, b"d", NOW).ok();
+        fs.remove(root, b"shared", NOW).ok();
+    }
+    // A rename can have put `in` into `d` after another thread's remove.
+    if let Ok(found) = fs.lookup(root, b"d") {
+        fs.remove(found.id, b"in", NOW).ok();
+        fs.remove_directory(root, b"d", NOW).ok();
+    }
+    fs.remove(root, b"shared", NOW).ok();
+}

@@ -1,0 +1,37 @@
+//! Every bound of the server in one place, with the relations that must hold between them.
+
+use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX};
+
+/// Smallest transfer size that can be configured, in bytes.
+pub const TRANSFER_BYTES_MIN: u32 = 512;
+
+/// A connection with more than this many bytes of replies unsent is read no further.
+pub const OUTBOX_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Sent bytes of encoded headers that are kept before the buffer is moved together.
+pub const HEAD_SLACK_BYTES: usize = 64 * 1024;
+
+/// Capacity that an idle connection's header buffer may keep.
+pub const HEAD_KEEP_BYTES: usize = 64 * 1024;
+
+/// Vectors handed to one `sendmsg`: ten replies of 1 MiB. **Source:** the kernel allows 1024.
+pub const VECTORS_MAX: usize = 64;
+
+/// Free space asked of a session's buffer before each receive.
+pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
+
+/// Receives from one connection before the others of its thread get their turn.
+pub const RECEIVES_PER_TURN: usize = 4;
+
+/// Events taken from the kernel at once.
+pub const EVENTS_MAX: usize = 256;
+
+/// Length of the queue of connections not yet accepted.
+pub const BACKLOG: i32 = 4096;
+
+/// Lines that MOUNT's DUMP keeps; further mounts are granted and not listed.
+pub const MOUNTS_MAX: usize = 4096;
+
+const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);
+const _: () = assert!(RECEIVE_BYTES_MIN >= RECORD_OVERHEAD_BYTES);
+const _: () = assert!(VECTORS_MAX <= 1024);

@@ -1,0 +1,195 @@
+//! Replies of one connection that wait to be sent.
+//!
+//! Encoded bytes gather in one reused buffer, the head; payload stays where the store has it. The
+//! order of both is a queue of segments that becomes the vectors of a `sendmsg`, so payload is
+//! never copied in user space. Positions in the head are absolute: they keep counting while the
+//! buffer is moved together.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use crate::fs::Piece;
+use crate::limits::{HEAD_KEEP_BYTES, HEAD_SLACK_BYTES};
+
+#[derive(Debug)]
+enum Segment {
+    /// Head bytes from one absolute position to another.
+    Head(u64, u64),
+    /// Bytes of the store.
+    Payload(Piece),
+}
+
+/// The queue; see the module.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    head: Vec<u8>,
+    /// Absolute position of the first byte of `head`.
+    base: u64,
+    /// Absolute position up to which `head` is covered by segments.
+    sealed: u64,
+    segments: VecDeque<Segment>,
+    bytes: usize,
+}
+
+impl Outbox {
+    /// Bytes that wait, sealed ones only.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The buffer to append encoded bytes to; [`Outbox::seal`] follows.
+    pub(crate) fn head(&mut self) -> &mut Vec<u8> {
+        &mut self.head
+    }
+
+    /// Puts what was appended to the head since the last time into the queue.
+    pub(crate) fn seal(&mut self) {
+        let end = self.base + self.head.len() as u64;
+        if end == self.sealed {
+            return;
+        }
+        self.bytes += (end - self.sealed) as usize;
+        match self.segments.back_mut() {
+            Some(Segment::Head(_, last)) => *last = end,
+            _ => self.segments.push_back(Segment::Head(self.sealed, end)),
+        }
+        self.sealed = end;
+    }
+
+    /// Puts payload into the queue, after what the head holds.
+    pub(crate) fn push(&mut self, piece: Piece) {
+        self.seal();
+        self.bytes += piece.bytes().len();
+        self.segments.push_back(Segment::Payload(piece));
+    }
+
+    /// Moves everything of another outbox to the end of this one.
+    pub(crate) fn append(&mut self, other: Self) {
+        for segment in other.segments {
+            match segment {
+                Segment::Head(start, end) => {
+                    let range = (start - other.base) as usize..(end - other.base) as usize;
+                    self.head.extend_from_slice(&other.head[range]);
+                    self.seal();
+                }
+                Segment::Payload(piece) => self.push(piece),
+            }
+        }
+    }
+
+    /// Fills vectors from the front of the queue and returns how many.
+    pub(crate) fn vectors<'a>(&'a self, vectors: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        for (vector, segment) in vectors.iter_mut().zip(&self.segments) {
+            *vector = IoSlice::new(match segment {
+                Segment::Head(start, end) => {
+                    &self.head[(start - self.base) as usize..(end - self.base) as usize]
+                }
+                Segment::Payload(piece) => piece.bytes(),
+            });
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes `sent` bytes from the front of the queue.
+    pub(crate) fn consume(&mut self, mut sent: usize) {
+        self.bytes -= sent;
+        while sent > 0 {
+            let Some(front) = self.segments.front_mut() else {
+                debug_assert!(false, "more bytes sent than there were");
+                return;
+            };
+            let length = match front {
+                Segment::Head(start, end) => (*end - *start) as usize,
+                Segment::Payload(piece) => piece.bytes().len(),
+            };
+            if sent < length {
+                match front {
+                    Segment::Head(start, _) => *start += sent as u64,
+                    Segment::Payload(piece) => piece.advance(sent),
+                }
+                break;
+            }
+            sent -= length;
+            self.segments.pop_front();
+        }
+        self.reclaim();
+    }
+
+    /// Frees the part of the head that was sent.
+    fn reclaim(&mut self) {
+        let needed = self.segments.iter().find_map(|segment| match segment {
+            Segment::Head(start, _) => Some(*start),
+            Segment::Payload(_) => None,
+        });
+        let needed = needed.unwrap_or(self.sealed);
+        let free = (needed - self.base) as usize;
+        if free == self.head.len() {
+            self.head.clear();
+            self.head.shrink_to(HEAD_KEEP_BYTES);
+        } else if free >= HEAD_SLACK_BYTES {
+            self.head.drain(..free);
+        } else {
+            return;
+        }
+        self.base = needed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(outbox: &mut Outbox, step: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while outbox.bytes() > 0 {
+            let mut vectors = [IoSlice::new(&[]); 3];
+            let count = outbox.vectors(&mut vectors);
+            let bytes: Vec<u8> = vectors[..count].iter().flat_map(|v| v.to_vec()).collect();
+            let sent = step.min(bytes.len());
+            all.extend_from_slice(&bytes[..sent]);
+            outbox.consume(sent);
+        }
+        all
+    }
+
+    fn fill(outbox: &mut Outbox) -> Vec<u8> {
+        outbox.head().extend_from_slice(b"one");
+        outbox.seal();
+        outbox.head().extend_from_slice(b"two");
+        outbox.push(Piece::Fixed(b"PAYLOAD"));
+        outbox.push(Piece::Fixed(b"MORE"));
+        outbox.head().extend_from_slice(b"end");
+        outbox.seal();
+        b"onetwoPAYLOADMOREend".to_vec()
+    }
+
+    #[test]
+    fn order_is_kept_for_every_size_of_partial_write() {
+        for step in 1..25 {
+            let mut outbox = Outbox::default();
+            let mut expected = fill(&mut outbox);
+            assert_eq!(outbox.bytes(), expected.len());
+            let mut other = Outbox::default();
+            expected.extend(fill(&mut other));
+            outbox.append(other);
+            assert_eq!(drain(&mut outbox, step), expected);
+            assert_eq!((outbox.bytes(), outbox.head.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_queue_that_never_empties_does_not_grow() {
+        let mut outbox = Outbox::default();
+        for round in 0..10_000_u32 {
+            outbox.head().extend_from_slice(&[round as u8; 100]);
+            outbox.seal();
+            if round > 0 {
+                outbox.consume(100);
+            }
+        }
+        assert!(outbox.head.capacity() <= 4 * HEAD_SLACK_BYTES, "{}", outbox.head.capacity());
+        assert_eq!(drain(&mut outbox, 7), vec![(9_999_u32 % 256) as u8; 100]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Between the words of the file system and those of NFS v3.
+//!
+//! **Source:** RFC 1813 section 2.6.
+
+use nfs_proto::nfs3::{
+    Device, Fattr, FileHandle, FileType, Sattr, SetTime as WireSetTime, Status, Time, WccAttr,
+    WccData,
+};
+
+use crate::fs::{
+    Attributes, Change, FileKind, FileSystem, FileTime, FsError, InodeId, SetAttributes, SetTime,
+};
+
+/// Number of the one file system; any constant will do.
+const FSID: u64 = 0x6466_7362;
+
+/// Turns attributes into `fattr3`.
+pub(super) fn fattr(attributes: &Attributes) -> Fattr {
+    Fattr {
+        file_type: file_type(attributes.kind),
+        mode: attributes.mode,
+        nlink: attributes.nlink,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        size: attributes.size,
+        used: attributes.used,
+        device: Device { major: attributes.rdev.0, minor: attributes.rdev.1 },
+        fsid: FSID,
+        fileid: attributes.fileid,
+        atime: time(attributes.atime),
+        mtime: time(attributes.mtime),
+        ctime: time(attributes.ctime),
+    }
+}
+
+/// Turns a change into `wcc_data`.
+pub(super) fn wcc(change: &Change) -> WccData {
+    let before = WccAttr {
+        size: change.before.size,
+        mtime: time(change.before.mtime),
+        ctime: time(change.before.ctime),
+    };
+    WccData { before: Some(before), after: Some(fattr(&change.after)) }
+}
+
+/// Turns a time into `nfstime3`.
+pub(super) fn time(time: FileTime) -> Time {
+    Time { seconds: time.seconds(), nanos: time.nanoseconds() }
+}
+
+/// Takes a time from `nfstime3`.
+pub(super) fn file_time(time: Time) -> FileTime {
+    FileTime::from_parts(time.seconds, time.nanos)
+}
+
+/// Takes the attributes to set from `sattr3`.
+pub(super) fn set_attributes(sattr: &Sattr) -> SetAttributes {
+    let set_time = |time| match time {
+        WireSetTime::Keep => SetTime::Keep,
+        WireSetTime::Server => SetTime::Now,
+        WireSetTime::Client(time) => SetTime::To(file_time(time)),
+    };
+    SetAttributes {
+        mode: sattr.mode,
+        uid: sattr.uid,
+        gid: sattr.gid,
+        size: sattr.size,
+        atime: set_time(sattr.atime),
+        mtime: set_time(sattr.mtime),
+    }
+}
+
+/// Makes the handle of an inode.
+pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
+    FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 64 bytes")
+}
+
+/// Turns a failure into its number.
+pub(super) fn status(error: FsError) -> Status {
+    match error {
+        FsError::NoEntry => Status::NoEnt,
+        FsError::Exists => Status::Exist,
+        FsError::NotDirectory => Status::NotDir,
+        FsError::IsDirectory => Status::IsDir,
+        FsError::Invalid => Status::Inval,
+        FsError::NotEmpty => Status::NotEmpty,
+        FsError::NameTooLong => Status::NameTooLong,
+        FsError::NoSpace => Status::NoSpc,
+        FsError::FileTooBig => Status::FBig,
+        FsError::TooManyLinks => Status::MLink,
+        FsError::Stale => Status::Stale,
+        FsError::BadHandle => Status::BadHandle,
+        FsError::NotSync => Status::NotSync,
+        FsError::BadCookie => Status::BadCookie,
+        FsError::BadType => Status::BadType,
+    }
+}
+
+fn file_type(kind: FileKind) -> FileType {
+    match kind {
+        FileKind::Regular => FileType::Regular,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::BlockDevice => FileType::Block,
+        FileKind::CharacterDevice => FileType::Character,
+        FileKind::Socket => FileType::Socket,
+        FileKind::Fifo => FileType::Fifo,
+    }
+}

@@ -1,0 +1,117 @@
+//! The one error of this crate: where, what, and how to put it right.
+//!
+//! A [`PlanError`] prints on one line, as compilers do: `plan.toml:7:1: unknown key ... (hint:
+//! ...)`, or `--io-size: ...` where a flag of the command line is at fault. Every value that was
+//! written carries its [`Place`], so that a doubt found late still names the line.
+
+use std::fmt;
+
+/// Where something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the text of the plan.
+    Text {
+        /// Line, from 1.
+        line: u32,
+        /// Column in characters, from 1.
+        column: u32,
+    },
+    /// On the command line, under this flag or argument.
+    Flag(&'static str),
+    /// Nowhere: it was left to a default, or it concerns the plan as a whole.
+    Whole,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spot<T> {
+    /// What was written.
+    pub value: T,
+    /// Where.
+    pub place: Place,
+}
+
+impl<T> Spot<T> {
+    /// Holds a value that nobody wrote.
+    pub const fn unwritten(value: T) -> Self {
+        Self { value, place: Place::Whole }
+    }
+}
+
+/// Why a plan can't be carried out as it was written; the user must change it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct PlanError {
+    /// What the text is called: a file name, or the name of a preset.
+    pub source_name: String,
+    /// Where the fault is.
+    pub place: Place,
+    /// What is wrong, with the value.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::Text { line, column } => write!(f, "{}:{line}:{column}", self.source_name)?,
+            Place::Flag(flag) => f.write_str(flag)?,
+            Place::Whole => f.write_str(&self.source_name)?,
+        }
+        write!(f, ": {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is wrong with a value and how to write it, before it is known where the value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Fault {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Makes it an error of `key`; a flag names itself, so the key is left out there.
+    pub fn of(mut self, key: &str, place: Place) -> PlanError {
+        if !matches!(place, Place::Flag(_)) {
+            self.message = format!("{key}: {}", self.message);
+        }
+        self.at(place)
+    }
+
+    /// Makes it an error whose message says all.
+    pub fn at(self, place: Place) -> PlanError {
+        PlanError { source_name: String::new(), place, message: self.message, hint: self.hint }
+    }
+}
+
+impl From<model::units::UnitError> for Fault {
+    fn from(error: model::units::UnitError) -> Self {
+        match error {
+            model::units::UnitError::Malformed { what, value, hint } => {
+                Self::new(format!("`{value}` is not a {what}")).hint(hint)
+            }
+            other @ model::units::UnitError::TooLarge { .. } => Self::new(other.to_string()),
+        }
+    }
+}
+
+impl PlanError {
+    /// Says in which text the fault is; done once, where the crate is left.
+    pub(crate) fn in_source(mut self, source_name: &str) -> Self {
+        source_name.clone_into(&mut self.source_name);
+        self
+    }
+}

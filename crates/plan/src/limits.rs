@@ -1,0 +1,127 @@
+//! What a setting may be, and why not more.
+//!
+//! Every limit of the plan stands here, with its reason, which is also the hint a user gets. The
+//! relations between limits are asserted at compile time, so that products of settings fit the
+//! integers that hold them.
+
+use model::units::Size;
+
+use crate::setting::{Kind, Setting};
+use crate::text;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// Legal values of a number, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Smallest.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+    /// Why it ends there.
+    pub reason: &'static str,
+}
+
+/// Repetitions of one run.
+pub const TRIALS: Range =
+    Range { min: 1, max: 1_000, reason: "a few trials show the spread; 5 to 30 are usual" };
+
+/// Memory of the in-memory server, in bytes.
+pub const SERVER_MEMORY: Range =
+    Range { min: MIB, max: TIB, reason: "file data is held in memory, up to this bound" };
+
+/// Threads of the in-memory server.
+pub const SERVER_THREADS: Range =
+    Range { min: 1, max: 64, reason: "each thread runs an event loop; more than cores is waste" };
+
+/// Runs of one plan: a list of them is still readable, and so is the time they take.
+pub const RUNS_MAX: usize = 10_000;
+
+/// Memory of all buffers of a run, in bytes: more would measure swapping.
+pub const BUFFERS_MAX: u64 = 4 * GIB;
+
+/// Largest file of a metadata workload, in bytes: it is written with one op.
+pub const METADATA_FILE_MAX: u64 = MIB;
+
+/// What `O_DIRECT` asks of sizes, in bytes: the smallest logical block of a disk.
+///
+/// **Source:** open(2), NOTES, O_DIRECT.
+pub const DIRECT_ALIGNMENT: u64 = 512;
+
+/// What the in-memory server holds for a file beside its data, in bytes, rounded up.
+pub const SERVER_FILE_OVERHEAD: u64 = 512;
+
+/// Characters of a name: it must fit the first column of a table.
+pub const NAME_LENGTH_MAX: usize = 64;
+
+const IO_SIZE: Range =
+    Range { min: 1, max: 64 * MIB, reason: "each op in flight holds a buffer of this size" };
+const FILE_SIZE: Range =
+    Range { min: 0, max: TIB, reason: "a larger set is better spread over more files" };
+const FILES: Range =
+    Range { min: 1, max: 10_000_000, reason: "the state of each file is kept in memory" };
+const WORKERS: Range = Range { min: 1, max: 1_024, reason: "each worker is a thread of its own" };
+const QUEUE_DEPTH: Range =
+    Range { min: 1, max: 4_096, reason: "an io_uring or a connection holds no more in flight" };
+const READ_PERCENT: Range =
+    Range { min: 0, max: 100, reason: "it is the share of reads, in percent" };
+const DURATION_MS: Range =
+    Range { min: 1, max: 86_400_000, reason: "a trial is a sample, not a soak: at most a day" };
+/// **Source:** Linux, `include/linux/nfs_xdr.h`, `NFS_MIN_FILE_IO_SIZE`, `NFS_MAX_FILE_IO_SIZE`.
+const TRANSFER_SIZE: Range =
+    Range { min: KIB, max: 4 * MIB, reason: "kernels take no other rsize or wsize either" };
+const TIMEOUT_MS: Range =
+    Range { min: 1, max: 3_600_000, reason: "nobody waits for an answer for over an hour" };
+
+// A set of files has a size in 64 bits, and a metadata file one in the 32 bits of `io_size`.
+const _: () = assert!(FILE_SIZE.max <= u64::MAX / FILES.max);
+const _: () = assert!(METADATA_FILE_MAX <= IO_SIZE.max && IO_SIZE.max <= u32::MAX as u64);
+// The product of all that a run has in flight fits in 64 bits before it is compared.
+const _: () = assert!(WORKERS.max * QUEUE_DEPTH.max <= u64::MAX / IO_SIZE.max);
+const _: () = assert!(FILES.max <= u32::MAX as u64 && FILES.min >= 1);
+
+/// The legal values of a setting that is a number.
+pub const fn range(setting: Setting) -> Option<Range> {
+    Some(match setting {
+        Setting::IoSize => IO_SIZE,
+        Setting::FileSize => FILE_SIZE,
+        Setting::Files => FILES,
+        Setting::Workers => WORKERS,
+        Setting::QueueDepth => QUEUE_DEPTH,
+        Setting::ReadPercent => READ_PERCENT,
+        Setting::Duration => DURATION_MS,
+        Setting::TransferSize => TRANSFER_SIZE,
+        Setting::Timeout => TIMEOUT_MS,
+        Setting::Direct | Setting::Invalidate | Setting::Durability | Setting::Verify => {
+            return None;
+        }
+    })
+}
+
+/// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
+pub fn legal(setting: Setting) -> String {
+    let numbers = |shown: &dyn Fn(u64) -> String| {
+        range(setting).map_or_else(String::new, |range| span(range, shown))
+    };
+    match setting.kind() {
+        Kind::Size => numbers(&show_size),
+        Kind::TransferSize => format!("{}, or \"server\"", numbers(&show_size)),
+        Kind::Count | Kind::Percent => numbers(&|number| number.to_string()),
+        Kind::Time => numbers(&text::time),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Durability => "\"sync\" or \"none\"".to_owned(),
+    }
+}
+
+/// Prints both ends of a range.
+pub(crate) fn span(range: Range, shown: &dyn Fn(u64) -> String) -> String {
+    format!("{} to {}", shown(range.min), shown(range.max))
+}
+
+/// Prints bytes for people.
+pub(crate) fn show_size(bytes: u64) -> String {
+    Size(bytes).to_string()
+}

@@ -1,0 +1,56 @@
+//! Values as a plan writes them: exact, and read back to the same number.
+//!
+//! `model::units` prints for people and may round; what is printed here parses back to the same
+//! bytes and milliseconds.
+
+/// Writes bytes with the largest unit that divides them: `64KiB`, `1000B`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] =
+        [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let unit = UNITS.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor));
+    match unit {
+        Some((name, factor)) => format!("{}{name}", bytes / factor),
+        None => format!("{bytes}B"),
+    }
+}
+
+/// Writes milliseconds with the largest unit that divides them: `10m`, `1s`, `1500ms`.
+pub(crate) fn time(ms: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+    let unit = UNITS.iter().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor));
+    match unit {
+        Some((name, factor)) => format!("{}{name}", ms / factor),
+        None => format!("{ms}ms"),
+    }
+}
+
+/// Writes a string of TOML, quoted and escaped.
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Writes words as people read a choice: `a, b or c`.
+pub(crate) fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_read_back_exactly() {
+        for bytes in [0, 1, 1000, 1 << 10, 3 << 19, 1 << 40, u64::MAX] {
+            assert_eq!(model::units::parse_size(&size(bytes)), Ok(bytes));
+        }
+        for ms in [0, 1, 1_500, 60_000, 86_400_000] {
+            assert_eq!(model::units::parse_time_ns(&time(ms)), Ok(ms * 1_000_000));
+        }
+        assert_eq!((size(65_536), time(1_500), time(600_000)).0, "64KiB");
+        assert_eq!(either(&["a", "b", "c"]), "a, b or c");
+    }
+}

@@ -1,0 +1,153 @@
+//! What can go wrong with a results file, each in one sentence with a hint.
+//!
+//! [`StoreError`] is the type; [`explain`] turns SQLite's codes into it. The path stands in every
+//! message, because a person may have several results files.
+//!
+//! **Source:** the result codes of SQLite, <https://www.sqlite.org/rescode.html>.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// Why a results file could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such file.
+    #[error("there is no results file `{}` (hint: measure first, or name another file)", .0.display())]
+    Missing(PathBuf),
+    /// The directory that should hold the file does not exist.
+    #[error("the directory of `{}` does not exist (hint: make it first)", .0.display())]
+    DirectoryMissing(PathBuf),
+    /// The path leads to something that is not a regular file.
+    #[error("`{}` is not a file (hint: name a file, such as dfsbench.db)", .0.display())]
+    NotAFile(PathBuf),
+    /// The file is not an SQLite database.
+    #[error("`{}` is not a dfsbench results file: it is no SQLite database (hint: name another file)", .0.display())]
+    NotSqlite(PathBuf),
+    /// The file is empty.
+    #[error("`{}` is empty: it holds no results (hint: measure first, or name another file)", .0.display())]
+    Empty(PathBuf),
+    /// The file is an SQLite database of another program.
+    #[error(
+        "`{}` is not a dfsbench results file: it is an SQLite database of another program \
+         (hint: name another file)", .0.display()
+    )]
+    Foreign(PathBuf),
+    /// A newer dfsbench wrote the file.
+    #[error(
+        "`{}` has schema version {found}, this dfsbench knows version {known} \
+         (hint: use a newer dfsbench)", path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The newest schema version that is known here.
+        known: i64,
+    },
+    /// Another process holds a lock on the file.
+    #[error(
+        "`{}` is locked by another process: perhaps another dfsbench writes to it, or an sqlite3 \
+         shell has an open transaction (hint: wait, or close it; `fuser` names it)", .0.display()
+    )]
+    Locked(PathBuf),
+    /// The file, or the directory that it is in, can't be written to.
+    #[error(
+        "`{}` can't be written to (hint: check the permissions of the file and of its directory)",
+        .0.display()
+    )]
+    ReadOnly(PathBuf),
+    /// The file, or the directory that it is in, can't be read.
+    #[error("`{}` can't be opened: permission denied (hint: check its permissions)", .0.display())]
+    Denied(PathBuf),
+    /// A crash cut off a transaction, and rolling it back needs write access.
+    #[error(
+        "`{}` was left in the middle of a write, and can't be repaired where it is (hint: copy it \
+         together with its -journal file to where you may write)", .0.display()
+    )]
+    Unrepairable(PathBuf),
+    /// There is no space left for the file.
+    #[error("no space is left for `{}` (hint: free some, or name a file elsewhere)", .0.display())]
+    DiskFull(PathBuf),
+    /// The content is not what this program writes.
+    #[error("`{}` is damaged: {what} (hint: restore it from a copy)", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found, or not.
+        what: String,
+    },
+    /// The file holds no such campaign.
+    #[error("`{}` holds no campaign {id} (hint: list the campaigns first)", path.display())]
+    NoCampaign {
+        /// The file.
+        path: PathBuf,
+        /// The key that was asked for.
+        id: i64,
+    },
+    /// Something that can't be kept, such as a path that is not UTF-8.
+    #[error("the results can't be stored in `{}`: {what}", path.display())]
+    NotStorable {
+        /// The file.
+        path: PathBuf,
+        /// What, and why.
+        what: String,
+    },
+    /// The file could not be looked at.
+    #[error("`{}` can't be opened: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Anything else that SQLite reports.
+    #[error("`{}`: {source}", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+}
+
+/// Turns an error of SQLite into a sentence.
+pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => StoreError::NotSqlite(path),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
+        Some(ErrorCode::ReadOnly) if is_rollback(&error) => StoreError::Unrepairable(path),
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
+            StoreError::Denied(path)
+        }
+        Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
+        _ => of_data(path, error),
+    }
+}
+
+/// Errors that SQLite itself does not know: values that don't fit their types.
+fn of_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
+    match error {
+        rusqlite::Error::ToSqlConversionFailure(cause) => {
+            StoreError::NotStorable { path, what: cause.to_string() }
+        }
+        error @ (rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::QueryReturnedNoRows) => {
+            StoreError::Damaged { path, what: error.to_string() }
+        }
+        source => StoreError::Sqlite { path, source },
+    }
+}
+
+/// Says whether a transaction that a crash cut off stands in the way of reading.
+pub fn is_rollback(error: &rusqlite::Error) -> bool {
+    error
+        .sqlite_error()
+        .is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+}

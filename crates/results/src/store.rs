@@ -1,0 +1,199 @@
+//! Opening a results file: whose it is, which version it has, and who holds it.
+//!
+//! [`Store`] is the principal type. Opening for reading never creates or changes a file, with one
+//! exception: a transaction that a crash cut off is rolled back, without which SQLite can't
+//! read. Nothing is written before the file is known to be ours or empty.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::error::{StoreError, explain, is_rollback};
+
+/// Marks an SQLite file as a results file: "dfsb" in ASCII.
+///
+/// **Source:** <https://www.sqlite.org/fileformat2.html>, 1.3 (application id at offset 68).
+pub const APPLICATION_ID: i64 = 0x6466_7362;
+
+/// Version of the schema, kept as `user_version`.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// How long somebody else's lock is waited for: a report reads in milliseconds, so whoever
+/// holds it longer has forgotten it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// An open results file.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) connection: Connection,
+    pub(crate) path: PathBuf,
+}
+
+/// Whose file it is.
+enum Owner {
+    /// Ours, in the schema that we know.
+    Ours,
+    /// It has no content yet.
+    Nobody,
+}
+
+impl Store {
+    /// Opens a results file to add to it; makes it where there is none.
+    ///
+    /// # Errors
+    /// When the file is not ours, can't be written to, or is locked by another process.
+    pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
+        look_at(path, true)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let mut store = Self::connect(path, flags)?;
+        let owner = store.owner()?;
+        if store.connection.is_readonly("main").map_err(|e| explain(path, e))? {
+            return Err(StoreError::ReadOnly(path.to_owned()));
+        }
+        store.prepare_to_write().map_err(|e| explain(path, e))?;
+        if matches!(owner, Owner::Nobody) {
+            store.create()?;
+        }
+        Ok(store)
+    }
+
+    /// Opens a results file to read it; it must exist and is not changed.
+    ///
+    /// # Errors
+    /// When the file is missing, empty, not ours, or locked by another process.
+    pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        look_at(path, false)?;
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        match store.owner_raw() {
+            Err(error) if is_rollback(&error) => {
+                roll_back(path)?;
+                store.owner()?;
+            }
+            Err(error) => return Err(explain(path, error)),
+            Ok(found) => {
+                store.check(found)?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs several writes as one transaction: all of them are kept, or none.
+    pub(crate) fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let mut attempt = || {
+            let transaction =
+                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        attempt().map_err(|error| explain(&self.path, error))
+    }
+
+    /// Connects; the path is never read as a `file:` address.
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        let open = || {
+            let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|error| explain(path, error))?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    fn owner(&self) -> Result<Owner, StoreError> {
+        self.check(self.owner_raw().map_err(|error| explain(&self.path, error))?)
+    }
+
+    /// Reads (application id, schema version, number of tables).
+    fn owner_raw(&self) -> rusqlite::Result<(i64, i64, i64)> {
+        let query = "SELECT (SELECT application_id FROM pragma_application_id),
+                            (SELECT user_version FROM pragma_user_version),
+                            (SELECT count(*) FROM sqlite_schema)";
+        self.connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    }
+
+    fn check(&self, found: (i64, i64, i64)) -> Result<Owner, StoreError> {
+        let path = || self.path.clone();
+        match found {
+            (0, 0, 0) => Ok(Owner::Nobody),
+            (APPLICATION_ID, SCHEMA_VERSION, 1..) => Ok(Owner::Ours),
+            (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
+                Err(StoreError::Newer { path: path(), found: version, known: SCHEMA_VERSION })
+            }
+            (APPLICATION_ID, version, _) => Err(StoreError::Damaged {
+                path: path(),
+                what: format!("it says schema version {version}, which never existed"),
+            }),
+            _ => Err(StoreError::Foreign(path())),
+        }
+    }
+
+    /// `cache_spill = OFF` keeps every change in memory until the commit, so that the time in
+    /// which a kill leaves something to roll back is a few milliseconds per trial.
+    fn prepare_to_write(&mut self) -> rusqlite::Result<()> {
+        self.connection.pragma_update(None, "journal_mode", "DELETE")?;
+        self.connection.pragma_update(None, "synchronous", "FULL")?;
+        self.connection.pragma_update(None, "foreign_keys", true)?;
+        self.connection.pragma_update(None, "cache_spill", false)
+    }
+
+    /// Makes the schema and marks the file as ours, in one transaction: a kill leaves an empty
+    /// file. Another process may have been faster; then there is nothing to do.
+    fn create(&mut self) -> Result<(), StoreError> {
+        let made = self.transact(|transaction| {
+            let tables: i64 =
+                transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))?;
+            if tables == 0 {
+                transaction.execute_batch(SCHEMA)?;
+                transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            }
+            Ok(())
+        });
+        made.and_then(|()| self.owner().map(|_| ()))
+    }
+}
+
+/// Rules out what SQLite would report vaguely, or create.
+fn look_at(path: &Path, may_create: bool) -> Result<(), StoreError> {
+    let named = || path.to_owned();
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(StoreError::NotAFile(named())),
+        Ok(found) if found.len() == 0 && !may_create => Err(StoreError::Empty(named())),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            match directory {
+                Some(directory) if !directory.is_dir() => {
+                    Err(StoreError::DirectoryMissing(named()))
+                }
+                _ if may_create => Ok(()),
+                _ => Err(StoreError::Missing(named())),
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(StoreError::Denied(named()))
+        }
+        Err(source) => Err(StoreError::Io { path: named(), source }),
+    }
+}
+
+/// Lets SQLite undo a transaction that a crash cut off.
+fn roll_back(path: &Path) -> Result<(), StoreError> {
+    let store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    store.owner().map(|_| ())
+}

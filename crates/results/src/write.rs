@@ -1,0 +1,286 @@
+//! Adding to a results file: campaigns, runs and trials.
+//!
+//! Each call is one transaction. Counts and times that exceed a signed 64-bit integer are
+//! refused, never wrapped.
+
+use model::{Campaign, CampaignState, Ceiling, Fact, KindResult, PassResult, RunSpec};
+use model::{Severity, Trial, TrialState};
+use rusqlite::{Transaction, named_params, params};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+impl Store {
+    /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
+    /// `campaign.runs` and `campaign.id` are not looked at.
+    ///
+    /// # Errors
+    /// When the file can't be written to, is locked, or the disk is full.
+    pub fn begin_campaign(&mut self, campaign: &Campaign) -> Result<i64, StoreError> {
+        self.transact(|transaction| {
+            let ceiling = campaign.ceiling;
+            transaction.execute(
+                "INSERT INTO campaigns (name, started_unix_ms, tool_version, command, plan_toml,
+                     seed, state, ceiling_ops_per_s, ceiling_service_time_p50_ns)
+                 VALUES (:name, :started, :version, :command, :plan, :seed, :state, :ops, :p50)",
+                named_params! {
+                    ":name": campaign.name,
+                    ":started": whole(campaign.started_unix_ms)?,
+                    ":version": campaign.tool_version,
+                    ":command": campaign.command,
+                    ":plan": campaign.plan_toml,
+                    ":seed": campaign.seed.to_string(),
+                    ":state": state_name(campaign.state),
+                    ":ops": ceiling.map(|c| whole(c.ops_per_s)).transpose()?,
+                    ":p50": ceiling.map(|c| whole(c.service_time_p50_ns)).transpose()?,
+                },
+            )?;
+            let id = transaction.last_insert_rowid();
+            insert_facts(transaction, id, None, &campaign.facts)?;
+            Ok(id)
+        })
+    }
+
+    /// Adds a run without trials and returns its key; `index` is its position in the matrix.
+    ///
+    /// # Errors
+    /// As [`Store::begin_campaign`]; also when a path in the settings is not UTF-8.
+    pub fn add_run(
+        &mut self,
+        campaign_id: i64,
+        index: u32,
+        spec: &RunSpec,
+    ) -> Result<i64, StoreError> {
+        let json = serde_json::to_string(spec).map_err(|error| StoreError::NotStorable {
+            path: self.path.clone(),
+            what: error.to_string(),
+        })?;
+        self.transact(|transaction| {
+            transaction.execute(
+                "INSERT INTO runs (campaign_id, run_index, target_name, target, backend, workload,
+                     spec_json)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    campaign_id,
+                    index,
+                    spec.target_name,
+                    spec.target.to_string(),
+                    spec.backend.name(),
+                    spec.workload.name(),
+                    json,
+                ],
+            )?;
+            let id = transaction.last_insert_rowid();
+            let sql = "INSERT INTO settings (run_id, name, value) VALUES (?1, ?2, ?3)";
+            let mut insert = transaction.prepare_cached(sql)?;
+            for (name, value) in spec.settings() {
+                insert.execute(params![id, name, value])?;
+            }
+            Ok(id)
+        })
+    }
+
+    /// Adds a whole trial in one transaction and returns its key.
+    ///
+    /// # Errors
+    /// As [`Store::begin_campaign`]; then nothing of the trial is kept.
+    pub fn add_trial(&mut self, run_id: i64, trial: &Trial) -> Result<i64, StoreError> {
+        self.transact(|transaction| {
+            let (state, reason) = match &trial.state {
+                TrialState::Done => ("done", None),
+                TrialState::Failed(reason) => ("failed", Some(reason)),
+                TrialState::Interrupted => ("interrupted", None),
+            };
+            transaction.execute(
+                "INSERT INTO trials (run_id, trial_index, position, started_unix_ms, state, reason)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    run_id,
+                    trial.index,
+                    trial.position,
+                    whole(trial.started_unix_ms)?,
+                    state,
+                    reason,
+                ],
+            )?;
+            let id = transaction.last_insert_rowid();
+            let campaign_id = transaction.query_row(
+                "SELECT campaign_id FROM runs WHERE id = ?1",
+                [run_id],
+                |row| row.get(0),
+            )?;
+            insert_facts(transaction, campaign_id, Some(id), &trial.facts)?;
+            for pass in &trial.passes {
+                insert_pass(transaction, id, pass)?;
+            }
+            Ok(id)
+        })
+    }
+
+    /// Stores the tool's own ceiling once it has been measured.
+    ///
+    /// # Errors
+    /// As [`Store::begin_campaign`].
+    pub fn set_ceiling(&mut self, campaign_id: i64, ceiling: Ceiling) -> Result<(), StoreError> {
+        self.transact(|transaction| {
+            transaction.execute(
+                "UPDATE campaigns SET ceiling_ops_per_s = ?2, ceiling_service_time_p50_ns = ?3
+                 WHERE id = ?1",
+                params![
+                    campaign_id,
+                    whole(ceiling.ops_per_s)?,
+                    whole(ceiling.service_time_p50_ns)?
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Stores how the campaign ended.
+    ///
+    /// # Errors
+    /// As [`Store::begin_campaign`].
+    pub fn finish(&mut self, campaign_id: i64, state: CampaignState) -> Result<(), StoreError> {
+        self.transact(|transaction| {
+            let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";
+            transaction.execute(sql, params![campaign_id, state_name(state)])?;
+            Ok(())
+        })
+    }
+}
+
+/// SQLite's integers are signed; what does not fit is an error of whoever counted.
+fn whole(value: u64) -> rusqlite::Result<i64> {
+    i64::try_from(value).map_err(|_| {
+        let cause = format!("{value} exceeds the largest number that SQLite can hold");
+        rusqlite::Error::ToSqlConversionFailure(cause.into())
+    })
+}
+
+const fn state_name(state: CampaignState) -> &'static str {
+    match state {
+        CampaignState::Running => "running",
+        CampaignState::Complete => "complete",
+        CampaignState::Interrupted => "interrupted",
+    }
+}
+
+const fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Degraded => "degraded",
+        Severity::Invalid => "invalid",
+    }
+}
+
+fn insert_facts(
+    transaction: &Transaction<'_>,
+    campaign_id: i64,
+    trial_id: Option<i64>,
+    facts: &[Fact],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO facts (campaign_id, trial_id, scope, name, value, source)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for fact in facts {
+        let (scope, name) = (&fact.scope, &fact.name);
+        insert.execute(params![campaign_id, trial_id, scope, name, fact.value, fact.source])?;
+    }
+    Ok(())
+}
+
+fn insert_pass(
+    transaction: &Transaction<'_>,
+    trial_id: i64,
+    pass: &PassResult,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO passes (trial_id, pass, window_ns, common_window_ns, first_done_ops,
+             first_done_bytes, first_done_ns, start_skew_ns, client_cpu_ns, server_cpu_ns,
+             storage_read_bytes, ops, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?;
+    insert.execute(params![
+        trial_id,
+        pass.pass.name(),
+        whole(pass.window_ns)?,
+        whole(pass.common_window_ns)?,
+        whole(pass.first_done_ops)?,
+        whole(pass.first_done_bytes)?,
+        whole(pass.first_done_ns)?,
+        whole(pass.start_skew_ns)?,
+        whole(pass.client_cpu_ns)?,
+        pass.server_cpu_ns.map(whole).transpose()?,
+        pass.storage_read_bytes.map(whole).transpose()?,
+        whole(pass.ops())?,
+        whole(pass.bytes())?,
+    ])?;
+    let id = transaction.last_insert_rowid();
+    for kind in &pass.kinds {
+        insert_kind(transaction, id, kind)?;
+    }
+    insert_details(transaction, id, pass)
+}
+
+fn insert_details(
+    transaction: &Transaction<'_>,
+    pass_id: i64,
+    pass: &PassResult,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO samples (pass_id, at_ns, ops, bytes) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    for sample in &pass.samples {
+        let (at, ops, bytes) = (whole(sample.at_ns)?, whole(sample.ops)?, whole(sample.bytes)?);
+        insert.execute(params![pass_id, at, ops, bytes])?;
+    }
+    let sql = "INSERT INTO caveats (pass_id, code, severity, evidence) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    for caveat in &pass.caveats {
+        let severity = severity_name(caveat.code.severity());
+        insert.execute(params![pass_id, caveat.code.code(), severity, caveat.evidence])?;
+    }
+    let sql = "INSERT INTO truths (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    for truth in &pass.truths {
+        let (expected, found) = (whole(truth.expected)?, whole(truth.found)?);
+        insert.execute(params![pass_id, expected, found, truth.source])?;
+    }
+    Ok(())
+}
+
+fn insert_kind(
+    transaction: &Transaction<'_>,
+    pass_id: i64,
+    kind: &KindResult,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO kinds (pass_id, kind, issued, done, bytes, service_time_p50_ns,
+             service_time_p99_ns, service_time_max_ns, response_time_p50_ns,
+             response_time_p99_ns, response_time_max_ns, service_time, response_time)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?;
+    let (service, response) = (&kind.service_time, &kind.response_time);
+    insert.execute(params![
+        pass_id,
+        kind.kind.name(),
+        whole(kind.issued)?,
+        whole(kind.done)?,
+        whole(kind.bytes)?,
+        whole(service.quantile(0.5))?,
+        whole(service.quantile(0.99))?,
+        whole(service.max())?,
+        whole(response.quantile(0.5))?,
+        whole(response.quantile(0.99))?,
+        whole(response.max())?,
+        service.to_bytes(),
+        response.to_bytes(),
+    ])?;
+    let id = transaction.last_insert_rowid();
+    let sql = "INSERT INTO op_errors (kind_id, code, name, count) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    for (error, count) in &kind.errors {
+        insert.execute(params![id, error.0, error.name(), whole(*count)?])?;
+    }
+    Ok(())
+}

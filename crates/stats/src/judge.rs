@@ -1,0 +1,329 @@
+//! One pass of a run, judged: the figures of its sound trials, its doubts and the verdict.
+//!
+//! [`pass`] is the way in, [`Judged`] what comes out. A trial whose pass has an invalid caveat, or
+//! that was interrupted, is set aside: it enters no figure unless there is no sound trial, and
+//! then the whole row is invalid. A failed trial keeps the passes it finished. Histograms are
+//! merged; percentiles are never averaged.
+
+use model::{
+    CaveatCode, Histogram, OpKind, Pass, PassResult, Run, Severity, Trial, TrialState, Verdict,
+};
+
+use crate::criteria::BOOTSTRAP_SEED;
+use crate::rate::Rate;
+use crate::summary::{Summary, median, summary};
+
+mod doubt;
+
+/// What all trials of a run say about one pass.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Which pass.
+    pub pass: Pass,
+    /// Whether the figures count.
+    pub verdict: Verdict,
+    /// Trials that were begun, however they ended.
+    pub trials_made: u32,
+    /// Trials behind the figures.
+    pub trials_used: u32,
+    /// The figure: bytes per second for writes and reads, else ops per second, each over the
+    /// whole window (`last_done`). `None` when no trial gave one: see [`Judged::reason`].
+    pub rate: Option<Summary>,
+    /// Ops per second.
+    pub ops_per_s: Option<Summary>,
+    /// Bytes per second, for passes that move data.
+    pub bytes_per_s: Option<Summary>,
+    /// The figure up to the moment the first worker ended (`first_done`).
+    pub first_done: Option<Summary>,
+    /// Share of the window in which all workers were busy: median of the trials, 0 to 1.
+    pub common_window_share: Option<f64>,
+    /// The rate of every trial that has one, also of those set aside.
+    pub points: Vec<Point>,
+    /// Due to done, merged over the trials behind the figures.
+    pub response_time: Histogram,
+    /// Sent to done, merged over the trials behind the figures.
+    pub service_time: Histogram,
+    /// Processor time, over all trials behind the figures together.
+    pub cpu: Option<Cpu>,
+    /// The doubts, worst first, each code once.
+    pub caveats: Vec<JudgedCaveat>,
+    /// Why trials have no result for this pass, each reason once, in order of appearance.
+    pub failures: Vec<Failure>,
+}
+
+impl Judged {
+    /// Gives a number per second the unit of this pass.
+    pub const fn shown(&self, per_s: f64) -> Rate {
+        Rate::of_pass(self.pass, per_s)
+    }
+
+    /// Why there is no figure; `None` where there is one.
+    pub fn reason(&self) -> Option<&str> {
+        match (&self.rate, self.failures.first()) {
+            (Some(_), _) => None,
+            (None, Some(failure)) => Some(&failure.reason),
+            (None, None) if self.trials_made == 0 => Some("no trial was made"),
+            (None, None) => Some("no trial finished this pass"),
+        }
+    }
+}
+
+/// The rate of one trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Number of the trial within the run, from 0.
+    pub trial_index: u32,
+    /// In the unit of the pass, per second.
+    pub per_s: f64,
+    /// It is behind the figures; else it was set aside as invalid.
+    pub used: bool,
+}
+
+/// What processor time is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuUnit {
+    /// Seconds per GiB moved.
+    SecondsPerGib,
+    /// Microseconds per op.
+    MicrosPerOp,
+}
+
+impl CpuUnit {
+    /// The unit as tables print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SecondsPerGib => "s/GiB",
+            Self::MicrosPerOp => "µs/op",
+        }
+    }
+}
+
+/// Processor time for the work of a pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cpu {
+    /// Unit of the numbers.
+    pub unit: CpuUnit,
+    /// What the client took.
+    pub client: f64,
+    /// What the server took, where every trial knows it.
+    pub server: Option<f64>,
+}
+
+/// Where a caveat was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// It concerns the trials together.
+    Run,
+    /// It was raised in some trials.
+    Trials {
+        /// How many trials it was raised in.
+        seen: u32,
+        /// How many trials were made.
+        made: u32,
+    },
+}
+
+/// A doubt about the figures of a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgedCaveat {
+    /// What is doubtful.
+    pub code: CaveatCode,
+    /// Where it was seen.
+    pub extent: Extent,
+    /// The numbers that show it, of the first trial it was raised in.
+    pub evidence: String,
+}
+
+impl JudgedCaveat {
+    /// The evidence, led by the number of trials that it holds for.
+    pub fn evidence_line(&self) -> String {
+        match self.extent {
+            Extent::Run => self.evidence.clone(),
+            Extent::Trials { seen, made } => {
+                format!("{seen} of {made} trials: {}", self.evidence)
+            }
+        }
+    }
+}
+
+/// Why some trials have no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// A sentence.
+    pub reason: String,
+    /// How many trials failed so.
+    pub trials: u32,
+}
+
+/// Judges every pass of a run, in their order.
+pub fn run(run: &Run) -> Vec<Judged> {
+    run.spec.workload.passes().iter().map(|&p| pass(run, p)).collect()
+}
+
+/// Judges one pass of a run.
+pub fn pass(run: &Run, pass: Pass) -> Judged {
+    let sorted = Sorted::of(run, pass);
+    let used: Vec<&PassResult> = sorted.used().iter().map(|shot| shot.result).collect();
+    let summed = |rate: fn(&PassResult) -> Option<f64>| {
+        let figures: Vec<f64> = used.iter().filter_map(|result| rate(result)).collect();
+        summary(&figures, BOOTSTRAP_SEED)
+    };
+    let moves_data = moves_data(pass);
+    let shares: Vec<f64> = used.iter().filter_map(|r| common_share(r)).collect();
+    let mut judged = Judged {
+        pass,
+        verdict: Verdict::Valid,
+        trials_made: run.trials.len() as u32,
+        trials_used: used.len() as u32,
+        rate: summed(if pass.is_byte_rate() { byte_rate } else { op_rate }),
+        ops_per_s: summed(op_rate),
+        bytes_per_s: if moves_data { summed(byte_rate) } else { None },
+        first_done: summed(if pass.is_byte_rate() { first_byte_rate } else { first_op_rate }),
+        common_window_share: median(&shares),
+        points: sorted.points(pass),
+        response_time: merged(used.iter().map(|result| result.response_time())),
+        service_time: merged(used.iter().map(|result| service_time(result))),
+        cpu: cpu(&used, moves_data),
+        caveats: Vec::new(),
+        failures: sorted.failures.clone(),
+    };
+    judged.caveats = doubt::caveats(&sorted, &judged);
+    judged.verdict = verdict(&sorted, &judged);
+    judged
+}
+
+/// A pass that a trial has a result for.
+struct Shot<'a> {
+    trial: &'a Trial,
+    result: &'a PassResult,
+}
+
+/// The trials of a run, by what became of one pass.
+struct Sorted<'a> {
+    sound: Vec<Shot<'a>>,
+    set_aside: Vec<Shot<'a>>,
+    failures: Vec<Failure>,
+    made: u32,
+}
+
+impl<'a> Sorted<'a> {
+    fn of(run: &'a Run, pass: Pass) -> Self {
+        let made = run.trials.len() as u32;
+        let mut sorted =
+            Self { sound: Vec::new(), set_aside: Vec::new(), failures: Vec::new(), made };
+        for trial in &run.trials {
+            let result = trial.passes.iter().find(|result| result.pass == pass);
+            match (result, &trial.state) {
+                (Some(result), TrialState::Interrupted) => {
+                    sorted.set_aside.push(Shot { trial, result });
+                }
+                (Some(result), _) if is_invalid(result) => {
+                    sorted.set_aside.push(Shot { trial, result });
+                }
+                (Some(result), _) => sorted.sound.push(Shot { trial, result }),
+                (None, TrialState::Failed(reason)) => sorted.fail(reason),
+                (None, TrialState::Interrupted) => sorted.fail("the trial was interrupted"),
+                (None, TrialState::Done) => sorted.fail("the trial has no such pass"),
+            }
+        }
+        sorted
+    }
+
+    fn fail(&mut self, reason: &str) {
+        match self.failures.iter_mut().find(|failure| failure.reason == reason) {
+            Some(failure) => failure.trials += 1,
+            None => self.failures.push(Failure { reason: reason.to_owned(), trials: 1 }),
+        }
+    }
+
+    /// The trials behind the figures.
+    fn used(&self) -> &[Shot<'a>] {
+        if self.sound.is_empty() { &self.set_aside } else { &self.sound }
+    }
+
+    fn points(&self, pass: Pass) -> Vec<Point> {
+        let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
+        let point = |shot: &Shot<'_>, used| {
+            rate(shot.result).map(|per_s| Point { trial_index: shot.trial.index, per_s, used })
+        };
+        let sound = self.sound.iter().filter_map(|shot| point(shot, true));
+        let aside = self.set_aside.iter().filter_map(|shot| point(shot, self.sound.is_empty()));
+        let mut points: Vec<Point> = sound.chain(aside).collect();
+        points.sort_by_key(|point| point.trial_index);
+        points
+    }
+}
+
+fn is_invalid(result: &PassResult) -> bool {
+    result.caveats.iter().any(|caveat| caveat.code.severity() == Severity::Invalid)
+}
+
+/// Invalid where no sound trial is left; degraded where some are missing or in doubt.
+fn verdict(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
+    if sorted.sound.is_empty() || judged.rate.is_none() {
+        return Verdict::Invalid;
+    }
+    let lost = !sorted.set_aside.is_empty() || !sorted.failures.is_empty();
+    let doubted = judged.caveats.iter().any(|c| c.code.severity() >= Severity::Degraded);
+    if lost || doubted { Verdict::Degraded } else { Verdict::Valid }
+}
+
+const fn moves_data(pass: Pass) -> bool {
+    matches!(pass, Pass::Write | Pass::Read | Pass::Mix)
+}
+
+fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
+    (time_ns > 0).then(|| amount as f64 * 1e9 / time_ns as f64)
+}
+
+fn byte_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.bytes(), result.window_ns)
+}
+
+fn op_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.ops(), result.window_ns)
+}
+
+fn first_byte_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.first_done_bytes, result.first_done_ns)
+}
+
+fn first_op_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.first_done_ops, result.first_done_ns)
+}
+
+fn common_share(result: &PassResult) -> Option<f64> {
+    (result.window_ns > 0).then(|| result.common_window_ns as f64 / result.window_ns as f64)
+}
+
+fn service_time(result: &PassResult) -> Histogram {
+    let rated = result.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
+    merged(rated.map(|kind| kind.service_time.clone()))
+}
+
+fn merged(histograms: impl Iterator<Item = Histogram>) -> Histogram {
+    let mut all = Histogram::new();
+    for histogram in histograms {
+        all.merge(&histogram);
+    }
+    all
+}
+
+fn cpu(used: &[&PassResult], moves_data: bool) -> Option<Cpu> {
+    const GIB: f64 = (1_u64 << 30) as f64;
+    let client_ns: u64 = used.iter().map(|result| result.client_cpu_ns).sum();
+    let server_ns: Option<u64> = used.iter().map(|result| result.server_cpu_ns).sum();
+    let (unit, amount, divisor_ns) = if moves_data {
+        let bytes: u64 = used.iter().map(|result| result.bytes()).sum();
+        (CpuUnit::SecondsPerGib, bytes as f64 / GIB, 1e9)
+    } else {
+        let ops: u64 = used.iter().map(|result| result.ops()).sum();
+        (CpuUnit::MicrosPerOp, ops as f64, 1e3)
+    };
+    let share = |ns: u64| ns as f64 / divisor_ns / amount;
+    (amount > 0.0).then(|| Cpu { unit, client: share(client_ns), server: server_ns.map(share) })
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // exact figures are the point
+mod tests;

@@ -1,0 +1,243 @@
+use model::{
+    BackendKind, Caveat, CaveatCode, Durability, Histogram, KindResult, OpError, OpKind, Pass,
+    PassResult, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
+};
+
+use super::*;
+
+const MB: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+fn spec(workload: Workload) -> RunSpec {
+    RunSpec {
+        target_name: "dir".into(),
+        target: Target::Directory { path: "/srv".into() },
+        backend: BackendKind::Posix,
+        workload,
+        io_size_bytes: 1 << 20,
+        file_size_bytes: 64 << 20,
+        files: 8,
+        workers: 2,
+        queue_depth: 1,
+        read_percent: 70,
+        duration_ms: 1_000,
+        transfer_size_bytes: None,
+        direct: false,
+        invalidate: true,
+        durability: Durability::None,
+        verify: false,
+        timeout_ms: 30_000,
+    }
+}
+
+/// A pass of one second in which `bytes` were moved by ops of 1 MB and 100 µs.
+fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
+    let ops = bytes / MB;
+    let mut time = Histogram::new();
+    time.record_n(100_000, ops);
+    PassResult {
+        pass,
+        window_ns: SECOND,
+        common_window_ns: SECOND * 9 / 10,
+        first_done_ops: ops / 2,
+        first_done_bytes: bytes / 2,
+        first_done_ns: SECOND / 2,
+        start_skew_ns: 1_000,
+        client_cpu_ns: SECOND / 2,
+        server_cpu_ns: None,
+        storage_read_bytes: None,
+        truths: Vec::new(),
+        samples: Vec::new(),
+        kinds: vec![KindResult {
+            kind,
+            issued: ops,
+            done: ops,
+            bytes,
+            errors: Vec::new(),
+            service_time: time.clone(),
+            response_time: time,
+        }],
+        caveats: Vec::new(),
+    }
+}
+
+fn trial(index: u32, state: TrialState, passes: Vec<PassResult>) -> Trial {
+    Trial { index, position: index, started_unix_ms: 0, state, passes, facts: Vec::new() }
+}
+
+/// A stream run whose writes made so many megabytes per second.
+fn writes(rates: &[u64]) -> Run {
+    let made = rates.iter().enumerate().map(|(index, rate)| {
+        let passes = vec![result(Pass::Write, OpKind::Write, rate * MB)];
+        trial(index as u32, TrialState::Done, passes)
+    });
+    Run { index: 0, spec: spec(Workload::Stream), trials: made.collect() }
+}
+
+fn codes(judged: &Judged) -> Vec<&'static str> {
+    judged.caveats.iter().map(|caveat| caveat.code.code()).collect()
+}
+
+fn doubt(run: &mut Run, trial: usize, caveat: Caveat) {
+    run.trials[trial].passes[0].caveats.push(caveat);
+}
+
+#[test]
+fn sound_trials_give_a_valid_figure() {
+    let judged = pass(&writes(&[100, 102, 101, 99, 103]), Pass::Write);
+    let rate = judged.rate.unwrap();
+    assert_eq!((rate.n, rate.median, rate.interval), (5, 101e6, (99e6, 103e6)));
+    assert_eq!(judged.ops_per_s.unwrap().median, 101.0);
+    assert_eq!(judged.first_done.unwrap().median, 101e6);
+    assert_eq!(judged.common_window_share, Some(0.9));
+    assert_eq!((judged.verdict, judged.caveats.len()), (Verdict::Valid, 0));
+    assert_eq!((judged.trials_made, judged.trials_used, judged.reason()), (5, 5, None));
+    assert_eq!((judged.response_time.count(), judged.response_time.max()), (505, 100_000));
+    assert_eq!(judged.service_time, judged.response_time);
+}
+
+#[test]
+fn processor_time_is_divided_by_what_was_done() {
+    let mut run = writes(&[1_024, 1_024]);
+    for trial in &mut run.trials {
+        trial.passes[0].kinds[0].bytes = 1 << 30;
+        trial.passes[0].server_cpu_ns = Some(SECOND / 4);
+    }
+    let cpu = pass(&run, Pass::Write).cpu.unwrap();
+    assert_eq!(cpu, Cpu { unit: CpuUnit::SecondsPerGib, client: 0.5, server: Some(0.25) });
+    run.trials[1].passes[0].server_cpu_ns = None;
+    assert_eq!(pass(&run, Pass::Write).cpu.unwrap().server, None);
+
+    let stats = vec![result(Pass::Stat, OpKind::Stat, 1_000 * MB)];
+    let spec = spec(Workload::Metadata);
+    let run = Run { index: 0, spec, trials: vec![trial(0, TrialState::Done, stats)] };
+    let judged = pass(&run, Pass::Stat);
+    let cpu = judged.cpu.unwrap();
+    assert_eq!((cpu.unit, cpu.client, cpu.server), (CpuUnit::MicrosPerOp, 500.0, None));
+    assert_eq!((judged.rate.unwrap().median, judged.bytes_per_s), (1_000.0, None));
+}
+
+#[test]
+fn an_invalid_trial_is_set_aside_and_said() {
+    let mut run = writes(&[100, 101, 102, 103, 900]);
+    doubt(&mut run, 4, CaveatCode::Accounting.because("issued 9, done 8"));
+    let judged = pass(&run, Pass::Write);
+    assert_eq!((judged.rate.unwrap().max, judged.trials_used), (103e6, 4));
+    assert_eq!((judged.verdict, codes(&judged)), (Verdict::Degraded, vec!["accounting"]));
+    assert_eq!(judged.caveats[0].evidence_line(), "1 of 5 trials: issued 9, done 8");
+    assert_eq!(judged.points.len(), 5);
+    assert!(judged.points[0].used && !judged.points[4].used);
+}
+
+#[test]
+fn a_row_without_a_sound_trial_is_invalid_but_shows_its_figure() {
+    let mut run = writes(&[100, 200]);
+    for index in 0..2 {
+        doubt(&mut run, index, CaveatCode::Errors.because("3 × EIO"));
+    }
+    let judged = pass(&run, Pass::Write);
+    assert_eq!((judged.verdict, judged.rate.unwrap().median), (Verdict::Invalid, 150e6));
+    assert_eq!(codes(&judged), ["errors"]);
+    assert_eq!(judged.caveats[0].evidence_line(), "2 of 2 trials: 3 × EIO");
+    assert!(judged.points.iter().all(|point| point.used));
+}
+
+#[test]
+fn a_failed_trial_keeps_the_passes_it_finished() {
+    let reason = "the server went away".to_owned();
+    let mut run = writes(&[100, 101, 102]);
+    for trial in &mut run.trials {
+        trial.state = TrialState::Failed(reason.clone());
+    }
+    let write = pass(&run, Pass::Write);
+    assert_eq!((write.verdict, write.trials_used), (Verdict::Valid, 3));
+    let read = pass(&run, Pass::Read);
+    assert_eq!((read.verdict, read.reason()), (Verdict::Invalid, Some(reason.as_str())));
+    assert_eq!(read.failures, [Failure { reason, trials: 3 }]);
+    assert!(read.rate.is_none() && read.cpu.is_none());
+}
+
+#[test]
+fn an_interrupted_trial_is_set_aside() {
+    let mut run = writes(&[100, 101, 102, 5]);
+    run.trials[3].state = TrialState::Interrupted;
+    let judged = pass(&run, Pass::Write);
+    assert_eq!((judged.rate.unwrap().min, codes(&judged)), (100e6, vec!["interrupted"]));
+    assert_eq!(judged.verdict, Verdict::Degraded);
+    assert_eq!(pass(&run, Pass::Read).reason(), Some("the trial has no such pass"));
+}
+
+#[test]
+fn a_run_without_trials_says_so() {
+    let judged = pass(&writes(&[]), Pass::Write);
+    assert_eq!((judged.verdict, judged.reason()), (Verdict::Invalid, Some("no trial was made")));
+}
+
+#[test]
+fn two_trials_are_too_few() {
+    let judged = pass(&writes(&[100, 300]), Pass::Write);
+    assert_eq!((judged.verdict, codes(&judged)), (Verdict::Degraded, vec!["too-few-trials"]));
+    assert_eq!(judged.caveats[0].evidence_line(), "2 sound trials (at least 3)");
+}
+
+#[test]
+fn a_wide_interval_is_said_with_its_numbers() {
+    let judged = pass(&writes(&[100, 130, 115, 120, 90]), Pass::Write);
+    assert_eq!(codes(&judged), ["wide-interval"]);
+    assert_eq!(
+        judged.caveats[0].evidence,
+        "the interval from 90.0 MB/s to 130 MB/s is ±17 % of the median 115 MB/s (at most ±10 %)"
+    );
+    assert_eq!(codes(&pass(&writes(&[95, 97, 100, 103, 105]), Pass::Write)), Vec::<&str>::new());
+}
+
+#[test]
+fn an_outlier_is_named_only_where_it_is_far() {
+    let judged = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 900]), Pass::Write);
+    assert_eq!(codes(&judged), ["outlier"]);
+    let evidence = &judged.caveats[0].evidence;
+    assert!(evidence.starts_with("1 of 5 sound trials; trial 5 made 900 MB/s"), "{evidence}");
+    // As far in deviations, but within 5 % of the median: it misleads nobody.
+    let near = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 990]), Pass::Write);
+    assert_eq!((near.verdict, near.caveats.len()), (Verdict::Valid, 0));
+    // Four trials are too few to tell.
+    assert!(pass(&writes(&[1_000, 1_001, 1_002, 900]), Pass::Write).caveats.is_empty());
+}
+
+#[test]
+fn caveats_come_worst_first_and_once_with_their_count() {
+    let mut run = writes(&[100, 101, 102, 103, 104]);
+    for index in 0..3 {
+        doubt(&mut run, index, CaveatCode::NotDurable.because("durability none"));
+        doubt(&mut run, index, CaveatCode::Cached.because(format!("{index}")));
+        doubt(&mut run, index, CaveatCode::Cached.because("again in the same trial"));
+    }
+    let judged = pass(&run, Pass::Write);
+    assert_eq!(codes(&judged), ["cached", "not-durable"]);
+    assert_eq!(judged.caveats[0].evidence_line(), "3 of 5 trials: 0");
+    assert_eq!(judged.verdict, Verdict::Degraded);
+}
+
+#[test]
+fn a_sync_counts_neither_for_the_rate_nor_for_the_times() {
+    let mut run = writes(&[100, 100, 100]);
+    for trial in &mut run.trials {
+        let mut sync = trial.passes[0].kinds[0].clone();
+        (sync.kind, sync.bytes) = (OpKind::Sync, 0);
+        sync.response_time.record(SECOND);
+        sync.errors = vec![(OpError(5), 0)];
+        trial.passes[0].kinds.push(sync);
+    }
+    let judged = pass(&run, Pass::Write);
+    assert_eq!(judged.ops_per_s.unwrap().median, 100.0);
+    assert_eq!((judged.response_time.max(), judged.service_time.count()), (100_000, 300));
+}
+
+#[test]
+fn a_pass_in_no_time_has_no_rate() {
+    let mut run = writes(&[100]);
+    run.trials[0].passes[0].window_ns = 0;
+    let judged = pass(&run, Pass::Write);
+    assert!(judged.rate.is_none() && judged.points.is_empty());
+    assert_eq!(judged.reason(), Some("no trial finished this pass"));
+}

@@ -1,0 +1,55 @@
+//! A rate as people read it: `1234 MB/s` or `12.3 kop/s`, decimal, with its unit.
+
+use std::fmt;
+
+use model::Pass;
+use model::units::three_digits;
+
+/// A figure of a pass, per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Bytes per second.
+    Bytes(f64),
+    /// Ops per second.
+    Ops(f64),
+}
+
+impl Rate {
+    /// Gives a number per second the unit of the pass it belongs to.
+    pub const fn of_pass(pass: Pass, per_s: f64) -> Self {
+        if pass.is_byte_rate() { Self::Bytes(per_s) } else { Self::Ops(per_s) }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // 0.9995 is where three digits round up to the next unit.
+        let (value, unit) = match *self {
+            Self::Bytes(b) if b > 0.0 && b < 0.9995e6 => (b / 1e3, "kB/s"),
+            Self::Bytes(b) => (b / 1e6, "MB/s"),
+            Self::Ops(o) if o >= 0.9995e6 => (o / 1e6, "Mop/s"),
+            Self::Ops(o) if o >= 0.9995e3 => (o / 1e3, "kop/s"),
+            Self::Ops(o) => (o, "op/s"),
+        };
+        write!(f, "{} {unit}", three_digits(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_print_with_their_unit() {
+        let shown = |rate: Rate| rate.to_string();
+        assert_eq!(shown(Rate::Bytes(1_234_000_000.0)), "1234 MB/s");
+        assert_eq!(shown(Rate::Bytes(412_345.0)), "412 kB/s");
+        assert_eq!(shown(Rate::Bytes(999_999.0)), "1.00 MB/s");
+        assert_eq!(shown(Rate::Bytes(0.0)), "0.00 MB/s");
+        assert_eq!(shown(Rate::Ops(12_345.0)), "12.3 kop/s");
+        assert_eq!(shown(Rate::Ops(9_100_000.0)), "9.10 Mop/s");
+        assert_eq!(shown(Rate::Ops(999.9)), "1.00 kop/s");
+        assert_eq!(shown(Rate::of_pass(Pass::Stat, 45.6)), "45.6 op/s");
+        assert_eq!(shown(Rate::of_pass(Pass::Read, 45.6e6)), "45.6 MB/s");
+    }
+}

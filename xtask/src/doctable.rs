@@ -1,0 +1,38 @@
+//! Reads tables out of the Markdown pages, so that a page can be the source of a check.
+//!
+//! A table is found by the names of its columns. Cells come back trimmed and without backticks;
+//! nothing else of Markdown is understood.
+
+/// One row of a table: its cells, from the left.
+pub type Row = Vec<String>;
+
+/// Returns the rows of the first table whose header row starts with `columns`; `None` without one.
+pub fn find(page: &str, columns: &[&str]) -> Option<Vec<Row>> {
+    let mut lines = page.lines();
+    lines.find(|line| {
+        let cells = cells(line);
+        cells.len() >= columns.len() && columns.iter().zip(&cells).all(|(want, got)| want == got)
+    })?;
+    let body = lines.skip(1).take_while(|line| line.trim_start().starts_with('|'));
+    Some(body.map(cells).collect())
+}
+
+fn cells(line: &str) -> Row {
+    let line = line.trim();
+    let Some(inner) = line.strip_prefix('|') else { return Row::new() };
+    let inner = inner.strip_suffix('|').unwrap_or(inner);
+    inner.split('|').map(|cell| cell.replace('`', "").trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn finds_the_table_by_its_columns_and_stops_at_its_end() {
+        let page = "| a | b |\n|---|---|\n| 1 | 2 |\n\n| a | c |\n|---|---|\n| `x` | y |\n| z | |\ntext";
+        let rows = find(page, &["a", "c"]).unwrap();
+        assert_eq!(rows, vec![vec!["x".to_owned(), "y".into()], vec!["z".into(), String::new()]]);
+        assert!(find(page, &["no", "such"]).is_none());
+    }
+}

@@ -1,0 +1,78 @@
+//! The chores of the house: `cargo xtask setup|check|test|tidy|real|peers`.
+//!
+//! Everything that a person or CI has to do to this repository is one of these commands, so that there is
+//! one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the house, it runs
+//! the `dfsbench` binary as a stranger would.
+//!
+//! Invariants: commands are argument vectors, never shell strings; every process that is started is
+//! ended by its own handle; nothing listens off loopback.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's tool: it prints, waits, reads the environment and exits"
+)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod doctable;
+mod peers;
+mod proc;
+mod real;
+mod repo;
+mod setup;
+mod steps;
+mod test;
+mod tidy;
+
+/// The chores of the dfsbench repository.
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Installs what the tests need from the distribution (root; Debian and its kin).
+    Setup {
+        /// Says what is missing and installs nothing.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Checks the rules of the house that no compiler knows.
+    Tidy,
+    /// The quick part of `test`: format, clippy, tidy, unit tests; no root, no peers.
+    Check,
+    /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
+    Test,
+    /// Only the tests against real peers and a real browser.
+    Real {
+        /// Runs the checks whose name contains this text.
+        filter: Option<String>,
+    },
+    /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
+    Peers(peers::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Chore::Setup { check } => setup::run(check).map(|()| true),
+        Chore::Tidy => tidy::run(),
+        Chore::Check => test::check(),
+        Chore::Test => test::everything(),
+        Chore::Real { filter } => test::real_only(filter.as_deref()),
+        Chore::Peers(options) => peers::run(&options),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

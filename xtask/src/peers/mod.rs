@@ -1,0 +1,6 @@
+//! Peers.
+//! 
+//! Stub.
+#[derive(clap::Args)]
+pub struct Options {}
+pub fn run(_: &Options) -> anyhow::Result<bool> { Ok(true) }

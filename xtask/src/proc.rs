@@ -1,0 +1,178 @@
+//! Runs other programs: to their end, captured, or in the background until dropped.
+//!
+//! Principal type: [`Background`], a child that is killed and reaped when it goes out of scope, also
+//! when a check panics. Every error names the command line that failed.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// How often a condition is looked at while waiting for it.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Returns the command line of `command`, for messages.
+pub fn line(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
+    words.join(" ")
+}
+
+/// Runs a command with the terminal as its output.
+///
+/// # Errors
+/// Where it can't be started, or exits with another code than 0.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start `{}`", line(command)))?;
+    ensure!(status.success(), "`{}` ended with {status}", line(command));
+    Ok(())
+}
+
+/// Runs a command and returns its output whatever its exit code was.
+///
+/// # Errors
+/// Where it can't be started.
+pub fn output(command: &mut Command) -> Result<Output> {
+    command.stdin(Stdio::null());
+    command.output().with_context(|| format!("cannot start `{}`", line(command)))
+}
+
+/// Runs a command and returns the bytes of its stdout.
+///
+/// # Errors
+/// Where it can't be started or fails; the message carries the end of its stderr.
+pub fn capture(command: &mut Command) -> Result<Vec<u8>> {
+    let output = output(command)?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let tail: Vec<&str> = stderr.lines().rev().take(8).collect();
+        let tail: Vec<&str> = tail.into_iter().rev().collect();
+        bail!("`{}` ended with {}:\n{}", line(command), output.status, tail.join("\n"));
+    }
+    Ok(output.stdout)
+}
+
+/// Runs a command and returns its stdout as text.
+///
+/// # Errors
+/// As [`capture`]; also where the output isn't UTF-8.
+pub fn text(command: &mut Command) -> Result<String> {
+    let bytes = capture(command)?;
+    String::from_utf8(bytes).with_context(|| format!("`{}` printed no UTF-8", line(command)))
+}
+
+/// Tells whether a program of this name is on the path.
+pub fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Some servers live where a plain user's PATH doesn't look.
+    let dirs = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    dirs.into_iter().any(|dir| dir.join(program).is_file())
+}
+
+/// A program that runs beside us until it is dropped.
+pub struct Background {
+    child: Child,
+    name: String,
+}
+
+impl Background {
+    /// Starts `command`.
+    ///
+    /// # Errors
+    /// Where it can't be started.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let name = line(command);
+        let child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
+        Ok(Self { child, name })
+    }
+
+    /// Starts `command` and returns it with the first line that it prints on stdout.
+    ///
+    /// The rest of its stdout is read and dropped, so that it never blocks on a full pipe.
+    ///
+    /// # Errors
+    /// Where it can't be started, or ends or stays silent for `patience`.
+    pub fn start_with_first_line(
+        command: &mut Command,
+        patience: Duration,
+    ) -> Result<(Self, String)> {
+        command.stdout(Stdio::piped()).stdin(Stdio::null());
+        let mut started = Self::start(command)?;
+        let stdout = started.child.stdout.take().expect("stdout was asked to be a pipe");
+        let (sender, first) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                // Only the first is awaited; later sends fail and that is fine.
+                let _ = sender.send(line);
+            }
+        });
+        let line = first.recv_timeout(patience).with_context(|| {
+            format!("`{}` printed no line within {} s", started.name, patience.as_secs())
+        })?;
+        Ok((started, line))
+    }
+
+    /// Waits until something accepts TCP connections on the loopback `port`.
+    ///
+    /// # Errors
+    /// Where the program ends before, or nothing answers for `patience`.
+    pub fn await_port(&mut self, port: u16, patience: Duration) -> Result<()> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let deadline = Instant::now() + patience;
+        while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("`{}` ended with {status} before port {port} answered", self.name);
+            }
+            ensure!(Instant::now() < deadline, "`{}`: port {port} is silent", self.name);
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it at once (SIGKILL) and reaps it.
+    pub fn kill(&mut self) {
+        // Both fail only where it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for its end and returns the exit code; `None` where a signal ended it.
+    ///
+    /// # Errors
+    /// Where it hasn't ended within `patience`.
+    pub fn await_end(&mut self, patience: Duration) -> Result<Option<i32>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
+            }
+            let seconds = patience.as_secs();
+            ensure!(Instant::now() < deadline, "`{}` runs for over {seconds} s", self.name);
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Returns a loopback port that is free for TCP now.
+///
+/// # Errors
+/// Where the kernel has none to give.
+pub fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(listener.local_addr()?.port())
+}

@@ -1,0 +1,39 @@
+//! Where things are in the repository: its root, the build directory, the built binaries.
+//!
+//! Paths are found from where this crate was compiled and from `CARGO_TARGET_DIR`; nothing else
+//! in xtask spells a path from the root by hand.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Returns the root of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies one folder below the root").to_path_buf()
+}
+
+/// Returns the build directory, as cargo itself would choose it.
+pub fn target() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// Names the two profiles that xtask builds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// `cargo build`: what the tests use.
+    Debug,
+    /// `cargo build --release`: what is measured.
+    Release,
+}
+
+/// Returns the path of the `dfsbench` binary of one profile, built or not.
+pub fn dfsbench(profile: Profile) -> PathBuf {
+    let folder = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => "release",
+    };
+    target().join(folder).join("dfsbench")
+}

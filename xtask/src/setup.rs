@@ -1,0 +1,173 @@
+//! `cargo xtask setup`: installs by apt what the tests and the peers need, and proves that it is there.
+//!
+//! One table says which package, what proves it and what it is for. apt runs only where a proof is
+//! missing; no daemon is started by its package, because the tests start their own, on loopback.
+//! A part that is still missing afterwards is an error that names its package.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::proc;
+
+/// What shows that a package is installed.
+enum Proof {
+    /// A program on the path.
+    Program(&'static str),
+    /// A file of this absolute path.
+    File(&'static str),
+    /// A file below the folder of libraries, whatever the machine's architecture calls it.
+    Library(&'static str),
+}
+
+/// One thing that the tests need.
+struct Part {
+    package: &'static str,
+    proof: Proof,
+    what_for: &'static str,
+}
+
+const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Part {
+    Part { package, proof, what_for }
+}
+
+const PARTS: [Part; 12] = [
+    part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
+    part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
+    part("iproute2", Proof::Program("ip"), "facts of the network"),
+    part("procps", Proof::Program("ps"), "facts of the processes"),
+    part("fio", Proof::Program("fio"), "peer: local backends"),
+    part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
+    part("nfs-ganesha", Proof::Program("ganesha.nfsd"), "real NFS server"),
+    part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of folders"),
+    part("nfs-ganesha-mem", Proof::Library("ganesha/libfsalmem.so"), "its exports of memory"),
+    part("libnfs-utils", Proof::Program("nfs-cp"), "real NFS client"),
+    part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),
+    part("chromium", Proof::Program("chromium"), "opens the HTML report"),
+];
+
+impl Part {
+    fn is_there(&self) -> bool {
+        match self.proof {
+            Proof::Program(name) => proc::on_path(name),
+            Proof::File(path) => Path::new(path).is_file(),
+            Proof::Library(name) => library(name).is_some(),
+        }
+    }
+
+    fn proof(&self) -> String {
+        match self.proof {
+            Proof::Program(name) => format!("program {name}"),
+            Proof::File(path) => format!("file {path}"),
+            Proof::Library(name) => format!("file /usr/lib/*/{name}"),
+        }
+    }
+}
+
+/// Returns the path of a file in `/usr/lib/<architecture>/`, if it is there.
+pub fn library(name: &str) -> Option<std::path::PathBuf> {
+    let folders = fs::read_dir("/usr/lib").ok()?;
+    let mut paths = folders.flatten().map(|folder| folder.path().join(name));
+    paths.find(|path| path.exists())
+}
+
+/// Installs what is missing; with `check` only says it.
+///
+/// # Errors
+/// Where a part is missing and can't be installed.
+pub fn run(check: bool) -> Result<()> {
+    let missing: Vec<&Part> = PARTS.iter().filter(|part| !part.is_there()).collect();
+    for part in &missing {
+        println!("missing: {} ({}): {}", part.package, part.proof(), part.what_for);
+    }
+    if missing.is_empty() {
+        println!("setup: all {} parts are there", PARTS.len());
+        return Ok(());
+    }
+    ensure!(!check, "{} parts are missing; `cargo xtask setup` as root installs them", missing.len());
+    install(&missing)?;
+    for part in missing {
+        let (package, proof) = (part.package, part.proof());
+        ensure!(part.is_there(), "package {package} was installed, but {proof} isn't there");
+    }
+    println!("setup: all {} parts are there", PARTS.len());
+    Ok(())
+}
+
+fn install(missing: &[&Part]) -> Result<()> {
+    let packages: Vec<&str> = missing.iter().map(|part| part.package).collect();
+    let list = packages.join(" ");
+    ensure!(proc::on_path("apt-get"), "there is no apt-get here: install by hand: {list}");
+    let user = fs::metadata("/proc/self").context("who are we?")?.uid();
+    ensure!(user == 0, "installing needs root. As root: `apt-get install {list}`");
+    let _no_daemons = NoDaemons::put()?;
+    update()?;
+    let mut install = apt();
+    install.args(["install", "--yes", "--no-install-recommends"]).args(&packages);
+    proc::run(&mut install).with_context(|| format!("cannot install {list}"))
+}
+
+/// Refreshes the lists of packages; a mirror that fails once is asked once more.
+fn update() -> Result<()> {
+    if let Err(error) = proc::run(apt().arg("update")) {
+        println!("setup: {error:#}; once more");
+        proc::run(apt().arg("update"))?;
+    }
+    Ok(())
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet=2");
+    command
+}
+
+/// Keeps packages from starting their daemons, as long as it lives.
+///
+/// **Source:** invoke-rc.d(8): exit code 101 of `policy-rc.d` forbids the action.
+struct NoDaemons {
+    is_ours: bool,
+}
+
+impl NoDaemons {
+    const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+    fn put() -> Result<Self> {
+        match fs::File::create_new(Self::POLICY) {
+            Ok(_) => {
+                fs::write(Self::POLICY, "#!/bin/sh\nexit 101\n")?;
+                fs::set_permissions(Self::POLICY, fs::Permissions::from_mode(0o755))?;
+                Ok(Self { is_ours: true })
+            }
+            // The machine has a policy of its own, which stays.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Self { is_ours: false }),
+            Err(error) => bail!("cannot write {}: {error}", Self::POLICY),
+        }
+    }
+}
+
+impl Drop for NoDaemons {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // Nothing better can be done about a failure here than the next run does.
+            let _ = fs::remove_file(Self::POLICY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PARTS;
+
+    #[test]
+    fn every_part_is_named_once() {
+        let mut names: Vec<&str> = PARTS.iter().map(|part| part.package).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PARTS.len());
+    }
+}

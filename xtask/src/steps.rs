@@ -1,0 +1,89 @@
+//! Runs named steps one after the other, prints each with its time, and counts.
+//!
+//! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do). After
+//! the first failure nothing more is run; the closing line is printed all the same.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+/// How many checks passed and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Checks that passed.
+    pub passed: usize,
+    /// Checks that failed.
+    pub failed: usize,
+}
+
+impl Count {
+    /// One check with this outcome.
+    pub fn one(passed: bool) -> Self {
+        Self { passed: usize::from(passed), failed: usize::from(!passed) }
+    }
+
+    /// Adds another count to this one.
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+/// The steps so far.
+pub struct Steps {
+    total: Count,
+    stopped: bool,
+    started: Instant,
+}
+
+impl Steps {
+    /// Starts with nothing done.
+    pub fn new() -> Self {
+        Self { total: Count::default(), stopped: false, started: Instant::now() }
+    }
+
+    /// Runs a step that is one check.
+    pub fn one(&mut self, name: &str, step: impl FnOnce() -> Result<bool>) {
+        self.many(name, || step().map(Count::one));
+    }
+
+    /// Runs a step that counts its own checks; an error counts as one that failed.
+    pub fn many(&mut self, name: &str, step: impl FnOnce() -> Result<Count>) {
+        if self.stopped {
+            return;
+        }
+        println!("==> {name}");
+        let begin = Instant::now();
+        let count = step().unwrap_or_else(|error| {
+            println!("{error:#}");
+            Count::one(false)
+        });
+        let outcome = if count.failed == 0 { "ok" } else { "FAILED" };
+        println!("==> {name}: {outcome}, {:.1} s", begin.elapsed().as_secs_f64());
+        self.stopped |= count.failed > 0;
+        self.total.add(count);
+    }
+
+    /// Prints the closing line, alone on its line; `true` where nothing failed and something ran.
+    pub fn finish(self) -> bool {
+        let Count { passed, failed } = self.total;
+        println!("==> total: {:.1} s", self.started.elapsed().as_secs_f64());
+        println!("{passed} passed, {failed} failed");
+        failed == 0 && passed > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Count, Steps};
+
+    #[test]
+    fn the_first_failure_stops_and_an_error_is_one() {
+        let mut steps = Steps::new();
+        steps.many("three", || Ok(Count { passed: 3, failed: 0 }));
+        steps.one("broken", || anyhow::bail!("planted"));
+        steps.one("never run", || panic!("must not run"));
+        assert_eq!(steps.total, Count { passed: 3, failed: 1 });
+        assert!(!steps.finish());
+    }
+}

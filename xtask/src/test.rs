@@ -1,0 +1,122 @@
+//! `cargo xtask test` and `check`: the one command that checks everything, the same that CI runs.
+//!
+//! The order is cheapest first, and steps that build share what they build: clippy and doc only check,
+//! `cargo test` builds the debug binary, and the checks against real peers use that one.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::steps::{Count, Steps};
+use crate::{proc, real, repo, setup, tidy};
+
+/// Runs the quick part: no root, no peers.
+///
+/// # Errors
+/// Never; a step that can't run is a failed step.
+pub fn check() -> Result<bool> {
+    let mut steps = Steps::new();
+    quick(&mut steps);
+    steps.many("cargo test (unit)", || tests(&["--workspace", "--lib", "--bins"]));
+    Ok(steps.finish())
+}
+
+/// Runs everything.
+///
+/// # Errors
+/// As [`check`].
+pub fn everything() -> Result<bool> {
+    let mut steps = Steps::new();
+    steps.one("setup", || setup::run(false).map(|()| true));
+    quick(&mut steps);
+    steps.one("doc", doc);
+    steps.many("cargo test", || tests(&["--workspace"]));
+    steps.one("build", build);
+    steps.many("real peers and browser", || real::run(None));
+    Ok(steps.finish())
+}
+
+/// Runs the checks against real peers and a browser whose name contains `filter`.
+///
+/// # Errors
+/// As [`check`].
+pub fn real_only(filter: Option<&str>) -> Result<bool> {
+    let mut steps = Steps::new();
+    steps.one("setup", || setup::run(false).map(|()| true));
+    steps.one("build", build);
+    steps.many("real peers and browser", || real::run(filter));
+    Ok(steps.finish())
+}
+
+fn quick(steps: &mut Steps) {
+    steps.one("format", || done(cargo(&["fmt", "--all", "--check"])));
+    steps.one("clippy", || {
+        let flags = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        done(cargo(&["clippy"]).args(flags))
+    });
+    steps.one("tidy", tidy::run);
+}
+
+fn doc() -> Result<bool> {
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
+    done(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn build() -> Result<bool> {
+    done(cargo(&["build", "--package", "dfsbench", "--quiet"]))
+}
+
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args).current_dir(repo::root());
+    command
+}
+
+fn done(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
+    proc::run(command.borrow_mut()).map(|()| true)
+}
+
+/// Runs `cargo test`, shows its output as it comes and adds up its result lines.
+fn tests(args: &[&str]) -> Result<Count> {
+    let mut command = cargo(&["test", "--no-fail-fast"]);
+    command.args(args).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot start `cargo test`")?;
+    let stdout = child.stdout.take().expect("stdout was asked to be a pipe");
+    let mut count = Count::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line.context("output of `cargo test`")?;
+        println!("{line}");
+        count.add(result_line(&line));
+    }
+    let status = child.wait()?;
+    if !status.success() && count.failed == 0 {
+        // It didn't build, or a test binary died without a result line.
+        count.failed = 1;
+    }
+    Ok(count)
+}
+
+/// Reads `test result: ok. 12 passed; 0 failed; ...`; anything else counts nothing.
+fn result_line(line: &str) -> Count {
+    let Some(rest) = line.strip_prefix("test result: ") else { return Count::default() };
+    let number = |word: &str| {
+        let before = rest.split(word).next().filter(|before| before.len() < rest.len());
+        let last = before.and_then(|before| before.split_whitespace().last());
+        last.and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    Count { passed: number(" passed"), failed: number(" failed") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Count, result_line};
+
+    #[test]
+    fn result_lines_of_cargo_test_are_read() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
+        assert_eq!(result_line(line), Count { passed: 12, failed: 3 });
+        assert_eq!(result_line("test result: ok"), Count::default());
+        assert_eq!(result_line("running 12 tests"), Count::default());
+    }
+}

@@ -1,0 +1,95 @@
+//! Finds the source files that the rules read.
+//!
+//! Principal type: [`SourceFile`]. Looks at `crates/`, `xtask/` and `fuzz/`; what is built or vendored
+//! is never entered.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::source::Source;
+
+const FOLDERS: [&str; 3] = ["crates", "xtask", "fuzz"];
+const SKIPPED: [&str; 3] = ["target", "corpus", "artifacts"];
+
+/// One file of the house.
+pub struct SourceFile {
+    /// Path from the root, with `/`.
+    pub path: String,
+    /// The crate it belongs to.
+    pub krate: String,
+    /// Whether all of it is test code (`tests/`, `benches/`, `tests.rs` ...).
+    pub is_test: bool,
+    /// Its text, and what of it is code.
+    pub source: Source,
+}
+
+impl SourceFile {
+    /// Takes a text as the file at `path`.
+    pub fn new(path: &str, text: &str) -> Self {
+        let mut parts = path.split('/');
+        let krate = match parts.next() {
+            Some("crates") => parts.next().unwrap_or_default(),
+            other => other.unwrap_or_default(),
+        };
+        let folder = path.split('/').any(|part| part == "tests" || part == "benches");
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_test = folder || name == "tests.rs" || name.ends_with("_tests.rs");
+        let source = Source::new(text);
+        Self { path: path.to_owned(), krate: krate.to_owned(), is_test, source }
+    }
+}
+
+/// Returns every `.rs` file of the house, in order of path.
+///
+/// # Errors
+/// Where a folder or file can't be read.
+pub fn sources(root: &Path) -> Result<Vec<SourceFile>> {
+    let mut paths = Vec::new();
+    for folder in FOLDERS {
+        collect(&root.join(folder), &mut paths)?;
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+        files.push(SourceFile::new(&name, &text));
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let entry = entry?;
+        let path = entry.path();
+        let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);
+        if entry.file_type()?.is_dir() {
+            if !skipped {
+                collect(&path, paths)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceFile;
+
+    #[test]
+    fn knows_the_crate_and_what_is_test_code() {
+        let file = SourceFile::new("crates/nfs-proto/src/rpc.rs", "");
+        assert_eq!((file.krate.as_str(), file.is_test), ("nfs-proto", false));
+        assert!(SourceFile::new("crates/plan/tests/golden.rs", "").is_test);
+        assert!(SourceFile::new("crates/plan/src/matrix/tests.rs", "").is_test);
+        assert_eq!(SourceFile::new("xtask/src/main.rs", "").krate, "xtask");
+    }
+}

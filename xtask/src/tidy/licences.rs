@@ -1,0 +1,107 @@
+//! Rule: nothing that the workspace draws in is copyleft.
+//!
+//! Reads the SPDX expressions: `OR` (and the old `/`) lets us choose, `AND` binds both. A package
+//! that declares nothing is an error, one with a text of its own is a warning: a person has to read it.
+//!
+//! **Source:** SPDX specification 2.3, annex D, as far as crates.io uses it.
+
+use super::Finding;
+use super::metadata::Package;
+
+/// Beginnings of the identifiers of licences that reach into what is linked with them.
+const COPYLEFT: [&str; 10] =
+    ["GPL", "LGPL", "AGPL", "MPL", "EPL", "CDDL", "EUPL", "SSPL", "OSL", "CC-BY-SA"];
+
+/// Checks each package from outside.
+pub fn check(packages: &[Package]) -> Vec<Finding> {
+    packages.iter().filter_map(one).collect()
+}
+
+fn one(package: &Package) -> Option<Finding> {
+    let place = format!("{} {}", package.name, package.version);
+    match (&package.license, &package.license_file) {
+        (Some(expression), _) if permits(expression) => None,
+        (Some(expression), _) => {
+            Some(Finding::error(place, format!("has the copyleft licence `{expression}`")))
+        }
+        (None, Some(_)) => Some(Finding::warning(place, "has a licence of its own: read it")),
+        (None, None) => Some(Finding::error(place, "declares no licence")),
+    }
+}
+
+/// Tells whether the expression leaves us a choice without copyleft.
+fn permits(expression: &str) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let tokens: Vec<&str> = spaced.split_whitespace().collect();
+    let mut at = 0;
+    either(&tokens, &mut at)
+}
+
+fn either(tokens: &[&str], at: &mut usize) -> bool {
+    let mut permitted = both(tokens, at);
+    while tokens.get(*at) == Some(&"OR") {
+        *at += 1;
+        permitted |= both(tokens, at);
+    }
+    permitted
+}
+
+fn both(tokens: &[&str], at: &mut usize) -> bool {
+    let mut permitted = term(tokens, at);
+    while tokens.get(*at) == Some(&"AND") {
+        *at += 1;
+        permitted &= term(tokens, at);
+    }
+    permitted
+}
+
+fn term(tokens: &[&str], at: &mut usize) -> bool {
+    let Some(token) = tokens.get(*at) else { return false };
+    *at += 1;
+    if *token == "(" {
+        let permitted = either(tokens, at);
+        *at += 1;
+        return permitted;
+    }
+    // `WITH some-exception` only ever permits more.
+    if tokens.get(*at) == Some(&"WITH") {
+        *at += 2;
+    }
+    !COPYLEFT.iter().any(|name| token.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_enough_and_a_bond_is_not() {
+        for good in [
+            "MIT",
+            "MIT/Apache-2.0",
+            "Apache-2.0 WITH LLVM-exception",
+            "LGPL-2.1-or-later OR MIT",
+            "(MIT OR GPL-3.0) AND Unicode-3.0",
+        ] {
+            assert!(permits(good), "{good}");
+        }
+        for bad in ["GPL-3.0-only", "MIT AND LGPL-2.1", "AGPL-3.0 OR GPL-2.0", "MPL-2.0", ""] {
+            assert!(!permits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_planted_copyleft_package_is_found() {
+        let packages = [
+            Package::for_test("fine", Some("MIT")),
+            Package::for_test("viral", Some("GPL-2.0")),
+            Package::for_test("mute", None),
+        ];
+        let found: Vec<String> = check(&packages).iter().map(ToString::to_string).collect();
+        let want = [
+            "error: viral 1.0.0: has the copyleft licence `GPL-2.0`",
+            "error: mute 1.0.0: declares no licence",
+        ];
+        assert_eq!(found, want);
+    }
+}

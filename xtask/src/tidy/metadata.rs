@@ -1,0 +1,122 @@
+//! What `cargo metadata` says: the members of the workspace and the licences of all they draw in.
+//!
+//! Principal types: [`Member`] and [`Package`]. The raw JSON stays in this file.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::{proc, repo};
+
+/// What a dependency is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `[dependencies]`.
+    Normal,
+    /// `[dev-dependencies]`.
+    Dev,
+    /// `[build-dependencies]`.
+    Build,
+}
+
+/// One crate of the workspace.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The crates of the workspace that it uses.
+    pub uses: Vec<(String, Kind)>,
+    /// The crates from outside that it uses.
+    pub outside: Vec<String>,
+}
+
+/// One package of the whole graph, with its licence.
+#[derive(Debug, Deserialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The SPDX expression, where it declares one.
+    pub license: Option<String>,
+    /// A licence text of its own, where it declares one.
+    pub license_file: Option<String>,
+    source: Option<String>,
+    #[serde(default)]
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+    source: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// Returns the members of the workspace.
+///
+/// # Errors
+/// Where cargo fails or its JSON has changed.
+pub fn members() -> Result<Vec<Member>> {
+    let packages = metadata(&["--no-deps"])?;
+    Ok(packages.into_iter().map(Member::from).collect())
+}
+
+/// Returns every package from outside that the workspace draws in, directly or not.
+///
+/// # Errors
+/// As [`members`].
+pub fn graph() -> Result<Vec<Package>> {
+    let mut packages = metadata(&[])?;
+    packages.retain(|package| package.source.is_some());
+    Ok(packages)
+}
+
+fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
+    let mut command = Command::new("cargo");
+    command.args(["metadata", "--format-version", "1"]).args(extra).current_dir(repo::root());
+    let json = proc::capture(&mut command)?;
+    let metadata: Metadata = serde_json::from_slice(&json).context("cargo metadata's JSON")?;
+    Ok(metadata.packages)
+}
+
+impl From<Package> for Member {
+    fn from(package: Package) -> Self {
+        let (outside, inside): (Vec<_>, Vec<_>) =
+            package.dependencies.into_iter().partition(|dependency| dependency.source.is_some());
+        let uses = inside.into_iter().map(|dependency| {
+            let kind = match dependency.kind.as_deref() {
+                Some("dev") => Kind::Dev,
+                Some("build") => Kind::Build,
+                _ => Kind::Normal,
+            };
+            (dependency.name, kind)
+        });
+        Self {
+            name: package.name,
+            uses: uses.collect(),
+            outside: outside.into_iter().map(|dependency| dependency.name).collect(),
+        }
+    }
+}
+
+impl Package {
+    /// Makes a package for the tests of the rules.
+    #[cfg(test)]
+    pub fn for_test(name: &str, license: Option<&str>) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: "1.0.0".to_owned(),
+            license: license.map(str::to_owned),
+            license_file: None,
+            source: Some("registry".to_owned()),
+            dependencies: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler knows, executed.
+//!
+//! Principal type: [`Finding`]. Each rule is a function from text or metadata to findings, so that
+//! the tests can plant a violation and see it found. Errors fail the command, warnings are printed.
+//!
+//! Not checked here: spelling. A spell checker that knows code takes longer to build than the
+//! workspace, and a hand-made list of wrong words finds nothing.
+
+use std::fmt;
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::repo;
+
+mod arrows;
+mod files;
+mod house;
+mod licences;
+mod metadata;
+mod pages;
+mod purity;
+mod sizes;
+mod source;
+mod words;
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Printed.
+    Warning,
+    /// Printed, and fails the command.
+    Error,
+}
+
+/// One breach of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    level: Level,
+    place: String,
+    message: String,
+}
+
+impl Finding {
+    fn error(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { level: Level::Error, place: place.into(), message: message.into() }
+    }
+
+    fn warning(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { level: Level::Warning, place: place.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.level {
+            Level::Warning => "warning",
+            Level::Error => "error",
+        };
+        write!(out, "{level}: {}: {}", self.place, self.message)
+    }
+}
+
+/// Runs every rule over the repository and prints what was found; `true` without an error.
+///
+/// # Errors
+/// Where a page or the metadata can't be read.
+pub fn run() -> Result<bool> {
+    let findings = all()?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
+    println!("tidy: {errors} errors, {} warnings", findings.len() - errors);
+    Ok(errors == 0)
+}
+
+fn all() -> Result<Vec<Finding>> {
+    let page = read("docs/design/house.md")?;
+    let house = house::House::parse(&page)?;
+    let members = metadata::members()?;
+    let mut findings = arrows::check(&house, &members);
+
+    let manifest = read("Cargo.toml")?;
+    let listed = read("docs/design/dependencies.md")?;
+    findings.extend(pages::check(&manifest, &listed, &members)?);
+    findings.extend(licences::check(&metadata::graph()?));
+
+    for file in files::sources(&repo::root())? {
+        findings.extend(sizes::check(&file));
+        findings.extend(words::check(&file));
+        if house.is_pure(&file.krate) {
+            findings.extend(purity::check(&file));
+        }
+    }
+    findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.place.cmp(&b.place)));
+    Ok(findings)
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(repo::root().join(path)).with_context(|| format!("cannot read {path}"))
+}

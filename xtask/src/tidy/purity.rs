@@ -1,0 +1,101 @@
+//! Rule: a crate marked pure holds no clock, socket, file, environment or thread.
+//!
+//! Looks for the modules of `std` that give them, written out (`std::fs::`) or imported, also from a
+//! group (`use std::{fs, net}`). Addresses (`std::net::IpAddr`) are values and may be used; tests
+//! may do what they like.
+
+use super::Finding;
+use super::files::SourceFile;
+
+const MODULES: [&str; 6] = ["env", "fs", "net", "os", "process", "thread"];
+const CLOCKS: [&str; 2] = ["Instant", "SystemTime"];
+/// Types of `std::net` that are plain values.
+const VALUES: [&str; 6] =
+    ["IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "SocketAddrV4", "SocketAddrV6"];
+
+/// Checks one file of a pure crate.
+pub fn check(file: &SourceFile) -> Vec<Finding> {
+    if file.is_test {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (number, code) in file.source.code.iter().enumerate() {
+        if file.source.in_tests(number) {
+            continue;
+        }
+        for what in impurities(code) {
+            let place = format!("{}:{}", file.path, number + 1);
+            let message = format!("`{}` is pure and may not use `{what}`", file.krate);
+            findings.push(Finding::error(place, message));
+        }
+    }
+    findings
+}
+
+fn impurities(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("std::") {
+        let rest = &code[at + "std::".len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(group) => group.split(',').collect(),
+            None => vec![rest],
+        };
+        found.extend(names.into_iter().filter_map(impure));
+    }
+    found
+}
+
+/// Judges a path that follows `std::`.
+fn impure(path: &str) -> Option<String> {
+    let words: Vec<&str> = path.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let (first, others) = words.split_first()?;
+    match *first {
+        "net" if only_values(path, others) => None,
+        "time" => {
+            let clock = others.iter().find(|name| CLOCKS.contains(name))?;
+            Some(format!("std::time::{clock}"))
+        }
+        _ => MODULES.contains(first).then(|| format!("std::{first}")),
+    }
+}
+
+/// Tells whether what follows `net` names addresses only.
+fn only_values(path: &str, names: &[&str]) -> bool {
+    let is_group = path.trim_start().starts_with("net::{");
+    let count = if is_group { names.len() } else { 1 };
+    !names.is_empty() && names.iter().take(count).all(|name| VALUES.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let file = SourceFile::new("crates/stats/src/a.rs", text);
+        check(&file).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn planted_effects_are_found() {
+        for (code, what) in [
+            ("use std::fs::File;", "std::fs"),
+            ("use std::{fmt, thread};", "std::thread"),
+            ("let t = std::time::Instant::now();", "std::time::Instant"),
+            ("use std::time::{Duration, SystemTime};", "std::time::SystemTime"),
+            ("use std::net::{IpAddr, TcpStream};", "std::net"),
+            ("use std::net::TcpStream;", "std::net"),
+        ] {
+            let found = found(code);
+            assert_eq!(found.len(), 1, "{code}: {found:?}");
+            assert!(found[0].contains(what), "{code}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn values_and_tests_are_left_alone() {
+        let text = "use std::time::Duration;\nuse std::net::{IpAddr, Ipv4Addr};\n// std::fs\n\
+                    #[cfg(test)]\nmod tests {\n use std::fs;\n}\n";
+        assert_eq!(found(text), Vec::<String>::new());
+    }
+}

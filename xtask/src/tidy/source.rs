@@ -1,0 +1,229 @@
+//! Splits Rust text into code, comments and literals, well enough to count and to search.
+//!
+//! Principal type: [`Source`]. `code` is the text with the insides of comments, strings and characters
+//! blanked, line for line, so braces in it are braces. A parser would know more, but would add a
+//! dependency to learn what one pass over the bytes tells; what it can't see is listed here:
+//! braces made by macros, and code in doc comments.
+
+use std::ops::RangeInclusive;
+
+/// A text and its parts.
+pub struct Source {
+    /// The lines as they are.
+    pub lines: Vec<String>,
+    /// The same lines, with comments and the insides of literals blanked.
+    pub code: Vec<String>,
+    /// 0-based line ranges of `#[cfg(test)]` items.
+    tests: Vec<RangeInclusive<usize>>,
+}
+
+impl Source {
+    /// Splits a text.
+    pub fn new(text: &str) -> Self {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let code: Vec<String> = mask(text).lines().map(str::to_owned).collect();
+        let tests = test_items(&code);
+        Self { lines, code, tests }
+    }
+
+    /// Tells whether a line (0-based) lies in a `#[cfg(test)]` item.
+    pub fn in_tests(&self, line: usize) -> bool {
+        self.tests.iter().any(|range| range.contains(&line))
+    }
+}
+
+/// Returns the 0-based line where the block that opens at or after `line`, `column` ends.
+///
+/// `None` where a `;` comes before any `{`: there is no body.
+pub fn end_of_block(code: &[String], line: usize, column: usize) -> Option<usize> {
+    let (mut depth, mut parens) = (0_usize, 0_usize);
+    for (number, text) in code.iter().enumerate().skip(line) {
+        let skip = if number == line { column } else { 0 };
+        for character in text.chars().skip(skip) {
+            match character {
+                '(' | '[' => parens += 1,
+                ')' | ']' => parens = parens.saturating_sub(1),
+                ';' if depth == 0 && parens == 0 => return None,
+                '{' => depth += 1,
+                '}' if depth <= 1 => return (depth == 1).then_some(number),
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+fn test_items(code: &[String]) -> Vec<RangeInclusive<usize>> {
+    let mut ranges = Vec::new();
+    for (number, text) in code.iter().enumerate() {
+        let Some(at) = text.find("#[cfg(test)]") else { continue };
+        let end = end_of_block(code, number, at + "#[cfg(test)]".len());
+        // Without a body it is `mod tests;` or a `use`: the next two lines at most.
+        ranges.push(number..=end.unwrap_or(number + 1));
+    }
+    ranges
+}
+
+/// Blanks comments and the insides of literals; newlines stay.
+fn mask(text: &str) -> String {
+    let mut masker = Masker { rest: text.chars().collect(), at: 0, out: String::new() };
+    masker.out.reserve(text.len());
+    while masker.at < masker.rest.len() {
+        masker.step();
+    }
+    masker.out
+}
+
+struct Masker {
+    rest: Vec<char>,
+    at: usize,
+    out: String,
+}
+
+impl Masker {
+    fn peek(&self, ahead: usize) -> char {
+        self.rest.get(self.at + ahead).copied().unwrap_or('\0')
+    }
+
+    fn keep(&mut self) {
+        self.out.push(self.peek(0));
+        self.at += 1;
+    }
+
+    fn blank(&mut self) {
+        self.out.push(if self.peek(0) == '\n' { '\n' } else { ' ' });
+        self.at += 1;
+    }
+
+    fn step(&mut self) {
+        match (self.peek(0), self.peek(1)) {
+            ('/', '/') => self.line_comment(),
+            ('/', '*') => self.block_comment(),
+            ('"', _) => self.string(),
+            ('r', '"' | '#') if !self.after_word() => self.raw_string(),
+            ('\'', _) => self.character(),
+            _ => self.keep(),
+        }
+    }
+
+    /// Tells whether the character before is part of a word other than the prefixes `b` and `c`.
+    fn after_word(&self) -> bool {
+        let mut before = self.rest[..self.at].iter().rev();
+        let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
+        match before.next() {
+            Some('b' | 'c') => before.next().is_some_and(is_word),
+            Some(other) => is_word(other),
+            None => false,
+        }
+    }
+
+    fn line_comment(&mut self) {
+        while self.at < self.rest.len() && self.peek(0) != '\n' {
+            self.blank();
+        }
+    }
+
+    fn block_comment(&mut self) {
+        let mut depth = 0_usize;
+        while self.at < self.rest.len() {
+            match (self.peek(0), self.peek(1)) {
+                ('/', '*') => depth += 1,
+                ('*', '/') => depth -= 1,
+                _ => {
+                    self.blank();
+                    continue;
+                }
+            }
+            self.blank();
+            self.blank();
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+
+    fn string(&mut self) {
+        self.keep();
+        while self.at < self.rest.len() && self.peek(0) != '"' {
+            if self.peek(0) == '\\' {
+                self.blank();
+            }
+            self.blank();
+        }
+        self.keep_if_left();
+    }
+
+    fn raw_string(&mut self) {
+        let hashes = self.rest[self.at + 1..].iter().take_while(|c| **c == '#').count();
+        if self.peek(1 + hashes) != '"' {
+            // `r#name`, a raw identifier.
+            return self.keep();
+        }
+        for _ in 0..hashes + 2 {
+            self.keep();
+        }
+        let closes = |masker: &Self| (1..=hashes).all(|ahead| masker.peek(ahead) == '#');
+        while self.at < self.rest.len() && !(self.peek(0) == '"' && closes(self)) {
+            self.blank();
+        }
+        for _ in 0..=hashes {
+            self.keep_if_left();
+        }
+    }
+
+    fn character(&mut self) {
+        let is_lifetime = self.peek(1) != '\\' && self.peek(2) != '\'';
+        self.keep();
+        if is_lifetime {
+            return;
+        }
+        if self.peek(0) == '\\' {
+            self.blank();
+        }
+        self.blank();
+        while self.at < self.rest.len() && self.peek(0) != '\'' {
+            self.blank();
+        }
+        self.keep_if_left();
+    }
+
+    fn keep_if_left(&mut self) {
+        if self.at < self.rest.len() {
+            self.keep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_in_comments_and_literals_are_blanked() {
+        let text = "a /* { /* { */ */ b // {\n\"{\\\"{\" r#\"{\"{\"# b'{' '\\'' '{' 'x: &'a str }";
+        let masked = mask(text);
+        assert!(!masked.contains('{'), "{masked}");
+        assert!(masked.ends_with("&'a str }"), "{masked}");
+        assert_eq!(masked.chars().count(), text.chars().count());
+    }
+
+    #[test]
+    fn raw_identifiers_and_words_that_end_in_r_are_code() {
+        assert_eq!(mask("r#type { for\"x\" br\"{\" }"), "r#type { for\" \" br\" \" }");
+    }
+
+    #[test]
+    fn the_end_of_a_block_skips_array_types_and_nested_blocks() {
+        let source = Source::new("fn a(x: [u8; 4]) -> u8 {\n if x { 1 } else { 2 }\n}\nfn b();\n");
+        assert_eq!(end_of_block(&source.code, 0, 0), Some(2));
+        assert_eq!(end_of_block(&source.code, 3, 0), None);
+    }
+
+    #[test]
+    fn test_modules_are_known() {
+        let source = Source::new("fn a() {}\n#[cfg(test)]\nmod tests {\n  x\n}\nfn b() {}\n");
+        let in_tests: Vec<bool> = (0..6).map(|line| source.in_tests(line)).collect();
+        assert_eq!(in_tests, [false, true, true, true, true, false]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Rule: nothing unfinished and no sleeping test is committed.
+//!
+//! Looks for unfinished-code macros outside tests, for notes that something must be fixed, and for tests that
+//! are switched off. What needs doing later is an issue, not a mark in the text.
+
+use super::Finding;
+use super::files::SourceFile;
+
+/// Macros that stand for code to come. Spelled in two parts: this file is checked too.
+const MACROS: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
+const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
+const SWITCHED_OFF: &str = concat!("#[ign", "ore");
+
+/// Checks one file.
+pub fn check(file: &SourceFile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let lines = file.source.lines.iter().zip(&file.source.code).enumerate();
+    for (number, (line, code)) in lines {
+        let mut found = |word: &str, why: &str| {
+            let place = format!("{}:{}", file.path, number + 1);
+            findings.push(Finding::error(place, format!("`{word}`: {why}")));
+        };
+        let is_test = file.is_test || file.source.in_tests(number);
+        if !is_test {
+            for word in MACROS.iter().filter(|word| code.contains(**word)) {
+                found(word, "code to come is an issue, not a macro");
+            }
+            for word in NOTES.iter().filter(|word| line.contains(**word)) {
+                found(word, "open an issue and remove the note");
+            }
+        }
+        if code.contains(SWITCHED_OFF) {
+            found(SWITCHED_OFF, "a test that doesn't run tests nothing");
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let file = SourceFile::new("crates/x/src/a.rs", text);
+        check(&file).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn planted_marks_are_found_with_their_line() {
+        let text = format!("fn a() {{\n    {})\n}}\n// {} later\n", MACROS[0], NOTES[0]);
+        let found = found(&text);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("error: crates/x/src/a.rs:2: "));
+        assert!(found[1].starts_with("error: crates/x/src/a.rs:4: "));
+    }
+
+    #[test]
+    fn words_in_strings_and_in_tests_are_left_alone_but_no_test_may_be_off() {
+        let text = format!("let a = \"{})\";\n#[cfg(test)]\nmod tests {{\n {})\n}}\n", MACROS[0], MACROS[1]);
+        assert_eq!(found(&text), Vec::<String>::new());
+        let text = format!("#[cfg(test)]\nmod tests {{\n    {}]\n    fn a() {{}}\n}}\n", SWITCHED_OFF);
+        assert_eq!(found(&text).len(), 1);
+    }
+}
