@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn finds_the_table_by_its_columns_and_stops_at_its_end() {
-        let page = "| a | b |\n|---|---|\n| 1 | 2 |\n\n| a | c |\n|---|---|\n| `x` | y |\n| z | |\ntext";
+        let page =
+            "| a | b |\n|---|---|\n| 1 | 2 |\n\n| a | c |\n|---|---|\n| `x` | y |\n| z | |\ntext";
         let rows = find(page, &["a", "c"]).unwrap();
         assert_eq!(rows, vec![vec!["x".to_owned(), "y".into()], vec!["z".into(), String::new()]]);
         assert!(find(page, &["no", "such"]).is_none());

@@ -1,11 +1,11 @@
 //! The chores of the house: `cargo xtask setup|check|test|tidy|real|peers`.
 //!
-//! Everything that a person or CI has to do to this repository is one of these commands, so that there is
-//! one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the house, it runs
-//! the `dfsbench` binary as a stranger would.
+//! Everything that a person or CI has to do to this repository is one of these commands, so that
+//! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
+//! house, it runs the `dfsbench` binary as a stranger would.
 //!
-//! Invariants: commands are argument vectors, never shell strings; every process that is started is
-//! ended by its own handle; nothing listens off loopback.
+//! Invariants: commands are argument vectors, never shell strings; every process that is started
+//! is ended by its own handle; nothing listens off loopback.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod doctable;
+mod native;
 mod peers;
 mod proc;
 mod real;
@@ -51,8 +52,11 @@ enum Chore {
     Test,
     /// Only the tests against real peers and a real browser.
     Real {
-        /// Runs the checks whose name contains this text.
-        filter: Option<String>,
+        /// Runs only the groups whose name contains this: ganesha, server, browser.
+        group: Option<String>,
+        /// Uses the binary as it is, and builds nothing.
+        #[arg(long)]
+        built: bool,
     },
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
@@ -64,7 +68,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(),
         Chore::Check => test::check(),
         Chore::Test => test::everything(),
-        Chore::Real { filter } => test::real_only(filter.as_deref()),
+        Chore::Real { group, built } => test::real_only(group.as_deref(), built),
         Chore::Peers(options) => peers::run(&options),
     };
     match outcome {

@@ -1,7 +1,7 @@
 //! Runs other programs: to their end, captured, or in the background until dropped.
 //!
-//! Principal type: [`Background`], a child that is killed and reaped when it goes out of scope, also
-//! when a check panics. Every error names the command line that failed.
+//! Principal type: [`Background`], a child that is killed and reaped when it goes out of scope,
+//! also when a check panics. Every error names the command line that failed.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

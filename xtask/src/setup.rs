@@ -1,8 +1,9 @@
-//! `cargo xtask setup`: installs by apt what the tests and the peers need, and proves that it is there.
+//! `cargo xtask setup`: installs by apt what the tests and the peers need, and proves that it is
+//! there.
 //!
 //! One table says which package, what proves it and what it is for. apt runs only where a proof is
-//! missing; no daemon is started by its package, because the tests start their own, on loopback.
-//! A part that is still missing afterwards is an error that names its package.
+//! missing; no daemon is started by its package, because the tests start their own, on loopback. A
+//! part that is still missing afterwards is an error that names its package.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -88,7 +89,11 @@ pub fn run(check: bool) -> Result<()> {
         println!("setup: all {} parts are there", PARTS.len());
         return Ok(());
     }
-    ensure!(!check, "{} parts are missing; `cargo xtask setup` as root installs them", missing.len());
+    ensure!(
+        !check,
+        "{} parts are missing; `cargo xtask setup` as root installs them",
+        missing.len()
+    );
     install(&missing)?;
     for part in missing {
         let (package, proof) = (part.package, part.proof());

@@ -1,7 +1,7 @@
 //! Runs named steps one after the other, prints each with its time, and counts.
 //!
-//! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do). After
-//! the first failure nothing more is run; the closing line is printed all the same.
+//! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do).
+//! After the first failure nothing more is run; the closing line is printed all the same.
 
 use std::time::Instant;
 

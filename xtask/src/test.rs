@@ -1,7 +1,7 @@
 //! `cargo xtask test` and `check`: the one command that checks everything, the same that CI runs.
 //!
-//! The order is cheapest first, and steps that build share what they build: clippy and doc only check,
-//! `cargo test` builds the debug binary, and the checks against real peers use that one.
+//! The order is cheapest first, and steps that build share what they build: clippy and doc only
+//! check, `cargo test` builds the debug binary, and the checks against real peers use that one.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -37,15 +37,17 @@ pub fn everything() -> Result<bool> {
     Ok(steps.finish())
 }
 
-/// Runs the checks against real peers and a browser whose name contains `filter`.
+/// Runs the groups of checks against real peers and a browser whose name contains `group`.
 ///
 /// # Errors
 /// As [`check`].
-pub fn real_only(filter: Option<&str>) -> Result<bool> {
+pub fn real_only(group: Option<&str>, built: bool) -> Result<bool> {
     let mut steps = Steps::new();
     steps.one("setup", || setup::run(false).map(|()| true));
-    steps.one("build", build);
-    steps.many("real peers and browser", || real::run(filter));
+    if !built {
+        steps.one("build", build);
+    }
+    steps.many("real peers and browser", || real::run(group));
     Ok(steps.finish())
 }
 
@@ -59,7 +61,8 @@ fn quick(steps: &mut Steps) {
 }
 
 fn doc() -> Result<bool> {
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
+    let mut doc =
+        cargo(&["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
     done(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
@@ -114,7 +117,8 @@ mod tests {
 
     #[test]
     fn result_lines_of_cargo_test_are_read() {
-        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
+        let line =
+            "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
         assert_eq!(result_line(line), Count { passed: 12, failed: 3 });
         assert_eq!(result_line("test result: ok"), Count::default());
         assert_eq!(result_line("running 12 tests"), Count::default());

@@ -1,1 +1,85 @@
-//! (under construction)
+//! One host's half: makes a site, runs passes on it, counts, doubts, and cleans up.
+//!
+//! [`serve`] obeys a controller until it is gone. After each pass the agent holds what the
+//! recorder says against independent counts ([`accounting`]) and raises the caveats that only
+//! this host can know ([`doubts`]). An agent whose controller is gone removes its site.
+
+pub mod accounting;
+pub mod doubts;
+mod trial;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use engine::Clock;
+use fleet::in_process::AgentEnd;
+use fleet::{Order, Report};
+use model::Pass;
+
+use trial::Trial;
+
+/// What an agent is given when it starts.
+pub struct Agent {
+    /// The clock of every worker.
+    pub clock: Arc<dyn Clock>,
+    /// Set by whoever wants everything to stop.
+    pub stop: Arc<AtomicBool>,
+    /// A server of ours in this process, where there is one.
+    pub local_server: Option<LocalServer>,
+}
+
+/// A server of ours in this process, whose counters are known.
+pub struct LocalServer {
+    /// Reads its counters.
+    pub counts: Box<dyn Fn() -> ServerCounts + Send>,
+    /// Kernel ids of its threads.
+    pub thread_ids: Vec<u32>,
+}
+
+/// What a server of ours has counted since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerCounts {
+    /// READ calls answered.
+    pub reads: u64,
+    /// Bytes of file data in their answers.
+    pub read_bytes: u64,
+    /// WRITE calls answered.
+    pub writes: u64,
+    /// Bytes of file data that they stored.
+    pub write_bytes: u64,
+    /// CREATE calls answered.
+    pub creates: u64,
+    /// LOOKUP calls answered.
+    pub lookups: u64,
+    /// REMOVE calls answered.
+    pub removes: u64,
+    /// COMMIT calls answered.
+    pub commits: u64,
+}
+
+/// Obeys the controller at the other end until it is gone.
+pub fn serve(agent: &Agent, end: &AgentEnd) {
+    let mut trial: Option<Trial<'_>> = None;
+    while let Some(order) = end.next_order() {
+        let report = match (order, &mut trial) {
+            (Order::Begin(assignment), _) => match Trial::begin(agent, *assignment) {
+                Ok(begun) => Report::Begun(trial.insert(begun).facts()),
+                Err(error) => Report::Failed(error.to_string()),
+            },
+            (Order::Run(pass), Some(trial)) => run(trial, pass, end),
+            (Order::Run(_), None) => Report::Failed("no trial has begun".to_owned()),
+            (Order::End, _) => match trial.take().map_or(Ok(()), Trial::end) {
+                Ok(()) => Report::Ended,
+                Err(error) => Report::Failed(error.to_string()),
+            },
+        };
+        end.report(report);
+    }
+}
+
+fn run(trial: &Trial<'_>, pass: Pass, end: &AgentEnd) -> Report {
+    match trial.run(pass, &mut |sample| end.report(Report::Progress(sample))) {
+        Ok(ended) => Report::Ran(Box::new(ended)),
+        Err(error) => Report::Failed(error.to_string()),
+    }
+}

@@ -1,1 +1,185 @@
-//! (under construction)
+//! Walks the matrix: one trial after the other, each stored before the next begins.
+//!
+//! [`preflight`] makes and removes a site at every target before anything is measured, so that a
+//! plan that can't work fails at once and leaves nothing. [`walk`] then obeys the plan's order.
+//! A run that fails is a row of the table and not the end of the campaign.
+
+mod trial;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use fleet::{Assignment, Gone, Order, Report, Transport};
+use model::{
+    BackendKind, Campaign, CampaignState, Ceiling, Durability, IntervalSample, Pass, RunSpec,
+    Target, Trial, TrialState, Workload,
+};
+use plan::{Plan, Step};
+use results::{Store, StoreError};
+
+/// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
+pub const FAILURES_MAX: u32 = 2;
+
+/// How long the tool's own ceiling is measured.
+const CEILING_MS: u64 = 300;
+
+/// Why a campaign could not be begun or finished.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// No target of the plan can be used; the reason of the first.
+    #[error("{0}")]
+    Unusable(String),
+    /// The results can't be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An agent ended by itself.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+/// What a campaign is walked with.
+pub struct Walk<'a> {
+    /// What to do.
+    pub plan: &'a Plan,
+    /// The way to the agent.
+    pub agent: &'a mut dyn Transport,
+    /// Set by whoever wants the campaign to stop.
+    pub stop: &'a AtomicBool,
+    /// Hears what happens.
+    pub observe: &'a mut dyn FnMut(Event<'_>),
+    /// Tells the calendar time in milliseconds since 1970 UTC.
+    pub now_unix_ms: &'a dyn Fn() -> u64,
+    /// Makes the names of working directories unique.
+    pub token: u64,
+    /// Leave working directories behind.
+    pub keep: bool,
+}
+
+/// What happens during a campaign.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A trial begins; positions count from 0.
+    TrialBegun {
+        /// Position in the order.
+        position: usize,
+        /// What it does.
+        spec: &'a RunSpec,
+    },
+    /// A pass begins.
+    PassBegun(Pass),
+    /// A pass runs.
+    Progress(IntervalSample),
+    /// A trial has ended and is stored.
+    TrialEnded {
+        /// What it does.
+        spec: &'a RunSpec,
+        /// What came out.
+        trial: &'a Trial,
+    },
+    /// A run will not be tried again.
+    RunGivenUp(&'a RunSpec),
+}
+
+/// Checks that at least one target of the plan can be used.
+///
+/// # Errors
+/// When none can; with the reason of the first.
+pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+    let mut tried: Vec<(&Target, BackendKind)> = Vec::new();
+    let mut reason = None;
+    for spec in &walk.plan.runs {
+        if tried.contains(&(&spec.target, spec.backend)) {
+            continue;
+        }
+        tried.push((&spec.target, spec.backend));
+        walk.agent.send(Order::Begin(Box::new(Assignment {
+            spec: spec.clone(),
+            seed: walk.plan.seed,
+            work_name: format!(".dfsbench-{:x}-check-{}", walk.token, tried.len()),
+            keep: false,
+        })))?;
+        match walk.agent.receive()? {
+            Report::Failed(why) => {
+                reason.get_or_insert(why);
+            }
+            _ => {
+                walk.agent.send(Order::End)?;
+                walk.agent.receive()?;
+                return Ok(());
+            }
+        }
+    }
+    reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
+}
+
+/// Measures the tool's own ceiling: the null backend, one worker, one op in flight.
+///
+/// # Errors
+/// When the agent is gone.
+pub fn ceiling(walk: &mut Walk<'_>) -> Result<Option<Ceiling>, ControllerError> {
+    let spec = null_spec();
+    let outcome = trial::unobserved(walk, &spec)?;
+    Ok(outcome.passes.first().map(|pass| Ceiling {
+        ops_per_s: (pass.ops() as u128 * 1_000_000_000 / u128::from(pass.window_ns.max(1))) as u64,
+        service_time_p50_ns: pass.kinds.first().map_or(0, |kind| kind.service_time.quantile(0.5)),
+    }))
+}
+
+/// Makes every trial of the plan and stores each; `campaign` is the header, without runs.
+///
+/// # Errors
+/// When the results can't be kept or the agent is gone. What was stored until then stays.
+pub fn walk(
+    walk: &mut Walk<'_>,
+    store: &mut Store,
+    campaign: &Campaign,
+) -> Result<(i64, CampaignState), ControllerError> {
+    let id = store.begin_campaign(campaign)?;
+    let specs = &walk.plan.runs;
+    let mut keys = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        keys.push(store.add_run(id, index as u32, spec)?);
+    }
+    let mut failures = vec![0; specs.len()];
+    for (position, Step { run, trial: index }) in walk.plan.order().into_iter().enumerate() {
+        if walk.stop.load(Relaxed) {
+            break;
+        }
+        if failures[run] >= FAILURES_MAX {
+            continue;
+        }
+        let trial = Trial { index, ..trial::run(walk, &specs[run], position)? };
+        store.add_trial(keys[run], &trial)?;
+        let failed = matches!(trial.state, TrialState::Failed(_));
+        failures[run] = if failed { failures[run] + 1 } else { 0 };
+        (walk.observe)(Event::TrialEnded { spec: &specs[run], trial: &trial });
+        if failures[run] == FAILURES_MAX {
+            (walk.observe)(Event::RunGivenUp(&specs[run]));
+        }
+    }
+    let stopped = walk.stop.load(Relaxed);
+    let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
+    store.finish(id, state)?;
+    Ok((id, state))
+}
+
+fn null_spec() -> RunSpec {
+    RunSpec {
+        target_name: "null".to_owned(),
+        target: Target::Null,
+        backend: BackendKind::Null,
+        workload: Workload::Random,
+        io_size_bytes: 4096,
+        file_size_bytes: 1 << 30,
+        files: 1,
+        workers: 1,
+        queue_depth: 1,
+        read_percent: 100,
+        duration_ms: CEILING_MS,
+        transfer_size_bytes: None,
+        direct: false,
+        invalidate: false,
+        durability: Durability::None,
+        verify: false,
+        timeout_ms: 5_000,
+    }
+}

@@ -1,2 +1,43 @@
-//! (under construction)
-fn main(){}
+//! dfsbench: measures NFS and other distributed file systems, and says how far its own numbers
+//! can be trusted.
+//!
+//! The only crate that prints, ends the process, or knows the environment and the calendar.
+//! stdout is data, stderr is progress and messages; exit codes stand in `exit.rs`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the binary owns the calendar, the environment and the exit"
+)]
+
+mod args;
+mod campaign;
+mod dry_run;
+mod embedded;
+mod exit;
+mod manual;
+mod output;
+mod progress;
+mod render;
+mod serve;
+mod signals;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.command.unwrap_or_else(Command::quick) {
+        Command::Run(run) => campaign::run(&run),
+        Command::Report(report) => render::report(&report),
+        Command::Serve(serve) => serve::run(&serve),
+        Command::Cat(cat) => target::cat(&cat),
+        Command::Pattern(pattern) => target::pattern(&pattern),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { directory } => manual::man(directory.as_deref()),
+    };
+    result.unwrap_or_else(|failure| Failure::end(&failure))
+}

@@ -10,12 +10,13 @@ mod nfs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Caveat, Fact, Pass, RunSpec, Target};
+use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
 use workload::Pattern;
 
 use crate::backend::Backend;
 use crate::backend::null::Null;
 use crate::clock::Clock;
+use crate::limits::PREPARE_IO;
 use directory::DirectorySite;
 use nfs::NfsSite;
 
@@ -81,6 +82,15 @@ pub struct SiteConfig {
     pub clock: Arc<dyn Clock>,
     /// Leave the working directory behind.
     pub keep: bool,
+}
+
+/// Makes the content of a run's files, for ops of every size that the run issues.
+pub fn pattern_of(spec: &RunSpec, seed: u64) -> Pattern {
+    let largest = match spec.workload {
+        Workload::Metadata => spec.file_size_bytes as usize,
+        Workload::Stream | Workload::Random => spec.io_size_bytes as usize,
+    };
+    Pattern::new(seed, largest.max(PREPARE_IO as usize))
 }
 
 /// A backend that is ready to go.

@@ -1,10 +1,30 @@
-//! The perfect server.
+//! The perfect server: an in-memory file system behind NFS v3 and MOUNT v3 over TCP.
+//!
+//! [`Server`] is the principal type, [`ServerConfig`] says what it serves, [`FaultPlan`] what it
+//! does wrong on purpose. It exists to be the known half of a measurement: no disk, no kernel file
+//! system, nothing copied that can be sent from where it is, one event loop per thread. Wire
+//! formats come from `nfs-proto`; this crate owns sockets, threads, timers and the store.
+//!
+//! Invariants: memory is bounded; bytes of a peer never panic a loop; data handed to a socket
+//! never changes. It listens on loopback unless told otherwise and enforces no permissions.
+//!
+//! **Source:** RFC 1813 (NFS v3, MOUNT v3), RFC 5531 (RPC), RFC 1833 (portmapper).
 
 mod clock;
 mod config;
+mod connection;
 mod counters;
+mod delay;
+mod event_loop;
 mod fault;
 pub mod fs;
-mod limits;
+pub mod limits;
 mod outbox;
+mod server;
 mod service;
+
+pub use crate::config::{Portmap, ServerConfig, ServerError};
+pub use crate::counters::ServerCounters;
+pub use crate::fault::{ErrorFault, FaultPlan, PartsPerMillion};
+pub use crate::fs::StoreMode;
+pub use crate::server::Server;

@@ -19,7 +19,7 @@ const SHOWN_LENGTH_MAX: usize = 40;
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
     text: &'a str,
-    table: &'a DeTable<'a>,
+    entries: &'a DeTable<'a>,
     section: Section,
     /// Where the table begins.
     pub place: Place,
@@ -79,12 +79,12 @@ fn shortened(text: &str) -> String {
 impl<'a> Table<'a> {
     /// Opens the whole plan.
     pub fn root(text: &'a str, root: &'a Spanned<DeTable<'a>>) -> Result<Self, PlanError> {
-        Self { text, table: root.get_ref(), section: Section::Plan, place: Place::Whole }.known()
+        Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }.known()
     }
 
     /// Refuses the first key that isn't known here.
     fn known(self) -> Result<Self, PlanError> {
-        let mut written: Vec<_> = self.table.keys().collect();
+        let mut written: Vec<_> = self.entries.keys().collect();
         written.sort_by_key(|key| key.span().start);
         for key in written {
             keys::check(self.section, key.get_ref())
@@ -95,13 +95,13 @@ impl<'a> Table<'a> {
 
     /// Gives the field of a key, if it is written.
     pub fn field(&self, key: &'a str) -> Option<Field<'a>> {
-        self.table.get(key).map(|value| Field { text: self.text, key, value })
+        self.entries.get(key).map(|value| Field { text: self.text, key, value })
     }
 
     /// Gives the field of a key that must be written.
     pub fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
         self.field(key).ok_or_else(|| {
-            Fault::new(format!("key `{key}` is missing in {}", self.section.title()))
+            Fault::new(format!("key `{key}` is missing {}", self.section.within()))
                 .hint(hint)
                 .at(self.place)
         })
@@ -109,6 +109,11 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// The key it stands under.
+    pub fn key(&self) -> &'a str {
+        self.key
+    }
+
     /// Where the value stands.
     pub fn place(&self) -> Place {
         place_of(self.text, &self.value.span())
@@ -132,16 +137,16 @@ impl<'a> Field<'a> {
     /// Refuses the value for its type.
     pub fn wrong_type(&self, wanted: &str, example: &str) -> PlanError {
         let is = match self.value.get_ref() {
-            DeValue::String(_) => "a text",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "true or false",
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "an integer",
+            DeValue::Float(_) => "a float",
+            DeValue::Boolean(_) => "a boolean",
             DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
+            DeValue::Array(_) => "an array",
             DeValue::Table(_) => "a table",
         };
         let what = format!("must be {wanted}, but `{}` is {is}", self.shown());
-        self.error(Fault::new(what).hint(format!("such as `{} = {example}`", self.key)))
+        self.error(Fault::new(what).hint(format!("for example `{} = {example}`", self.key)))
     }
 
     /// The value if it is text.
@@ -155,6 +160,11 @@ impl<'a> Field<'a> {
         u64::from_str_radix(integer.as_str(), integer.radix()).ok()
     }
 
+    /// Says whether the value is a whole number, of whatever size.
+    pub fn is_integer(&self) -> bool {
+        self.value.get_ref().is_integer()
+    }
+
     /// The value if it is true or false.
     pub fn as_flag(&self) -> Option<bool> {
         self.value.get_ref().as_bool()
@@ -164,20 +174,22 @@ impl<'a> Field<'a> {
     pub fn text(&self, example: &str) -> Result<Spot<&'a str>, PlanError> {
         match self.as_text() {
             Some(text) => Ok(self.spot(text)),
-            None => Err(self.wrong_type("a text", example)),
+            None => Err(self.wrong_type("a string", example)),
         }
     }
 
-    /// Reads a whole number.
-    pub fn number(&self, example: &str) -> Result<Spot<u64>, PlanError> {
-        if let Some(number) = self.as_number() {
-            return Ok(self.spot(number));
+    /// Reads a whole number; `legal` says the range, for those that 64 bits can't hold.
+    pub fn number(&self, legal: &str, example: &str) -> Result<Spot<u64>, PlanError> {
+        match self.as_number() {
+            Some(number) => Ok(self.spot(number)),
+            None if self.is_integer() => Err(self.out_of_range(legal)),
+            None => Err(self.wrong_type("an integer", example)),
         }
-        if self.value.get_ref().is_integer() {
-            let what = format!("`{}` is below 0 or above {}", self.shown(), u64::MAX);
-            return Err(self.error(Fault::new(what)));
-        }
-        Err(self.wrong_type("a whole number", example))
+    }
+
+    /// Refuses a number that 64 bits without sign can't hold.
+    pub fn out_of_range(&self, legal: &str) -> PlanError {
+        self.error(Fault::new(format!("must be {legal}, not `{}`", self.shown())))
     }
 
     /// Reads the values of a list, or the one value that stands in its place.
@@ -194,8 +206,8 @@ impl<'a> Field<'a> {
     /// Opens a table.
     pub fn table(&self, section: Section) -> Result<Table<'a>, PlanError> {
         match self.value.get_ref().as_table() {
-            Some(table) => {
-                Table { text: self.text, table, section, place: self.place() }.known()
+            Some(entries) => {
+                Table { text: self.text, entries, section, place: self.place() }.known()
             }
             None => Err(self.not_a_table(section)),
         }

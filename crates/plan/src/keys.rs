@@ -7,6 +7,7 @@
 use Section::{Plan, Server, Settings, Target, Workload};
 
 use crate::error::Fault;
+use crate::setting::Setting;
 use crate::text;
 
 /// Where in a plan a key stands.
@@ -25,7 +26,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// Where that is, as a message says it.
+    /// The heading that such keys stand under.
     pub const fn title(self) -> &'static str {
         match self {
             Plan => "top level",
@@ -34,6 +35,12 @@ impl Section {
             Settings => "[factors]",
             Workload => "[[workload]]",
         }
+    }
+
+    /// Where that is, as a message says it.
+    pub(crate) fn within(self) -> String {
+        let preposition = if self == Plan { "at" } else { "in" };
+        format!("{preposition} {}", self.title())
     }
 
     /// Says whether `doc` is of a key that may stand here.
@@ -161,6 +168,11 @@ static KEYS: &[KeyDoc] = &[
         "An answer that takes longer is a failure."),
 ];
 
+/// What a setting does, as the reference says it.
+pub(crate) fn meaning(setting: Setting) -> &'static str {
+    KEYS.iter().find(|doc| doc.key == setting.key()).map_or("", |doc| doc.meaning)
+}
+
 /// What other tools call our keys.
 ///
 /// **Source:** fio(1), IOR's and iozone's options, nfs(5).
@@ -192,12 +204,11 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Says whether `key` may stand in `section`; if not, what may.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
-    let here: Vec<&str> =
-        KEYS.iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
+    let here: Vec<&str> = KEYS.iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
     if here.contains(&key) {
         return Ok(());
     }
-    let fault = Fault::new(format!("unknown key `{key}` in {}", section.title()))
+    let fault = Fault::new(format!("unknown key `{key}` {}", section.within()))
         .hint(hint_for(section, key, &here));
     Err(fault)
 }
@@ -209,11 +220,11 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
     }
     if let Some(doc) = KEYS.iter().find(|doc| doc.key == key) {
         let other = match doc.section {
-            Settings => "[factors] or a [[workload]]",
-            Plan => "the top level, before any table",
-            other => other.title(),
+            Settings => "in [factors] or a [[workload]]".to_owned(),
+            Plan => "at top level, before any table".to_owned(),
+            other => other.within(),
         };
-        return format!("it belongs in {other}{}", or_nearest(section, key, here));
+        return format!("it belongs {other}{}", or_nearest(section, key, here));
     }
     match nearest(key, here) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -224,7 +235,7 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
 /// `[[workload]]` with `target` and the like: the key exists elsewhere, but one letter off here.
 fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
     match nearest(key, here) {
-        Some(near) => format!("; in {} it may be `{near}`", section.title()),
+        Some(near) => format!("; {} you may mean `{near}`", section.within()),
         None => String::new(),
     }
 }
@@ -232,11 +243,10 @@ fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
 /// Finds the word that `given` was most likely meant to be: at most a third of it is wrong.
 pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let given = given.to_lowercase().replace('-', "_");
-    let distance = |word: &str| {
-        strsim::damerau_levenshtein(&given, &word.to_lowercase().replace('-', "_"))
-    };
+    let distance =
+        |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase().replace('-', "_"));
     let best = known.iter().copied().min_by_key(|word| distance(word))?;
-    let allowed = (best.chars().count().max(given.chars().count()) / 3).max(1);
+    let allowed = best.chars().count().max(given.chars().count()) / 3;
     (distance(best) <= allowed).then_some(best)
 }
 
@@ -254,13 +264,11 @@ pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
 mod tests {
     use super::*;
     use crate::limits::{self, legal, span};
-    use crate::setting::Setting;
 
     #[test]
     fn every_setting_has_its_row_with_its_true_limits() {
         for setting in Setting::ALL {
-            let docs: Vec<&KeyDoc> =
-                KEYS.iter().filter(|doc| doc.key == setting.key()).collect();
+            let docs: Vec<&KeyDoc> = KEYS.iter().filter(|doc| doc.key == setting.key()).collect();
             assert_eq!(docs.len(), 1, "{setting:?}");
             assert_eq!(docs[0].section, Settings);
             assert_eq!(docs[0].legal, legal(setting), "{setting:?}");
@@ -294,6 +302,6 @@ mod tests {
         assert_eq!(nearest("io-size", &known), Some("io_size"));
         assert_eq!(nearest("worker", &known), Some("workers"));
         assert_eq!(nearest("colour", &known), None);
-        assert_eq!(nearest("x", &[]), None);
+        assert_eq!((nearest("x", &[]), nearest("x", &["y"])), (None, None));
     }
 }

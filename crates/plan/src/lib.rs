@@ -1,1 +1,41 @@
-//! (under construction)
+//! Plans: TOML -> [`RawPlan`] -> [`Plan`] -> matrix -> runs.
+//!
+//! Pure: the text, the flags, the seed and everything else that is not in the plan come in as
+//! arguments, and nothing here reads a clock, a file or the environment. [`RawPlan`] is what was
+//! written, with lines; [`Plan`] is what is meant, with nothing left open. What can be wrong with
+//! a plan is one [`PlanError`], which says where, what, the value, and a hint.
+//!
+//! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
+//! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].
+
+mod checks;
+pub mod defaults;
+mod document;
+mod error;
+mod estimate;
+mod keys;
+pub mod limits;
+mod matrix;
+mod order;
+mod overrides;
+mod parse;
+mod parse_targets;
+mod raw;
+mod resolve;
+mod setting;
+mod target;
+mod text;
+mod write;
+
+pub use error::{Place, PlanError, Spot};
+pub use estimate::{
+    BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
+    TargetEstimate, estimate,
+};
+pub use keys::{KeyDoc, Section, reference};
+pub use order::Step;
+pub use overrides::Overrides;
+pub use raw::{RawPlan, RawServer, RawTarget, RawWorkload, Settings};
+pub use resolve::{Plan, ServerPlan, Surroundings};
+pub use setting::{Kind, Setting, Value};
+pub use target::{NfsAddress, TargetArg, parse_target};

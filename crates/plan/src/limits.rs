@@ -21,7 +21,7 @@ pub struct Range {
     pub min: u64,
     /// Largest.
     pub max: u64,
-    /// Why it ends there.
+    /// Why it ends there; the hint for those who want more.
     pub reason: &'static str,
 }
 

@@ -280,7 +280,8 @@ pub(crate) fn in_range(
     if (range.min..=range.max).contains(&number) {
         return Ok(());
     }
-    Err(Fault::new(format!("must be {legal}, not `{shown}`")).hint(range.reason))
+    let fault = Fault::new(format!("must be {legal}, not `{shown}`"));
+    Err(if number > range.max { fault.hint(range.reason) } else { fault })
 }
 
 /// Reads a whole number.

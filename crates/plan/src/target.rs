@@ -193,7 +193,7 @@ pub(crate) fn parse_url(text: &str) -> Result<NfsAddress, Fault> {
         host,
         port: url.port(),
         mount_port: None,
-        path: without_last_slash(path),
+        path: without_last_slash(&path),
         uid: None,
         gid: None,
     };
@@ -211,7 +211,7 @@ fn decoded(text: &str) -> Result<String, String> {
     Ok(text.into_owned())
 }
 
-fn without_last_slash(path: String) -> String {
+fn without_last_slash(path: &str) -> String {
     match path.trim_end_matches('/') {
         "" => "/".to_owned(),
         trimmed => trimmed.to_owned(),

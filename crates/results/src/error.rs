@@ -135,8 +135,10 @@ fn of_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
         rusqlite::Error::ToSqlConversionFailure(cause) => {
             StoreError::NotStorable { path, what: cause.to_string() }
         }
-        error @ (rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..)
+        rusqlite::Error::FromSqlConversionFailure(_, _, cause) => {
+            StoreError::Damaged { path, what: cause.to_string() }
+        }
+        error @ (rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::QueryReturnedNoRows) => {
             StoreError::Damaged { path, what: error.to_string() }
@@ -147,7 +149,5 @@ fn of_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
 
 /// Says whether a transaction that a crash cut off stands in the way of reading.
 pub fn is_rollback(error: &rusqlite::Error) -> bool {
-    error
-        .sqlite_error()
-        .is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+    error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }

@@ -69,17 +69,15 @@ impl Store {
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
         look_at(path, false)?;
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        match store.owner_raw() {
-            Err(error) if is_rollback(&error) => {
-                roll_back(path)?;
-                store.owner()?;
-            }
-            Err(error) => return Err(explain(path, error)),
-            Ok(found) => {
-                store.check(found)?;
-            }
+        let owner = match store.owner_raw() {
+            Err(error) if is_rollback(&error) => roll_back(path).and_then(|()| store.owner()),
+            Err(error) => Err(explain(path, error)),
+            Ok(found) => store.check(found),
+        };
+        match owner? {
+            Owner::Ours => Ok(store),
+            Owner::Nobody => Err(StoreError::Empty(path.to_owned())),
         }
-        Ok(store)
     }
 
     /// Where the file is.
@@ -92,7 +90,7 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let mut attempt = || {
+        let attempt = || {
             let transaction =
                 self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = work(&transaction)?;
@@ -196,4 +194,24 @@ fn look_at(path: &Path, may_create: bool) -> Result<(), StoreError> {
 fn roll_back(path: &Path) -> Result<(), StoreError> {
     let store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     store.owner().map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_said_and_nothing_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("dfsbench.db");
+        let mut store = Store::open_or_create(&path).unwrap();
+        // SQLite clamps the limit to the size of the file: not a page more.
+        store.connection.execute_batch("PRAGMA max_page_count = 1").unwrap();
+        let error = store.transact(|transaction| {
+            let sql = "INSERT INTO campaigns VALUES (1, 'n', 0, '', '', ?1, '0', 'running', 0, 0)";
+            transaction.execute(sql, ["long ".repeat(100_000)])
+        });
+        assert!(matches!(error, Err(StoreError::DiskFull(_))), "{error:?}");
+        assert_eq!(store.latest().unwrap(), None);
+    }
 }

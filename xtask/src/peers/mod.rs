@@ -1,6 +1,94 @@
-//! Peers.
-//! 
-//! Stub.
+//! `cargo xtask peers`: what dfsbench claims about its speed, as ratios against the programs of
+//! the field.
+//!
+//! Every comparison does the same work on both sides, on the same machine, turn and turn about, so
+//! that a busy minute hits both. The table goes to stdout and to `target/peers.md`. A ratio is the
+//! median of the rounds' own ratios; figures are medians with the least and the greatest beside
+//! them.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::Result;
+use tempfile::TempDir;
+
+use crate::{proc, repo, setup};
+
+mod case;
+mod fio;
+mod host;
+mod local;
+mod memory;
+mod nfs;
+mod ours;
+mod table;
+
+use case::Row;
+
+/// What to compare, and for how long.
 #[derive(clap::Args)]
-pub struct Options {}
-pub fn run(_: &Options) -> anyhow::Result<bool> { Ok(true) }
+pub struct Options {
+    /// How long each side measures in each round, in seconds.
+    #[arg(long, default_value_t = 2)]
+    seconds: u32,
+    /// How often both sides measure.
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Makes only the comparisons whose name contains this text: null, posix, uring, nfs, memory.
+    #[arg(long)]
+    only: Option<String>,
+    /// Exits with 1 where a target is missed.
+    #[arg(long)]
+    strict: bool,
+    /// Uses the release binary as it is, and builds nothing.
+    #[arg(long)]
+    built: bool,
+}
+
+/// What every comparison is given.
+pub struct Setting {
+    seconds: u32,
+    rounds: u32,
+    folder: TempDir,
+}
+
+/// One family of comparisons.
+struct Family {
+    name: &'static str,
+    compare: fn(&Setting) -> Vec<Row>,
+}
+
+const FAMILIES: [Family; 5] = [
+    Family { name: "null", compare: local::null },
+    Family { name: "posix", compare: local::posix },
+    Family { name: "uring", compare: local::uring },
+    Family { name: "nfs", compare: nfs::read },
+    Family { name: "memory", compare: memory::quick },
+];
+
+/// Makes the comparisons; `false` where a target is missed and that matters.
+///
+/// # Errors
+/// Where the release binary can't be built or the table can't be written.
+pub fn run(options: &Options) -> Result<bool> {
+    setup::run(false)?;
+    if !options.built {
+        let mut build = Command::new("cargo");
+        build.args(["build", "--release", "--package", "dfsbench", "--quiet"]);
+        proc::run(build.current_dir(repo::root()))?;
+    }
+    let folder = TempDir::with_prefix("dfsbench-peers-")?;
+    let setting = Setting { seconds: options.seconds, rounds: options.rounds.max(1), folder };
+    let mut rows = Vec::new();
+    for family in FAMILIES {
+        if options.only.as_ref().is_none_or(|only| family.name.contains(only.as_str())) {
+            eprintln!("peers: {} ...", family.name);
+            rows.extend((family.compare)(&setting));
+        }
+    }
+    let page = table::page(&rows, &setting);
+    print!("{page}");
+    fs::create_dir_all(repo::target())?;
+    fs::write(repo::target().join("peers.md"), page)?;
+    Ok(!options.strict || rows.iter().all(Row::holds))
+}

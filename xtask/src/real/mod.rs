@@ -1,8 +1,8 @@
 //! Checks against real peers: nfs-ganesha as a server, libnfs as a client, Chromium as a reader.
 //!
-//! Principal type: [`Checks`], which runs named checks, prints each with its time and counts. Nothing of the
-//! house is linked: the checks use the `dfsbench` binary as its users do. Every server that is
-//! started here listens on loopback and is ended by its handle.
+//! Principal type: [`Checks`], which runs named checks, prints each with its time and counts.
+//! Nothing of the house is linked: the checks use the `dfsbench` binary as its users do. Every
+//! server that is started here listens on loopback and is ended by its handle.
 
 use std::time::Instant;
 
@@ -17,48 +17,48 @@ mod ganesha;
 pub mod libnfs;
 pub mod ours;
 
-/// Runs the checks whose name contains `filter`.
+/// Runs the groups whose name contains `filter`: `ganesha`, `server`, `browser`.
 ///
 /// # Errors
 /// Never today; a check that can't run is a failed check.
 pub fn run(filter: Option<&str>) -> Result<Count> {
-    let mut checks = Checks { filter: filter.map(str::to_owned), count: Count::default() };
-    against_ganesha::run(&mut checks);
-    against_us::run(&mut checks);
-    browser::run(&mut checks);
-    Ok(checks.count)
+    let groups: [(&str, fn(&mut Checks)); 3] =
+        [("ganesha", against_ganesha::run), ("server", against_us::run), ("browser", browser::run)];
+    let mut count = Count::default();
+    for (group, run) in groups {
+        if filter.is_none_or(|filter| group.contains(filter)) {
+            let mut checks = Checks { group, count: Count::default() };
+            run(&mut checks);
+            count.add(checks.count);
+        }
+    }
+    Ok(count)
 }
 
-/// The checks so far, and which are wanted.
+/// The checks of one group so far.
 pub struct Checks {
-    filter: Option<String>,
+    group: &'static str,
     count: Count,
 }
 
 impl Checks {
-    /// Runs one check, where it is wanted, prints and counts it.
+    /// Runs one check, prints and counts it.
     pub fn run(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
         self.get(name, check);
     }
 
     /// As [`Checks::run`], for one that makes what later checks need.
     pub fn get<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
-        if !self.wants(name) {
-            return None;
-        }
         let begin = Instant::now();
         let outcome = check();
         let seconds = begin.elapsed().as_secs_f64();
-        match &outcome {
-            Ok(_) => println!("real: {name} ... ok ({seconds:.1} s)"),
-            Err(error) => println!("real: {name} ... FAILED ({seconds:.1} s)\n{error:#}"),
+        let (group, passed) = (self.group, outcome.is_ok());
+        let word = if passed { "ok" } else { "FAILED" };
+        println!("real: {group}: {name} ... {word} ({seconds:.1} s)");
+        if let Err(error) = &outcome {
+            println!("{error:#}");
         }
-        self.count.add(Count::one(outcome.is_ok()));
+        self.count.add(Count::one(passed));
         outcome.ok()
-    }
-
-    /// Tells whether any check whose name starts with one of these is wanted.
-    pub fn wants(&self, name: &str) -> bool {
-        self.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()))
     }
 }

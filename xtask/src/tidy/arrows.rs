@@ -1,7 +1,7 @@
 //! Rule: dependencies between the crates of the house are those of the table of floors.
 //!
-//! An arrow must be named in the table, and must not point up whatever the table says; an arrow that
-//! stays on its floor is allowed where it is named. Dev-dependencies are free, but the house
+//! An arrow must be named in the table, and must not point up whatever the table says; an arrow
+//! that stays on its floor is allowed where it is named. Dev-dependencies are free, but the house
 //! must form no circle with them.
 
 use std::collections::BTreeMap;
@@ -45,8 +45,7 @@ fn room(house: &House, member: &Member) -> Vec<Finding> {
         }
         let arrow = format!("arrow {} -> {name}", member.name);
         if there.floor > here.floor {
-            let message =
-                format!("points up, from floor {} to floor {}", here.floor, there.floor);
+            let message = format!("points up, from floor {} to floor {}", here.floor, there.floor);
             findings.push(Finding::error(arrow, message));
         } else if !here.uses.allow(name) {
             let way = if there.floor == here.floor { "points sideways and " } else { "" };
@@ -132,6 +131,8 @@ mod tests {
     #[test]
     fn a_crate_that_the_page_does_not_know_is_found() {
         assert!(messages(&[member("shed", &[])])[0].contains("not in the table"));
-        assert!(messages(&[member("xtask", &[("model", Kind::Normal)])])[0].contains("uses `model`"));
+        assert!(
+            messages(&[member("xtask", &[("model", Kind::Normal)])])[0].contains("uses `model`")
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the source files that the rules read.
 //!
-//! Principal type: [`SourceFile`]. Looks at `crates/`, `xtask/` and `fuzz/`; what is built or vendored
-//! is never entered.
+//! Principal type: [`SourceFile`]. Looks at `crates/`, `xtask/` and `fuzz/`; what is built or
+//! vendored is never entered.
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +65,9 @@ fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {
     if !folder.exists() {
         return Ok(());
     }
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
+    {
         let entry = entry?;
         let path = entry.path();
         let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);

@@ -70,7 +70,10 @@ impl House {
             let Uses::Only(uses) = &room.uses else { continue };
             for used in uses {
                 let known = self.rooms.contains_key(used);
-                ensure!(known, "house.md: `{name}` may use `{used}`, which is no crate of the house");
+                ensure!(
+                    known,
+                    "house.md: `{name}` may use `{used}`, which is no crate of the house"
+                );
             }
         }
         Ok(())

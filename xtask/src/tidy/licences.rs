@@ -1,7 +1,8 @@
 //! Rule: nothing that the workspace draws in is copyleft.
 //!
 //! Reads the SPDX expressions: `OR` (and the old `/`) lets us choose, `AND` binds both. A package
-//! that declares nothing is an error, one with a text of its own is a warning: a person has to read it.
+//! that declares nothing is an error, one with a text of its own is a warning: a person has to
+//! read it.
 //!
 //! **Source:** SPDX specification 2.3, annex D, as far as crates.io uses it.
 

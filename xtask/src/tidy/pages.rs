@@ -1,6 +1,7 @@
 //! Rule: every crate from outside is weighed on `docs/design/dependencies.md`, and no other is.
 //!
-//! "From outside" is what the root manifest lists without a path, and what a member draws in past it.
+//! "From outside" is what the root manifest lists without a path, and what a member draws in past
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +22,9 @@ pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Findi
     let mut used = roots(manifest)?;
     used.extend(members.iter().flat_map(|member| member.outside.iter().cloned()));
     let listed = listed(page)?;
-    let missing = used.difference(&listed).map(|name| {
-        Finding::error(name, format!("is a dependency without a line in {PAGE}"))
-    });
+    let missing = used
+        .difference(&listed)
+        .map(|name| Finding::error(name, format!("is a dependency without a line in {PAGE}")));
     let stale = listed.difference(&used).map(|name| {
         Finding::error(name, format!("has a line in {PAGE} but is no dependency any more"))
     });

@@ -1,8 +1,8 @@
 //! Rule: a crate marked pure holds no clock, socket, file, environment or thread.
 //!
-//! Looks for the modules of `std` that give them, written out (`std::fs::`) or imported, also from a
-//! group (`use std::{fs, net}`). Addresses (`std::net::IpAddr`) are values and may be used; tests
-//! may do what they like.
+//! Looks for the modules of `std` that give them, written out (`std::fs::`) or imported, also from
+//! a group (`use std::{fs, net}`). Addresses (`std::net::IpAddr`) are values and may be used;
+//! tests may do what they like.
 
 use super::Finding;
 use super::files::SourceFile;

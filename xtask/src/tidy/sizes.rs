@@ -1,8 +1,8 @@
 //! Rule: the page is short, lines fit, and every file says at its top what it is for.
 //!
-//! Sizes are aims before they are walls: warnings come at 500 lines a file and 70 a function, errors at
-//! 700 and 100. A function is counted from its `fn` to its closing brace; lines of a file count
-//! with its tests.
+//! Sizes are aims before they are walls: warnings come at 500 lines a file and 70 a function,
+//! errors at 700 and 100. A function is counted from its `fn` to its closing brace; lines of a
+//! file count with its tests.
 
 use super::Finding;
 use super::files::SourceFile;

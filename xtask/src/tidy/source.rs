@@ -1,9 +1,9 @@
 //! Splits Rust text into code, comments and literals, well enough to count and to search.
 //!
-//! Principal type: [`Source`]. `code` is the text with the insides of comments, strings and characters
-//! blanked, line for line, so braces in it are braces. A parser would know more, but would add a
-//! dependency to learn what one pass over the bytes tells; what it can't see is listed here:
-//! braces made by macros, and code in doc comments.
+//! Principal type: [`Source`]. `code` is the text with the insides of comments, strings and
+//! characters blanked, line for line, so braces in it are braces. A parser would know more, but
+//! would add a dependency to learn what one pass over the bytes tells; what it can't see is listed
+//! here: braces made by macros, and code in doc comments.
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! Rule: nothing unfinished and no sleeping test is committed.
 //!
-//! Looks for unfinished-code macros outside tests, for notes that something must be fixed, and for tests that
-//! are switched off. What needs doing later is an issue, not a mark in the text.
+//! Looks for unfinished-code macros outside tests, for notes that something must be fixed, and for
+//! tests that are switched off. What needs doing later is an issue, not a mark in the text.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -56,9 +56,13 @@ mod tests {
 
     #[test]
     fn words_in_strings_and_in_tests_are_left_alone_but_no_test_may_be_off() {
-        let text = format!("let a = \"{})\";\n#[cfg(test)]\nmod tests {{\n {})\n}}\n", MACROS[0], MACROS[1]);
+        let text = format!(
+            "let a = \"{})\";\n#[cfg(test)]\nmod tests {{\n {})\n}}\n",
+            MACROS[0], MACROS[1]
+        );
         assert_eq!(found(&text), Vec::<String>::new());
-        let text = format!("#[cfg(test)]\nmod tests {{\n    {}]\n    fn a() {{}}\n}}\n", SWITCHED_OFF);
+        let text =
+            format!("#[cfg(test)]\nmod tests {{\n    {}]\n    fn a() {{}}\n}}\n", SWITCHED_OFF);
         assert_eq!(found(&text).len(), 1);
     }
 }

@@ -30,6 +30,7 @@ pub struct Session {
     queue_offset: usize,
     template: Vec<u8>,
     receiver: Receiver,
+    expected_payload_bytes: u64,
     completed: Option<Completed>,
     counters: Counters,
 }
@@ -46,6 +47,7 @@ impl Session {
             queue_offset: 0,
             template: call_template(config.credential),
             receiver: Receiver::new(config.payload, config.slots),
+            expected_payload_bytes: 0,
             completed: None,
             counters: Counters::default(),
         }
@@ -66,6 +68,7 @@ impl Session {
         let index = self.take_slot(now_ns, tag, Kind::of(call), call.numbers())?;
         let slot = self.table.get_mut(index);
         (slot.asked, slot.payload_bytes) = (asked, payload_bytes);
+        self.expected_payload_bytes += u64::from(asked);
         call.encode(&mut Writer::new(&mut slot.header));
         record::end(&mut slot.header, 0, 0);
         Ok(())
@@ -176,10 +179,16 @@ impl Session {
         self.finish_record(now_ns);
     }
 
+    /// Tells whether an event waits.
+    pub fn has_event(&self) -> bool {
+        self.completed.is_some()
+    }
+
     /// Returns the event that waits, and frees its slot.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
         let completed = self.completed.take()?;
         let slot = self.table.release(completed.slot);
+        self.expected_payload_bytes -= u64::from(slot.asked);
         Some(Event {
             tag: slot.tag,
             kind: slot.kind,
@@ -206,7 +215,7 @@ impl Session {
             self.queue.remove(position);
         }
         self.receiver.forget(index);
-        self.table.release(index);
+        self.expected_payload_bytes -= u64::from(self.table.release(index).asked);
         true
     }
 
@@ -218,6 +227,11 @@ impl Session {
     /// Returns how many calls are started and not yet taken as events.
     pub fn in_flight(&self) -> usize {
         self.table.len() - self.table.free_count()
+    }
+
+    /// Returns how many bytes the READs in flight have asked for.
+    pub fn expected_payload_bytes(&self) -> u64 {
+        self.expected_payload_bytes
     }
 
     /// Iterates over the calls that are started and not yet taken as events, in no order.

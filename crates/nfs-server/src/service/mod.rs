@@ -74,9 +74,8 @@ impl Service {
     /// answered already and only counted.
     pub(crate) fn answer(&mut self, request: &Request<'_>, peer: IpAddr, out: &mut Outbox) {
         let xid = request.xid;
-        let call = match &request.body {
-            Ok(call) => call,
-            Err(_) => return self.counters.refused_calls.add(1),
+        let Ok(call) = &request.body else {
+            return self.counters.refused_calls.add(1);
         };
         let Some(caller) = caller(&request.credential) else {
             self.counters.refused_calls.add(1);

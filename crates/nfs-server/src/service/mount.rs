@@ -9,11 +9,11 @@ use std::net::IpAddr;
 use std::sync::{MutexGuard, PoisonError};
 
 use nfs_proto::mount3::{self, Export, Flavors, MountOk, MountStatus, Mounted};
+use nfs_proto::nfs3;
 use nfs_proto::portmap::{self, Mapping, PROTOCOL_TCP};
 use nfs_proto::program::Reply;
 use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 use nfs_proto::server::encode_reply;
-use nfs_proto::nfs3;
 
 use super::convert::handle;
 use super::{Service, Shared};
@@ -80,7 +80,7 @@ impl Service {
             portmap::Call::Getport(wanted) => {
                 let key = |m: &Mapping| (m.program, m.version, m.protocol);
                 let found = mappings.iter().find(|mapping| key(mapping) == key(&wanted));
-                portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port as u16))
+                portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port))
             }
             portmap::Call::Dump => portmap::Reply::Dump(&mappings),
         };

@@ -46,9 +46,9 @@ impl Service {
             Call::Setattr { file, attributes, guard } => {
                 let set = set_attributes(&attributes);
                 let guard = guard.map(file_time);
-                let changed = self.id(file).and_then(|id| {
-                    self.shared.fs.set_attributes(id, &set, guard, context.now)
-                });
+                let changed = self
+                    .id(file)
+                    .and_then(|id| self.shared.fs.set_attributes(id, &set, guard, context.now));
                 match changed {
                     Ok(change) => Reply::Setattr { wcc: wcc(&change), result: Ok(()) },
                     Err(error) => {
@@ -154,8 +154,7 @@ impl Service {
     ) -> Reply<'static> {
         // More than was granted is answered with a short count, which the RFC allows.
         let data = &data[..data.len().min(self.shared.write_bytes_max as usize)];
-        let written =
-            self.id(file).and_then(|id| self.shared.fs.write(id, offset, data, self.now));
+        let written = self.id(file).and_then(|id| self.shared.fs.write(id, offset, data, self.now));
         match written {
             Ok((change, count)) => {
                 self.counters.payload_written.add(count as u64);
@@ -215,10 +214,7 @@ impl Service {
             directory_bytes_preferred: self.shared.directory_bytes_preferred,
             file_bytes_max: FILE_BYTES_MAX,
             time_delta: Time { seconds: 0, nanos: 1 },
-            properties: Fsinfo::LINK
-                | Fsinfo::SYMLINK
-                | Fsinfo::HOMOGENEOUS
-                | Fsinfo::CAN_SET_TIME,
+            properties: Fsinfo::LINK | Fsinfo::SYMLINK | Fsinfo::HOMOGENEOUS | Fsinfo::CAN_SET_TIME,
         }
     }
 }

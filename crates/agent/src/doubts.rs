@@ -1,0 +1,136 @@
+//! Caveats about one pass of one trial, each with its numbers and their source.
+//!
+//! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
+
+use lab::mounts::Mount;
+use model::units::{Nanos, Size, three_digits};
+use model::{Caveat, CaveatCode, Durability, OpError, OpKind, Pass, PassResult, RunSpec, Target};
+
+use crate::accounting;
+
+/// A pass shorter than this is dominated by start-up, scheduling slices of some 4 ms and the
+/// rounding of processor times.
+pub const WINDOW_MIN_NS: u64 = 50_000_000;
+
+/// Below this share of the window with all workers busy, the rate is that of fewer workers.
+pub const COMMON_SHARE_MIN: f64 = 0.9;
+
+/// Above this share of their processor time the workers could not have asked for more.
+pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
+
+/// Below this share of bytes read from storage the page cache had its hand in the figure.
+pub const STORAGE_SHARE_MIN: f64 = 0.9;
+
+/// Doubts about whether the pass did what it says.
+pub fn about_outcome(result: &PassResult, stopped: bool) -> Vec<Caveat> {
+    let mut caveats = accounting::doubts(&result.truths);
+    let mismatches = errors_of(result, |error| error == OpError::MISMATCH);
+    if mismatches > 0 {
+        let evidence = format!("{mismatches} of {} reads compared with the pattern", result.ops());
+        caveats.push(CaveatCode::DataMismatch.because(evidence));
+    }
+    if result.errors() > 0 {
+        caveats.push(CaveatCode::Errors.because(errors_in_words(result)));
+    }
+    if stopped {
+        let after = Nanos(result.window_ns);
+        caveats.push(CaveatCode::Interrupted.because(format!("stopped after {after}")));
+    }
+    caveats
+}
+
+/// Doubts about how the figure came about.
+pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
+    [
+        too_short(result),
+        unsynchronised(spec, result),
+        client_saturated(spec, result),
+        shared_host(spec),
+        not_durable(spec, result.pass),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Doubts about where the data came from.
+pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
+    let read = result.kinds.iter().find(|kind| kind.kind == OpKind::Read)?.bytes;
+    let mount = mount.filter(|_| matches!(spec.target, Target::Directory { .. }))?;
+    let stored = result.storage_read_bytes?;
+    if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
+        return None;
+    }
+    Some(CaveatCode::Cached.because(format!(
+        "{} came from storage (read_bytes of /proc/self/io) for {} read on {}",
+        Size(stored),
+        Size(read),
+        mount.file_system,
+    )))
+}
+
+/// The errors of a pass in one phrase: `100 failed ops (100 x ENOSPC)`.
+pub fn errors_in_words(result: &PassResult) -> String {
+    let kinds = result.kinds.iter().flat_map(|kind| {
+        kind.errors.iter().map(move |(error, count)| format!("{count} x {error} on {}", kind.kind))
+    });
+    format!("{} failed ops ({})", result.errors(), kinds.collect::<Vec<_>>().join(", "))
+}
+
+fn errors_of(result: &PassResult, wanted: impl Fn(OpError) -> bool) -> u64 {
+    let errors = result.kinds.iter().flat_map(|kind| &kind.errors);
+    errors.filter(|(error, _)| wanted(*error)).map(|(_, count)| count).sum()
+}
+
+fn too_short(result: &PassResult) -> Option<Caveat> {
+    (result.window_ns < WINDOW_MIN_NS).then(|| {
+        CaveatCode::TooShort.because(format!(
+            "measured for {}, at least {} wanted",
+            Nanos(result.window_ns),
+            Nanos(WINDOW_MIN_NS)
+        ))
+    })
+}
+
+fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    let share = result.common_window_ns as f64 / result.window_ns.max(1) as f64;
+    (spec.workers > 1 && share < COMMON_SHARE_MIN).then(|| {
+        CaveatCode::Unsynchronised.because(format!(
+            "all {} workers were busy for {} of {} ({:.0} %); start skew {}",
+            spec.workers,
+            Nanos(result.common_window_ns),
+            Nanos(result.window_ns),
+            share * 100.0,
+            Nanos(result.start_skew_ns),
+        ))
+    })
+}
+
+/// On a directory the workers' time is the file system's own, on the null target all there is.
+fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    let Target::Nfs(_) = spec.target else { return None };
+    let available = result.window_ns as f64 * f64::from(spec.workers);
+    let share = result.client_cpu_ns as f64 / available.max(1.0);
+    (share > CLIENT_CPU_SHARE_MAX).then(|| {
+        CaveatCode::ClientSaturated.because(format!(
+            "{} of processor time in a window of {} with {} workers ({} %; CLOCK_PROCESS_CPUTIME_ID)",
+            Nanos(result.client_cpu_ns),
+            Nanos(result.window_ns),
+            spec.workers,
+            three_digits(share * 100.0),
+        ))
+    })
+}
+
+fn shared_host(spec: &RunSpec) -> Option<Caveat> {
+    let Target::Nfs(nfs) = &spec.target else { return None };
+    let local = nfs.host == "localhost"
+        || nfs.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    local.then(|| CaveatCode::SharedHost.because(format!("the server is {}", nfs.host)))
+}
+
+fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
+    let writes = pass == Pass::Write || (pass == Pass::Mix && spec.read_percent < 100);
+    (writes && spec.durability == Durability::None)
+        .then(|| CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))
+}

@@ -1,0 +1,133 @@
+//! One trial on this host: a site, and the passes on it.
+
+use std::sync::Arc;
+
+use engine::worker::Ending;
+use engine::{Measured, Monitor, Site, SiteConfig, SiteError, measure};
+use fleet::{Assignment, Broken, PassEnd};
+use lab::mounts::Mount;
+use lab::{cache, counters};
+use model::{Fact, IntervalSample, Pass, PassResult};
+
+use crate::accounting::{self, Witnesses};
+use crate::{Agent, doubts};
+
+/// A trial that has begun.
+pub(crate) struct Trial<'a> {
+    agent: &'a Agent,
+    assignment: Assignment,
+    site: Site,
+    mount: Option<Mount>,
+}
+
+impl<'a> Trial<'a> {
+    pub(crate) fn begin(agent: &'a Agent, assignment: Assignment) -> Result<Self, SiteError> {
+        let spec = &assignment.spec;
+        let config = SiteConfig {
+            work_name: assignment.work_name.clone(),
+            pattern: engine::site::pattern_of(spec, assignment.seed),
+            clock: Arc::clone(&agent.clock),
+            keep: assignment.keep,
+        };
+        let site = Site::create(spec, config)?;
+        let mount = site.local_path().and_then(|path| Mount::of(&path));
+        Ok(Self { agent, assignment, site, mount })
+    }
+
+    /// Settings of the target that are in force.
+    pub(crate) fn facts(&self) -> Vec<Fact> {
+        let mut facts = self.site.facts();
+        facts.extend(self.mount.iter().flat_map(Mount::facts));
+        facts
+    }
+
+    /// Prepares and runs one pass, accounts for it, and raises its caveats.
+    pub(crate) fn run(
+        &self,
+        pass: Pass,
+        observe: &mut dyn FnMut(IntervalSample),
+    ) -> Result<PassEnd, SiteError> {
+        let spec = &self.assignment.spec;
+        self.site.prepare(spec, pass)?;
+        self.invalidate(pass)?;
+        let server_cpu = || self.server_cpu_ns().unwrap_or(0);
+        let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
+        let counts_before = self.agent.local_server.as_ref().map(|server| (server.counts)());
+        let cpu_before = self.server_cpu_ns();
+        let storage_before = counters::storage_read_bytes();
+        let mut monitor = Monitor { stop: &self.agent.stop, observe, client_cpu_ns: &client_cpu };
+        let measured = measure(&self.site, spec, pass, self.assignment.seed, &mut monitor)?;
+        let Measured { mut result, ending, tally } = measured;
+        result.storage_read_bytes = counters::storage_read_bytes()
+            .zip(storage_before)
+            .filter(|_| self.mount.as_ref().is_some_and(Mount::counts_storage_reads))
+            .map(|(after, before)| after - before);
+        let is_local_server = self.is_on_local_server();
+        result.server_cpu_ns = self
+            .server_cpu_ns()
+            .zip(cpu_before)
+            .filter(|_| is_local_server)
+            .map(|(after, before)| after - before);
+        let counts = self.agent.local_server.as_ref().zip(counts_before);
+        let witnesses = Witnesses {
+            tally,
+            census: if pass.writes() { self.site.census()? } else { None },
+            server: counts
+                .filter(|_| is_local_server)
+                .map(|(server, before)| (before, (server.counts)())),
+        };
+        result.truths = accounting::truths(spec, &result, &witnesses);
+        self.doubt(&mut result, &ending);
+        Ok(PassEnd { broken: broken(&result, &ending), result })
+    }
+
+    /// Removes what the trial made.
+    pub(crate) fn end(self) -> Result<(), SiteError> {
+        self.site.remove()
+    }
+
+    fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
+        let Some(path) = self.site.local_path() else { return Ok(()) };
+        if !pass.reads() || !self.assignment.spec.invalidate {
+            return Ok(());
+        }
+        cache::drop_directory(&path).map_err(|error| SiteError::Io {
+            what: "drop from the page cache what is in",
+            place: path.display().to_string(),
+            reason: error.to_string(),
+        })
+    }
+
+    fn doubt(&self, result: &mut PassResult, ending: &Ending) {
+        let spec = &self.assignment.spec;
+        let mut caveats = self.site.caveats(spec);
+        caveats.extend(doubts::about_outcome(result, *ending == Ending::Stopped));
+        if *ending == Ending::Complete {
+            caveats.extend(doubts::about_figures(spec, result));
+        }
+        caveats.extend(doubts::about_cache(spec, result, self.mount.as_ref()));
+        result.caveats.extend(caveats);
+    }
+
+    fn is_on_local_server(&self) -> bool {
+        matches!(&self.assignment.spec.target, model::Target::Nfs(nfs) if nfs.embedded)
+    }
+
+    fn server_cpu_ns(&self) -> Option<u64> {
+        let server = self.agent.local_server.as_ref()?;
+        server.thread_ids.iter().map(|id| counters::thread_cpu_ns(*id)).sum()
+    }
+}
+
+fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
+    let pass = result.pass.name();
+    match ending {
+        Ending::Complete => None,
+        Ending::Stopped => Some(Broken::Stopped),
+        Ending::Lost(reason) => Some(Broken::Failed(format!("{pass}: {reason}"))),
+        Ending::TooManyErrors => {
+            let errors = doubts::errors_in_words(result);
+            Some(Broken::Failed(format!("{pass} given up after {errors}")))
+        }
+    }
+}

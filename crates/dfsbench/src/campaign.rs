@@ -1,0 +1,193 @@
+//! `dfsbench run`: from the target to the table and the page.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agent::{Agent, LocalServer};
+use controller::{Event, Walk};
+use engine::SystemClock;
+use fleet::in_process;
+use model::{Campaign, CampaignState, Target, TrialState, Verdict};
+use plan::{Plan, RawPlan, Surroundings};
+use results::Store;
+
+use crate::args::{Format, RunArgs};
+use crate::exit::{End, Failure};
+use crate::progress::Progress;
+use crate::{dry_run, embedded, output, render, signals, target};
+
+/// The plan that runs when nobody names one.
+const QUICK: &str = include_str!("../../../presets/quick.toml");
+
+/// Makes the campaign that the arguments ask for.
+///
+/// # Errors
+/// When it can't be begun; what was measured before a later error is in the results file.
+pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let mut plan = resolve(args)?;
+    if args.dry_run {
+        output::data(dry_run::describe(&plan).as_bytes())?;
+        return Ok(End::Ok.into());
+    }
+    let stop = signals::stop_flag()?;
+    if args.results.exists() {
+        Store::open_existing(&args.results)?;
+    }
+    // Files of many workers are open at once; more than the soft limit is no surprise.
+    embedded::raise_descriptor_limit();
+    let server = plan.needs_server().then(|| embedded::start(&plan.server)).transpose()?;
+    if let Some(server) = &server {
+        plan.set_embedded_port(server.port());
+    }
+    let local = server.as_ref().map(embedded::Embedded::as_local_server);
+    let campaign = measure(args, &plan, local, &stop)?;
+    drop(server);
+    conclude(args, &campaign)
+}
+
+fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
+    let mut raw = match args.target.as_deref() {
+        None => RawPlan::parse(QUICK, "quick")?,
+        Some("quick") if !Path::new("quick").exists() => RawPlan::parse(QUICK, "quick")?,
+        Some(text) if is_plan_file(text) => {
+            let plan = std::fs::read_to_string(text).map_err(|error| {
+                Failure::Usage(format!("can't read plan `{text}`: {error}"))
+            })?;
+            RawPlan::parse(&plan, text)?
+        }
+        Some(text) => RawPlan::for_target(plan::parse_target(text)?),
+    };
+    raw.apply(&args.overrides())?;
+    let around = Surroundings {
+        temp_dir: std::env::temp_dir(),
+        uid: target::caller().0,
+        gid: target::caller().1,
+        seed: token() % 1_000_000_000,
+    };
+    Ok(Plan::resolve(&raw, &around)?)
+}
+
+fn is_plan_file(text: &str) -> bool {
+    let path = Path::new(text);
+    !text.contains("://") && (path.is_file() || path.extension().is_some_and(|e| e == "toml"))
+}
+
+/// Runs the agent in a thread and the controller here; the agent ends with its transport.
+fn measure(
+    args: &RunArgs,
+    plan: &Plan,
+    local_server: Option<LocalServer>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Campaign, Failure> {
+    let (mut transport, agent_end) = in_process::pair();
+    let agent = Agent {
+        clock: Arc::new(SystemClock::new()),
+        stop: Arc::clone(stop),
+        local_server,
+    };
+    let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
+    let mut progress = Progress::new(plan, args.quiet);
+    let result = {
+        let mut observe = |event: Event<'_>| progress.hear(&event);
+        let mut walk = Walk {
+            plan,
+            agent: &mut transport,
+            stop,
+            observe: &mut observe,
+            now_unix_ms: &now_unix_ms,
+            token: token(),
+            keep: args.keep,
+        };
+        walk_plan(args, &mut walk)
+    };
+    drop(transport);
+    let joined = thread.join();
+    progress.finish();
+    assert!(joined.is_ok(), "the agent panicked: a bug of dfsbench");
+    result
+}
+
+fn walk_plan(args: &RunArgs, walk: &mut Walk<'_>) -> Result<Campaign, Failure> {
+    let local = walk.plan.runs.iter().all(|run| matches!(run.target, Target::Directory { .. }));
+    let failed = |error| Failure::of_campaign(error, local);
+    controller::preflight(walk).map_err(failed)?;
+    let header = Campaign {
+        id: 0,
+        name: walk.plan.name.clone(),
+        started_unix_ms: now_unix_ms(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(),
+        plan_toml: walk.plan.to_toml(),
+        seed: walk.plan.seed,
+        state: CampaignState::Running,
+        facts: lab::facts::host(),
+        ceiling: controller::ceiling(walk).map_err(failed)?,
+        runs: Vec::new(),
+    };
+    let mut store = Store::open_or_create(&args.results)?;
+    let (id, _) = controller::walk(walk, &mut store, &header).map_err(failed)?;
+    Ok(store.load(id)?)
+}
+
+/// Prints the table, writes the page, and says what to try next.
+fn conclude(args: &RunArgs, campaign: &Campaign) -> Result<ExitCode, Failure> {
+    let page = page_path(&args.results);
+    let written = render::write_file(&page, &report::render(campaign, report::Format::Html));
+    output::data(report::render(campaign, args.format.into()).as_bytes())?;
+    written?;
+    let summary = format!(
+        "results: {}\npage:    {}\nseed:    {} (--seed {} repeats the order)",
+        args.results.display(),
+        page.display(),
+        campaign.seed,
+        campaign.seed
+    );
+    if args.format == Format::Table {
+        output::data(format!("\n{summary}\n{NEXT}").as_bytes())?;
+    } else if !args.quiet {
+        output::message(&summary);
+    }
+    Ok(if counts(campaign) { End::Ok } else { End::Invalid }.into())
+}
+
+const NEXT: &str = "
+next:    dfsbench run DIR --direct true           a directory of yours, past the page cache
+         dfsbench run 'nfs://server/export'       your NFS server, without mounting it
+         dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
+                                                  factors: what such a matrix would take
+";
+
+/// Every trial was made and every figure stands.
+fn counts(campaign: &Campaign) -> bool {
+    let mut trials = campaign.runs.iter().flat_map(|run| &run.trials);
+    campaign.state == CampaignState::Complete
+        && campaign.runs.iter().all(|run| !run.trials.is_empty())
+        && trials.all(|trial| {
+            trial.state == TrialState::Done
+                && trial.passes.iter().all(|p| Verdict::of(&p.caveats) != Verdict::Invalid)
+        })
+}
+
+fn page_path(results: &Path) -> PathBuf {
+    results.with_extension("html")
+}
+
+fn command_line() -> String {
+    let args: Vec<String> =
+        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let name = Path::new(&args[0]).file_name().map_or("dfsbench".into(), |n| n.to_string_lossy());
+    std::iter::once(name.into_owned()).chain(args[1..].iter().cloned()).collect::<Vec<_>>().join(" ")
+}
+
+fn now_unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+}
+
+/// A number that no other campaign has: the time and the process.
+fn token() -> u64 {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    workload::random::draw(nanos, u64::from(std::process::id()))
+}

@@ -1,0 +1,90 @@
+//! How the program ends.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | ok |
+//! | 1 | a comparison failed |
+//! | 2 | usage, plan, or a results file that can't be used |
+//! | 3 | lab or fleet: the server, host or page can't be used |
+//! | 4 | measured, but something is invalid, failed or was interrupted |
+
+use std::process::ExitCode;
+
+use controller::ControllerError;
+use plan::PlanError;
+use results::StoreError;
+
+/// The ends that are not errors of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Everything went well.
+    Ok,
+    /// Something was measured that does not count.
+    Invalid,
+}
+
+impl From<End> for ExitCode {
+    fn from(end: End) -> Self {
+        match end {
+            End::Ok => Self::SUCCESS,
+            End::Invalid => Self::from(4),
+        }
+    }
+}
+
+/// Why the program gives up.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// What was asked can't be done as it was asked.
+    #[error("{0}")]
+    Usage(String),
+    /// A plan can't be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A results file can't be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A server, host or directory can't be used.
+    #[error("{0}")]
+    Lab(String),
+    /// Output could not be written.
+    #[error("can't write {what}: {reason} (hint: {hint})")]
+    Output {
+        /// What was written.
+        what: String,
+        /// What the system said.
+        reason: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Whoever read our output wants no more of it; nothing is wrong.
+    #[error("the reader of the output went away")]
+    BrokenPipe,
+}
+
+impl Failure {
+    /// A controller's error: a file of this host is the user's to name, a server is not.
+    pub fn of_campaign(error: ControllerError, local: bool) -> Self {
+        match error {
+            ControllerError::Store(error) => Self::Store(error),
+            ControllerError::Unusable(reason) if local => Self::Usage(reason),
+            error => Self::Lab(error.to_string()),
+        }
+    }
+
+    const fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
+            Self::Lab(_) | Self::Output { .. } => 3,
+            Self::BrokenPipe => 0,
+        }
+    }
+
+    /// Says what went wrong, once, and turns it into the exit code.
+    pub fn end(failure: &Self) -> ExitCode {
+        if !matches!(failure, Self::BrokenPipe) {
+            crate::output::message(&format!("error: {failure}"));
+        }
+        ExitCode::from(failure.code())
+    }
+}

@@ -1,0 +1,49 @@
+//! `dfsbench report`: from the results file to a page or a table.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use results::Store;
+
+use crate::args::ReportArgs;
+use crate::exit::{End, Failure};
+use crate::output;
+
+/// Renders a campaign of the results file.
+///
+/// # Errors
+/// When the file can't be read, holds no such campaign, or the report can't be written.
+pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.results)?;
+    let shown = args.results.display();
+    let id = match args.campaign {
+        Some(id) => id,
+        None => store.latest()?.ok_or_else(|| {
+            Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)"))
+        })?,
+    };
+    let text = ::report::render(&store.load(id)?, args.format.into());
+    match &args.output {
+        None => output::data(text.as_bytes())?,
+        Some(path) => write_file(path, &text)?,
+    }
+    Ok(End::Ok.into())
+}
+
+/// Writes a whole file: it is made beside its place and renamed, so that no half of it is seen.
+///
+/// # Errors
+/// When it can't be written.
+pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        Failure::Output {
+            what: path.display().to_string(),
+            reason: error.to_string(),
+            hint: "name a file in a directory that exists and has room",
+        }
+    })
+}

@@ -1,0 +1,40 @@
+//! Small helpers about targets: who is calling, what a file holds and what it should hold.
+
+use std::process::ExitCode;
+
+use model::units::parse_size;
+use workload::Pattern;
+
+use crate::args::{CatArgs, PatternArgs};
+use crate::exit::{End, Failure};
+use crate::output;
+
+/// Bytes that are written at a time.
+const STEP: u32 = 1 << 20;
+
+/// The user and group of this process.
+pub fn caller() -> (u32, u32) {
+    (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
+}
+
+/// Writes what a measured file should hold.
+///
+/// # Errors
+/// When the size can't be read or stdout can't be written.
+pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
+    let size = parse_size(&args.size).map_err(|error| Failure::Usage(error.to_string()))?;
+    let pattern = Pattern::new(args.seed, STEP as usize);
+    for offset in (0..size).step_by(STEP as usize) {
+        let len = u64::from(STEP).min(size - offset) as u32;
+        output::data(pattern.slice(args.file, offset, len))?;
+    }
+    Ok(End::Ok.into())
+}
+
+/// Writes a file of an NFS server to stdout.
+///
+/// # Errors
+/// When the file can't be read.
+pub fn cat(_args: &CatArgs) -> Result<ExitCode, Failure> {
+    Err(Failure::Usage("under construction".into()))
+}

@@ -1,0 +1,285 @@
+//! What can go wrong between this client and a server, with a hint where one helps.
+//!
+//! [`MountError`] is for people who set up a target, [`CallFailure`] for one blocking call,
+//! [`ConnectionError`] for the measured path: the connection is of no more use, and the calls
+//! that were pending are named.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nfs_proto::client::Pending;
+use nfs_proto::mount3::MountStatus;
+use nfs_proto::{CallError, StreamError};
+
+/// Tells why a target could not be mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The host name has no address.
+    #[error(
+        "the host name `{host}` does not resolve: {reason}\n  \
+         hint: check the spelling, /etc/hosts and the name server, or give an address"
+    )]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        reason: io::Error,
+    },
+    /// Nothing listens, or the network does not reach it.
+    #[error(
+        "no connection to {service} at {server}: {reason}\n  \
+         hint: is the server running, and does a firewall let this port through?"
+    )]
+    Connect {
+        /// What was looked for there.
+        service: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The connection stayed silent.
+    #[error(
+        "no answer from {service} at {server} within {} s\n  \
+         hint: is it an NFS server that listens there, and is it alive? (`timeout` is the limit)",
+        timeout.as_secs_f64()
+    )]
+    NoAnswer {
+        /// What was asked.
+        service: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// How long was waited.
+        timeout: Duration,
+    },
+    /// The portmapper does not know the program.
+    #[error(
+        "the portmapper at {server} knows no {service} version 3 over TCP\n  \
+         hint: start it on the server, or name its port if it does not register"
+    )]
+    NotRegistered {
+        /// What was looked for.
+        service: &'static str,
+        /// Where the portmapper is.
+        server: SocketAddr,
+    },
+    /// The server speaks other versions.
+    #[error(
+        "{service} at {server} offers versions {low} to {high}, not version 3\n  \
+         hint: enable version 3 on the server, or name a version that it offers"
+    )]
+    Version {
+        /// What was asked.
+        service: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// Lowest version offered.
+        low: u32,
+        /// Highest version offered.
+        high: u32,
+    },
+    /// The server does not let this client mount.
+    #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint(*status))]
+    Refused {
+        /// The path asked for.
+        export: String,
+        /// Where.
+        server: SocketAddr,
+        /// Why.
+        status: MountStatus,
+    },
+    /// The server has no such export.
+    #[error(
+        "the server {server} has no export `{export}`\n  hint: {}",
+        exports_hint(exports.as_deref())
+    )]
+    NoSuchExport {
+        /// The path asked for.
+        export: String,
+        /// Where.
+        server: SocketAddr,
+        /// What it does export, where it tells.
+        exports: Option<Vec<String>>,
+    },
+    /// A directory below the export is not there or not accessible.
+    #[error("the directory `{name}` of the path `{path}` can't be entered: {reason}")]
+    Walk {
+        /// The path that was walked.
+        path: String,
+        /// The name at which it ended.
+        name: String,
+        /// Why.
+        reason: CallFailure,
+    },
+    /// The system refuses the congestion control.
+    #[error(
+        "the congestion control `{name}` can't be set: {reason}\n  \
+         hint: /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what is allowed"
+    )]
+    CongestionControl {
+        /// The one asked for.
+        name: String,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// An option of the socket could not be set or read.
+    #[error("the socket to {server} can't be set up: {reason}")]
+    Socket {
+        /// Where.
+        server: SocketAddr,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// A call failed in another way.
+    #[error("{service}: {failure}")]
+    Call {
+        /// What was asked.
+        service: &'static str,
+        /// How it failed.
+        failure: CallFailure,
+    },
+}
+
+/// Tells how one blocking call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallFailure {
+    /// The server answered with an error, or with what can't be decoded.
+    #[error("{call} at {server}: {error}")]
+    Answered {
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// How it ended.
+        error: CallError,
+    },
+    /// No reply came in time.
+    #[error("{call} at {server}: no answer within {} s", timeout.as_secs_f64())]
+    TimedOut {
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// How long was waited.
+        timeout: Duration,
+    },
+    /// The connection broke.
+    #[error("{call} at {server}: the connection is lost: {reason}")]
+    Lost {
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// What came is no RPC.
+    #[error("{call} at {server}: {error}")]
+    Garbage {
+        /// What was called.
+        call: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// What is wrong.
+        error: StreamError,
+    },
+}
+
+impl CallFailure {
+    /// Returns the error the server answered with, if it did answer.
+    pub fn answered(&self) -> Option<CallError> {
+        if let Self::Answered { error, .. } = self { Some(*error) } else { None }
+    }
+}
+
+/// Tells why a connection of the measured path is of no more use.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    /// A call was pending for longer than allowed.
+    #[error(
+        "no answer from {server} for {} ms; pending: {pending}",
+        waited_ns / 1_000_000
+    )]
+    CallTimedOut {
+        /// Where.
+        server: SocketAddr,
+        /// For how long the oldest call has been waiting, in nanoseconds.
+        waited_ns: u64,
+        /// The calls that have no reply.
+        pending: PendingCalls,
+    },
+    /// The server or the network closed the connection.
+    #[error("the connection to {server} is lost: {reason}; pending: {pending}")]
+    ConnectionLost {
+        /// Where.
+        server: SocketAddr,
+        /// What the system said.
+        reason: io::Error,
+        /// The calls that have no reply.
+        pending: PendingCalls,
+    },
+    /// What came is no RPC.
+    #[error("{server} sends what is no RPC: {error}; pending: {pending}")]
+    Garbage {
+        /// Where.
+        server: SocketAddr,
+        /// What is wrong.
+        error: StreamError,
+        /// The calls that have no reply.
+        pending: PendingCalls,
+    },
+}
+
+impl ConnectionError {
+    /// Returns the calls that have no reply.
+    pub fn pending(&self) -> &[Pending] {
+        match self {
+            Self::CallTimedOut { pending, .. }
+            | Self::ConnectionLost { pending, .. }
+            | Self::Garbage { pending, .. } => &pending.0,
+        }
+    }
+}
+
+/// Calls without a reply, oldest first; the first few are printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingCalls(pub Vec<Pending>);
+
+impl fmt::Display for PendingCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 4;
+        if self.0.is_empty() {
+            return f.write_str("no call");
+        }
+        for (position, call) in self.0.iter().take(SHOWN).enumerate() {
+            let comma = if position > 0 { ", " } else { "" };
+            write!(f, "{comma}{} (tag {})", call.kind, call.tag)?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+fn hint(status: MountStatus) -> &'static str {
+    match status {
+        MountStatus::Access | MountStatus::Perm => {
+            "the export must name this client, and carry `insecure`, since this client calls from \
+             a port above 1023"
+        }
+        MountStatus::NotDir => "the path names a file; mount its directory",
+        MountStatus::ServerFault | MountStatus::Io => "the server's own log says more",
+        _ => "`showmount -e` and the server's log say more",
+    }
+}
+
+fn exports_hint(exports: Option<&[String]>) -> String {
+    match exports {
+        None => "the server does not list its exports; look into its configuration".into(),
+        Some([]) => "the server exports nothing at all".into(),
+        Some(exports) => format!("it exports: {}", exports.join(", ")),
+    }
+}

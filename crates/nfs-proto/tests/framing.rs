@@ -1,0 +1,338 @@
+//! Framing: records cut at every point, in every number of fragments, with payload in and out of
+//! band, late, malformed, too long.
+
+mod common;
+
+use common::{fattr, file};
+use nfs_proto::client::{Config, Outcome, PayloadMode, Session};
+use nfs_proto::limits::RECORD_BYTES_MAX;
+use nfs_proto::nfs3::{Call, Status};
+use nfs_proto::program::{self, Offered};
+use nfs_proto::record::{Inbox, Mark, append_fragmented};
+use nfs_proto::rpc::{Credential, RpcError};
+use nfs_proto::{CallError, DecodeError, StreamError, server};
+
+/// What is done to a reply.
+type Damage = fn(Vec<u8>) -> Vec<u8>;
+
+fn session(payload: PayloadMode) -> Session {
+    Session::new(&Config { slots: 4, credential: Credential::None, payload, xid_seed: 1 })
+}
+
+/// Starts a READ of `count` bytes, sends it, and returns its xid.
+fn start_read(session: &mut Session, tag: u32, count: u32) -> u32 {
+    let call = program::Call::Nfs3(Call::Read { file: file(), offset: 0, count });
+    session.start(1, tag, &call).unwrap();
+    let mut bytes = Vec::new();
+    for chunk in session.outgoing() {
+        let nfs_proto::client::Chunk::Bytes(chunk) = chunk else { unreachable!() };
+        bytes.extend_from_slice(chunk);
+    }
+    session.sent(2, bytes.len());
+    u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]])
+}
+
+/// A reply to a READ, without its mark.
+fn read_reply(xid: u32, data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let pad =
+        server::encode_read_reply_header(&mut out, xid, Some(&fattr()), true, data.len() as u32);
+    out.extend_from_slice(data);
+    out.extend(vec![0; pad]);
+    out.split_off(4)
+}
+
+fn framed(record: &[u8], fragment_max: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    append_fragmented(&mut out, record, fragment_max);
+    out
+}
+
+#[test]
+fn the_inbox_assembles_any_fragments_cut_anywhere() {
+    let records = [vec![1; 11], vec![], vec![2; 40], vec![3]];
+    for fragment_max in [1, 2, 3, 7, 100] {
+        let stream: Vec<u8> =
+            records.iter().flat_map(|record| framed(record, fragment_max)).collect();
+        for cut in 0..=stream.len() {
+            let mut inbox = Inbox::default();
+            let mut seen = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                inbox.push(part);
+                while let Some(record) = inbox.next_record().unwrap() {
+                    seen.push(record.to_vec());
+                }
+            }
+            assert_eq!(seen, records, "fragments of {fragment_max}, cut at {cut}");
+            assert!(!inbox.is_partial());
+        }
+    }
+}
+
+#[test]
+fn the_inbox_takes_thousands_of_fragments_a_byte_at_a_time() {
+    let record: Vec<u8> = (0..20_000_u32).map(|at| at as u8).collect();
+    let mut inbox = Inbox::default();
+    let mut seen = 0;
+    for byte in framed(&record, 7) {
+        inbox.push(&[byte]);
+        if let Some(whole) = inbox.next_record().unwrap() {
+            assert_eq!(whole, record);
+            seen += 1;
+        }
+    }
+    assert_eq!((seen, inbox.fragments()), (1, 2_858));
+}
+
+#[test]
+fn the_inbox_bounds_bytes_not_fragments() {
+    let mut inbox = Inbox::default();
+    for _ in 0..1_000_000 {
+        inbox.push(&[0; 4]);
+        assert_eq!(inbox.next_record(), Ok(None));
+    }
+    assert!(inbox.space(1).len() <= 64 * 1024, "empty fragments take no memory");
+
+    let mut inbox = Inbox::default();
+    inbox.push(&Mark { len: RECORD_BYTES_MAX + 1, last: true }.to_bytes());
+    let error = StreamError::RecordTooLong { bytes: RECORD_BYTES_MAX + 1, max: RECORD_BYTES_MAX };
+    assert_eq!(inbox.next_record(), Err(error));
+
+    let mut inbox = Inbox::new(100);
+    inbox.push(&framed(&[0; 101], 60));
+    assert_eq!(inbox.next_record(), Err(StreamError::RecordTooLong { bytes: 101, max: 100 }));
+}
+
+#[test]
+fn an_announced_record_takes_no_memory_before_it_arrives() {
+    let mut inbox = Inbox::default();
+    inbox.push(&Mark { len: RECORD_BYTES_MAX, last: true }.to_bytes());
+    assert_eq!(inbox.next_record(), Ok(None));
+    assert!(inbox.space(1).len() <= 64 * 1024);
+}
+
+#[test]
+fn a_large_record_is_received_without_the_start_of_the_next() {
+    let mut inbox = Inbox::default();
+    let record = vec![7; 1_000_000];
+    let stream = framed(&record, usize::MAX).repeat(3);
+    let mut at = 0;
+    let mut seen = 0;
+    while at < stream.len() {
+        let space = inbox.space(1);
+        let len = space.len().min(stream.len() - at);
+        space[..len].copy_from_slice(&stream[at..at + len]);
+        inbox.filled(len);
+        at += len;
+        while let Some(whole) = inbox.next_record().unwrap() {
+            assert_eq!(whole, record);
+            assert_eq!(at, (seen + 1) * (record.len() + 4), "received up to the record's end");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 3);
+}
+
+#[test]
+fn a_read_reply_arrives_whole_in_any_fragments_cut_anywhere() {
+    let data: Vec<u8> = (0..61).collect();
+    for fragment_max in [1, 4, 5, 32, 64, 1000] {
+        let len = framed(&read_reply(0, &data), fragment_max).len();
+        for cut in 0..=len {
+            for out_of_band in [false, true] {
+                let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
+                let xid = start_read(&mut session, 9, 64);
+                let stream = framed(&read_reply(xid, &data), fragment_max);
+                feed(&mut session, &stream[..cut], out_of_band);
+                feed(&mut session, &stream[cut..], out_of_band);
+                let event = session.poll_event().expect("the reply is whole");
+                assert_eq!(event.result, Ok(Outcome::Read { count: 61, eof: true }));
+                assert_eq!((event.tag, event.payload), (9, &data[..]));
+                assert_eq!(session.counters().wire_bytes_in, len as u64);
+                assert_eq!(session.counters().payload_bytes_in, 61);
+            }
+        }
+    }
+}
+
+/// Passes bytes to a session, payload out of band where asked for.
+fn feed(session: &mut Session, mut bytes: &[u8], out_of_band: bool) {
+    while !bytes.is_empty() {
+        let taken = match session.payload_wanted() {
+            Some(want) if out_of_band => {
+                let len = want.len.min(bytes.len());
+                if let Some(space) = session.payload_space().get_mut(..len) {
+                    space.copy_from_slice(&bytes[..len]);
+                }
+                session.payload_received(3, len);
+                len
+            }
+            _ => session.handle_input(3, bytes).unwrap(),
+        };
+        assert!(taken > 0, "an event waits though bytes are left");
+        bytes = &bytes[taken..];
+    }
+}
+
+#[test]
+fn an_empty_read_and_one_without_attributes_end() {
+    let mut session = session(PayloadMode::Discard);
+    let xid = start_read(&mut session, 1, 64);
+    feed(&mut session, &framed(&read_reply(xid, &[]), 1000), false);
+    let event = session.poll_event().unwrap();
+    assert_eq!(event.result, Ok(Outcome::Read { count: 0, eof: true }));
+
+    let xid = start_read(&mut session, 2, 64);
+    let mut out = Vec::new();
+    server::encode_read_reply_header(&mut out, xid, None, false, 4);
+    out.extend([1, 2, 3, 4]);
+    feed(&mut session, &out, false);
+    let event = session.poll_event().unwrap();
+    assert_eq!(event.result, Ok(Outcome::Read { count: 4, eof: false }));
+    assert!(event.payload.is_empty(), "discarded");
+}
+
+#[test]
+fn late_and_unknown_replies_are_counted_and_passed_over() {
+    let mut session = session(PayloadMode::Discard);
+    let late = start_read(&mut session, 1, 64);
+    assert!(session.abandon(1));
+    assert!(!session.abandon(1));
+    let current = start_read(&mut session, 2, 64);
+    assert_ne!(late, current);
+    feed(&mut session, &framed(&read_reply(late, &[5; 64]), 10), true);
+    feed(&mut session, &framed(&read_reply(0xdead_beef, &[5; 64]), 10), true);
+    feed(&mut session, &framed(&[1, 2, 3], 10), true);
+    feed(&mut session, &framed(&[], 10), true);
+    assert_eq!(session.poll_event(), None);
+    assert_eq!(session.counters().late_replies, 4);
+    feed(&mut session, &framed(&read_reply(current, &[5; 64]), 10), true);
+    assert_eq!(session.poll_event().unwrap().tag, 2);
+    assert_eq!(session.counters().payload_bytes_in, 64);
+}
+
+#[test]
+fn a_call_given_up_in_the_middle_of_its_payload_leaves_the_stream_intact() {
+    let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
+    let xid = start_read(&mut session, 1, 64);
+    let stream = framed(&read_reply(xid, &[5; 64]), 1000);
+    feed(&mut session, &stream[..stream.len() - 20], false);
+    assert!(session.abandon(1));
+    assert_eq!(session.payload_wanted(), None);
+    let next = start_read(&mut session, 2, 64);
+    feed(&mut session, &stream[stream.len() - 20..], false);
+    assert_eq!(session.poll_event(), None);
+    feed(&mut session, &framed(&read_reply(next, &[6; 64]), 1000), false);
+    assert_eq!(session.poll_event().unwrap().payload, [6; 64]);
+}
+
+#[test]
+fn malformed_replies_fail_their_call_and_no_other() {
+    let cases: [(&str, Damage); 5] = [
+        ("cut in the payload", |mut reply| {
+            reply.truncate(reply.len() - 10);
+            reply
+        }),
+        ("cut in the attributes", |mut reply| {
+            reply.truncate(60);
+            reply
+        }),
+        ("bytes after the padding", |mut reply| {
+            reply.extend([0; 4]);
+            reply
+        }),
+        ("more payload than was asked for", |mut reply| {
+            reply[24 + 4 + 4 + 84 + 3] = 65;
+            reply[24 + 4 + 4 + 84 + 8 + 3] = 65;
+            reply
+        }),
+        ("count and length differ", |mut reply| {
+            reply[24 + 4 + 4 + 84 + 3] = 8;
+            reply
+        }),
+    ];
+    for (name, damage) in cases {
+        let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
+        let (first, second) = (start_read(&mut session, 1, 64), start_read(&mut session, 2, 64));
+        feed(&mut session, &framed(&damage(read_reply(first, &[5; 64])), 50), false);
+        let event = session.poll_event().expect(name);
+        let malformed = matches!(event.result, Err(CallError::Malformed(_)));
+        assert!(event.tag == 1 && malformed, "{name}: {event:?}");
+        feed(&mut session, &framed(&read_reply(second, &[6; 64]), 50), false);
+        assert_eq!(session.poll_event().unwrap().payload, [6; 64], "{name}");
+        assert_eq!(session.counters().malformed_replies, 1, "{name}");
+    }
+}
+
+#[test]
+fn failed_reads_and_refusals_are_typed() {
+    let mut session = session(PayloadMode::Discard);
+    let xid = start_read(&mut session, 1, 64);
+    let mut out = Vec::new();
+    let failure = nfs_proto::nfs3::Reply::failure(nfs_proto::nfs3::Procedure::Read, Status::Stale);
+    server::encode_nfs3_reply(&mut out, xid, &failure);
+    feed(&mut session, &out, false);
+    assert_eq!(session.poll_event().unwrap().result, Err(CallError::Status(Status::Stale)));
+
+    for refusal in [RpcError::ProgramMismatch { low: 4, high: 4 }, RpcError::Authentication(5)] {
+        let xid = start_read(&mut session, 1, 64);
+        out.clear();
+        server::encode_refusal(&mut out, xid, refusal);
+        feed(&mut session, &out, false);
+        assert_eq!(session.poll_event().unwrap().result, Err(CallError::Rpc(refusal)));
+    }
+}
+
+#[test]
+fn an_endless_record_closes_the_client_stream() {
+    let mut session = session(PayloadMode::Discard);
+    let mark = Mark { len: RECORD_BYTES_MAX, last: false }.to_bytes();
+    assert_eq!(session.handle_input(1, &mark), Ok(4));
+    let body = vec![0; RECORD_BYTES_MAX];
+    assert_eq!(session.handle_input(1, &body), Ok(RECORD_BYTES_MAX));
+    let error = session.handle_input(1, &Mark { len: 1, last: true }.to_bytes()).unwrap_err();
+    assert!(matches!(error, StreamError::RecordTooLong { .. }), "{error}");
+}
+
+#[test]
+fn the_server_answers_what_no_program_should_see() {
+    use nfs_proto::rpc::{CallHeader, ReplyHeader};
+    use nfs_proto::xdr::{Reader, Writer};
+    let header = CallHeader {
+        xid: 1,
+        rpc_version: 2,
+        program: 100_003,
+        version: 3,
+        procedure: 1,
+        credential: Ok(Credential::None),
+    };
+    let cases = [
+        (CallHeader { program: 1, ..header }, RpcError::ProgramUnavailable),
+        (CallHeader { program: 100_005, ..header }, RpcError::ProgramUnavailable),
+        (CallHeader { version: 2, ..header }, RpcError::ProgramMismatch { low: 3, high: 3 }),
+        (CallHeader { procedure: 22, ..header }, RpcError::ProcedureUnavailable),
+        (header, RpcError::GarbageArguments),
+        (CallHeader { rpc_version: 3, ..header }, RpcError::RpcMismatch { low: 2, high: 2 }),
+    ];
+    let offered = Offered { nfs3: true, mount3: false, portmap: false };
+    for (header, refusal) in cases {
+        let mut server = server::Session::new(offered);
+        let mut record = Vec::new();
+        header.encode(&mut Writer::new(&mut record));
+        server.handle_input(&framed(&record, 9));
+        let mut out = Vec::new();
+        let request = server.next_request(&mut out).unwrap().expect("one request");
+        assert_eq!(request.body, Err(refusal));
+        let reply = ReplyHeader::decode(&mut Reader::new(&out[4..])).unwrap();
+        assert_eq!(reply, ReplyHeader { xid: 1, result: Err(refusal) });
+    }
+}
+
+#[test]
+fn the_server_closes_on_what_is_no_call() {
+    let mut server = server::Session::new(Offered::ALL);
+    server.handle_input(&framed(&read_reply(1, b"x"), 100));
+    let error = server.next_request(&mut Vec::new()).unwrap_err();
+    let value = DecodeError::BadValue { what: "RPC message type", value: 1 };
+    assert_eq!(error, StreamError::NotRpc(value));
+}

@@ -1,0 +1,262 @@
+//! One connection: bytes in, requests answered, replies out.
+//!
+//! It belongs to one event loop and is only touched when its socket is ready or a reply held back
+//! is due. Memory is bounded: input by the record limit of the session, output by
+//! `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the peer has taken
+//! what it asked for.
+
+use std::io::IoSlice;
+use std::net::{IpAddr, TcpStream};
+
+use nfs_proto::nfs3::Procedure;
+use nfs_proto::program::Call;
+use nfs_proto::server::{Request, Session};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use crate::delay::{Delayed, Delays};
+use crate::fault::{Fate, FaultState};
+use crate::limits::{OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX};
+use crate::outbox::Outbox;
+use crate::service::Service;
+
+/// The connection is over; its owner drops it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+/// How a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Requests are read and answered.
+    Open,
+    /// What is queued is sent, then the connection is closed.
+    Ending,
+    /// Nothing is read or answered any more, by plan.
+    Hung,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
+    /// Events that the kernel was asked for.
+    pub(crate) interest: EventFlags,
+    token: u64,
+    peer: IpAddr,
+    session: Session,
+    outbox: Outbox,
+    faults: Option<Box<FaultState>>,
+    delayed_bytes: usize,
+    phase: Phase,
+}
+
+impl Connection {
+    /// Takes over an accepted socket.
+    pub(crate) fn new(
+        token: u64,
+        (stream, peer): (TcpStream, IpAddr),
+        session: Session,
+        faults: Option<Box<FaultState>>,
+    ) -> Self {
+        Self {
+            stream,
+            interest: EventFlags::empty(),
+            token,
+            peer,
+            session,
+            outbox: Outbox::default(),
+            faults,
+            delayed_bytes: 0,
+            phase: Phase::Open,
+        }
+    }
+
+    /// The events to wait for as things stand.
+    pub(crate) fn wanted(&self) -> EventFlags {
+        let mut wanted = EventFlags::empty();
+        wanted.set(EventFlags::IN, self.wants_input());
+        wanted.set(EventFlags::OUT, self.outbox.bytes() > 0);
+        // A silent connection reads nothing, so only this tells that its peer has left.
+        wanted.set(EventFlags::RDHUP, self.phase == Phase::Hung);
+        wanted
+    }
+
+    /// Does what the socket is ready for.
+    pub(crate) fn turn(
+        &mut self,
+        ready: EventFlags,
+        service: &mut Service,
+        delays: &mut Option<Delays>,
+    ) -> Result<(), Closed> {
+        if ready.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
+            return Err(Closed);
+        }
+        if ready.contains(EventFlags::OUT) {
+            self.flush(service)?;
+            self.work(service, delays)?;
+        }
+        if ready.contains(EventFlags::IN) {
+            for _ in 0..RECEIVES_PER_TURN {
+                if !self.wants_input() || !self.receive(service)? {
+                    break;
+                }
+                self.work(service, delays)?;
+            }
+        }
+        self.check_end()
+    }
+
+    /// Takes a reply that was held back.
+    pub(crate) fn deliver(
+        &mut self,
+        reply: Outbox,
+        service: &mut Service,
+        delays: &mut Option<Delays>,
+    ) -> Result<(), Closed> {
+        self.delayed_bytes -= reply.bytes();
+        self.outbox.append(reply);
+        self.flush(service)?;
+        self.work(service, delays)?;
+        self.check_end()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.phase == Phase::Open && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
+        self.outbox.bytes() + self.delayed_bytes < OUTBOX_BYTES_MAX
+    }
+
+    fn check_end(&self) -> Result<(), Closed> {
+        let idle = self.outbox.bytes() + self.delayed_bytes == 0;
+        if self.phase == Phase::Ending && idle { Err(Closed) } else { Ok(()) }
+    }
+
+    /// Receives once; false where nothing came.
+    fn receive(&mut self, service: &Service) -> Result<bool, Closed> {
+        match rustix::io::read(&self.stream, self.session.space(RECEIVE_BYTES_MIN)) {
+            Ok(0) => {
+                // The peer may still read what it asked for.
+                self.phase = Phase::Ending;
+                Ok(false)
+            }
+            Ok(count) => {
+                service.counters.wire_in.add(count as u64);
+                self.session.filled(count);
+                Ok(true)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(_) => Err(Closed),
+        }
+    }
+
+    /// Answers what was received and sends, until input or room runs out.
+    fn work(&mut self, service: &mut Service, delays: &mut Option<Delays>) -> Result<(), Closed> {
+        loop {
+            let all_answered = self.answer_received(service, delays)?;
+            self.flush(service)?;
+            if all_answered || !self.has_room() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Answers requests as long as there is room; true where none is left.
+    fn answer_received(
+        &mut self,
+        service: &mut Service,
+        delays: &mut Option<Delays>,
+    ) -> Result<bool, Closed> {
+        while self.phase == Phase::Open {
+            if self.outbox.bytes() + self.delayed_bytes >= OUTBOX_BYTES_MAX {
+                return Ok(false);
+            }
+            let request = match self.session.next_request(self.outbox.head()) {
+                Ok(Some(request)) => request,
+                Ok(None) => return Ok(true),
+                Err(_) => {
+                    service.counters.broken_streams.add(1);
+                    return Err(Closed);
+                }
+            };
+            let Some(faults) = &mut self.faults else {
+                service.answer(&request, self.peer, &mut self.outbox);
+                self.outbox.seal();
+                continue;
+            };
+            self.outbox.seal();
+            let fate = faults.next(&service.shared.faults, procedure(&request));
+            let (phase, reply) = suffer(fate, &request, self.peer, service);
+            self.phase = phase;
+            match (reply, delays.as_mut()) {
+                (Some((reply, delay_ns)), Some(delays)) if delay_ns > 0 => {
+                    self.delayed_bytes += reply.bytes();
+                    delays.add(delay_ns, Delayed { token: self.token, reply });
+                }
+                (Some((reply, _)), _) => self.outbox.append(reply),
+                (None, _) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends until the queue is empty or the socket takes no more.
+    fn flush(&mut self, service: &Service) -> Result<(), Closed> {
+        while self.outbox.bytes() > 0 {
+            let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
+            let count = self.outbox.vectors(&mut vectors);
+            let mut control = SendAncillaryBuffer::default();
+            let flags = SendFlags::NOSIGNAL;
+            match sendmsg(&self.stream, &vectors[..count], &mut control, flags) {
+                Ok(sent) => {
+                    service.counters.wire_out.add(sent as u64);
+                    self.outbox.consume(sent);
+                }
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Closed),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The procedure a planned fault goes by; `None` for refused calls and other programs.
+fn procedure(request: &Request<'_>) -> Option<Procedure> {
+    match &request.body {
+        Ok(Call::Nfs3(call)) => Some(call.procedure()),
+        _ => None,
+    }
+}
+
+/// Lets a planned fault happen to one request: what becomes of the connection, and the reply with
+/// the nanoseconds it is held back.
+fn suffer(
+    fate: Fate,
+    request: &Request<'_>,
+    peer: IpAddr,
+    service: &mut Service,
+) -> (Phase, Option<(Outbox, u64)>) {
+    if !matches!(fate, Fate::Answer(_)) {
+        service.counters.faults.add(1);
+    }
+    let mut reply = Outbox::default();
+    match (fate, procedure(request)) {
+        (Fate::Hang, _) => (Phase::Hung, None),
+        (Fate::Close, _) => (Phase::Ending, None),
+        (Fate::Fail(status, delay_ns), Some(procedure)) => {
+            service.fail(request.xid, procedure, status, &mut reply);
+            (Phase::Open, Some((reply, delay_ns)))
+        }
+        (Fate::Answer(delay_ns) | Fate::Fail(_, delay_ns), _) => {
+            service.answer(request, peer, &mut reply);
+            (Phase::Open, Some((reply, delay_ns)))
+        }
+        (Fate::Drop, _) => {
+            service.answer(request, peer, &mut reply);
+            (Phase::Open, None)
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The product of all factors.
+//!
+//! For each workload, target and backend, the levels of every setting that matters there are
+//! multiplied, in the order of [`Setting::ALL`], the last varying fastest. A setting that doesn't
+//! matter has one fixed value, so runs that would do the same are equal, and only the first of
+//! equal runs is kept.
+
+use std::collections::HashSet;
+
+use model::{BackendKind, Durability, RunSpec, Target, Workload};
+
+use crate::checks::{self, Written};
+use crate::defaults;
+use crate::error::{Fault, Place, PlanError};
+use crate::keys::{meaning, unknown_word};
+use crate::limits::{METADATA_FILE_MAX, RUNS_MAX};
+use crate::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::resolve::Surroundings;
+use crate::setting::{Setting, Value};
+
+/// Makes the runs of a plan, whose in-memory server has this much memory.
+pub(crate) fn runs(
+    raw: &RawPlan,
+    around: &Surroundings,
+    server_memory_bytes: u64,
+) -> Result<Vec<RunSpec>, PlanError> {
+    let mut runs = Vec::new();
+    let mut seen = HashSet::new();
+    for workload in &raw.workloads {
+        check_names(raw, workload)?;
+        let written =
+            Written { workload: &workload.settings, factors: &raw.factors, server_memory_bytes };
+        for (target, backend) in places(raw, workload) {
+            let base = base(target, around, backend, workload.kind.value);
+            for run in product(base, |setting, run| written.levels(setting, run))? {
+                checks::check(&run, &written)?;
+                if seen.insert(run.clone()) {
+                    runs.push(run);
+                }
+            }
+            if runs.len() > RUNS_MAX {
+                return Err(too_many());
+            }
+        }
+    }
+    if runs.is_empty() {
+        let fault = Fault::new("the plan makes no run")
+            .hint("its workloads name only targets that the backends asked for don't fit");
+        return Err(fault.at(Place::Whole));
+    }
+    check_flags(raw)?;
+    Ok(runs)
+}
+
+impl RawPlan {
+    /// Lists the settings that were written but that no run depends on, as warnings.
+    ///
+    /// Those of flags are errors of [`crate::Plan::resolve`] already.
+    pub fn without_effect(&self) -> Vec<PlanError> {
+        let of_factors = Setting::ALL.into_iter().filter_map(|setting| {
+            let matters = |workload: &RawWorkload| {
+                workload.settings.get(setting).is_none() && matters(self, workload, setting)
+            };
+            let idle = !self.workloads.iter().any(matters);
+            Some((setting, self.factors.get(setting)?[0].place)).filter(|_| idle)
+        });
+        let of_workloads = self.workloads.iter().flat_map(|workload| {
+            Setting::ALL.into_iter().filter_map(move |setting| {
+                let place = workload.settings.get(setting)?[0].place;
+                Some((setting, place)).filter(|_| !matters(self, workload, setting))
+            })
+        });
+        let warning = |(setting, place): (Setting, Place)| {
+            let fault = Fault::new("no run of this plan depends on it");
+            fault.hint(meaning(setting)).of(setting.key(), place).in_source(&self.source_name)
+        };
+        of_factors.chain(of_workloads).map(warning).collect()
+    }
+}
+
+fn matters(raw: &RawPlan, workload: &RawWorkload, setting: Setting) -> bool {
+    places(raw, workload).any(|(_, backend)| setting.matters(workload.kind.value, backend))
+}
+
+/// Refuses a flag that changes nothing: whoever typed it expects it to.
+fn check_flags(raw: &RawPlan) -> Result<(), PlanError> {
+    let of_flag = |warning: &PlanError| matches!(warning.place, Place::Flag(_));
+    raw.without_effect().into_iter().find(of_flag).map_or(Ok(()), Err)
+}
+
+fn too_many() -> PlanError {
+    Fault::new(format!("the factors make more than {RUNS_MAX} runs"))
+        .hint("every list multiplies the runs: shorten some, or split the plan")
+        .at(Place::Whole)
+}
+
+/// Refuses targets and backends that a workload names but the plan doesn't have.
+fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
+    let known: Vec<&str> = raw.targets.iter().map(|target| target.name.value.as_str()).collect();
+    for name in workload.targets.iter().flatten() {
+        if !known.contains(&name.value.as_str()) {
+            return Err(unknown_word("target", &name.value, &known).of("targets", name.place));
+        }
+    }
+    for backend in workload.backends.iter().flatten() {
+        if !places(raw, workload).any(|(_, other)| other == backend.value) {
+            let what = format!("no target of this workload has backend `{}`", backend.value.name());
+            let hint = "name it under `backend` of a [[target]]";
+            return Err(Fault::new(what).hint(hint).of("backends", backend.place));
+        }
+    }
+    Ok(())
+}
+
+/// Where a workload runs: each target with each backend.
+fn places<'a>(
+    raw: &'a RawPlan,
+    workload: &'a RawWorkload,
+) -> impl Iterator<Item = (&'a RawTarget, BackendKind)> {
+    let wanted_target = move |target: &&RawTarget| {
+        let names = workload.targets.as_ref();
+        names.is_none_or(|names| names.iter().any(|name| name.value == target.name.value))
+    };
+    let wanted_backend = move |backend: BackendKind| {
+        let names = workload.backends.as_ref();
+        names.is_none_or(|names| names.iter().any(|name| name.value == backend))
+    };
+    raw.targets.iter().filter(wanted_target).flat_map(move |target| {
+        let backends = target.backends.iter().copied().filter(move |b| wanted_backend(*b));
+        backends.map(move |backend| (target, backend))
+    })
+}
+
+/// A run in which every setting has the value it has where it doesn't matter.
+fn base(
+    target: &RawTarget,
+    around: &Surroundings,
+    backend: BackendKind,
+    workload: Workload,
+) -> RunSpec {
+    let what: Target = target.what.resolve(around);
+    RunSpec {
+        target_name: target.name.value.clone(),
+        target: what,
+        backend,
+        workload,
+        io_size_bytes: 1,
+        file_size_bytes: 0,
+        files: 1,
+        workers: 1,
+        queue_depth: 1,
+        read_percent: 0,
+        duration_ms: 0,
+        transfer_size_bytes: None,
+        direct: false,
+        invalidate: false,
+        durability: Durability::None,
+        verify: false,
+        timeout_ms: defaults::TIMEOUT_MS,
+    }
+}
+
+/// Multiplies the levels of the settings that matter; `levels` sees the settings before its own.
+pub(crate) fn product(
+    base: RunSpec,
+    levels: impl Fn(Setting, &RunSpec) -> Vec<Value>,
+) -> Result<Vec<RunSpec>, PlanError> {
+    let mut runs = vec![base];
+    for setting in Setting::ALL {
+        let mut longer = Vec::with_capacity(runs.len());
+        for run in runs {
+            if !setting.matters(run.workload, run.backend) {
+                longer.push(without(setting, run));
+                continue;
+            }
+            for level in levels(setting, &run) {
+                let mut next = run.clone();
+                setting.set(&mut next, level);
+                longer.push(next);
+            }
+            if longer.len() > RUNS_MAX {
+                return Err(too_many());
+            }
+        }
+        runs = longer;
+    }
+    Ok(runs)
+}
+
+/// Gives a setting that doesn't matter its one value: a metadata file is written with one op.
+fn without(setting: Setting, mut run: RunSpec) -> RunSpec {
+    if setting == Setting::IoSize {
+        run.io_size_bytes = run.file_size_bytes.clamp(1, METADATA_FILE_MAX) as u32;
+    }
+    run
+}

@@ -1,0 +1,199 @@
+//! Flags of the command line, which win over the plan.
+//!
+//! Values come as text, as they were typed, and go through the same readers as the plan's; an
+//! error names the flag. A flag replaces every place where the plan sets the same thing.
+
+use model::{BackendKind, Workload};
+
+use crate::error::{Fault, Place, PlanError, Spot};
+use crate::limits::{self, Range};
+use crate::parse::{backend_named, read_memory, workload_named};
+use crate::raw::{RawPlan, RawWorkload};
+use crate::setting::{Setting, in_range, read_integer};
+use crate::text::either;
+
+/// What flags say; empty and `None` leave the plan as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--trials`.
+    pub trials: Option<String>,
+    /// `--seed`.
+    pub seed: Option<String>,
+    /// `--server-memory`.
+    pub server_memory: Option<String>,
+    /// `--server-threads`.
+    pub server_threads: Option<String>,
+    /// `--workload`: only these; one that the plan has not is added as it is by default.
+    pub workload: Vec<String>,
+    /// `--backend`: each target with those of them that fit it.
+    pub backend: Vec<String>,
+    /// `--workers`.
+    pub workers: Vec<String>,
+    /// `--files`.
+    pub files: Vec<String>,
+    /// `--file-size`.
+    pub file_size: Vec<String>,
+    /// `--io-size`.
+    pub io_size: Vec<String>,
+    /// `--queue-depth`.
+    pub queue_depth: Vec<String>,
+    /// `--transfer-size`.
+    pub transfer_size: Vec<String>,
+    /// `--read-percent`.
+    pub read_percent: Vec<String>,
+    /// `--duration`.
+    pub duration: Vec<String>,
+    /// `--direct`.
+    pub direct: Vec<String>,
+    /// `--durability`.
+    pub durability: Vec<String>,
+    /// `--invalidate`.
+    pub invalidate: Vec<String>,
+    /// `--verify`.
+    pub verify: Vec<String>,
+    /// `--timeout`.
+    pub timeout: Vec<String>,
+}
+
+impl Overrides {
+    /// The levels given for a setting, as text.
+    pub fn levels(&self, setting: Setting) -> &[String] {
+        match setting {
+            Setting::Workers => &self.workers,
+            Setting::Files => &self.files,
+            Setting::FileSize => &self.file_size,
+            Setting::IoSize => &self.io_size,
+            Setting::QueueDepth => &self.queue_depth,
+            Setting::TransferSize => &self.transfer_size,
+            Setting::ReadPercent => &self.read_percent,
+            Setting::Duration => &self.duration,
+            Setting::Direct => &self.direct,
+            Setting::Durability => &self.durability,
+            Setting::Invalidate => &self.invalidate,
+            Setting::Verify => &self.verify,
+            Setting::Timeout => &self.timeout,
+        }
+    }
+}
+
+impl RawPlan {
+    /// Lets flags win over the plan.
+    ///
+    /// # Errors
+    /// When a flag's value can't be used, or none of the backends fits any target.
+    pub fn apply(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        self.apply_all(flags).map_err(|error| error.in_source(&self.source_name))
+    }
+
+    fn apply_all(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        self.apply_numbers(flags)?;
+        self.apply_workloads(&flags.workload)?;
+        self.apply_backends(&flags.backend)?;
+        for setting in Setting::ALL {
+            let place = Place::Flag(setting.flag());
+            let levels = read_each(flags.levels(setting), setting.flag(), |text| {
+                setting.read(text).map(|value| Spot { value, place })
+            })?;
+            if levels.is_empty() {
+                continue;
+            }
+            for workload in &mut self.workloads {
+                workload.settings.remove(setting);
+            }
+            self.factors.insert(setting, levels);
+        }
+        Ok(())
+    }
+
+    fn apply_numbers(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        let counted = |given: &Option<String>, flag, range| {
+            let read = |text: &str| read_within(text, range).map(|number| number as u32);
+            read_one(given.as_ref(), flag, read)
+        };
+        let trials = counted(&flags.trials, "--trials", limits::TRIALS)?;
+        let threads = counted(&flags.server_threads, "--server-threads", limits::SERVER_THREADS)?;
+        let memory = read_one(flags.server_memory.as_ref(), "--server-memory", read_memory)?;
+        let seed = read_one(flags.seed.as_ref(), "--seed", read_integer)?;
+        self.trials = trials.or(self.trials);
+        self.seed = seed.or(self.seed);
+        self.server.memory_bytes = memory.or(self.server.memory_bytes);
+        self.server.threads = threads.or(self.server.threads);
+        Ok(())
+    }
+
+    fn apply_workloads(&mut self, names: &[String]) -> Result<(), PlanError> {
+        let kinds: Vec<Workload> = read_each(names, "--workload", workload_named)?;
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        self.workloads.retain(|workload| kinds.contains(&workload.kind.value));
+        for kind in kinds {
+            if !self.workloads.iter().any(|workload| workload.kind.value == kind) {
+                self.workloads.push(RawWorkload::usual(kind, Place::Flag("--workload")));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_backends(&mut self, names: &[String]) -> Result<(), PlanError> {
+        let mut backends: Vec<BackendKind> = Vec::new();
+        for backend in read_each(names, "--backend", backend_named)? {
+            if !backends.contains(&backend) {
+                backends.push(backend);
+            }
+        }
+        if backends.is_empty() {
+            return Ok(());
+        }
+        for target in &mut self.targets {
+            let fitting = |backend: &&BackendKind| target.what.backends().contains(backend);
+            target.backends = backends.iter().filter(fitting).copied().collect();
+        }
+        if self.targets.iter().all(|target| target.backends.is_empty()) {
+            return Err(self.no_backend_fits(names));
+        }
+        for workload in &mut self.workloads {
+            workload.backends = None;
+        }
+        Ok(())
+    }
+
+    fn no_backend_fits(&self, names: &[String]) -> PlanError {
+        let mut fitting: Vec<&str> = Vec::new();
+        for backend in self.targets.iter().flat_map(|target| target.what.backends()) {
+            if !fitting.contains(&backend.name()) {
+                fitting.push(backend.name());
+            }
+        }
+        Fault::new(format!("`{}` fits no target of this plan", names.join(",")))
+            .hint(format!("write {}", either(&fitting)))
+            .at(Place::Flag("--backend"))
+    }
+}
+
+fn read_within(text: &str, range: Range) -> Result<u64, Fault> {
+    let number = read_integer(text)?;
+    let legal = limits::span(range, &|number| number.to_string());
+    in_range(number, range, &legal, text).map(|()| number)
+}
+
+fn read_one<T>(
+    given: Option<&String>,
+    flag: &'static str,
+    read: impl Fn(&str) -> Result<T, Fault>,
+) -> Result<Option<Spot<T>>, PlanError> {
+    let place = Place::Flag(flag);
+    given
+        .map(|text| read(text.trim()).map(|value| Spot { value, place }))
+        .transpose()
+        .map_err(|fault| fault.at(place))
+}
+
+fn read_each<T>(
+    given: &[String],
+    flag: &'static str,
+    read: impl Fn(&str) -> Result<T, Fault>,
+) -> Result<Vec<T>, PlanError> {
+    let read = |text: &String| read(text.trim()).map_err(|fault| fault.at(Place::Flag(flag)));
+    given.iter().map(read).collect()
+}

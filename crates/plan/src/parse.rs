@@ -1,0 +1,209 @@
+//! From the text of a plan to a [`RawPlan`].
+//!
+//! Stops at the first fault, in the order of the text within a table. A value that passes is
+//! within its own limits; see `limits`.
+
+use model::{BackendKind, Workload};
+
+use crate::document::{self, Field, Table};
+use crate::error::{Fault, PlanError, Spot};
+use crate::keys::{Section, unknown_word};
+use crate::limits::{self, Range};
+use crate::parse_targets;
+use crate::raw::{RawPlan, RawServer, RawWorkload, Settings};
+use crate::setting::{Kind, Setting, Value, in_range};
+
+const BACKENDS: [BackendKind; 4] =
+    [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
+
+const WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Random, Workload::Metadata];
+
+impl RawPlan {
+    /// Reads a plan; `source_name` is what errors call the text.
+    ///
+    /// # Errors
+    /// When the text is not TOML, or holds a key, type or value that a plan can't hold.
+    pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanError> {
+        read_plan(text, source_name).map_err(|error| error.in_source(source_name))
+    }
+}
+
+fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
+    let root = document::parse(text)?;
+    let root = Table::root(text, &root)?;
+    let trials = |field: Field<'_>| {
+        let trials = bounded(&field, limits::TRIALS)?;
+        Ok(Spot { value: trials.value as u32, place: trials.place })
+    };
+    let server = root.field("server").map(|field| read_server(&field)).transpose()?;
+    let factors = root.field("factors").map(|field| field.table(Section::Settings)).transpose()?;
+    Ok(RawPlan {
+        source_name: source_name.to_owned(),
+        name: read_plan_name(&root)?,
+        trials: root.field("trials").map(trials).transpose()?,
+        seed: root
+            .field("seed")
+            .map(|field| field.number(&format!("0 to {}", u64::MAX), "1"))
+            .transpose()?,
+        server: server.unwrap_or_default(),
+        targets: parse_targets::read_targets(&root)?,
+        factors: factors.map_or_else(|| Ok(Settings::default()), |table| settings(&table))?,
+        workloads: read_workloads(&root)?,
+    })
+}
+
+fn read_plan_name(root: &Table<'_>) -> Result<String, PlanError> {
+    let field = root.required("name", "begin with a line such as `name = \"example\"`")?;
+    let name = field.text("\"example\"")?.value;
+    let length = name.chars().count();
+    let fits = (1..=limits::NAME_LENGTH_MAX).contains(&length);
+    if !fits || name.trim().is_empty() || name.contains(char::is_control) {
+        let what = format!("must be 1 to {} characters, not `{name:.80}`", limits::NAME_LENGTH_MAX);
+        return Err(field.error(Fault::new(what).hint("it heads tables and files")));
+    }
+    Ok(name.to_owned())
+}
+
+/// Reads a whole number within its limits.
+pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Spot<u64>, PlanError> {
+    let legal = limits::span(range, &|number| number.to_string());
+    let number = field.number(&legal, &range.min.to_string())?;
+    in_range(number.value, range, &legal, &field.shown()).map_err(|fault| field.error(fault))?;
+    Ok(number)
+}
+
+fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
+    let table = field.table(Section::Server)?;
+    let memory = |field: Field<'_>| {
+        let bytes = match (field.as_text(), field.as_number()) {
+            (Some(text), _) => read_memory(text).map_err(|fault| field.error(fault))?,
+            (None, Some(bytes)) => {
+                memory_in_range(bytes, &field.shown()).map_err(|fault| field.error(fault))?
+            }
+            (None, None) => return Err(field.wrong_type("a size", "\"192MiB\"")),
+        };
+        Ok(Spot { value: bytes, place: field.place() })
+    };
+    let threads = |field: Field<'_>| {
+        let threads = bounded(&field, limits::SERVER_THREADS)?;
+        Ok(Spot { value: threads.value as u32, place: threads.place })
+    };
+    Ok(RawServer {
+        memory_bytes: table.field("memory").map(memory).transpose()?,
+        threads: table.field("threads").map(threads).transpose()?,
+    })
+}
+
+/// Reads the memory of the in-memory server.
+pub(crate) fn read_memory(text: &str) -> Result<u64, Fault> {
+    memory_in_range(model::units::parse_size(text)?, text)
+}
+
+fn memory_in_range(bytes: u64, shown: &str) -> Result<u64, Fault> {
+    let legal = limits::span(limits::SERVER_MEMORY, &limits::show_size);
+    in_range(bytes, limits::SERVER_MEMORY, &legal, shown).map(|()| bytes)
+}
+
+pub(crate) fn backend(field: &Field<'_>) -> Result<Spot<BackendKind>, PlanError> {
+    let name = field.text("\"posix\"")?;
+    let value = backend_named(name.value).map_err(|fault| field.error(fault))?;
+    Ok(Spot { value, place: name.place })
+}
+
+/// Finds a backend by its name.
+pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
+    let known = BACKENDS.map(BackendKind::name);
+    BACKENDS
+        .into_iter()
+        .find(|backend| backend.name() == name)
+        .ok_or_else(|| unknown_word("backend", name, &known))
+}
+
+/// Finds a workload by its name.
+pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
+    let known = WORKLOADS.map(Workload::name);
+    WORKLOADS
+        .into_iter()
+        .find(|workload| workload.name() == name)
+        .ok_or_else(|| unknown_word("workload", name, &known))
+}
+
+fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
+    let hint = "say what is done: [[workload]] with kind = \"stream\", \"random\" or \"metadata\"";
+    let field = root.required("workload", hint)?;
+    let workloads = field
+        .tables(Section::Workload)?
+        .iter()
+        .map(read_workload)
+        .collect::<Result<Vec<_>, _>>()?;
+    if workloads.is_empty() {
+        return Err(field.error(Fault::new("the list is empty").hint(hint)));
+    }
+    Ok(workloads)
+}
+
+fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
+    let field = table.required("kind", "write kind = \"stream\", \"random\" or \"metadata\"")?;
+    let name = field.text("\"stream\"")?;
+    let kind = workload_named(name.value).map_err(|fault| field.error(fault))?;
+    let target = |item: &Field<'_>| {
+        item.text("\"nfs\"").map(|name| Spot { value: name.value.to_owned(), place: name.place })
+    };
+    for setting in Setting::ALL.into_iter().filter(|setting| !setting.concerns(kind)) {
+        if let Some(field) = table.field(setting.key()) {
+            let what = format!("has no meaning for a {} workload", kind.name());
+            let hint = "leave it out here; in [factors] it serves the workloads it concerns";
+            return Err(field.error(Fault::new(what).hint(hint)));
+        }
+    }
+    Ok(RawWorkload {
+        kind: Spot { value: kind, place: name.place },
+        targets: each(table.field("targets"), target)?,
+        backends: each(table.field("backends"), backend)?,
+        settings: settings(table)?,
+    })
+}
+
+/// Reads each value of a list that may be left out.
+fn each<T>(
+    field: Option<Field<'_>>,
+    read: impl Fn(&Field<'_>) -> Result<T, PlanError>,
+) -> Result<Option<Vec<T>>, PlanError> {
+    field.map(|field| field.items()?.iter().map(read).collect()).transpose()
+}
+
+fn settings(table: &Table<'_>) -> Result<Settings, PlanError> {
+    let mut settings = Settings::default();
+    for setting in Setting::ALL {
+        if let Some(levels) = each(table.field(setting.key()), |item| level(setting, item))? {
+            settings.insert(setting, levels);
+        }
+    }
+    Ok(settings)
+}
+
+fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
+    let (wanted, example) = match setting.kind() {
+        Kind::Size => ("a size", "\"64KiB\""),
+        Kind::TransferSize => ("a size, or \"server\"", "\"64KiB\""),
+        Kind::Count => ("an integer", "4"),
+        Kind::Percent => ("an integer", "70"),
+        Kind::Time => ("a time", "\"500ms\""),
+        Kind::Flag => ("true or false", "true"),
+        Kind::Durability => ("\"sync\" or \"none\"", "\"sync\""),
+    };
+    let by_text =
+        matches!(setting.kind(), Kind::Size | Kind::TransferSize | Kind::Time | Kind::Durability);
+    let by_number = !matches!(setting.kind(), Kind::Time | Kind::Flag | Kind::Durability);
+    let read = match (item.as_text(), item.as_number(), item.as_flag()) {
+        (Some(text), _, _) if by_text => setting.read(text),
+        (_, Some(number), _) if by_number => setting.within(Value::Number(number), &item.shown()),
+        (_, _, Some(yes)) if setting.kind() == Kind::Flag => Ok(Value::Flag(yes)),
+        _ if by_number && item.is_integer() => {
+            return Err(item.out_of_range(&limits::legal(setting)));
+        }
+        _ => return Err(item.wrong_type(wanted, example)),
+    };
+    let value = read.map_err(|fault| item.error(fault))?;
+    Ok(Spot { value, place: item.place() })
+}

@@ -1,0 +1,135 @@
+//! The targets of a plan's text.
+//!
+//! Each `[[target]]` has a name of its own, exactly one key that says what it is, and backends
+//! that can execute ops on it.
+
+use model::BackendKind;
+
+use crate::document::{Field, Table};
+use crate::error::{Fault, PlanError, Spot};
+use crate::keys::Section;
+use crate::limits::{self, Range};
+use crate::parse::{backend, bounded};
+use crate::raw::RawTarget;
+use crate::target::{self, TargetArg};
+use crate::text::either;
+
+/// The keys that say what a target is.
+const TARGET_KEYS: [&str; 5] = ["url", "path", "temporary", "embedded", "null"];
+
+pub(crate) fn read_targets(root: &Table<'_>) -> Result<Vec<RawTarget>, PlanError> {
+    let hint = "say what is measured: [[target]] with name and url, path, embedded or null";
+    let field = root.required("target", hint)?;
+    let mut targets: Vec<RawTarget> = Vec::new();
+    for table in field.tables(Section::Target)? {
+        let target = read_target(&table)?;
+        if targets.iter().any(|other| other.name.value == target.name.value) {
+            let fault = Fault::new(format!("`{}` is the name of two targets", target.name.value));
+            return Err(fault.hint("give each target its own name").of("name", target.name.place));
+        }
+        targets.push(target);
+    }
+    if targets.is_empty() {
+        return Err(field.error(Fault::new("the list is empty").hint(hint)));
+    }
+    Ok(targets)
+}
+
+fn read_target(table: &Table<'_>) -> Result<RawTarget, PlanError> {
+    let name = read_target_name(table)?;
+    let what = read_what(table)?;
+    let backends = match table.field("backend") {
+        None => what.backends()[..1].to_vec(),
+        Some(field) => read_backends(&field, &what)?,
+    };
+    Ok(RawTarget { name, what, backends })
+}
+
+/// Reads which backends a target is used with; one that is named twice is meant once.
+fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>, PlanError> {
+    let mut backends = Vec::new();
+    for item in field.items()? {
+        let backend = backend(&item)?.value;
+        fits(what, backend).map_err(|fault| item.error(fault))?;
+        if !backends.contains(&backend) {
+            backends.push(backend);
+        }
+    }
+    Ok(backends)
+}
+
+fn read_target_name(table: &Table<'_>) -> Result<Spot<String>, PlanError> {
+    let field = table.required("name", "such as `name = \"nfs\"`")?;
+    let name = field.text("\"nfs\"")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let length = name.value.len();
+    if !name.value.chars().all(plain) || !(1..=limits::NAME_LENGTH_MAX).contains(&length) {
+        let what = format!("`{:.80}` can't name a target", name.value);
+        let hint = format!(
+            "1 to {} letters, digits, `-`, `_` or `.`, so that it can be typed in filters",
+            limits::NAME_LENGTH_MAX
+        );
+        return Err(field.error(Fault::new(what).hint(hint)));
+    }
+    Ok(Spot { value: name.value.to_owned(), place: name.place })
+}
+
+fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
+    let choice = format!("one of {}", either(&TARGET_KEYS));
+    // A key that is `false` counts as left out.
+    let meant = |field: &Field<'_>| field.as_flag() != Some(false);
+    let written: Vec<Field<'_>> =
+        TARGET_KEYS.iter().filter_map(|key| table.field(key)).filter(meant).collect();
+    let [field] = written.as_slice() else {
+        let what = if written.is_empty() {
+            "does not say what it is"
+        } else {
+            "says more than once what it is"
+        };
+        return Err(Fault::new(format!("[[target]] {what}")).hint(choice).at(table.place));
+    };
+    let what = match field.key() {
+        "url" => {
+            let url = field.text("\"nfs://host/export\"")?.value;
+            TargetArg::Nfs(target::parse_url(url).map_err(|fault| field.error(fault))?)
+        }
+        "path" => {
+            let path = field.text("\"/mnt/test\"")?.value;
+            TargetArg::Directory(target::parse_directory(path).map_err(|f| field.error(f))?)
+        }
+        key if field.as_flag() == Some(true) => match key {
+            "temporary" => TargetArg::Temporary,
+            "null" => TargetArg::Null,
+            _ => TargetArg::Embedded { uid: id(table, "uid")?, gid: id(table, "gid")? },
+        },
+        _ => return Err(field.wrong_type("true or false", "true")),
+    };
+    match ["uid", "gid"].iter().find_map(|key| table.field(key)) {
+        Some(owner) if !matches!(what, TargetArg::Embedded { .. }) => {
+            let hint = "write a url as `nfs://host/path?uid=..&gid=..`; a path has the caller's";
+            Err(owner.error(Fault::new("is only for `embedded = true`").hint(hint)))
+        }
+        _ => Ok(what),
+    }
+}
+
+fn id<'a>(table: &Table<'a>, key: &'a str) -> Result<Option<u32>, PlanError> {
+    let range = Range { min: 0, max: u32::MAX.into(), reason: "ids have 32 bits" };
+    let Some(field) = table.field(key) else { return Ok(None) };
+    Ok(Some(bounded(&field, range)?.value as u32))
+}
+
+/// Lets a backend pass that can execute ops on the target.
+fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
+    if what.backends().contains(&backend) {
+        return Ok(());
+    }
+    let names: Vec<&str> = what.backends().iter().map(|backend| backend.name()).collect();
+    let is = match what {
+        TargetArg::Null => "the null target",
+        TargetArg::Directory(_) | TargetArg::Temporary => "a directory",
+        TargetArg::Nfs(_) | TargetArg::Embedded { .. } => "an NFS server",
+    };
+    Err(Fault::new(format!("`{}` can't be used on {is}", backend.name()))
+        .hint(format!("write {}", either(&names))))
+}

@@ -1,0 +1,127 @@
+//! The plan as it was written: nothing filled in, every value with its line.
+//!
+//! [`RawPlan`] stands between the text (`parse`), the flags (`overrides`) and the meaning
+//! (`resolve`). Each value alone is within its limits; how values go together is judged later.
+
+use std::collections::BTreeMap;
+
+use model::{BackendKind, Workload};
+
+use crate::error::{Place, Spot};
+use crate::setting::{Setting, Value};
+use crate::target::TargetArg;
+
+/// A plan as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawPlan {
+    /// What the text is called in messages: a file name, or the name of a preset.
+    pub source_name: String,
+    /// What the campaign is called.
+    pub name: String,
+    /// How often each run is repeated.
+    pub trials: Option<Spot<u32>>,
+    /// Where every random choice comes from.
+    pub seed: Option<Spot<u64>>,
+    /// The in-memory server.
+    pub server: RawServer,
+    /// What is measured.
+    pub targets: Vec<RawTarget>,
+    /// Settings of all workloads.
+    pub factors: Settings,
+    /// What is done to the targets.
+    pub workloads: Vec<RawWorkload>,
+}
+
+/// Settings of the in-memory server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawServer {
+    /// Its memory, in bytes.
+    pub memory_bytes: Option<Spot<u64>>,
+    /// Its threads.
+    pub threads: Option<Spot<u32>>,
+}
+
+/// A target and the backends it is to be used with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawTarget {
+    /// What it is called in tables.
+    pub name: Spot<String>,
+    /// What it is.
+    pub what: TargetArg,
+    /// How ops are executed; empty where flags ask for backends that don't fit.
+    pub backends: Vec<BackendKind>,
+}
+
+/// A workload, its own settings, and what it is restricted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawWorkload {
+    /// What kind of work it is.
+    pub kind: Spot<Workload>,
+    /// Names of targets; `None` is all.
+    pub targets: Option<Vec<Spot<String>>>,
+    /// Backends; `None` is all that the targets name.
+    pub backends: Option<Vec<Spot<BackendKind>>>,
+    /// Settings that win over the plan's factors.
+    pub settings: Settings,
+}
+
+/// The levels of those settings that were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    levels: BTreeMap<Setting, Vec<Spot<Value>>>,
+}
+
+impl Settings {
+    /// The levels of a setting, at least one; `None` where it was not written.
+    pub fn get(&self, setting: Setting) -> Option<&[Spot<Value>]> {
+        self.levels.get(&setting).map(Vec::as_slice)
+    }
+
+    pub(crate) fn insert(&mut self, setting: Setting, levels: Vec<Spot<Value>>) {
+        debug_assert!(!levels.is_empty(), "{setting:?} needs a level");
+        self.levels.insert(setting, levels);
+    }
+
+    pub(crate) fn remove(&mut self, setting: Setting) {
+        self.levels.remove(&setting);
+    }
+}
+
+impl RawTarget {
+    /// Takes a target with its usual name and backend.
+    pub fn usual(what: TargetArg) -> Self {
+        let name = Spot::unwritten(what.usual_name().to_owned());
+        let backends = what.backends()[..1].to_vec();
+        Self { name, what, backends }
+    }
+}
+
+impl RawWorkload {
+    /// Takes a workload as it is by default, on every target.
+    pub fn usual(kind: Workload, place: Place) -> Self {
+        Self {
+            kind: Spot { value: kind, place },
+            targets: None,
+            backends: None,
+            settings: Settings::default(),
+        }
+    }
+}
+
+impl RawPlan {
+    /// Plans every workload, as it is by default, on one target: what the command line starts
+    /// from where no plan is named.
+    pub fn for_target(what: TargetArg) -> Self {
+        let kinds = [Workload::Stream, Workload::Random, Workload::Metadata];
+        Self {
+            source_name: "command line".to_owned(),
+            name: "run".to_owned(),
+            trials: None,
+            seed: None,
+            server: RawServer::default(),
+            targets: vec![RawTarget::usual(what)],
+            factors: Settings::default(),
+            workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
+        }
+    }
+}

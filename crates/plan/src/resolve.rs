@@ -1,0 +1,126 @@
+//! From what was written to what is meant: a [`Plan`] with its runs.
+//!
+//! Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls with
+//! the same arguments give equal plans.
+
+use model::{RunSpec, Target};
+
+use crate::error::{Fault, Place, PlanError};
+use crate::raw::RawPlan;
+use crate::{defaults, matrix};
+
+/// What a plan may leave open and only the caller knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The directory for targets with `temporary = true`.
+    pub temp_dir: std::path::PathBuf,
+    /// User id of the caller, sent to NFS servers where the plan names none.
+    pub uid: u32,
+    /// Group id of the caller.
+    pub gid: u32,
+    /// The seed where the plan names none.
+    pub seed: u64,
+}
+
+/// A plan with nothing left open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What the campaign is called.
+    pub name: String,
+    /// How often each run is repeated.
+    pub trials: u32,
+    /// Where every random choice comes from.
+    pub seed: u64,
+    /// The in-memory server.
+    pub server: ServerPlan,
+    /// The points of the matrix, none twice, in the order of tables.
+    pub runs: Vec<RunSpec>,
+}
+
+/// The in-memory server of targets with `embedded = true`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerPlan {
+    /// Memory it may use for files, in bytes.
+    pub memory_bytes: u64,
+    /// Threads it runs.
+    pub threads: u32,
+}
+
+impl Plan {
+    /// Fills in every default and makes the runs.
+    ///
+    /// # Errors
+    /// When settings don't go together, or a workload names a target that isn't there; the error
+    /// names the line or the flag that must change.
+    pub fn resolve(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
+        Self::resolve_all(raw, around).map_err(|error| error.in_source(&raw.source_name))
+    }
+
+    fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
+        let server = ServerPlan {
+            memory_bytes: raw
+                .server
+                .memory_bytes
+                .map_or(defaults::SERVER_MEMORY_BYTES, |m| m.value),
+            threads: raw.server.threads.map_or(defaults::SERVER_THREADS, |threads| threads.value),
+        };
+        let runs = matrix::runs(raw, around, server.memory_bytes)?;
+        check_paths(&runs)?;
+        Ok(Self {
+            name: raw.name.clone(),
+            trials: raw.trials.map_or(defaults::TRIALS, |trials| trials.value),
+            seed: raw.seed.map_or(around.seed, |seed| seed.value),
+            server,
+            runs,
+        })
+    }
+
+    /// Tells every run on the in-memory server the port where it now listens, for NFS and MOUNT.
+    pub fn set_embedded_port(&mut self, port: u16) {
+        for run in &mut self.runs {
+            if let Target::Nfs(nfs) = &mut run.target
+                && nfs.embedded
+            {
+                nfs.port = Some(port);
+                nfs.mount_port = Some(port);
+            }
+        }
+    }
+
+    /// Says whether any run needs the in-memory server.
+    pub fn needs_server(&self) -> bool {
+        self.runs.iter().any(|run| is_embedded(&run.target))
+    }
+
+    /// Names the settings that differ between runs, in the order of [`RunSpec::settings`].
+    ///
+    /// A setting that some runs don't have differs only if it does among those that have it.
+    pub fn varying(&self) -> Vec<&'static str> {
+        let mut seen: Vec<(&'static str, String, bool)> = Vec::new();
+        for (name, value) in self.runs.iter().flat_map(RunSpec::settings) {
+            match seen.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, first, varies)) => *varies |= *first != value,
+                None => seen.push((name, value, false)),
+            }
+        }
+        seen.into_iter().filter(|(.., varies)| *varies).map(|(name, ..)| name).collect()
+    }
+}
+
+fn is_embedded(target: &Target) -> bool {
+    matches!(target, Target::Nfs(nfs) if nfs.embedded)
+}
+
+/// Refuses directories that neither a plan nor a results file could name.
+fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
+    for run in runs {
+        if let Target::Directory { path } = &run.target
+            && path.to_str().is_none()
+        {
+            let what =
+                format!("the path `{}` of `{}` is not UTF-8", path.display(), run.target_name);
+            return Err(Fault::new(what).at(Place::Whole));
+        }
+    }
+    Ok(())
+}

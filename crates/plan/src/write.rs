@@ -1,0 +1,119 @@
+//! A plan as text with every default written out; it reads back to an equal plan.
+//!
+//! Works from the runs alone: consecutive runs that are a whole product of levels share one
+//! `[[workload]]`; where they are none, they are split at the setting that varies slowest.
+
+use std::fmt::Write as _;
+
+use model::{RunSpec, Target};
+
+use crate::matrix::product;
+use crate::resolve::Plan;
+use crate::setting::{Setting, Value};
+use crate::target::write_url;
+use crate::text::{quoted, size};
+
+impl Plan {
+    /// Writes the plan as TOML, every default written out.
+    ///
+    /// [`crate::RawPlan::parse`] and [`Plan::resolve`] give an equal plan again, in whatever
+    /// surroundings. The port of a running in-memory server is not part of it.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::from("# Written by dfsbench: every default stands here.\n");
+        // Writing to a String can't fail.
+        let _ = write!(
+            out,
+            "name = {}\ntrials = {}\nseed = {}\n\n[server]\nmemory = {}\nthreads = {}\n",
+            quoted(&self.name),
+            self.trials,
+            self.seed,
+            quoted(&size(self.server.memory_bytes)),
+            self.server.threads
+        );
+        let mut named: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if !named.contains(&run.target_name.as_str()) {
+                named.push(&run.target_name);
+                out.push_str(&self.target(run));
+            }
+        }
+        let place = |run: &RunSpec| (run.target_name.clone(), run.backend, run.workload);
+        for runs in self.runs.chunk_by(|a, b| place(a) == place(b)) {
+            write_workloads(&mut out, runs);
+        }
+        out
+    }
+
+    fn target(&self, first: &RunSpec) -> String {
+        let mut backends: Vec<String> = Vec::new();
+        for run in self.runs.iter().filter(|run| run.target_name == first.target_name) {
+            let name = quoted(run.backend.name());
+            if !backends.contains(&name) {
+                backends.push(name);
+            }
+        }
+        let what = match &first.target {
+            Target::Null => "null = true".to_owned(),
+            Target::Directory { path } => format!("path = {}", quoted(&path.to_string_lossy())),
+            Target::Nfs(nfs) if nfs.embedded => {
+                format!("embedded = true\nuid = {}\ngid = {}", nfs.uid, nfs.gid)
+            }
+            Target::Nfs(nfs) => format!("url = {}", quoted(&write_url(nfs))),
+        };
+        let name = quoted(&first.target_name);
+        format!("\n[[target]]\nname = {name}\n{what}\nbackend = [{}]\n", backends.join(", "))
+    }
+}
+
+/// Writes runs of one target, backend and workload as one table, or as several.
+fn write_workloads(out: &mut String, runs: &[RunSpec]) {
+    let levels = Setting::ALL.map(|setting| (setting, levels(setting, runs)));
+    let whole = || {
+        let sizes = levels.iter().map(|(_, levels)| levels.len());
+        let count = sizes.fold(1_usize, usize::saturating_mul);
+        let of = |setting: Setting, _: &RunSpec| levels[setting as usize].1.clone();
+        count == runs.len() && product(runs[0].clone(), of).is_ok_and(|made| made == runs)
+    };
+    if runs.len() == 1 || whole() {
+        return write_workload(out, &runs[0], &levels);
+    }
+    let slowest = levels.iter().find(|(_, levels)| levels.len() > 1);
+    let setting = slowest.expect("runs are all different").0;
+    for part in runs.chunk_by(|a, b| setting.get(a) == setting.get(b)) {
+        write_workloads(out, part);
+    }
+}
+
+/// The levels that runs have, in the order of their first use; one where it doesn't matter.
+fn levels(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
+    let mut levels = vec![setting.get(&runs[0])];
+    if setting.matters(runs[0].workload, runs[0].backend) {
+        for run in runs {
+            let level = setting.get(run);
+            if !levels.contains(&level) {
+                levels.push(level);
+            }
+        }
+    }
+    levels
+}
+
+fn write_workload(out: &mut String, run: &RunSpec, levels: &[(Setting, Vec<Value>)]) {
+    let _ = write!(
+        out,
+        "\n[[workload]]\nkind = {}\ntargets = [{}]\nbackends = [{}]\n",
+        quoted(run.workload.name()),
+        quoted(&run.target_name),
+        quoted(run.backend.name())
+    );
+    for (setting, levels) in levels {
+        if !setting.matters(run.workload, run.backend) {
+            continue;
+        }
+        let written: Vec<String> = levels.iter().map(|level| setting.write(*level)).collect();
+        let _ = match written.as_slice() {
+            [one] => writeln!(out, "{} = {one}", setting.key()),
+            many => writeln!(out, "{} = [{}]", setting.key(), many.join(", ")),
+        };
+    }
+}

@@ -1,0 +1,127 @@
+//! The report as CSV: one line per run and pass, the same columns for every campaign.
+//!
+//! Numbers are plain, with their unit in the column's name; what is not known is empty. Rates are
+//! per second over the whole window. For a mix, `rate` is in ops; `bytes_per_s` stands beside it.
+//!
+//! **Source:** RFC 4180 (quoting); lines end with a line feed, as every tool of this field reads.
+
+use model::Histogram;
+use stats::Summary;
+
+use crate::sheet::{Row, Sheet};
+
+/// One column: its name, and how a row fills it.
+type Column = (&'static str, fn(&Row<'_>) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("run", |r| r.run.index.to_string()),
+    ("target", |r| r.run.spec.target_name.clone()),
+    ("target_place", |r| r.run.spec.target.to_string()),
+    ("backend", |r| r.run.spec.backend.name().to_owned()),
+    ("workload", |r| r.run.spec.workload.name().to_owned()),
+    ("pass", |r| r.judged.pass.name().to_owned()),
+    ("workers", |r| r.run.spec.workers.to_string()),
+    ("queue_depth", |r| r.run.spec.queue_depth.to_string()),
+    ("files", |r| r.run.spec.files.to_string()),
+    ("file_size_bytes", |r| r.run.spec.file_size_bytes.to_string()),
+    ("io_size_bytes", |r| r.run.spec.io_size_bytes.to_string()),
+    ("transfer_size_bytes", |r| known(r.run.spec.transfer_size_bytes)),
+    ("read_percent", |r| r.run.spec.read_percent.to_string()),
+    ("duration_ms", |r| r.run.spec.duration_ms.to_string()),
+    ("direct", |r| r.run.spec.direct.to_string()),
+    ("invalidate", |r| r.run.spec.invalidate.to_string()),
+    ("durability", |r| r.run.spec.durability.name().to_owned()),
+    ("verify", |r| r.run.spec.verify.to_string()),
+    ("verdict", |r| r.judged.verdict.name().to_owned()),
+    ("reason", |r| r.judged.reason().unwrap_or("").to_owned()),
+    ("trials_made", |r| r.judged.trials_made.to_string()),
+    ("trials_used", |r| r.judged.trials_used.to_string()),
+    ("rate_unit", |r| if r.judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" }.into()),
+    ("rate_bytes_per_s", |r| median(r.judged.bytes_per_s.as_ref())),
+    ("rate_ops_per_s", |r| median(r.judged.ops_per_s.as_ref())),
+    ("rate_mean", |r| of(r, |rate| rate.mean)),
+    ("rate_trimmed_mean", |r| known(r.judged.rate.and_then(|s| s.trimmed_mean).map(fixed))),
+    ("rate_standard_deviation", |r| of(r, |rate| rate.standard_deviation)),
+    ("rate_min", |r| of(r, |rate| rate.min)),
+    ("rate_max", |r| of(r, |rate| rate.max)),
+    ("rate_interval_lo", |r| of(r, |rate| rate.interval.0)),
+    ("rate_interval_hi", |r| of(r, |rate| rate.interval.1)),
+    ("rate_first_done", |r| median(r.judged.first_done.as_ref())),
+    ("common_window_share", |r| known(r.judged.common_window_share.map(|s| format!("{s:.4}")))),
+    ("service_time_p50_ns", |r| quantile(&r.judged.service_time, 0.5)),
+    ("service_time_p90_ns", |r| quantile(&r.judged.service_time, 0.9)),
+    ("service_time_p99_ns", |r| quantile(&r.judged.service_time, 0.99)),
+    ("service_time_p999_ns", |r| quantile(&r.judged.service_time, 0.999)),
+    ("service_time_max_ns", |r| max(&r.judged.service_time)),
+    ("response_time_p50_ns", |r| quantile(&r.judged.response_time, 0.5)),
+    ("response_time_p90_ns", |r| quantile(&r.judged.response_time, 0.9)),
+    ("response_time_p99_ns", |r| quantile(&r.judged.response_time, 0.99)),
+    ("response_time_p999_ns", |r| quantile(&r.judged.response_time, 0.999)),
+    ("response_time_max_ns", |r| max(&r.judged.response_time)),
+    ("cpu_unit", |r| known(r.judged.cpu.map(|cpu| cpu.unit.name()))),
+    ("cpu_client", |r| known(r.judged.cpu.map(|cpu| format!("{:.4}", cpu.client)))),
+    ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
+    ("caveats", |r| {
+        let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());
+        codes.collect::<Vec<_>>().join(";")
+    }),
+];
+
+/// Writes the header and one line per row.
+pub fn render(sheet: &Sheet<'_>) -> String {
+    let campaign = sheet.campaign;
+    let mut header = vec!["campaign".to_owned(), "campaign_name".to_owned()];
+    header.extend(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    let mut out = header.join(",") + "\n";
+    for row in &sheet.rows {
+        let mut cells = vec![campaign.id.to_string(), quoted(&campaign.name)];
+        cells.extend(COLUMNS.iter().map(|(_, fill)| quoted(&fill(row))));
+        out.push_str(&cells.join(","));
+        out.push('\n');
+    }
+    out
+}
+
+fn known<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// A thousandth of a byte or op per second is far below what was measured.
+fn fixed(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+fn median(summary: Option<&Summary>) -> String {
+    known(summary.map(|summary| fixed(summary.median)))
+}
+
+fn of(row: &Row<'_>, figure: fn(&Summary) -> f64) -> String {
+    known(row.judged.rate.as_ref().map(|rate| fixed(figure(rate))))
+}
+
+fn quantile(histogram: &Histogram, q: f64) -> String {
+    known((histogram.count() > 0).then(|| histogram.quantile(q)))
+}
+
+fn max(histogram: &Histogram) -> String {
+    known((histogram.count() > 0).then(|| histogram.max()))
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+    }
+}

@@ -1,0 +1,189 @@
+//! A plain text table: columns of equal width, cells of several lines, lines below a row.
+//!
+//! [`Grid`] is the principal type. Nothing depends on the terminal; control characters in names
+//! are replaced, so that a table can't move the cursor of whoever reads it.
+
+/// Space between two columns.
+const GAP: &str = "  ";
+
+/// To which side a column's cells are pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A line or lines of the table.
+enum Line {
+    /// A cell for each column.
+    Cells(Vec<String>),
+    /// The first cells, then a text over all other columns.
+    Reason(Vec<String>, String),
+    /// A text over the whole width.
+    Text(String),
+}
+
+/// A table in the making.
+pub struct Grid {
+    header: Vec<String>,
+    align: Vec<Align>,
+    lines: Vec<Line>,
+}
+
+impl Grid {
+    /// Starts a table with these columns.
+    pub fn new(columns: &[(&str, Align)]) -> Self {
+        Self {
+            header: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            align: columns.iter().map(|(_, align)| *align).collect(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Adds a row with a cell for each column; `\n` starts a new line in the cell.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.lines.push(Line::Cells(cells.iter().map(|cell| clean(cell)).collect()));
+    }
+
+    /// Adds a row whose figures are replaced by a text, which is wrapped.
+    pub fn reason(&mut self, leading: &[String], text: &str) {
+        let leading = leading.iter().map(|cell| clean(cell)).collect();
+        self.lines.push(Line::Reason(leading, clean(text)));
+    }
+
+    /// Adds a line below a row, which is wrapped.
+    pub fn text(&mut self, text: &str) {
+        self.lines.push(Line::Text(clean(text)));
+    }
+
+    /// Columns that the cells alone take; texts adapt themselves.
+    pub fn width(&self) -> usize {
+        let widths = self.widths();
+        widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+    }
+
+    /// Writes the table; texts are wrapped at `width_max` columns.
+    pub fn render(&self, width_max: usize) -> String {
+        let widths = self.widths();
+        let mut out = String::new();
+        self.cells(&mut out, &self.header, &widths);
+        let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+        push_line(&mut out, &rule.join(GAP));
+        for line in &self.lines {
+            match line {
+                Line::Cells(cells) => self.cells(&mut out, cells, &widths),
+                Line::Reason(leading, text) => {
+                    let indent: usize =
+                        widths[..leading.len()].iter().map(|width| width + GAP.len()).sum();
+                    let wrapped = wrap(text, width_max.saturating_sub(indent).max(20));
+                    let mut cells = leading.clone();
+                    cells.push(wrapped.join("\n"));
+                    self.cells(&mut out, &cells, &widths);
+                }
+                Line::Text(text) => {
+                    let indent = widths.first().map_or(0, |width| width + GAP.len());
+                    for part in wrap(text, width_max.saturating_sub(indent).max(20)) {
+                        push_line(&mut out, &format!("{}{part}", " ".repeat(indent)));
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.header.iter().map(|name| width(name)).collect();
+        for line in &self.lines {
+            let cells = match line {
+                Line::Cells(cells) | Line::Reason(cells, _) => cells,
+                Line::Text(_) => continue,
+            };
+            for (known, cell) in widths.iter_mut().zip(cells) {
+                *known = cell.lines().map(width).fold(*known, usize::max);
+            }
+        }
+        widths
+    }
+
+    fn cells(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+        let height = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1);
+        for number in 0..height {
+            let mut line = String::new();
+            for (column, cell) in cells.iter().enumerate() {
+                let part = cell.lines().nth(number).unwrap_or("");
+                let space = " ".repeat(widths[column].saturating_sub(width(part)));
+                match self.align[column] {
+                    Align::Left => line.extend([part, &space]),
+                    Align::Right => line.extend([space.as_str(), part]),
+                }
+                line.push_str(GAP);
+            }
+            push_line(out, &line);
+        }
+    }
+}
+
+/// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone.
+pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width(line) + 1 + width(word) <= width_max {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// Replaces control characters, all but the line breaks of a cell.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn push_line(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_align_and_texts_wrap() {
+        let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
+        grid.row(vec!["a".into(), "12 MB/s\n3 op/s".into()]);
+        grid.text("! cached");
+        grid.reason(&["long name".into()], "the server does not speak NFS version 2 any more");
+        assert_eq!(grid.width(), 18);
+        let expected = "\
+name          rate
+─────────  ───────
+a          12 MB/s
+            3 op/s
+           ! cached
+long name  the server does not
+           speak NFS version 2
+           any more
+";
+        assert_eq!(grid.render(31), expected);
+    }
+
+    #[test]
+    fn names_cannot_steer_a_terminal() {
+        let mut grid = Grid::new(&[("name", Align::Left)]);
+        grid.row(vec!["\u{1b}[2Jgone\r".into()]);
+        assert!(grid.render(80).contains("\u{fffd}[2Jgone\u{fffd}\n"));
+    }
+}

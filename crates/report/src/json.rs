@@ -1,0 +1,345 @@
+//! The report as JSON: everything that was measured and everything that was judged.
+//!
+//! [`Document`] is the principal type; the order and the names of its fields are those of the
+//! output, so this file is the format's reference. Numbers are plain, with their unit in the
+//! name; `schema` grows when a field changes its meaning or goes. The seed is text, because it
+//! may exceed what JSON readers hold exactly (2^53).
+
+use model::{
+    Campaign, Caveat, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec, Trial,
+    TrialState, Truth,
+};
+use serde::Serialize;
+use stats::{Judged, Summary};
+
+use crate::sheet::{Row, Sheet};
+
+/// Version of the format.
+const SCHEMA: u32 = 1;
+
+/// Writes the document, indented.
+pub fn render(sheet: &Sheet<'_>) -> String {
+    let json = serde_json::to_string_pretty(&Document::of(sheet));
+    json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    campaign: Header<'a>,
+    figures: Vec<Figure<'a>>,
+    runs: Vec<RunPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct Header<'a> {
+    id: i64,
+    name: &'a str,
+    started_unix_ms: u64,
+    tool_version: &'a str,
+    command: &'a str,
+    seed: String,
+    state: model::CampaignState,
+    ceiling: Option<model::Ceiling>,
+    facts: &'a [Fact],
+    plan_toml: &'a str,
+}
+
+/// One run and pass, judged.
+#[derive(Serialize)]
+struct Figure<'a> {
+    run: u32,
+    target: &'a str,
+    workload: model::Workload,
+    pass: model::Pass,
+    verdict: model::Verdict,
+    reason: Option<&'a str>,
+    trials_made: u32,
+    trials_used: u32,
+    rate_unit: &'static str,
+    rate: Option<SummaryPart>,
+    rate_ops_per_s: Option<SummaryPart>,
+    rate_bytes_per_s: Option<SummaryPart>,
+    rate_first_done: Option<SummaryPart>,
+    common_window_share: Option<f64>,
+    service_time: Times,
+    response_time: Times,
+    cpu_unit: Option<&'static str>,
+    cpu_client: Option<f64>,
+    cpu_server: Option<f64>,
+    caveats: Vec<CaveatPart>,
+    failures: Vec<FailurePart<'a>>,
+}
+
+#[derive(Serialize)]
+struct SummaryPart {
+    n: usize,
+    median: f64,
+    interval_lo: f64,
+    interval_hi: f64,
+    mean: f64,
+    trimmed_mean: Option<f64>,
+    standard_deviation: f64,
+    min: f64,
+    max: f64,
+}
+
+#[derive(Serialize)]
+struct Times {
+    count: u64,
+    min_ns: Option<u64>,
+    mean_ns: Option<u64>,
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    max_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct CaveatPart {
+    code: &'static str,
+    severity: model::Severity,
+    trials_seen: Option<u32>,
+    evidence: String,
+    sentence: &'static str,
+    advice: &'static str,
+}
+
+#[derive(Serialize)]
+struct FailurePart<'a> {
+    reason: &'a str,
+    trials: u32,
+}
+
+#[derive(Serialize)]
+struct RunPart<'a> {
+    index: u32,
+    settings: &'a RunSpec,
+    trials: Vec<TrialPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct TrialPart<'a> {
+    index: u32,
+    position: u32,
+    started_unix_ms: u64,
+    #[serde(flatten)]
+    state: &'a TrialState,
+    facts: &'a [Fact],
+    passes: Vec<PassPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct PassPart<'a> {
+    pass: model::Pass,
+    window_ns: u64,
+    common_window_ns: u64,
+    first_done_ops: u64,
+    first_done_bytes: u64,
+    first_done_ns: u64,
+    start_skew_ns: u64,
+    client_cpu_ns: u64,
+    server_cpu_ns: Option<u64>,
+    storage_read_bytes: Option<u64>,
+    ops: u64,
+    bytes: u64,
+    truths: &'a [Truth],
+    caveats: &'a [Caveat],
+    kinds: Vec<KindPart>,
+    samples: &'a [IntervalSample],
+}
+
+#[derive(Serialize)]
+struct KindPart {
+    kind: model::OpKind,
+    issued: u64,
+    done: u64,
+    bytes: u64,
+    errors: Vec<ErrorPart>,
+    service_time: Times,
+    service_time_buckets: Vec<(u64, u64)>,
+    response_time: Times,
+    response_time_buckets: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize)]
+struct ErrorPart {
+    code: u32,
+    name: String,
+    count: u64,
+}
+
+impl<'a> Document<'a> {
+    fn of(sheet: &'a Sheet<'a>) -> Self {
+        let campaign = sheet.campaign;
+        let runs = campaign.runs.iter().map(|run| RunPart {
+            index: run.index,
+            settings: &run.spec,
+            trials: run.trials.iter().map(TrialPart::of).collect(),
+        });
+        Self {
+            schema: SCHEMA,
+            campaign: Header::of(campaign),
+            figures: sheet.rows.iter().map(Figure::of).collect(),
+            runs: runs.collect(),
+        }
+    }
+}
+
+impl<'a> Header<'a> {
+    fn of(campaign: &'a Campaign) -> Self {
+        Self {
+            id: campaign.id,
+            name: &campaign.name,
+            started_unix_ms: campaign.started_unix_ms,
+            tool_version: &campaign.tool_version,
+            command: &campaign.command,
+            seed: campaign.seed.to_string(),
+            state: campaign.state,
+            ceiling: campaign.ceiling,
+            facts: &campaign.facts,
+            plan_toml: &campaign.plan_toml,
+        }
+    }
+}
+
+impl<'a> Figure<'a> {
+    fn of(row: &'a Row<'a>) -> Self {
+        let (spec, judged) = (&row.run.spec, &row.judged);
+        let unit = if judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" };
+        Self {
+            run: row.run.index,
+            target: &spec.target_name,
+            workload: spec.workload,
+            pass: judged.pass,
+            verdict: judged.verdict,
+            reason: judged.reason(),
+            trials_made: judged.trials_made,
+            trials_used: judged.trials_used,
+            rate_unit: unit,
+            rate: judged.rate.map(SummaryPart::of),
+            rate_ops_per_s: judged.ops_per_s.map(SummaryPart::of),
+            rate_bytes_per_s: judged.bytes_per_s.map(SummaryPart::of),
+            rate_first_done: judged.first_done.map(SummaryPart::of),
+            common_window_share: judged.common_window_share,
+            service_time: Times::of(&judged.service_time),
+            response_time: Times::of(&judged.response_time),
+            cpu_unit: judged.cpu.map(|cpu| cpu.unit.name()),
+            cpu_client: judged.cpu.map(|cpu| cpu.client),
+            cpu_server: judged.cpu.and_then(|cpu| cpu.server),
+            caveats: CaveatPart::all(judged),
+            failures: FailurePart::all(judged),
+        }
+    }
+}
+
+impl SummaryPart {
+    const fn of(summary: Summary) -> Self {
+        Self {
+            n: summary.n,
+            median: summary.median,
+            interval_lo: summary.interval.0,
+            interval_hi: summary.interval.1,
+            mean: summary.mean,
+            trimmed_mean: summary.trimmed_mean,
+            standard_deviation: summary.standard_deviation,
+            min: summary.min,
+            max: summary.max,
+        }
+    }
+}
+
+impl Times {
+    fn of(histogram: &Histogram) -> Self {
+        let known = |value| (histogram.count() > 0).then_some(value);
+        Self {
+            count: histogram.count(),
+            min_ns: known(histogram.min()),
+            mean_ns: known(histogram.mean()),
+            p50_ns: known(histogram.quantile(0.5)),
+            p90_ns: known(histogram.quantile(0.9)),
+            p99_ns: known(histogram.quantile(0.99)),
+            p999_ns: known(histogram.quantile(0.999)),
+            max_ns: known(histogram.max()),
+        }
+    }
+}
+
+impl CaveatPart {
+    fn all(judged: &Judged) -> Vec<Self> {
+        let part = |caveat: &stats::JudgedCaveat| Self {
+            code: caveat.code.code(),
+            severity: caveat.code.severity(),
+            trials_seen: match caveat.extent {
+                stats::Extent::Trials { seen, .. } => Some(seen),
+                stats::Extent::Run => None,
+            },
+            evidence: caveat.evidence.clone(),
+            sentence: caveat.code.sentence(),
+            advice: caveat.code.advice(),
+        };
+        judged.caveats.iter().map(part).collect()
+    }
+}
+
+impl<'a> FailurePart<'a> {
+    fn all(judged: &'a Judged) -> Vec<Self> {
+        let failures = judged.failures.iter();
+        failures.map(|f| Self { reason: &f.reason, trials: f.trials }).collect()
+    }
+}
+
+impl<'a> TrialPart<'a> {
+    fn of(trial: &'a Trial) -> Self {
+        Self {
+            index: trial.index,
+            position: trial.position,
+            started_unix_ms: trial.started_unix_ms,
+            state: &trial.state,
+            facts: &trial.facts,
+            passes: trial.passes.iter().map(PassPart::of).collect(),
+        }
+    }
+}
+
+impl<'a> PassPart<'a> {
+    fn of(pass: &'a PassResult) -> Self {
+        Self {
+            pass: pass.pass,
+            window_ns: pass.window_ns,
+            common_window_ns: pass.common_window_ns,
+            first_done_ops: pass.first_done_ops,
+            first_done_bytes: pass.first_done_bytes,
+            first_done_ns: pass.first_done_ns,
+            start_skew_ns: pass.start_skew_ns,
+            client_cpu_ns: pass.client_cpu_ns,
+            server_cpu_ns: pass.server_cpu_ns,
+            storage_read_bytes: pass.storage_read_bytes,
+            ops: pass.ops(),
+            bytes: pass.bytes(),
+            truths: &pass.truths,
+            caveats: &pass.caveats,
+            kinds: pass.kinds.iter().map(KindPart::of).collect(),
+            samples: &pass.samples,
+        }
+    }
+}
+
+impl KindPart {
+    fn of(kind: &KindResult) -> Self {
+        let errors = kind.errors.iter();
+        let errors = errors.map(|(e, n)| ErrorPart { code: e.0, name: e.name(), count: *n });
+        Self {
+            kind: kind.kind,
+            issued: kind.issued,
+            done: kind.done,
+            bytes: kind.bytes,
+            errors: errors.collect(),
+            service_time: Times::of(&kind.service_time),
+            service_time_buckets: kind.service_time.buckets().collect(),
+            response_time: Times::of(&kind.response_time),
+            response_time_buckets: kind.response_time.buckets().collect(),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The report as GitHub Markdown: one table, then notes; for issues, wikis and mails.
+//!
+//! Names are escaped, so that markup and pipes in them stay what they are.
+//!
+//! **Source:** GitHub Flavored Markdown specification, 4.10 (tables) and 2.4 (escapes).
+
+use std::fmt::Write as _;
+
+use model::Verdict;
+
+use crate::answer::answer;
+use crate::notes;
+use crate::sheet::{Row, Sheet};
+use crate::show;
+
+/// Writes title, answer, table and notes.
+pub fn render(sheet: &Sheet<'_>) -> String {
+    let campaign = sheet.campaign;
+    let mut out = format!("# dfsbench: {}\n\n", escaped(&campaign.name));
+    paragraph(&mut out, &notes::title(campaign));
+    paragraph(&mut out, &answer(sheet).join(" "));
+    if !sheet.rows.is_empty() {
+        table(&mut out, sheet);
+        out.push('\n');
+        items(&mut out, &notes::READING.map(str::to_owned));
+    }
+    caveats(&mut out, sheet);
+    let failures = notes::partial_failures(sheet);
+    if !failures.is_empty() {
+        out.push_str("## Trials without a result\n\n");
+        items(&mut out, &failures);
+    }
+    conditions(&mut out, sheet);
+    while out.ends_with("\n\n") {
+        out.pop();
+    }
+    out
+}
+
+fn table(out: &mut String, sheet: &Sheet<'_>) {
+    let mut header = vec!["target", "pass"];
+    header.extend(&sheet.columns);
+    header.extend(["rate", "±95 %", "p50", "p99", "max", "CPU", "n", "verdict", "caveats"]);
+    let rule = header.iter().enumerate().map(|(column, name)| {
+        let words = column < 2 || *name == "verdict" || *name == "caveats";
+        if words { "---" } else { "---:" }
+    });
+    line(out, header.iter().map(|name| (*name).to_owned()));
+    line(out, rule.map(str::to_owned));
+    for row in &sheet.rows {
+        let mut cells = vec![escaped(&row.run.spec.target_name), row.pass_name()];
+        cells.extend(row.values.iter().map(|value| escaped(value)));
+        cells.extend(figures(row));
+        line(out, cells.into_iter());
+    }
+}
+
+fn figures(row: &Row<'_>) -> Vec<String> {
+    let judged = &row.judged;
+    let codes = row.codes();
+    let Some(rate) = &judged.rate else {
+        let reason = format!("failed: {}", escaped(judged.reason().unwrap_or("no figure")));
+        let mut cells = vec![reason];
+        cells.resize(6, "–".to_owned());
+        cells.extend([show::trials(judged), Verdict::Invalid.name().to_owned(), codes]);
+        return cells;
+    };
+    let mut shown = judged.shown(rate.median).to_string();
+    if let Some(second) = show::second_rate(judged) {
+        shown = format!("{shown} ({second})");
+    }
+    let [p50, p99, max] = show::times(&judged.response_time);
+    let cpu = judged.cpu.as_ref().map_or_else(|| "–".to_owned(), show::cpu);
+    let (spread, trials) = (show::spread(rate), show::trials(judged));
+    vec![shown, spread, p50, p99, max, cpu, trials, judged.verdict.name().to_owned(), codes]
+}
+
+fn caveats(out: &mut String, sheet: &Sheet<'_>) {
+    if sheet.caveats.is_empty() {
+        return;
+    }
+    out.push_str("## Caveats\n\n");
+    let shown = sheet.caveats.iter().map(|caveat| {
+        let code = caveat.code;
+        format!(
+            "{code}: {} {}: {}{}. {}",
+            code.sentence(),
+            caveat.place,
+            caveat.evidence.trim_end_matches('.'),
+            notes::others(caveat.rows),
+            code.advice()
+        )
+    });
+    items(out, &shown.collect::<Vec<_>>());
+}
+
+fn conditions(out: &mut String, sheet: &Sheet<'_>) {
+    let campaign = sheet.campaign;
+    out.push_str("## Conditions\n\n");
+    let mut lines: Vec<String> = notes::targets(campaign)
+        .into_iter()
+        .map(|(name, place)| format!("target {name}: {place}"))
+        .collect();
+    lines.extend(notes::settings(sheet).map(|settings| format!("settings: {settings}")));
+    lines.extend(notes::durability(campaign));
+    lines.push(format!("ceiling: {}", notes::ceiling(campaign)));
+    lines.push(format!("order: {}", notes::order(campaign)));
+    lines.extend(notes::host(campaign, usize::MAX).map(|host| format!("host: {host}")));
+    lines.push(format!("command: {}", campaign.command));
+    items(out, &lines);
+}
+
+fn line(out: &mut String, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.collect();
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    let _ = writeln!(out, "{}\n", escaped(text));
+}
+
+fn items(out: &mut String, lines: &[String]) {
+    for line in lines {
+        let _ = writeln!(out, "- {}", escaped(line));
+    }
+    out.push('\n');
+}
+
+/// Puts a backslash before whatever Markdown or HTML would interpret.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
+                out.extend(['\\', c]);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_is_escaped() {
+        assert_eq!(escaped("<script>|a_b`\n[x]"), "\\<script\\>\\|a\\_b\\` \\[x\\]");
+    }
+}

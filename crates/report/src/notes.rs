@@ -1,0 +1,157 @@
+//! What stands beside the figures in every format for people: how to read them, what was the
+//! same for all, what the tool itself can do, where it ran.
+//!
+//! Each function gives plain sentences without markup; the formats decide how they look.
+
+use model::units::Nanos;
+use model::{Campaign, CampaignState, Durability, Fact, Workload};
+use stats::Rate;
+
+use crate::sheet::Sheet;
+use crate::show::{counted, utc};
+
+/// How the columns are to be read.
+pub const READING: [&str; 4] = [
+    "rate: median of the trials over the whole window, until the last worker is done \
+     (last_done); 1 MB/s is 10^6 bytes per second.",
+    "±95 %: half the 95 % interval of that median (bootstrap), as a share of it.",
+    "p50, p99, max: response time from due to done, the histograms of all trials merged.",
+    "CPU: processor time of the client (+ of the server, where known) per GiB moved or per op; \
+     n: trials behind the figure.",
+];
+
+/// What the campaign was, in one line.
+pub fn title(campaign: &Campaign) -> String {
+    let state = match campaign.state {
+        CampaignState::Running => "not finished",
+        CampaignState::Complete => "complete",
+        CampaignState::Interrupted => "interrupted",
+    };
+    format!(
+        "{}: {state}, started {}, dfsbench {}, campaign {}",
+        campaign.name,
+        utc(campaign.started_unix_ms),
+        campaign.tool_version,
+        campaign.id
+    )
+}
+
+/// The settings that are not columns: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
+pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
+    let shown = sheet.stated.iter().map(|(name, value)| format!("{name} {value}"));
+    let line = shown.collect::<Vec<_>>().join("; ");
+    (!line.is_empty()).then_some(line)
+}
+
+/// Where each target is: `nfs: nfs://server/export`.
+pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
+    let mut targets: Vec<(String, String)> = Vec::new();
+    for run in &campaign.runs {
+        let target = (run.spec.target_name.clone(), run.spec.target.to_string());
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+/// What write figures include; `None` when nothing was written as a stream.
+pub fn durability(campaign: &Campaign) -> Option<String> {
+    let said = |durability| {
+        let mut targets: Vec<&str> = Vec::new();
+        for run in &campaign.runs {
+            let spec = &run.spec;
+            let written = spec.workload == Workload::Stream && spec.durability == durability;
+            if written && !targets.contains(&spec.target_name.as_str()) {
+                targets.push(&spec.target_name);
+            }
+        }
+        let what = match durability {
+            Durability::None => {
+                "nobody waited until the data was safe (durability none): it may still have been \
+                 in memory when the clock stopped"
+            }
+            Durability::Sync => {
+                "each file was made safe (fsync or COMMIT) inside the timed window (durability \
+                 sync)"
+            }
+        };
+        (!targets.is_empty()).then(|| format!("stream write on {}: {what}.", targets.join(", ")))
+    };
+    let parts: Vec<String> =
+        [Durability::Sync, Durability::None].into_iter().filter_map(said).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// What the tool can do where nothing is done.
+pub fn ceiling(campaign: &Campaign) -> String {
+    match campaign.ceiling {
+        Some(ceiling) => format!(
+            "null backend: {} per worker, service time p50 {}; a figure near it is that of the \
+             tool, not of the target.",
+            Rate::Ops(ceiling.ops_per_s as f64),
+            Nanos(ceiling.service_time_p50_ns),
+        ),
+        None => "not measured in this campaign: nothing says how much of a figure is the tool's \
+                 own."
+            .to_owned(),
+    }
+}
+
+/// In which order the trials were made, and from which seed.
+pub fn order(campaign: &Campaign) -> String {
+    let mut made: Vec<(u32, u32, u32)> = Vec::new();
+    for run in &campaign.runs {
+        made.extend(run.trials.iter().map(|trial| (trial.position, run.index, trial.index)));
+    }
+    made.sort_unstable();
+    let by_run = made.is_sorted_by_key(|(_, run, _)| *run);
+    let by_trial = made.is_sorted_by_key(|(.., trial)| *trial);
+    let order = match (by_run, by_trial) {
+        (true, _) => "one run after the other",
+        (false, true) => "the first trial of every run, then the second, and so on",
+        (false, false) => "shuffled",
+    };
+    let trials = counted(made.len(), "trial");
+    format!("{trials}, {order}; seed {}.", campaign.seed)
+}
+
+/// The host in one line: `kernel 6.12; processor ...`; facts beyond `length_max` characters are
+/// left to the JSON and HTML reports.
+pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
+    let mut line = String::new();
+    for Fact { name, value, .. } in campaign.facts.iter().filter(|fact| fact.scope == "host") {
+        let fact = format!("{name} {value}");
+        if line.is_empty() {
+            line = fact;
+        } else if line.chars().count() + fact.chars().count() + 2 <= length_max {
+            line.extend(["; ", &fact]);
+        }
+    }
+    (!line.is_empty()).then_some(line)
+}
+
+/// Trials that failed although their row has a figure.
+pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
+        for failure in &row.judged.failures {
+            lines.push(format!(
+                "{}: {} of {} trials gave no result: {}",
+                sheet.name(row),
+                failure.trials,
+                row.judged.trials_made,
+                failure.reason
+            ));
+        }
+    }
+    lines
+}
+
+/// How many rows share a caveat, beside the one whose evidence is shown.
+pub fn others(rows: usize) -> String {
+    match rows {
+        0 | 1 => String::new(),
+        more => format!(" (and {} more)", counted(more - 1, "figure")),
+    }
+}

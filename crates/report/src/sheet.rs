@@ -1,0 +1,239 @@
+//! The view that all formats share: rows, the settings that tell them apart, the doubts.
+//!
+//! [`Sheet`] is the principal type. A setting becomes a column only where two rows of the same
+//! target and workload differ in it; every other setting is stated once beside the table, with
+//! what it depends on where it varies (`queue_depth 1 (dir), 8 (nfs)`).
+
+use std::collections::BTreeMap;
+
+use model::{Campaign, CaveatCode, Pass, Run, Verdict};
+use stats::{Extent, Judged, judge};
+
+/// Shown where a setting does not apply.
+pub const NOT_APPLICABLE: &str = "–";
+
+/// A campaign, judged and arranged.
+pub struct Sheet<'a> {
+    /// What was measured.
+    pub campaign: &'a Campaign,
+    /// Names of the settings, beside target and workload, that tell rows apart.
+    pub columns: Vec<&'static str>,
+    /// All other settings with their values: `workers` and `2`, or `1 (dir), 8 (nfs)`.
+    pub stated: Vec<(&'static str, String)>,
+    /// One row for each run and pass.
+    pub rows: Vec<Row<'a>>,
+    /// Each caveat that some row has, worst first.
+    pub caveats: Vec<Explained>,
+}
+
+/// One pass of one run.
+pub struct Row<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Values of [`Sheet::columns`].
+    pub values: Vec<String>,
+    /// Figures, doubts and verdict.
+    pub judged: Judged,
+}
+
+/// A caveat with its worst case.
+pub struct Explained {
+    /// What is doubtful.
+    pub code: CaveatCode,
+    /// How many rows have it.
+    pub rows: usize,
+    /// Name of the row with the worst case.
+    pub place: String,
+    /// The numbers of the worst case.
+    pub evidence: String,
+}
+
+impl<'a> Sheet<'a> {
+    /// Judges and arranges a campaign.
+    pub fn of(campaign: &'a Campaign) -> Self {
+        let settings = Settings::of(campaign);
+        let columns = settings.columns();
+        let stated = settings.stated(&columns);
+        let mut rows = Vec::new();
+        for (run, values) in campaign.runs.iter().zip(&settings.runs) {
+            let shown = |name: &&str| {
+                values.get(*name).cloned().unwrap_or_else(|| NOT_APPLICABLE.to_owned())
+            };
+            let values: Vec<String> = columns.iter().map(shown).collect();
+            for judged in judge::run(run) {
+                rows.push(Row { run, values: values.clone(), judged });
+            }
+        }
+        let mut sheet = Self { campaign, columns, stated, rows, caveats: Vec::new() };
+        sheet.caveats = sheet.explained();
+        sheet
+    }
+
+    /// The settings that tell a row apart: `io_size 64 KiB, workers 4`; empty where target and
+    /// workload do.
+    pub fn factors(&self, row: &Row<'_>) -> String {
+        let shown = self.columns.iter().zip(&row.values).filter(|(_, v)| *v != NOT_APPLICABLE);
+        shown.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The whole name of a row: `nfs stream write, workers 4`.
+    pub fn name(&self, row: &Row<'_>) -> String {
+        let factors = self.factors(row);
+        let comma = if factors.is_empty() { "" } else { ", " };
+        format!("{} {}{comma}{factors}", row.run.spec.target_name, row.pass_name())
+    }
+
+    /// The kinds of pass that have rows, each with its rows, in order of appearance.
+    pub fn groups(&self) -> Vec<(String, Pass, Vec<&Row<'a>>)> {
+        let mut groups: Vec<(String, Pass, Vec<&Row<'a>>)> = Vec::new();
+        for row in &self.rows {
+            let name = row.pass_name();
+            match groups.iter_mut().find(|(known, ..)| *known == name) {
+                Some((.., rows)) => rows.push(row),
+                None => groups.push((name, row.judged.pass, vec![row])),
+            }
+        }
+        groups
+    }
+
+    fn explained(&self) -> Vec<Explained> {
+        let mut found: BTreeMap<_, (u32, Explained)> = BTreeMap::new();
+        for row in &self.rows {
+            for caveat in &row.judged.caveats {
+                let badness = badness(caveat.extent, &row.judged);
+                let key = (std::cmp::Reverse(caveat.code.severity()), caveat.code);
+                let rows = found.get(&key).map_or(0, |(_, known)| known.rows) + 1;
+                let explained = || Explained {
+                    code: caveat.code,
+                    rows,
+                    place: self.name(row),
+                    evidence: caveat.evidence_line(),
+                };
+                match found.get_mut(&key) {
+                    Some((worst, known)) if badness <= *worst => known.rows = rows,
+                    _ => {
+                        found.insert(key, (badness, explained()));
+                    }
+                }
+            }
+        }
+        found.into_values().map(|(_, explained)| explained).collect()
+    }
+}
+
+impl Row<'_> {
+    /// Workload and pass: `stream write`.
+    pub fn pass_name(&self) -> String {
+        format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
+    }
+
+    /// Short codes of the doubts, with the number of trials where it is not all of them:
+    /// `cached (3 of 5), not-durable`; empty without doubts.
+    pub fn codes(&self) -> String {
+        let code = |caveat: &stats::JudgedCaveat| match caveat.extent {
+            Extent::Trials { seen, made } if seen < made => {
+                format!("{} ({seen} of {made})", caveat.code)
+            }
+            _ => caveat.code.to_string(),
+        };
+        self.judged.caveats.iter().map(code).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether the row's figure may be compared with others.
+    pub fn counts(&self) -> bool {
+        self.judged.verdict != Verdict::Invalid && self.judged.rate.is_some()
+    }
+}
+
+/// Orders the cases of one caveat: more trials are worse; among whole runs, the wider interval.
+fn badness(extent: Extent, judged: &Judged) -> u32 {
+    match extent {
+        Extent::Trials { seen, .. } => seen,
+        Extent::Run => {
+            let share = judged.rate.as_ref().and_then(stats::Summary::half_width_share);
+            (share.unwrap_or(0.0) * 1e6) as u32
+        }
+    }
+}
+
+/// The settings of all runs, by name.
+struct Settings {
+    names: Vec<&'static str>,
+    runs: Vec<BTreeMap<&'static str, String>>,
+}
+
+/// Settings that lead every table.
+const LEADING: [&str; 2] = ["target", "workload"];
+
+impl Settings {
+    fn of(campaign: &Campaign) -> Self {
+        let mut names = Vec::new();
+        let mut runs = Vec::new();
+        for run in &campaign.runs {
+            let settings = run.spec.settings();
+            for (name, _) in &settings {
+                if !names.contains(name) && !LEADING.contains(name) {
+                    names.push(*name);
+                }
+            }
+            runs.push(settings.into_iter().collect());
+        }
+        Self { names, runs }
+    }
+
+    /// Adds a column for each setting in which runs differ that are else the same so far.
+    fn columns(&self) -> Vec<&'static str> {
+        let mut columns = Vec::new();
+        for &name in &self.names {
+            let keys = [&LEADING[..], &columns].concat();
+            if self.grouped(name, &keys).is_none() {
+                columns.push(name);
+            }
+        }
+        columns
+    }
+
+    fn stated(&self, columns: &[&'static str]) -> Vec<(&'static str, String)> {
+        let others = self.names.iter().filter(|name| !columns.contains(name));
+        others.map(|name| (*name, self.describe(name, columns))).collect()
+    }
+
+    /// A setting's value, or its values with the smallest key that decides them.
+    fn describe(&self, name: &'static str, columns: &[&'static str]) -> String {
+        let keys = [&LEADING[..], columns].concat();
+        if let Some(only) = self.grouped(name, &[]) {
+            return only.into_iter().map(|(_, value)| value).collect();
+        }
+        let decided = keys
+            .iter()
+            .find_map(|key| self.grouped(name, &[key]))
+            .or_else(|| self.grouped(name, &keys));
+        let mut by_value: Vec<(String, Vec<String>)> = Vec::new();
+        for (key, value) in decided.unwrap_or_default() {
+            match by_value.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, keys)) => keys.push(key),
+                None => by_value.push((value, vec![key])),
+            }
+        }
+        let shown = by_value.iter().map(|(value, keys)| format!("{value} ({})", keys.join(", ")));
+        shown.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The value of a setting for each combination of the keys; `None` when they don't decide it.
+    /// Runs to which the setting does not apply are left out.
+    fn grouped(&self, name: &str, keys: &[&'static str]) -> Option<Vec<(String, String)>> {
+        let mut groups: Vec<(String, String)> = Vec::new();
+        for run in &self.runs {
+            let Some(value) = run.get(name) else { continue };
+            let parts: Vec<&str> =
+                keys.iter().filter_map(|key| run.get(key).map(String::as_str)).collect();
+            let key = parts.join(" ");
+            match groups.iter().find(|(known, _)| *known == key) {
+                Some((_, known)) if known == value => {}
+                Some(_) => return None,
+                None => groups.push((key, value.clone())),
+            }
+        }
+        Some(groups)
+    }
+}

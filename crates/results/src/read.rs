@@ -1,0 +1,297 @@
+//! Reading a results file: the list of campaigns, and whole campaigns as they were stored.
+//!
+//! A load sees one state of the file even while a campaign adds to it. What does not fit the
+//! types (an unknown pass, a broken histogram) is reported as damage, never guessed.
+
+use std::str::FromStr;
+
+use model::{
+    Campaign, CampaignState, Caveat, CaveatCode, Ceiling, Fact, Histogram, IntervalSample,
+    KindResult, OpError, OpKind, Pass, PassResult, Run, RunSpec, Trial, TrialState, Truth,
+};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use crate::error::{StoreError, explain};
+use crate::store::Store;
+
+/// A campaign in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CampaignLine {
+    /// Key in the results file.
+    pub id: i64,
+    /// Name of its plan.
+    pub name: String,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// How it stands.
+    pub state: CampaignState,
+    /// Runs stored so far.
+    pub runs: u32,
+    /// Trials stored so far.
+    pub trials: u32,
+}
+
+impl Store {
+    /// Lists the campaigns, oldest first.
+    ///
+    /// # Errors
+    /// When the file is locked by another process or damaged.
+    pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
+        let sql = "SELECT c.id, c.name, c.started_unix_ms, c.state,
+                       (SELECT count(*) FROM runs r WHERE r.campaign_id = c.id) AS runs,
+                       (SELECT count(*) FROM trials t JOIN runs r ON r.id = t.run_id
+                        WHERE r.campaign_id = c.id) AS trials
+                   FROM campaigns c ORDER BY c.id";
+        let lines = rows(&self.connection, sql, [], |row| {
+            Ok(CampaignLine {
+                id: row.get("id")?,
+                name: row.get("name")?,
+                started_unix_ms: count(row, "started_unix_ms")?,
+                state: state_of(row)?,
+                runs: row.get("runs")?,
+                trials: row.get("trials")?,
+            })
+        });
+        lines.map_err(|error| explain(&self.path, error))
+    }
+
+    /// The campaign that was begun last; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Store::list`].
+    pub fn latest(&self) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT max(id) FROM campaigns";
+        let latest = self.connection.query_row(sql, [], |row| row.get(0));
+        latest.map_err(|error| explain(&self.path, error))
+    }
+
+    /// Gives a campaign back exactly as it was stored.
+    ///
+    /// # Errors
+    /// When there is no such campaign, or the file is locked or damaged.
+    pub fn load(&self, id: i64) -> Result<Campaign, StoreError> {
+        let read = || {
+            let snapshot = self.connection.unchecked_transaction()?;
+            campaign(&snapshot, id)
+        };
+        read()
+            .map_err(|error| explain(&self.path, error))?
+            .ok_or_else(|| StoreError::NoCampaign { path: self.path.clone(), id })
+    }
+}
+
+fn campaign(connection: &Connection, id: i64) -> rusqlite::Result<Option<Campaign>> {
+    let sql = "SELECT * FROM campaigns WHERE id = ?1";
+    let header = connection.query_row(sql, [id], header).optional()?;
+    let Some(mut campaign) = header else {
+        return Ok(None);
+    };
+    campaign.facts = facts(connection, id, None)?;
+    let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
+    let runs = rows(connection, sql, [id], |row| {
+        let json: String = row.get("spec_json")?;
+        let spec: RunSpec = serde_json::from_str(&json)
+            .map_err(|error| damaged(format!("the settings of a run can't be read: {error}")))?;
+        Ok((row.get::<_, i64>("id")?, row.get("run_index")?, spec))
+    })?;
+    for (run_id, index, spec) in runs {
+        campaign.runs.push(Run { index, spec, trials: trials(connection, id, run_id)? });
+    }
+    Ok(Some(campaign))
+}
+
+fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
+    let ops_per_s = maybe_count(row, "ceiling_ops_per_s")?;
+    let service_time_p50_ns = maybe_count(row, "ceiling_service_time_p50_ns")?;
+    Ok(Campaign {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        started_unix_ms: count(row, "started_unix_ms")?,
+        tool_version: row.get("tool_version")?,
+        command: row.get("command")?,
+        plan_toml: row.get("plan_toml")?,
+        seed: named(row, "seed", |seed| u64::from_str(seed).ok())?,
+        state: state_of(row)?,
+        facts: Vec::new(),
+        ceiling: ops_per_s
+            .zip(service_time_p50_ns)
+            .map(|(ops_per_s, service_time_p50_ns)| Ceiling { ops_per_s, service_time_p50_ns }),
+        runs: Vec::new(),
+    })
+}
+
+fn facts(
+    connection: &Connection,
+    campaign_id: i64,
+    trial_id: Option<i64>,
+) -> rusqlite::Result<Vec<Fact>> {
+    let sql = "SELECT * FROM facts WHERE campaign_id = ?1 AND trial_id IS ?2 ORDER BY id";
+    rows(connection, sql, (campaign_id, trial_id), |row| {
+        Ok(Fact {
+            scope: row.get("scope")?,
+            name: row.get("name")?,
+            value: row.get("value")?,
+            source: row.get("source")?,
+        })
+    })
+}
+
+fn trials(connection: &Connection, campaign_id: i64, run_id: i64) -> rusqlite::Result<Vec<Trial>> {
+    let sql = "SELECT * FROM trials WHERE run_id = ?1 ORDER BY id";
+    let mut trials = rows(connection, sql, [run_id], |row| {
+        let reason: Option<String> = row.get("reason")?;
+        let state = named(row, "state", |state| match state {
+            "done" => Some(TrialState::Done),
+            "failed" => Some(TrialState::Failed(reason.unwrap_or_default())),
+            "interrupted" => Some(TrialState::Interrupted),
+            _ => None,
+        })?;
+        let trial = Trial {
+            index: row.get("trial_index")?,
+            position: row.get("position")?,
+            started_unix_ms: count(row, "started_unix_ms")?,
+            state,
+            passes: Vec::new(),
+            facts: Vec::new(),
+        };
+        Ok((row.get::<_, i64>("id")?, trial))
+    })?;
+    for (id, trial) in &mut trials {
+        trial.facts = facts(connection, campaign_id, Some(*id))?;
+        trial.passes = passes(connection, *id)?;
+    }
+    Ok(trials.into_iter().map(|(_, trial)| trial).collect())
+}
+
+fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassResult>> {
+    let sql = "SELECT * FROM passes WHERE trial_id = ?1 ORDER BY id";
+    let mut passes = rows(connection, sql, [trial_id], |row| {
+        let pass = PassResult {
+            pass: named(row, "pass", Pass::from_name)?,
+            window_ns: count(row, "window_ns")?,
+            common_window_ns: count(row, "common_window_ns")?,
+            first_done_ops: count(row, "first_done_ops")?,
+            first_done_bytes: count(row, "first_done_bytes")?,
+            first_done_ns: count(row, "first_done_ns")?,
+            start_skew_ns: count(row, "start_skew_ns")?,
+            client_cpu_ns: count(row, "client_cpu_ns")?,
+            server_cpu_ns: maybe_count(row, "server_cpu_ns")?,
+            storage_read_bytes: maybe_count(row, "storage_read_bytes")?,
+            truths: Vec::new(),
+            samples: Vec::new(),
+            kinds: Vec::new(),
+            caveats: Vec::new(),
+        };
+        Ok((row.get::<_, i64>("id")?, pass))
+    })?;
+    for (id, pass) in &mut passes {
+        pass.truths = truths(connection, *id)?;
+        pass.samples = samples(connection, *id)?;
+        pass.kinds = kinds(connection, *id)?;
+        pass.caveats = caveats(connection, *id)?;
+    }
+    Ok(passes.into_iter().map(|(_, pass)| pass).collect())
+}
+
+fn kinds(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<KindResult>> {
+    let sql = "SELECT * FROM kinds WHERE pass_id = ?1 ORDER BY id";
+    let mut kinds = rows(connection, sql, [pass_id], |row| {
+        let kind = KindResult {
+            kind: named(row, "kind", |name| {
+                OpKind::ALL.into_iter().find(|kind| kind.name() == name)
+            })?,
+            issued: count(row, "issued")?,
+            done: count(row, "done")?,
+            bytes: count(row, "bytes")?,
+            errors: Vec::new(),
+            service_time: histogram(row, "service_time")?,
+            response_time: histogram(row, "response_time")?,
+        };
+        Ok((row.get::<_, i64>("id")?, kind))
+    })?;
+    let sql = "SELECT * FROM op_errors WHERE kind_id = ?1 ORDER BY id";
+    for (id, kind) in &mut kinds {
+        kind.errors = rows(connection, sql, [*id], |row| {
+            Ok((OpError(row.get("code")?), count(row, "count")?))
+        })?;
+    }
+    Ok(kinds.into_iter().map(|(_, kind)| kind).collect())
+}
+
+fn samples(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<IntervalSample>> {
+    let sql = "SELECT * FROM samples WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        Ok(IntervalSample {
+            at_ns: count(row, "at_ns")?,
+            ops: count(row, "ops")?,
+            bytes: count(row, "bytes")?,
+        })
+    })
+}
+
+fn caveats(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Caveat>> {
+    let sql = "SELECT * FROM caveats WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        let code = named(row, "code", CaveatCode::from_code)?;
+        Ok(Caveat { code, evidence: row.get("evidence")? })
+    })
+}
+
+fn truths(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Truth>> {
+    let sql = "SELECT * FROM truths WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        Ok(Truth {
+            expected: count(row, "expected")?,
+            found: count(row, "found")?,
+            source: row.get("source")?,
+        })
+    })
+}
+
+fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+fn damaged(what: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
+}
+
+fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
+}
+
+fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    let value: Option<i64> = row.get(column)?;
+    let unsigned =
+        |value| u64::try_from(value).map_err(|_| damaged(format!("{column} is {value}")));
+    value.map(unsigned).transpose()
+}
+
+fn named<T>(
+    row: &Row<'_>,
+    column: &str,
+    find: impl FnOnce(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let name: String = row.get(column)?;
+    find(&name).ok_or_else(|| damaged(format!("{column} `{name}` is not known here")))
+}
+
+fn state_of(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
+    named(row, "state", |state| match state {
+        "running" => Some(CampaignState::Running),
+        "complete" => Some(CampaignState::Complete),
+        "interrupted" => Some(CampaignState::Interrupted),
+        _ => None,
+    })
+}
+
+fn histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
+    let bytes: Vec<u8> = row.get(column)?;
+    Histogram::from_bytes(&bytes).ok_or_else(|| damaged(format!("{column} is not a histogram")))
+}

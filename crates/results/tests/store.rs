@@ -1,0 +1,366 @@
+//! The results file as its users meet it: what goes in comes out, and what is not a results file
+//! is refused with a sentence that says so and stays as it was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::{
+    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
+    IntervalSample, KindResult, NfsTarget, OpError, OpKind, Pass, PassResult, Run, RunSpec, Target,
+    Trial, TrialState, Truth, Workload,
+};
+use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn spec(target: Target) -> RunSpec {
+    RunSpec {
+        target_name: "it's \"quoted\" <b>".into(),
+        target,
+        backend: BackendKind::Nfs,
+        workload: Workload::Stream,
+        io_size_bytes: 1 << 20,
+        file_size_bytes: 1 << 30,
+        files: 8,
+        workers: 2,
+        queue_depth: 8,
+        read_percent: 70,
+        duration_ms: 2_000,
+        transfer_size_bytes: Some(1 << 18),
+        direct: false,
+        invalidate: true,
+        durability: Durability::Sync,
+        verify: true,
+        timeout_ms: 30_000,
+    }
+}
+
+fn nfs() -> Target {
+    Target::Nfs(NfsTarget {
+        host: "::1".into(),
+        port: Some(2049),
+        mount_port: None,
+        path: "/export/ä".into(),
+        version: 3,
+        uid: 1000,
+        gid: u32::MAX,
+        embedded: false,
+    })
+}
+
+fn histogram(values: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    for value in values {
+        histogram.record(*value);
+    }
+    histogram
+}
+
+fn pass(pass: Pass, kind: OpKind) -> PassResult {
+    let kind_result = |kind, values: &[u64]| KindResult {
+        kind,
+        issued: 12,
+        done: 10,
+        bytes: 10 << 20,
+        errors: vec![(OpError(5), 1), (OpError::LOST, 1)],
+        service_time: histogram(values),
+        response_time: histogram(&[u64::from(u32::MAX), 7]),
+    };
+    PassResult {
+        pass,
+        window_ns: 1_000_000_007,
+        common_window_ns: 900_000_001,
+        first_done_ops: 9,
+        first_done_bytes: 9 << 20,
+        first_done_ns: 950_000_003,
+        start_skew_ns: 12_345,
+        client_cpu_ns: 77,
+        server_cpu_ns: Some(0),
+        storage_read_bytes: None,
+        truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
+        samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
+        kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
+        caveats: vec![
+            CaveatCode::Cached.because("50 % of the pages"),
+            CaveatCode::Errors.because("2 ops"),
+            CaveatCode::Cached.because("again"),
+        ],
+    }
+}
+
+fn trial(index: u32, state: TrialState, passes: Vec<PassResult>) -> Trial {
+    let facts = vec![Fact::new("target", "nfsvers", "3", "NULL call")];
+    Trial { index, position: 7 - index, started_unix_ms: 1_800_000_000_000, state, passes, facts }
+}
+
+fn campaign() -> Campaign {
+    let passes = vec![pass(Pass::Write, OpKind::Write), pass(Pass::Read, OpKind::Read)];
+    let directory = Target::Directory { path: "/srv/a b".into() };
+    Campaign {
+        id: 1,
+        name: "quick".into(),
+        started_unix_ms: 1_799_999_999_999,
+        tool_version: "0.1.0".into(),
+        command: "dfsbench run 'a b'".into(),
+        plan_toml: "seed = 1\n".into(),
+        seed: u64::MAX,
+        state: CampaignState::Complete,
+        facts: vec![Fact::new("host", "kernel", "6.12", "uname"); 2],
+        ceiling: Some(Ceiling { ops_per_s: 9_100_000, service_time_p50_ns: 40 }),
+        runs: vec![
+            Run {
+                index: 0,
+                spec: spec(nfs()),
+                trials: vec![
+                    trial(1, TrialState::Done, passes),
+                    trial(0, TrialState::Failed("no such export".into()), Vec::new()),
+                    trial(2, TrialState::Interrupted, vec![pass(Pass::Write, OpKind::Write)]),
+                ],
+            },
+            Run { index: 1, spec: spec(directory), trials: Vec::new() },
+            Run { index: 2, spec: spec(Target::Null), trials: Vec::new() },
+        ],
+    }
+}
+
+fn keep(store: &mut Store, campaign: &Campaign) -> i64 {
+    let id = store.begin_campaign(campaign).unwrap();
+    for run in &campaign.runs {
+        let run_id = store.add_run(id, run.index, &run.spec).unwrap();
+        for trial in &run.trials {
+            store.add_trial(run_id, trial).unwrap();
+        }
+    }
+    id
+}
+
+/// A directory with a results file that holds one campaign.
+fn filled() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dfsbench.db");
+    keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
+    (directory, path)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Both ways of opening refuse the file with these words and leave it and its directory alone.
+fn refused(path: &Path, words: &str) {
+    let before = (fs::read(path).ok(), names(path.parent().unwrap()));
+    for error in [Store::open_existing(path).unwrap_err(), Store::open_or_create(path).unwrap_err()]
+    {
+        let sentence = error.to_string();
+        assert!(sentence.contains(words) && sentence.contains("hint"), "{sentence}");
+        assert!(sentence.contains(path.to_str().unwrap()), "{sentence}");
+    }
+    assert_eq!((fs::read(path).ok(), names(path.parent().unwrap())), before);
+}
+
+#[test]
+fn a_campaign_comes_back_exactly_as_it_was_stored() {
+    let (_directory, path) = filled();
+    let store = Store::open_existing(&path).unwrap();
+    assert_eq!(store.latest().unwrap(), Some(1));
+    assert_eq!(store.load(1).unwrap(), campaign());
+}
+
+#[test]
+fn several_campaigns_share_a_file() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let mut second = campaign();
+    (second.id, second.ceiling, second.state) = (2, None, CampaignState::Running);
+    assert_eq!(keep(&mut store, &second), 2);
+    assert_eq!(store.load(2).unwrap(), second);
+    let ceiling = Ceiling { ops_per_s: 1, service_time_p50_ns: 2 };
+    store.set_ceiling(2, ceiling).unwrap();
+    store.finish(2, CampaignState::Interrupted).unwrap();
+    (second.ceiling, second.state) = (Some(ceiling), CampaignState::Interrupted);
+    assert_eq!(store.load(2).unwrap(), second);
+    assert_eq!(store.load(1).unwrap(), campaign());
+    let lines = store.list().unwrap();
+    assert_eq!(lines.iter().map(|line| line.id).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!((lines[1].state, lines[1].runs, lines[1].trials), (second.state, 3, 3));
+    let missing = store.load(3).unwrap_err().to_string();
+    assert!(missing.contains("no campaign 3"), "{missing}");
+}
+
+#[test]
+fn a_new_file_is_ours_and_holds_no_campaign() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dfsbench.db");
+    let store = Store::open_or_create(&path).unwrap();
+    assert_eq!((store.list().unwrap().len(), store.latest().unwrap()), (0, None));
+    drop(store);
+    let other = Connection::open(&path).unwrap();
+    let pragma = |name| other.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(
+        (pragma("application_id"), pragma("user_version")),
+        (APPLICATION_ID, SCHEMA_VERSION)
+    );
+    assert_eq!(names(directory.path()), ["dfsbench.db"]);
+}
+
+#[test]
+fn reading_changes_nothing_and_leaves_one_file() {
+    let (directory, path) = filled();
+    let before = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+    let mut store = Store::open_existing(&path).unwrap();
+    store.load(1).unwrap();
+    let error = store.finish(1, CampaignState::Running).unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly(_)), "{error}");
+    drop(store);
+    let after = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+    assert_eq!(after, before);
+    assert_eq!(names(directory.path()), ["dfsbench.db"]);
+}
+
+#[test]
+fn the_views_for_people_have_the_figures() {
+    let (_directory, path) = filled();
+    let other = Connection::open(&path).unwrap();
+    let (rate, caveats): (f64, String) = other
+        .query_row("SELECT rate_bytes_per_s, caveats FROM figures WHERE pass = 'read'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert!((rate - 10_485_760.0 / 1.000_000_007).abs() < 1e-3, "{rate}");
+    assert_eq!(caveats, "cached,errors");
+    let reasons: i64 =
+        other.query_row("SELECT count(reason) FROM failures", [], |row| row.get(0)).unwrap();
+    assert_eq!(reasons, 1);
+    let set: String = other
+        .query_row("SELECT value FROM settings WHERE run_id = 1 AND name = 'file_size'", [], |r| {
+            r.get(0)
+        })
+        .unwrap();
+    assert_eq!(set, "1 GiB");
+}
+
+#[test]
+fn a_missing_file_is_not_made_by_reading() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dfsbench.db");
+    let error = Store::open_existing(&path).unwrap_err().to_string();
+    assert!(error.contains("there is no results file"), "{error}");
+    assert!(names(directory.path()).is_empty());
+    let lost = directory.path().join("nowhere/dfsbench.db");
+    for error in
+        [Store::open_existing(&lost).unwrap_err(), Store::open_or_create(&lost).unwrap_err()]
+    {
+        assert!(matches!(error, StoreError::DirectoryMissing(_)), "{error}");
+    }
+}
+
+#[test]
+fn other_files_are_refused_and_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let text = "not a database, but longer than the hundred bytes of a header: ".repeat(20);
+    fs::write(at("text"), &text).unwrap();
+    refused(&at("text"), "not a dfsbench results file");
+    fs::write(at("short"), "short").unwrap();
+    refused(&at("short"), "not a dfsbench results file");
+    refused(directory.path(), "is not a file");
+
+    let foreign = Connection::open(at("foreign")).unwrap();
+    foreign.execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    drop(foreign);
+    refused(&at("foreign"), "another program");
+    let marked = Connection::open(at("marked")).unwrap();
+    marked.pragma_update(None, "application_id", 77).unwrap();
+    drop(marked);
+    refused(&at("marked"), "another program");
+}
+
+#[test]
+fn a_newer_schema_is_named_with_both_versions() {
+    let (_directory, path) = filled();
+    let other = Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+    drop(other);
+    refused(&path, "schema version 2, this dfsbench knows version 1");
+}
+
+#[test]
+fn an_empty_file_holds_no_results_but_may_be_filled() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("empty");
+    fs::write(&path, "").unwrap();
+    let error = Store::open_existing(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Empty(_)), "{error}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    assert!(Store::open_or_create(&path).unwrap().list().unwrap().is_empty());
+}
+
+#[test]
+fn a_locked_file_is_waited_for_and_then_said() {
+    let (_directory, path) = filled();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    refused(&path, "locked by another process");
+    // Somebody who only prepares to write does not keep readers out.
+    other.execute_batch("ROLLBACK; BEGIN IMMEDIATE").unwrap();
+    assert!(Store::open_existing(&path).unwrap().load(1).is_ok());
+    let mut store = Store::open_or_create(&path).unwrap();
+    let error = store.finish(1, CampaignState::Running).unwrap_err();
+    assert!(matches!(error, StoreError::Locked(_)), "{error}");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.finish(1, CampaignState::Running).unwrap();
+}
+
+#[test]
+fn a_write_cut_off_by_a_crash_is_rolled_back() {
+    let (directory, path) = filled();
+    // A cache of one page makes SQLite write into the file before the commit; a copy of both
+    // files at this moment is what a crash leaves.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
+    other.execute_batch("DELETE FROM samples; DELETE FROM truths; DELETE FROM settings").unwrap();
+    other.execute_batch("UPDATE kinds SET service_time = zeroblob(100000)").unwrap();
+    let crashed = directory.path().join("crashed.db");
+    fs::copy(&path, &crashed).unwrap();
+    fs::copy(
+        directory.path().join("dfsbench.db-journal"),
+        directory.path().join("crashed.db-journal"),
+    )
+    .unwrap();
+    assert_ne!(fs::metadata(&crashed).unwrap().len(), 0);
+    let store = Store::open_existing(&crashed).unwrap();
+    assert_eq!(store.load(1).unwrap(), campaign());
+    assert!(!directory.path().join("crashed.db-journal").exists());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_damage_is_said() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let mut far = trial(7, TrialState::Done, vec![pass(Pass::Write, OpKind::Write)]);
+    far.passes[0].window_ns = u64::MAX;
+    let error = store.add_trial(1, &far).unwrap_err();
+    assert!(matches!(error, StoreError::NotStorable { .. }), "{error}");
+    assert_eq!(store.load(1).unwrap(), campaign());
+
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("UPDATE kinds SET service_time = x'ff'").unwrap();
+    let error = store.load(1).unwrap_err().to_string();
+    assert!(error.contains("damaged: service_time is not a histogram"), "{error}");
+    other.execute_batch("UPDATE caveats SET code = 'moon-phase'").unwrap();
+    other.execute_batch("DELETE FROM op_errors; DELETE FROM kinds").unwrap();
+    let error = store.load(1).unwrap_err().to_string();
+    assert!(error.contains("code `moon-phase` is not known here"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_not_text_is_refused_with_a_sentence() {
+    use std::os::unix::ffi::OsStringExt;
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let odd = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
+    let error = store.add_run(1, 9, &spec(Target::Directory { path: odd.into() })).unwrap_err();
+    assert!(matches!(error, StoreError::NotStorable { .. }), "{error}");
+}

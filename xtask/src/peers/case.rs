@@ -1,0 +1,241 @@
+//! One comparison: our side and one or more rivals, measured in rounds.
+//!
+//! Principal types: [`Case`] goes in, [`Row`]s come out. Who begins changes with every round. A
+//! side that fails makes rows that say so; it never stops the other comparisons.
+
+use anyhow::{Context, Result};
+
+/// What one measurement of one side gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Ops or bytes per second.
+    pub rate: f64,
+    /// Processor time for each op, in nanoseconds, where it is known.
+    pub cpu_ns_per_op: Option<f64>,
+}
+
+/// Makes one measurement.
+pub type Measure<'a> = Box<dyn FnMut() -> Result<Figure> + 'a>;
+
+/// Whom we are compared with, and what we claim.
+pub struct Rival<'a> {
+    /// The peer and how it was run.
+    pub name: String,
+    /// The least ratio of rates, ours to theirs.
+    pub rate_target: f64,
+    /// The least ratio of processor time per op, theirs to ours, where one is claimed.
+    pub cpu_target: Option<f64>,
+    /// Measures it.
+    pub measure: Measure<'a>,
+}
+
+/// One comparison.
+pub struct Case<'a> {
+    /// What is done, such as "4 KiB random reads".
+    pub name: String,
+    /// Unit of the rates.
+    pub unit: Unit,
+    /// Measures us.
+    pub ours: Measure<'a>,
+    /// The others.
+    pub rivals: Vec<Rival<'a>>,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Ops per second.
+    Ops,
+    /// Bytes per second.
+    Bytes,
+    /// Nanoseconds of processor time per op.
+    CpuPerOp,
+    /// Bytes of memory.
+    Memory,
+}
+
+/// Median, least and greatest of some rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The middle one; of an even number the mean of the two in the middle.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Summarises values; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let half = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            1 => sorted[half],
+            _ => f64::midpoint(sorted[half - 1], sorted[half]),
+        };
+        Some(Self { median, min, max })
+    }
+}
+
+/// One line of the table.
+pub struct Row {
+    /// What is claimed.
+    pub claim: String,
+    /// Whom it is claimed against.
+    pub peer: String,
+    /// Unit of both figures.
+    pub unit: Unit,
+    /// The least ratio that is claimed.
+    pub target: f64,
+    /// What came of it; the text says why nothing did.
+    pub outcome: Result<Outcome, String>,
+}
+
+/// The figures of one row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Ours.
+    pub ours: Spread,
+    /// The peer's.
+    pub peer: Spread,
+    /// Of each round; above 1 we are better.
+    pub ratio: Spread,
+}
+
+impl Row {
+    /// Tells whether the claim holds: the median ratio reaches the target.
+    pub fn holds(&self) -> bool {
+        self.outcome.as_ref().is_ok_and(|outcome| outcome.ratio.median >= self.target)
+    }
+}
+
+/// Makes all rounds of a case.
+pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
+    let measured = measure(&mut case, rounds);
+    let mut rows = Vec::new();
+    for (index, rival) in case.rivals.iter().enumerate() {
+        let of = |unit, value: fn(&Figure) -> Option<f64>| match &measured {
+            Ok(rounds) => outcome(rounds, index, unit, value),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        rows.push(Row {
+            claim: case.name.clone(),
+            peer: rival.name.clone(),
+            unit: case.unit,
+            target: rival.rate_target,
+            outcome: of(case.unit, |figure| Some(figure.rate)),
+        });
+        let Some(target) = rival.cpu_target else { continue };
+        rows.push(Row {
+            claim: format!("{}, processor time", case.name),
+            peer: rival.name.clone(),
+            unit: Unit::CpuPerOp,
+            target,
+            outcome: of(Unit::CpuPerOp, |figure| figure.cpu_ns_per_op),
+        });
+    }
+    rows
+}
+
+/// One round: our figure and each rival's.
+struct Round {
+    ours: Figure,
+    rivals: Vec<Figure>,
+}
+
+fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
+    let mut done = Vec::new();
+    for round in 0..rounds {
+        let we_begin = round % 2 == 0;
+        let mut ours = None;
+        if we_begin {
+            ours = Some((case.ours)().context("dfsbench")?);
+        }
+        let mut rivals = Vec::new();
+        for rival in &mut case.rivals {
+            rivals.push((rival.measure)().with_context(|| rival.name.clone())?);
+        }
+        let ours = match ours {
+            Some(figure) => figure,
+            None => (case.ours)().context("dfsbench")?,
+        };
+        done.push(Round { ours, rivals });
+    }
+    Ok(done)
+}
+
+fn outcome(
+    rounds: &[Round],
+    rival: usize,
+    unit: Unit,
+    value: fn(&Figure) -> Option<f64>,
+) -> Result<Outcome, String> {
+    let pairs: Option<Vec<(f64, f64)>> = rounds
+        .iter()
+        .map(|round| Some((value(&round.ours)?, value(&round.rivals[rival])?)))
+        .collect();
+    let pairs = pairs.ok_or("one side doesn't tell")?;
+    let spread = |take: fn(&(f64, f64)) -> f64| {
+        let values: Vec<f64> = pairs.iter().map(take).collect();
+        Spread::of(&values).ok_or("no round was made")
+    };
+    let less_is_better = matches!(unit, Unit::CpuPerOp | Unit::Memory);
+    let ratio = if less_is_better {
+        spread(|(ours, peer)| peer / ours)?
+    } else {
+        spread(|(ours, peer)| ours / peer)?
+    };
+    Ok(Outcome { ours: spread(|pair| pair.0)?, peer: spread(|pair| pair.1)?, ratio })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(rates: &'static [f64]) -> Measure<'static> {
+        let mut rates = rates.iter();
+        Box::new(move || {
+            let rate = *rates.next().context("the script has ended")?;
+            Ok(Figure { rate, cpu_ns_per_op: Some(1e9 / rate) })
+        })
+    }
+
+    fn case(ours: &'static [f64], peer: &'static [f64], target: f64) -> Case<'static> {
+        let rival = Rival {
+            name: "peer".to_owned(),
+            rate_target: target,
+            cpu_target: Some(target),
+            measure: script(peer),
+        };
+        let name = "reads".to_owned();
+        Case { name, unit: Unit::Ops, ours: script(ours), rivals: vec![rival] }
+    }
+
+    #[test]
+    fn the_ratio_is_the_median_of_the_rounds_ratios() {
+        let rows = run(case(&[200.0, 30.0, 400.0], &[100.0, 10.0, 400.0], 2.0), 3);
+        let outcome = rows[0].outcome.clone().unwrap();
+        assert_eq!(outcome.ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert_eq!(outcome.ours, Spread { median: 200.0, min: 30.0, max: 400.0 });
+        assert!(rows[0].holds());
+        let cpu = rows[1].outcome.clone().unwrap();
+        assert!((cpu.ratio.median - 2.0).abs() < 1e-9, "less processor time is better");
+    }
+
+    #[test]
+    fn a_missed_target_and_a_failed_side_do_not_hold() {
+        assert!(!run(case(&[199.0], &[100.0], 2.0), 1)[0].holds());
+        let rows = run(case(&[200.0], &[], 2.0), 1);
+        assert!(!rows[0].holds() && !rows[1].holds());
+        assert!(rows[0].outcome.as_ref().unwrap_err().contains("the script has ended"));
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_the_middle() {
+        assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
+        assert!(Spread::of(&[]).is_none());
+    }
+}

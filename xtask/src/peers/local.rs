@@ -1,0 +1,162 @@
+//! Comparisons with fio on this machine: the tool's own ceiling, system calls, io_uring.
+//!
+//! Both sides read a file of the same size on the same file system, written in full before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use super::Setting;
+use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::fio::Job;
+use super::ours::{self, Reads};
+use crate::repo;
+
+const FILE_BYTES: u64 = 256 << 20;
+const URING: &str = "io_uring";
+
+/// The null backend against fio's null engine: what the tools themselves cost.
+pub fn null(setting: &Setting) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for depth in [1, 32] {
+        let seconds = setting.seconds;
+        let job = Job {
+            engine: "null",
+            depth,
+            file: None,
+            size_bytes: FILE_BYTES,
+            direct: false,
+            seconds,
+            extra: &[],
+        };
+        let reads = Reads { target: "null", backend: "null", depth, direct: false, seconds };
+        let case = Case {
+            name: format!("null backend, queue depth {depth}"),
+            unit: Unit::Ops,
+            ours: Box::new(|| ours::random_reads(&reads, setting)),
+            rivals: vec![Rival {
+                name: "fio null".to_owned(),
+                rate_target: 2.0,
+                cpu_target: None,
+                measure: Box::new(|| job.run(setting.folder.path())),
+            }],
+        };
+        rows.extend(case::run(case, setting.rounds));
+    }
+    rows
+}
+
+/// System calls on a file in memory.
+pub fn posix(setting: &Setting) -> Vec<Row> {
+    let disk = Disk::memory();
+    let against = Against { backend: "posix", engine: "psync", depth: 1, direct: false };
+    let claim = Claim { name: "posix, 4 KiB random reads, tmpfs", rate: 1.1, cpu: None };
+    compare(setting, disk, &against, &claim)
+}
+
+/// io_uring, on a file in memory and on one on disk past the page cache.
+pub fn uring(setting: &Setting) -> Vec<Row> {
+    let (backend, engine, depth) = ("uring", URING, 32);
+    let memory = Against { backend, engine, depth, direct: false };
+    let name = "uring, 4 KiB random reads, queue depth 32, tmpfs";
+    let mut rows =
+        compare(setting, Disk::memory(), &memory, &Claim { name, rate: 1.0, cpu: Some(1.0) });
+    let disk = Against { direct: true, ..memory };
+    let name = "uring, 4 KiB random reads, queue depth 32, disk, O_DIRECT";
+    rows.extend(compare(setting, Disk::disk(), &disk, &Claim { name, rate: 1.0, cpu: Some(1.0) }));
+    rows
+}
+
+/// How both sides read.
+struct Against {
+    backend: &'static str,
+    engine: &'static str,
+    depth: u32,
+    direct: bool,
+}
+
+/// What is claimed.
+struct Claim {
+    name: &'static str,
+    rate: f64,
+    cpu: Option<f64>,
+}
+
+/// A folder for the files of both sides, and fio's file in it.
+struct Disk {
+    folder: TempDir,
+    file: PathBuf,
+}
+
+impl Disk {
+    /// On tmpfs.
+    fn memory() -> Result<Self> {
+        Self::in_folder(Path::new("/dev/shm"))
+    }
+
+    /// On whatever the build directory lies on.
+    fn disk() -> Result<Self> {
+        Self::in_folder(&repo::target())
+    }
+
+    fn in_folder(parent: &Path) -> Result<Self> {
+        let folder = TempDir::with_prefix_in("dfsbench-peers-", parent)
+            .with_context(|| format!("no folder in {}", parent.display()))?;
+        let file = folder.path().join("peer");
+        let mut content = Vec::with_capacity(FILE_BYTES as usize);
+        for word in 0..FILE_BYTES / 8 {
+            content.extend_from_slice(&word.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes());
+        }
+        fs::write(&file, content)?;
+        fs::File::open(&file)?.sync_all()?;
+        Ok(Self { folder, file })
+    }
+}
+
+fn compare(setting: &Setting, disk: Result<Disk>, against: &Against, claim: &Claim) -> Vec<Row> {
+    let folder = disk.as_ref().map(|disk| disk.folder.path().to_string_lossy().into_owned());
+    let measure_ours = || {
+        let target = folder.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+        let Against { backend, depth, direct, .. } = *against;
+        let reads = Reads { target, backend, depth, direct, seconds: setting.seconds };
+        ours::random_reads(&reads, setting)
+    };
+    let measure_fio = || {
+        let disk = disk.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+        best_of_fio(setting, &disk.file, against)
+    };
+    let rival = Rival {
+        name: format!("fio {}", against.engine),
+        rate_target: claim.rate,
+        cpu_target: claim.cpu,
+        measure: Box::new(measure_fio),
+    };
+    let case = Case {
+        name: claim.name.to_owned(),
+        unit: Unit::Ops,
+        ours: Box::new(measure_ours),
+        rivals: vec![rival],
+    };
+    case::run(case, setting.rounds)
+}
+
+/// Runs fio plain, and for io_uring with registered files and buffers too; takes the faster.
+fn best_of_fio(setting: &Setting, file: &Path, against: &Against) -> Result<Figure> {
+    let job = |extra| Job {
+        engine: against.engine,
+        depth: against.depth,
+        file: Some(file),
+        size_bytes: FILE_BYTES,
+        direct: against.direct,
+        seconds: setting.seconds,
+        extra,
+    };
+    let plain = job(&[]).run(setting.folder.path())?;
+    if against.engine != URING {
+        return Ok(plain);
+    }
+    let registered = job(&["--registerfiles", "--fixedbufs"]).run(setting.folder.path())?;
+    Ok(if registered.rate > plain.rate { registered } else { plain })
+}

@@ -1,0 +1,127 @@
+//! Our side of the comparisons: one `dfsbench run`, and what its JSON report says.
+//!
+//! The command lines are those of [`crate::real::ours`]; the shape of the report is known here
+//! only.
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use super::Setting;
+use super::case::Figure;
+use crate::real::ours::{Ours, Run};
+use crate::repo::Profile;
+
+/// The build that is measured.
+pub const OURS: Ours = Ours::new(Profile::Release);
+
+/// Random reads of 4 KiB by one worker.
+pub struct Reads<'a> {
+    /// A folder, or `null`.
+    pub target: &'a str,
+    /// The backend.
+    pub backend: &'a str,
+    /// Ops in flight.
+    pub depth: u32,
+    /// Whether the page cache is passed by.
+    pub direct: bool,
+    /// How long, in seconds.
+    pub seconds: u32,
+}
+
+/// Measures random reads once: ops per second.
+///
+/// # Errors
+/// Where the run fails, or its report has no such figures.
+pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
+    let (depth, duration) = (reads.depth.to_string(), format!("{}s", reads.seconds));
+    #[rustfmt::skip]
+    let flags = [
+        "--backend", reads.backend, "--workload", "random", "--io-size", "4KiB",
+        "--file-size", "256MiB", "--queue-depth", &depth, "--workers", "1",
+        "--read-percent", "100", "--duration", &duration, "--trials", "1",
+        "--direct", if reads.direct { "true" } else { "false" },
+    ];
+    pass(reads.target, &flags, "mix", setting).map(|pass| pass.figure(pass.ops))
+}
+
+/// Measures one sequential read of a file of 1 GiB over NFS: bytes per second.
+///
+/// # Errors
+/// As [`random_reads`].
+pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
+    #[rustfmt::skip]
+    let flags = [
+        "--workload", "stream", "--io-size", "1MiB", "--file-size", "1GiB",
+        "--queue-depth", "8", "--workers", "1", "--trials", "1",
+    ];
+    pass(target, &flags, "read", setting).map(|pass| pass.figure(pass.bytes))
+}
+
+/// One pass of one trial, as the report has it.
+#[derive(Deserialize)]
+struct Pass {
+    pass: String,
+    window_ns: f64,
+    client_cpu_ns: f64,
+    ops: f64,
+    bytes: f64,
+}
+
+#[derive(Deserialize)]
+struct Trial {
+    passes: Vec<Pass>,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    trials: Vec<Trial>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    runs: Vec<Part>,
+}
+
+impl Pass {
+    fn figure(&self, counted: f64) -> Figure {
+        let cpu_ns_per_op = Some(self.client_cpu_ns / self.ops);
+        Figure { rate: counted * 1e9 / self.window_ns, cpu_ns_per_op }
+    }
+}
+
+fn pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Pass> {
+    let folder = TempDir::new_in(setting.folder.path())?;
+    let results = folder.path().join("results.db");
+    OURS.run(&Run { target, results: &results, flags })?;
+    read(&OURS.report(&results, "json")?, name)
+}
+
+/// Finds the pass of this name in the first trial of the first run.
+fn read(json: &[u8], name: &str) -> Result<Pass> {
+    let report: Report = serde_json::from_slice(json).context("the JSON report has changed")?;
+    let trial = report.runs.into_iter().next().and_then(|run| run.trials.into_iter().next());
+    let passes = trial.context("the report has no trial")?.passes;
+    let pass = passes.into_iter().find(|pass| pass.pass == name);
+    let pass = pass.with_context(|| format!("the report has no pass `{name}`"))?;
+    ensure!(pass.ops > 0.0 && pass.window_ns > 0.0, "pass `{name}` did nothing");
+    Ok(pass)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn figures_come_out_of_the_report() {
+        let json = br#"{"schema": 1, "runs": [{"trials": [{"passes": [
+            {"pass": "write", "window_ns": 1, "client_cpu_ns": 1, "ops": 1, "bytes": 1},
+            {"pass": "read", "window_ns": 2000000000, "client_cpu_ns": 1000000000,
+             "ops": 1000, "bytes": 4096000}]}]}]}"#;
+        let pass = read(json, "read").unwrap();
+        let figure = pass.figure(pass.bytes);
+        assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
+        assert!((figure.cpu_ns_per_op.unwrap() - 1e6).abs() < 1e-6);
+        assert!(read(json, "seek").is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! Writes the comparisons as a Markdown page.
+//!
+//! Every figure has its unit; a claim that wasn't measured says why, in its own row.
+
+use std::fmt::Write as _;
+
+use super::Setting;
+use super::case::{Row, Spread, Unit};
+use super::host;
+
+/// Returns the whole page.
+pub fn page(rows: &[Row], setting: &Setting) -> String {
+    let mut page = String::from("# dfsbench and its peers\n\n");
+    let Setting { seconds, rounds, .. } = setting;
+    let rounds_made = format!("{rounds} rounds of {seconds} s, turn and turn about; ");
+    page.push_str(&rounds_made);
+    page.push_str("median (least to greatest). A ratio above 1 is in our favour.\n\n");
+    for fact in host::facts() {
+        let _ = writeln!(page, "- {fact}");
+    }
+    page.push('\n');
+    page.push_str(&table(rows));
+    page
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = String::from("| claim | ours | peer | ratio | target | ok |\n");
+    text.push_str("|---|---|---|---|---|---|\n");
+    for row in rows {
+        let Row { claim, peer, unit, target, outcome } = row;
+        let ok = if row.holds() { "yes" } else { "NO" };
+        let line = match outcome {
+            Ok(outcome) => {
+                let (ours, theirs) = (figure(*unit, outcome.ours), figure(*unit, outcome.peer));
+                let Spread { median, min, max } = outcome.ratio;
+                let ratio = format!("{median:.2} ({min:.2} to {max:.2})");
+                format!("| {claim} | {ours} | {peer}: {theirs} | {ratio} | {target:.1} | {ok} |\n")
+            }
+            Err(reason) => {
+                let reason = reason.replace(['\n', '|'], " ");
+                format!("| {claim} | not measured | {peer} | {reason} | {target:.1} | {ok} |\n")
+            }
+        };
+        text.push_str(&line);
+    }
+    text
+}
+
+fn figure(unit: Unit, spread: Spread) -> String {
+    let (scale, digits, name) = match unit {
+        Unit::Ops => (1e3, 1, "kops/s"),
+        Unit::Bytes => (1e6, 0, "MB/s"),
+        Unit::CpuPerOp => (1.0, 0, "ns/op"),
+        Unit::Memory => (1_048_576.0, 0, "MiB"),
+    };
+    let Spread { median, min, max } = spread;
+    let number = |value: f64| format!("{:.digits$}", value / scale);
+    format!("{} {name} ({} to {})", number(median), number(min), number(max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Outcome;
+    use super::*;
+
+    #[test]
+    fn rows_have_units_and_failures_say_why() {
+        let spread = |median: f64| Spread { median, min: median, max: median };
+        let outcome =
+            Outcome { ours: spread(2_000_000.0), peer: spread(1_000_000.0), ratio: spread(2.0) };
+        let row = |outcome| Row {
+            claim: "null".to_owned(),
+            peer: "fio".to_owned(),
+            unit: Unit::Ops,
+            target: 2.0,
+            outcome,
+        };
+        let text = table(&[row(Ok(outcome)), row(Err("no\nsuch|file".to_owned()))]);
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let measured = "| null | 2000.0 kops/s (2000.0 to 2000.0) | fio: 1000.0 kops/s \
+                        (1000.0 to 1000.0) | 2.00 (2.00 to 2.00) | 2.0 | yes |";
+        assert_eq!(lines[0], measured);
+        assert_eq!(lines[1], "| null | not measured | fio | no such file | 2.0 | NO |");
+    }
+}

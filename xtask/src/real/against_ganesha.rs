@@ -1,0 +1,106 @@
+//! Our client against nfs-ganesha: what it writes is read back by others, byte for byte.
+//!
+//! libnfs first reads what libnfs wrote, so that a failure of ours can't be a failure of the
+//! set-up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use super::Checks;
+use super::ganesha::{Ganesha, MEM_FILE_MAX_BYTES};
+use super::libnfs::{self, Export};
+use super::ours::{self, Ours, Run};
+use crate::repo::Profile;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+const SEED: u64 = 7;
+const VFS_FILE: (&str, u64) = ("8MiB", 8 << 20);
+const MEM_FILE: (&str, u64) = ("1MiB", 1 << 20);
+
+/// Runs the checks of this group.
+pub fn run(checks: &mut Checks) {
+    let Some(server) = checks.get("starts without rpcbind", Ganesha::start) else { return };
+    let (vfs, mem) = (server.export("/vfs"), server.export("/mem"));
+    checks.run("libnfs reads from /vfs what libnfs wrote", || self_check(&vfs));
+    checks.run("libnfs reads from /mem what libnfs wrote", || self_check(&mem));
+    checks.run("others read from /vfs what we wrote", || written(&vfs, VFS_FILE, Some(&server)));
+    checks.run("libnfs reads from /mem what we wrote", || written(&mem, MEM_FILE, None));
+    checks.run("a wrong export is an error that names the right ones", || {
+        wrong_export(&server.export("/nope"))
+    });
+}
+
+fn self_check(export: &Export) -> Result<()> {
+    let folder = TempDir::new()?;
+    let content = noise(usize::try_from(MEM_FILE_MAX_BYTES)? - 4096 - 123);
+    let local = folder.path().join("noise");
+    fs::write(&local, &content)?;
+    libnfs::copy(&local, export, "noise")?;
+    libnfs::same("noise", &libnfs::cat(export, "noise")?, &content)?;
+    let names = libnfs::list(export)?;
+    ensure!(names.iter().any(|name| name == "noise"), "nfs-ls shows {names:?}");
+    Ok(())
+}
+
+fn written(
+    export: &Export,
+    (size, size_bytes): (&str, u64),
+    direct: Option<&Ganesha>,
+) -> Result<()> {
+    let folder = TempDir::new()?;
+    let seed = SEED.to_string();
+    #[rustfmt::skip]
+    let flags = [
+        "--workload", "stream", "--file-size", size, "--io-size", "64KiB",
+        "--trials", "1", "--seed", &seed, "--keep",
+    ];
+    let results = folder.path().join("results.db");
+    OURS.run(&Run { target: &export.for_us(""), results: &results, flags: &flags })?;
+    let names = libnfs::list(export)?;
+    let ours: Vec<&String> = names.iter().filter(|name| name.starts_with(".dfsbench-")).collect();
+    ensure!(!ours.is_empty(), "no file of ours among {names:?}");
+    for name in ours {
+        let Some(number) = ours::file_number(name) else { continue };
+        let want = OURS.pattern(SEED, number, size_bytes)?;
+        libnfs::same(name, &libnfs::cat(export, name)?, &want)?;
+        if let Some(server) = direct {
+            let path = server.vfs_folder().join(name);
+            libnfs::same("the same file in the exported folder", &read(&path)?, &want)?;
+        }
+    }
+    Ok(())
+}
+
+fn wrong_export(export: &Export) -> Result<()> {
+    let folder = TempDir::new()?;
+    let results: PathBuf = folder.path().join("results.db");
+    let flags = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
+    let output =
+        OURS.try_run(&Run { target: &export.for_us(""), results: &results, flags: &flags })?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    ensure!(code == Some(ours::exit::LAB), "exit {code:?}, not {}: {said}", ours::exit::LAB);
+    for name in ["/nope", "/vfs", "/mem"] {
+        ensure!(said.contains(name), "the message doesn't name {name}: {said}");
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Makes bytes that don't repeat within a megabyte (xorshift64*, one byte a step).
+pub fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let step = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 56) as u8
+    };
+    std::iter::repeat_with(step).take(len).collect()
+}

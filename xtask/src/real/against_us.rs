@@ -1,0 +1,71 @@
+//! Others against our server, and our client against a server that dies.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use tempfile::TempDir;
+
+use super::Checks;
+use super::against_ganesha::noise;
+use super::libnfs::{self, Export};
+use super::ours::{Ours, Run, exit};
+use crate::proc::Background;
+use crate::repo::Profile;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+/// Not a multiple of any transfer size.
+const FILE_BYTES: usize = (5 << 20) + 12_345;
+/// How long after its start the run loses its server, and how long it may take to say so.
+const UNTIL_DEATH: Duration = Duration::from_secs(3);
+const UNTIL_SAID: Duration = Duration::from_secs(120);
+
+/// Runs the checks of this group.
+pub fn run(checks: &mut Checks) {
+    let Some(server) = checks.get("starts and says where", || OURS.serve("64MiB", &[])) else {
+        return;
+    };
+    let content = noise(FILE_BYTES);
+    checks.run("libnfs reads and lists what libnfs wrote", || by_libnfs(&server.export, &content));
+    checks.run("we read what libnfs wrote", || {
+        libnfs::same("noise", &OURS.cat(&server.export, "noise")?, &content)
+    });
+    drop(server);
+    checks.run("dies in the middle of a run: exit code and results", dies);
+}
+
+fn by_libnfs(export: &Export, content: &[u8]) -> Result<()> {
+    let folder = TempDir::new()?;
+    let local = folder.path().join("noise");
+    fs::write(&local, content)?;
+    libnfs::copy(&local, export, "noise")?;
+    libnfs::same("noise", &libnfs::cat(export, "noise")?, content)?;
+    let names = libnfs::list(export)?;
+    ensure!(names.iter().any(|name| name == "noise"), "nfs-ls shows {names:?}");
+    Ok(())
+}
+
+fn dies() -> Result<()> {
+    let mut server = OURS.serve("64MiB", &[])?;
+    let folder = TempDir::new()?;
+    let results = folder.path().join("results.db");
+    #[rustfmt::skip]
+    let flags = [
+        "--workload", "random", "--file-size", "8MiB", "--io-size", "4KiB",
+        "--duration", "20s", "--trials", "1",
+    ];
+    let target = server.export.for_us("");
+    let mut command = OURS.run_command(&Run { target: &target, results: &results, flags: &flags });
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = Background::start(&mut command)?;
+    thread::sleep(UNTIL_DEATH);
+    server.process.kill();
+    let code = run.await_end(UNTIL_SAID)?;
+    let expected = [Some(exit::LAB), Some(exit::INVALID)];
+    ensure!(expected.contains(&code), "exit {code:?}, none of {expected:?}");
+    let page = OURS.report(&results, "json")?;
+    ensure!(serde_json::from_slice::<serde_json::Value>(&page).is_ok(), "the report is no JSON");
+    Ok(())
+}
