@@ -28,6 +28,7 @@ impl<'a> Trial<'a> {
             pattern: engine::site::pattern_of(spec, assignment.seed),
             clock: Arc::clone(&agent.clock),
             keep: assignment.keep,
+            stop: Arc::clone(&agent.stop),
         };
         let site = Site::create(spec, config)?;
         let mount = site.local_path().and_then(|path| Mount::of(&path));
@@ -68,14 +69,16 @@ impl<'a> Trial<'a> {
             .zip(cpu_before)
             .filter(|_| is_local_server)
             .map(|(after, before)| after - before);
-        let counts = self.agent.local_server.as_ref().zip(counts_before);
-        let witnesses = Witnesses {
-            tally,
-            census: if pass.writes() { self.site.census()? } else { None },
-            server: counts
-                .filter(|_| is_local_server)
-                .map(|(server, before)| (before, (server.counts)())),
-        };
+        // The census calls the server too: its counters are read first.
+        let server = self
+            .agent
+            .local_server
+            .as_ref()
+            .zip(counts_before)
+            .filter(|_| is_local_server)
+            .map(|(server, before)| (before, (server.counts)()));
+        let census = if pass.writes() { self.site.census()? } else { None };
+        let witnesses = Witnesses { tally, census, server };
         result.truths = accounting::truths(spec, &result, &witnesses);
         self.doubt(&mut result, &ending);
         Ok(PassEnd { broken: broken(&result, &ending), result })

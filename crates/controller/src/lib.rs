@@ -97,16 +97,13 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
             work_name: format!(".dfsbench-{:x}-check-{}", walk.token, tried.len()),
             keep: false,
         })))?;
-        match walk.agent.receive()? {
-            Report::Failed(why) => {
-                reason.get_or_insert(why);
-            }
-            _ => {
-                walk.agent.send(Order::End)?;
-                walk.agent.receive()?;
-                return Ok(());
-            }
+        if let Report::Failed(why) = walk.agent.receive()? {
+            reason.get_or_insert(why);
+            continue;
         }
+        walk.agent.send(Order::End)?;
+        walk.agent.receive()?;
+        return Ok(());
     }
     reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
 }

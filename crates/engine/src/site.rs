@@ -9,6 +9,7 @@ mod nfs;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
 use workload::Pattern;
@@ -70,6 +71,9 @@ pub enum SiteError {
     /// Another worker could not open its files.
     #[error("stopped, because another worker could not start")]
     Stopped,
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// What a site is made from.
@@ -82,6 +86,8 @@ pub struct SiteConfig {
     pub clock: Arc<dyn Clock>,
     /// Leave the working directory behind.
     pub keep: bool,
+    /// Set by whoever wants everything to stop, preparations too.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// Makes the content of a run's files, for ops of every size that the run issues.
@@ -155,8 +161,8 @@ impl Site {
         }
         match &self.place {
             Place::Null { .. } => Ok(()),
-            Place::Directory(site) => site.fill(spec, &self.config.pattern),
-            Place::Nfs(site) => site.fill(spec, &self.config.pattern),
+            Place::Directory(site) => site.fill(spec, &self.config),
+            Place::Nfs(site) => site.fill(spec, &self.config),
         }
     }
 
@@ -238,6 +244,11 @@ impl Site {
             Place::Nfs(site) => site.remove(),
         }
     }
+}
+
+/// Fails when somebody asked to stop.
+fn interrupted(config: &SiteConfig) -> Result<(), SiteError> {
+    if config.stop.load(Relaxed) { Err(SiteError::Interrupted) } else { Ok(()) }
 }
 
 impl Drop for Site {

@@ -95,6 +95,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),
         keep: false,
+        stop: Arc::default(),
     };
     let site = Site::create(spec, config).unwrap();
     let mut total = 0;

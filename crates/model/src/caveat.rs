@@ -109,7 +109,7 @@ codes! {
         "Let it run to its end.";
     Cached, "cached", Degraded,
         "Data came from this host's memory and not from the target.",
-        "Use --direct true, files larger than memory, or a target that is not a memory file system.";
+        "For data use --direct true or files larger than memory; for names remount in between.";
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";

@@ -84,6 +84,8 @@ impl OpError {
     pub const MISMATCH: Self = Self(60_002);
     /// The connection went away, or an answer did not come in time.
     pub const LOST: Self = Self(60_003);
+    /// The write verifier changed: the server restarted and may have lost uncommitted data.
+    pub const VERIFIER: Self = Self(60_005);
     /// The server answered, but with an RPC that could not be accepted.
     pub const RPC: Self = Self(60_004);
 
@@ -126,6 +128,7 @@ impl OpError {
             60_002 => "data mismatch",
             60_003 => "connection lost",
             60_004 => "RPC refused",
+            60_005 => "write verifier changed",
             code => return format!("error {code}"),
         };
         known.to_owned()

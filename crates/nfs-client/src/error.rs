@@ -111,7 +111,7 @@ pub enum MountError {
         /// The name at which it ended.
         name: String,
         /// Why.
-        reason: CallFailure,
+        reason: Box<CallFailure>,
     },
     /// The system refuses the congestion control.
     #[error(
@@ -138,7 +138,7 @@ pub enum MountError {
         /// What was asked.
         service: &'static str,
         /// How it failed.
-        failure: CallFailure,
+        failure: Box<CallFailure>,
     },
 }
 

@@ -48,8 +48,7 @@ impl Mount {
     /// [`CallFailure`]; NFS3ERR_EXIST is one.
     pub fn mkdir(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, CallFailure> {
         let attributes = Sattr::with_mode(0o755);
-        let made = self.nfs(Call::Mkdir { dir, name: name.as_bytes(), attributes }, object)?;
-        made.map_or_else(|| self.lookup(dir, name), Ok)
+        self.make(&Call::Mkdir { dir, name: name.as_bytes(), attributes }, dir, name)
     }
 
     /// Creates a file with mode 0644, or empties the one that exists, and returns its handle.
@@ -59,8 +58,7 @@ impl Mount {
     pub fn create(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, CallFailure> {
         let attributes = Sattr { size: Some(0), ..Sattr::with_mode(0o644) };
         let how = CreateHow::Unchecked(attributes);
-        let made = self.nfs(Call::Create { dir, name: name.as_bytes(), how }, object)?;
-        made.map_or_else(|| self.lookup(dir, name), Ok)
+        self.make(&Call::Create { dir, name: name.as_bytes(), how }, dir, name)
     }
 
     /// Removes a file.
@@ -188,6 +186,20 @@ impl Mount {
         call_fsinfo(&mut self.control, root)
     }
 
+    /// Makes an object and returns its handle, by LOOKUP where the server does not give it.
+    fn make(
+        &mut self,
+        call: &Call<'_>,
+        dir: FileHandle,
+        name: &str,
+    ) -> Result<FileHandle, CallFailure> {
+        let made = self.control.call(&program::Call::Nfs3(*call), |event| match event.result {
+            Ok(Outcome::Object { file, .. }) => Ok(file),
+            _ => Err(unexpected()),
+        })?;
+        made.map_or_else(|| self.lookup(dir, name), Ok)
+    }
+
     fn nfs<T>(
         &mut self,
         call: Call<'_>,
@@ -201,10 +213,6 @@ impl Mount {
 
 fn done(outcome: Outcome) -> Option<()> {
     (outcome == Outcome::Done).then_some(())
-}
-
-fn object(outcome: Outcome) -> Option<Option<FileHandle>> {
-    if let Outcome::Object { file, .. } = outcome { Some(file) } else { None }
 }
 
 fn unexpected() -> DecodeError {

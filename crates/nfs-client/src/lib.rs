@@ -18,3 +18,6 @@ pub use error::{CallFailure, ConnectionError, MountError, PendingCalls};
 pub use files::DirEntry;
 pub use mount::Mount;
 pub use options::{MountOptions, TRANSFER_BYTES_DEFAULT};
+
+/// The protocol that connections speak.
+pub use nfs_proto as proto;

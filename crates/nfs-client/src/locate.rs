@@ -49,15 +49,12 @@ pub(crate) fn connect_nfs(options: &MountOptions) -> Result<Control, MountError>
 pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, MountError> {
     let mut control = connect_mount(nfs, options)?;
     let export = options.export.as_str();
-    let whole = |root| Mounted {
-        root,
-        export: export.into(),
-        below: String::new(),
-        service: control.server(),
-    };
     let server = control.server();
     let status = match call_mnt(&mut control, export)? {
-        Ok(root) => return Ok(whole(root)),
+        Ok(root) => {
+            let (export, below) = (export.into(), String::new());
+            return Ok(Mounted { root, export, below, service: server });
+        }
         Err(status) => status,
     };
     if !matches!(status, MountStatus::NoEnt | MountStatus::Access | MountStatus::NotDir) {
@@ -91,7 +88,7 @@ pub(crate) fn explain(service: &'static str, failure: CallFailure) -> MountError
             error: CallError::Rpc(RpcError::ProgramMismatch { low, high }),
             ..
         } => MountError::Version { service, server, low, high },
-        failure => MountError::Call { service, failure },
+        failure => MountError::Call { service, failure: Box::new(failure) },
     }
 }
 

@@ -133,7 +133,7 @@ fn walk(control: &mut Control, from: FileHandle, path: &str) -> Result<FileHandl
         dir = call_lookup(control, dir, name.as_bytes()).map_err(|reason| {
             let is_status = matches!(reason.answered(), Some(CallError::Status(_)));
             if is_status {
-                MountError::Walk { path: path.into(), name: name.into(), reason }
+                MountError::Walk { path: path.into(), name: name.into(), reason: Box::new(reason) }
             } else {
                 locate::explain(NFS, reason)
             }

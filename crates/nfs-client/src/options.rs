@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use model::NfsTarget;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 
 /// The largest transfer size that is asked for where none is named: what Linux clients use.
@@ -60,6 +61,17 @@ impl MountOptions {
             wsize: None,
             timeout: Duration::from_secs(5),
             congestion_control: None,
+        }
+    }
+
+    /// Mounts what a plan names as its target, with the defaults for all it does not say.
+    pub fn from_target(target: &NfsTarget) -> Self {
+        Self {
+            port: target.port,
+            mount_port: target.mount_port,
+            uid: target.uid,
+            gid: target.gid,
+            ..Self::new(&target.host, &target.path)
         }
     }
 

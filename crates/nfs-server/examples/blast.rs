@@ -1,6 +1,8 @@
 //! Measures the server's own ceiling: starts it and drives it with a crude client.
 //!
-//! `cargo run --release -p nfs-server --example blast -- [read|discard|write|getattr|all] [SECONDS]`
+//! `cargo run --release -p nfs-server --example blast -- [MODE] [SECONDS]`
+//!
+//! Modes: read, discard, write, getattr, read4k, all.
 //!
 //! One server thread, one client thread, loopback under cubic. The client knows the length of each
 //! reply beforehand and lets the kernel drop the bytes, so almost all of its time is the kernel's.
@@ -17,7 +19,7 @@ use nfs_proto::nfs3::{self, Call, FileHandle, StableHow, encode_write_header};
 use nfs_proto::record;
 use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};
 use nfs_proto::xdr::Writer;
-use nfs_server::fs::{Context, CreateMode, SetAttributes};
+use nfs_server::fs::{Context, CreateMode, FileTime, SetAttributes};
 use nfs_server::{Server, ServerConfig, StoreMode};
 use rustix::net::RecvFlags;
 use rustix::net::sockopt::set_tcp_congestion;
@@ -25,11 +27,11 @@ use rustix::net::sockopt::set_tcp_congestion;
 const TRANSFER_BYTES: u32 = 1 << 20;
 const FILE_BYTES: u64 = 64 << 20;
 const READ_DEPTH: u64 = 8;
-const GETATTR_DEPTH: usize = 16;
 /// Mark, RPC header, status, attributes, count, eof, length. **Source:** RFC 5531, RFC 1813.
 const READ_REPLY_BYTES: u64 = 4 + 24 + 4 + 88 + 12 + TRANSFER_BYTES as u64;
 /// Mark, RPC header, status, attributes.
 const GETATTR_REPLY_BYTES: usize = 4 + 24 + 4 + 84;
+const READ4K_REPLY_BYTES: usize = 4 + 24 + 4 + 88 + 12 + 4096;
 /// Mark, RPC header, status, wcc data, count, stability, verifier.
 const WRITE_REPLY_BYTES: usize = 4 + 24 + 4 + 28 + 88 + 16;
 
@@ -46,13 +48,18 @@ fn main() -> io::Result<()> {
         read("READ discard", StoreMode::Discard, time)?;
     }
     if wanted("write") {
-        write("WRITE keep, rewriting", StoreMode::Keep, time)?;
-        write("WRITE discard", StoreMode::Discard, time)?;
+        write("WRITE keep, rewriting", StoreMode::Keep, time, false)?;
+        write("WRITE keep, new data", StoreMode::Keep, time, true)?;
+        write("WRITE discard", StoreMode::Discard, time, false)?;
     }
     if wanted("getattr") {
-        getattr(64, GETATTR_DEPTH, time)?;
-        getattr(64, 1, time)?;
-        getattr(1, GETATTR_DEPTH, time)?;
+        for (connections, depth) in [(64, 16), (64, 1), (1, 16), (1, 1)] {
+            small("GETATTR", GETATTR_REPLY_BYTES, (connections, depth), time)?;
+        }
+    }
+    if wanted("read4k") {
+        small("READ 4 KiB", READ4K_REPLY_BYTES, (64, 16), time)?;
+        small("READ 4 KiB", READ4K_REPLY_BYTES, (1, 16), time)?;
     }
     Ok(())
 }
@@ -171,8 +178,11 @@ fn read(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
     })
 }
 
-fn write(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
+fn write(what: &str, store: StoreMode, time: Duration, fresh: bool) -> io::Result<()> {
     let (server, file) = start(store);
+    let fs = server.file_system();
+    let (id, _) = fs.find_path("/export/file").expect("the file is there");
+    let empty = SetAttributes { size: Some(0), ..SetAttributes::default() };
     let mut stream = connect(&server)?;
     let payload = vec![7; TRANSFER_BYTES as usize];
     let mut sink = vec![0; WRITE_REPLY_BYTES];
@@ -181,6 +191,9 @@ fn write(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
     measure(what, ("GB/s", 1e9), &server, time, || {
         call.clear();
         let offset = sent * u64::from(TRANSFER_BYTES) % FILE_BYTES;
+        if fresh && offset == 0 {
+            fs.set_attributes(id, &empty, None, FileTime(0)).expect("the file can be cut");
+        }
         let mark = record::begin(&mut call);
         encode_call(&mut call, sent as u32, 7, |writer| {
             encode_write_header(writer, &file, offset, StableHow::Unstable, TRANSFER_BYTES);
@@ -196,18 +209,29 @@ fn write(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
     })
 }
 
-fn getattr(connections: usize, depth: usize, time: Duration) -> io::Result<()> {
-    let (server, file) = start(StoreMode::Discard);
+/// Sends batches of small calls over many connections in turn.
+fn small(
+    what: &str,
+    reply_bytes: usize,
+    (connections, depth): (usize, usize),
+    time: Duration,
+) -> io::Result<()> {
+    let (server, file) = start(StoreMode::Keep);
     let mut streams: Vec<_> =
         (0..connections).map(|_| connect(&server)).collect::<io::Result<_>>()?;
     let mut sink = vec![0; 1 << 20];
     let mut batch = Vec::new();
-    (0..depth).for_each(|xid| encode(&mut batch, xid as u32, &Call::Getattr { file }));
+    for xid in 0..depth as u32 {
+        match reply_bytes {
+            GETATTR_REPLY_BYTES => encode(&mut batch, xid, &Call::Getattr { file }),
+            _ => encode(&mut batch, xid, &Call::Read { file, offset: 8192, count: 4096 }),
+        }
+    }
     streams.iter_mut().try_for_each(|stream| stream.write_all(&batch))?;
-    let what = format!("GETATTR, {connections} connections, depth {depth}");
+    let what = format!("{what}, {connections} connections, depth {depth}");
     measure(&what, ("k/s", 1e3), &server, time, || {
         for stream in &mut streams {
-            skip_exactly(stream, &mut sink, depth * GETATTR_REPLY_BYTES)?;
+            skip_exactly(stream, &mut sink, depth * reply_bytes)?;
             stream.write_all(&batch)?;
         }
         Ok((connections * depth) as u64)

@@ -1,4 +1,6 @@
 //! What a server is started with, and why it may not start.
+//!
+//! A `ServerConfig` is plain data with defaults for every field; `Server::start` checks it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -38,7 +40,8 @@ pub struct ServerConfig {
     pub memory_limit_bytes: u64,
     /// Event loops, each a thread; 0 means one per core.
     pub threads: usize,
-    /// Connections served at once; more are closed as they come.
+    /// Connections served at once; more are closed as they come. Each can hold input buffers of
+    /// about twice `write_bytes_max` and 5 MiB of unsent replies, beside the memory limit.
     pub clients_max: usize,
     /// Largest READ granted, in bytes (rtmax).
     pub read_bytes_max: u32,

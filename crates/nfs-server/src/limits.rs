@@ -1,4 +1,6 @@
 //! Every bound of the server in one place, with the relations that must hold between them.
+//!
+//! Sizes that a user sets are in `ServerConfig`; these hold for every server.
 
 use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX};
 

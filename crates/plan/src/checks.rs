@@ -50,14 +50,14 @@ impl Written<'_> {
 /// Refuses a run whose settings contradict each other.
 pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     check_files(run, written)?;
-    check_server(run, written)?;
     if run.workload == Workload::Metadata {
-        check_metadata(run, written)
+        check_metadata(run, written)?;
     } else {
         check_data(run, written)?;
         check_direct(run, written)?;
-        check_buffers(run, written)
     }
+    check_buffers(run, written)?;
+    check_server(run, written)
 }
 
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
@@ -68,25 +68,6 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let what = format!("{} files are too few for {} workers", run.files, run.workers);
     let hint = format!("each worker has files of its own: at least {}", run.workers);
     Err(written.fault(run, &[Setting::Files, Setting::Workers], Fault::new(what).hint(hint)))
-}
-
-/// Refuses a file set that the in-memory server could not hold.
-fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let memory = written.server_memory_bytes;
-    let overhead = u64::from(run.files) * limits::SERVER_FILE_OVERHEAD;
-    let embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
-    if !embedded || run.set_bytes().saturating_add(overhead) <= memory {
-        return Ok(());
-    }
-    let what = format!(
-        "{} files of {} do not fit in the {} of the in-memory server",
-        run.files,
-        show_size(run.file_size_bytes),
-        show_size(memory)
-    );
-    let hint = "raise `memory` in [server] or --server-memory, or lower file_size or files";
-    let settings = [Setting::FileSize, Setting::Files, Setting::Workers];
-    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
 fn check_metadata(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
@@ -149,9 +130,28 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     }
     let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
     let hint = format!(
-        "workers x queue_depth x io_size may be {} at most",
+        "workers x queue_depth x io_size (metadata: file_size) may be {} at most",
         show_size(limits::BUFFERS_MAX)
     );
-    let settings = [Setting::QueueDepth, Setting::Workers, Setting::IoSize];
+    let settings = [Setting::QueueDepth, Setting::Workers, Setting::IoSize, Setting::FileSize];
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Refuses a file set that the in-memory server could not hold.
+fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let memory = written.server_memory_bytes;
+    let overhead = u64::from(run.files) * limits::SERVER_FILE_OVERHEAD;
+    let embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
+    if !embedded || run.set_bytes().saturating_add(overhead) <= memory {
+        return Ok(());
+    }
+    let what = format!(
+        "{} x {} of files, with their inodes, do not fit in the {} of the in-memory server",
+        run.files,
+        show_size(run.file_size_bytes),
+        show_size(memory)
+    );
+    let hint = "raise `memory` in [server] or --server-memory, or lower file_size or files";
+    let settings = [Setting::FileSize, Setting::Files, Setting::Workers];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }

@@ -1,6 +1,6 @@
 //! What a setting is when nobody says, and why.
 //!
-//! One function, [`of`], asked while a run is put together: settings that come earlier in
+//! One function, `of`, is asked while a run is put together: settings that come earlier in
 //! [`Setting::ALL`] are already in it, so a default may look at them.
 
 use model::{Durability, RunSpec, Workload};

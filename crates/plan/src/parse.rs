@@ -104,6 +104,7 @@ fn memory_in_range(bytes: u64, shown: &str) -> Result<u64, Fault> {
     in_range(bytes, limits::SERVER_MEMORY, &legal, shown).map(|()| bytes)
 }
 
+/// Reads a backend.
 pub(crate) fn backend(field: &Field<'_>) -> Result<Spot<BackendKind>, PlanError> {
     let name = field.text("\"posix\"")?;
     let value = backend_named(name.value).map_err(|fault| field.error(fault))?;

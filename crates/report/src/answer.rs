@@ -24,10 +24,7 @@ pub fn answer(sheet: &Sheet<'_>) -> Vec<String> {
         only.extend(distrust(sheet));
         return only;
     }
-    let best = groups.iter().map(|group| group.best(sheet)).collect::<Vec<_>>().join("; ");
-    let compared = groups.iter().any(|group| group.rows.len() > 1);
-    let lead = if compared { "Fastest" } else { "Measured" };
-    let mut sentences = vec![format!("{lead}: {best}.")];
+    let mut sentences = vec![fastest(sheet, &groups)];
     sentences.extend(widest_gap(sheet, &groups));
     sentences.extend(distrust(sheet));
     sentences
@@ -49,16 +46,23 @@ impl<'a> Group<'a> {
         (!rows.is_empty()).then_some(Self { name, pass, rows })
     }
 
-    /// `stream write: nfs with 1234 MB/s`, and whom it can't be told apart from.
+    /// `stream write (416 MB/s, level with posix)`.
     fn best(&self, sheet: &Sheet<'_>) -> String {
         let (first, rate) = &self.rows[0];
-        let doubt = if first.judged.verdict == Verdict::Degraded { ", in doubt" } else { "" };
-        let figure = stats::Rate::of_pass(self.pass, rate.median);
-        let mut shown = format!("{} {} with {figure}{doubt}", self.name, place(sheet, first));
-        if let Some((second, _)) = self.rows.get(1).filter(|(_, other)| other.overlaps(rate)) {
-            shown = format!("{shown} (not to be told apart from {})", place(sheet, second));
+        let mut notes = vec![stats::Rate::of_pass(self.pass, rate.median).to_string()];
+        if first.judged.verdict == Verdict::Degraded {
+            notes.push("in doubt".to_owned());
         }
-        shown
+        let level = self.rows[1..].iter().filter(|(_, other)| other.overlaps(rate));
+        let mut names: Vec<String> = level.map(|(row, _)| place(sheet, row)).collect();
+        if names.len() > NAMED_MAX {
+            let more = names.split_off(NAMED_MAX - 1).len();
+            names.push(format!("{more} more"));
+        }
+        if !names.is_empty() {
+            notes.push(format!("level with {}", listed(&names)));
+        }
+        format!("{} ({})", self.name, notes.join(", "))
     }
 
     fn gap(&self) -> f64 {
@@ -67,6 +71,26 @@ impl<'a> Group<'a> {
             _ => 1.0,
         }
     }
+}
+
+/// Who is fastest in which pass: `Fastest is uring in stream write (416 MB/s), ...`.
+fn fastest(sheet: &Sheet<'_>, groups: &[Group<'_>]) -> String {
+    let mut winners: Vec<(String, Vec<String>)> = Vec::new();
+    for group in groups {
+        let winner = place(sheet, group.rows[0].0);
+        let best = group.best(sheet);
+        match winners.iter_mut().find(|(known, _)| *known == winner) {
+            Some((_, passes)) => passes.push(best),
+            None => winners.push((winner, vec![best])),
+        }
+    }
+    let compared = groups.iter().any(|group| group.rows.len() > 1);
+    let lead = if compared { "Fastest is" } else { "Measured was" };
+    let parts = winners.iter().map(|(winner, passes)| format!("{winner} in {}", listed(passes)));
+    let level = parts.collect::<Vec<_>>().join("; ");
+    let explained =
+        if level.contains(", level with ") { " (level: the intervals overlap)" } else { "" };
+    format!("{lead} {level}{explained}.")
 }
 
 /// Target and settings, without the pass.
@@ -106,16 +130,11 @@ fn distrust(sheet: &Sheet<'_>) -> Option<String> {
     }
     let of = |verdict: Verdict, with_figure: bool| -> Vec<&Row<'_>> {
         let rows = sheet.rows.iter();
-        rows.filter(|row| {
-            row.judged.verdict == verdict && row.judged.rate.is_some() == with_figure
-        })
-        .collect()
+        rows.filter(|row| row.judged.verdict == verdict && row.judged.rate.is_some() == with_figure)
+            .collect()
     };
-    let (doubted, invalid, missing) = (
-        of(Verdict::Degraded, true),
-        of(Verdict::Invalid, true),
-        of(Verdict::Invalid, false),
-    );
+    let (doubted, invalid, missing) =
+        (of(Verdict::Degraded, true), of(Verdict::Invalid, true), of(Verdict::Invalid, false));
     let mut parts = Vec::new();
     if !invalid.is_empty() {
         parts.push(format!("do not use {}", named(sheet, &invalid)));

@@ -36,7 +36,9 @@ const COLUMNS: &[Column] = &[
     ("reason", |r| r.judged.reason().unwrap_or("").to_owned()),
     ("trials_made", |r| r.judged.trials_made.to_string()),
     ("trials_used", |r| r.judged.trials_used.to_string()),
-    ("rate_unit", |r| if r.judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" }.into()),
+    ("rate_unit", |r| {
+        if r.judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" }.into()
+    }),
     ("rate_bytes_per_s", |r| median(r.judged.bytes_per_s.as_ref())),
     ("rate_ops_per_s", |r| median(r.judged.ops_per_s.as_ref())),
     ("rate_mean", |r| of(r, |rate| rate.mean)),

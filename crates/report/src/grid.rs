@@ -21,8 +21,10 @@ enum Line {
     Cells(Vec<String>),
     /// The first cells, then a text over all other columns.
     Reason(Vec<String>, String),
-    /// A text over the whole width.
+    /// A text below a row, from the second column on.
     Text(String),
+    /// A text above several rows.
+    Title(String),
 }
 
 /// A table in the making.
@@ -58,6 +60,11 @@ impl Grid {
         self.lines.push(Line::Text(clean(text)));
     }
 
+    /// Adds a line above rows, which is wrapped.
+    pub fn title(&mut self, text: &str) {
+        self.lines.push(Line::Title(clean(text)));
+    }
+
     /// Columns that the cells alone take; texts adapt themselves.
     pub fn width(&self) -> usize {
         let widths = self.widths();
@@ -82,11 +89,14 @@ impl Grid {
                     cells.push(wrapped.join("\n"));
                     self.cells(&mut out, &cells, &widths);
                 }
+                Line::Title(text) => {
+                    for part in wrap(text, width_max) {
+                        push_line(&mut out, &part);
+                    }
+                }
                 Line::Text(text) => {
                     let indent = widths.first().map_or(0, |width| width + GAP.len());
-                    for part in wrap(text, width_max.saturating_sub(indent).max(20)) {
-                        push_line(&mut out, &format!("{}{part}", " ".repeat(indent)));
-                    }
+                    below(&mut out, text, indent, width_max);
                 }
             }
         }
@@ -98,7 +108,7 @@ impl Grid {
         for line in &self.lines {
             let cells = match line {
                 Line::Cells(cells) | Line::Reason(cells, _) => cells,
-                Line::Text(_) => continue,
+                Line::Text(_) | Line::Title(_) => continue,
             };
             for (known, cell) in widths.iter_mut().zip(cells) {
                 *known = cell.lines().map(width).fold(*known, usize::max);
@@ -122,6 +132,20 @@ impl Grid {
             }
             push_line(out, &line);
         }
+    }
+}
+
+/// Writes a text below a row; into the row's last line where that is blank so far to the right.
+fn below(out: &mut String, text: &str, indent: usize, width_max: usize) {
+    let start = out.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
+    let blank = out[start..].len() - out[start..].trim_start_matches(' ').len();
+    let end = indent + width(text);
+    if end + GAP.len() <= blank {
+        out.replace_range(start + indent..start + end, text);
+        return;
+    }
+    for part in wrap(text, width_max.saturating_sub(indent).max(20)) {
+        push_line(out, &format!("{}{part}", " ".repeat(indent)));
     }
 }
 
@@ -165,14 +189,18 @@ mod tests {
         let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
         grid.row(vec!["a".into(), "12 MB/s\n3 op/s".into()]);
         grid.text("! cached");
+        grid.row(vec!["b".into(), "1234567 MB/s\n3 op/s".into()]);
+        grid.text("! a");
         grid.reason(&["long name".into()], "the server does not speak NFS version 2 any more");
-        assert_eq!(grid.width(), 18);
+        assert_eq!(grid.width(), 23);
         let expected = "\
-name          rate
-─────────  ───────
-a          12 MB/s
-            3 op/s
+name               rate
+─────────  ────────────
+a               12 MB/s
+                 3 op/s
            ! cached
+b          1234567 MB/s
+           ! a   3 op/s
 long name  the server does not
            speak NFS version 2
            any more

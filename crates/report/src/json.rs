@@ -17,9 +17,9 @@ use crate::sheet::{Row, Sheet};
 /// Version of the format.
 const SCHEMA: u32 = 1;
 
-/// Writes the document, indented.
+/// Writes the document on one line: histograms have thousands of numbers.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let json = serde_json::to_string_pretty(&Document::of(sheet));
+    let json = serde_json::to_string(&Document::of(sheet));
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
 }
 

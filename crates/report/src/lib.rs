@@ -4,6 +4,17 @@
 //! bytes every time and everywhere; no clock, no time zone, no locale. All formats show the
 //! figures that `stats::judge` computes, and none of them drops a doubt.
 
+mod answer;
+mod csv;
+mod grid;
+mod html;
+mod json;
+mod markdown;
+mod notes;
+mod sheet;
+mod show;
+mod table;
+
 use model::Campaign;
 
 /// How a report is written.
@@ -44,6 +55,12 @@ impl Format {
 
 /// Writes the report of a campaign; the text ends with a newline.
 pub fn render(campaign: &Campaign, format: Format) -> String {
-    let _ = (campaign, format);
-    String::new()
+    let sheet = sheet::Sheet::of(campaign);
+    match format {
+        Format::Table => table::render(&sheet),
+        Format::Markdown => markdown::render(&sheet),
+        Format::Csv => csv::render(&sheet),
+        Format::Json => json::render(&sheet),
+        Format::Html => html::render(&sheet),
+    }
 }

@@ -70,7 +70,8 @@ fn figures(row: &Row<'_>) -> Vec<String> {
         shown = format!("{shown} ({second})");
     }
     let [p50, p99, max] = show::times(&judged.response_time);
-    let cpu = judged.cpu.as_ref().map_or_else(|| "–".to_owned(), show::cpu);
+    let cpu = [show::cpu(judged)].into_iter().chain(show::server_cpu(judged));
+    let cpu = cpu.collect::<Vec<_>>().join(" ");
     let (spread, trials) = (show::spread(rate), show::trials(judged));
     vec![shown, spread, p50, p99, max, cpu, trials, judged.verdict.name().to_owned(), codes]
 }
@@ -126,17 +127,23 @@ fn items(out: &mut String, lines: &[String]) {
     out.push('\n');
 }
 
-/// Puts a backslash before whatever Markdown or HTML would interpret.
+/// Puts a backslash before whatever Markdown or HTML would interpret; an underscore within a
+/// word stays, as GitHub leaves it alone.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut letters = text.chars().peekable();
+    let mut last = ' ';
+    while let Some(c) = letters.next() {
+        let within = last.is_alphanumeric() && letters.peek().is_some_and(|c| c.is_alphanumeric());
         match c {
+            '_' if within => out.push(c),
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
                 out.extend(['\\', c]);
             }
             c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
+        last = c;
     }
     out
 }
@@ -147,6 +154,6 @@ mod tests {
 
     #[test]
     fn markup_in_names_is_escaped() {
-        assert_eq!(escaped("<script>|a_b`\n[x]"), "\\<script\\>\\|a\\_b\\` \\[x\\]");
+        assert_eq!(escaped("<i>|a_b`\n_[x]"), "\\<i\\>\\|a_b\\` \\_\\[x\\]");
     }
 }

@@ -11,13 +11,14 @@ use crate::sheet::Sheet;
 use crate::show::{counted, utc};
 
 /// How the columns are to be read.
-pub const READING: [&str; 4] = [
+pub const READING: [&str; 5] = [
     "rate: median of the trials over the whole window, until the last worker is done \
      (last_done); 1 MB/s is 10^6 bytes per second.",
     "±95 %: half the 95 % interval of that median (bootstrap), as a share of it.",
     "p50, p99, max: response time from due to done, the histograms of all trials merged.",
-    "CPU: processor time of the client (+ of the server, where known) per GiB moved or per op; \
-     n: trials behind the figure.",
+    "CPU: processor time of the client per GiB moved or per op; + that of the server, where \
+     known.",
+    "n: trials behind the figure, and how many were made where it is fewer.",
 ];
 
 /// What the campaign was, in one line.
@@ -112,6 +113,9 @@ pub fn order(campaign: &Campaign) -> String {
         (false, true) => "the first trial of every run, then the second, and so on",
         (false, false) => "shuffled",
     };
+    if made.is_empty() {
+        return format!("no trial was made; seed {}.", campaign.seed);
+    }
     let trials = counted(made.len(), "trial");
     format!("{trials}, {order}; seed {}.", campaign.seed)
 }
@@ -152,6 +156,7 @@ pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
 pub fn others(rows: usize) -> String {
     match rows {
         0 | 1 => String::new(),
-        more => format!(" (and {} more)", counted(more - 1, "figure")),
+        2 => " (and 1 more figure)".to_owned(),
+        more => format!(" (and {} more figures)", more - 1),
     }
 }

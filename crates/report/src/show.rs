@@ -26,10 +26,16 @@ pub fn spread(rate: &Summary) -> String {
     rate.half_width_share().map_or_else(|| "–".to_owned(), |share| format!("±{}", percent(share)))
 }
 
-/// Processor time with its unit; client and server apart: `0.52+0.31 s/GiB`.
-pub fn cpu(cpu: &Cpu) -> String {
-    let server = cpu.server.map(|server| format!("+{}", three_digits(server))).unwrap_or_default();
-    format!("{}{server} {}", three_digits(cpu.client), cpu.unit.name())
+/// Processor time of the client with its unit: `0.52 s/GiB`; a dash where it is not known.
+pub fn cpu(judged: &Judged) -> String {
+    let shown = |cpu: &Cpu| format!("{} {}", three_digits(cpu.client), cpu.unit.name());
+    judged.cpu.as_ref().map_or_else(|| "–".to_owned(), shown)
+}
+
+/// Processor time of the server, to be added to the client's: `+0.31 s/GiB`.
+pub fn server_cpu(judged: &Judged) -> Option<String> {
+    let cpu = judged.cpu.as_ref()?;
+    cpu.server.map(|server| format!("+{} {}", three_digits(server), cpu.unit.name()))
 }
 
 /// The byte rate of a mix, whose figure is its op rate.
@@ -38,12 +44,12 @@ pub fn second_rate(judged: &Judged) -> Option<String> {
     Some(stats::Rate::Bytes(bytes.median).to_string())
 }
 
-/// How many trials are behind the figures: `5`, or `3 of 5` where some are not.
+/// How many trials are behind the figures: `5`, or `3/5` where some are not.
 pub fn trials(judged: &Judged) -> String {
     if judged.trials_used == judged.trials_made {
         judged.trials_used.to_string()
     } else {
-        format!("{} of {}", judged.trials_used, judged.trials_made)
+        format!("{}/{}", judged.trials_used, judged.trials_made)
     }
 }
 
@@ -102,13 +108,18 @@ mod tests {
 
     #[test]
     fn shares_and_lists_read_well() {
-        assert_eq!([0.0, 0.0123, 0.0994, 0.0996, 1.5].map(percent), [
-            "0.0 %", "1.2 %", "9.9 %", "10 %", "150 %"
-        ]);
+        assert_eq!(
+            [0.0, 0.0123, 0.0994, 0.0996, 1.5].map(percent),
+            ["0.0 %", "1.2 %", "9.9 %", "10 %", "150 %"]
+        );
         let names = ["a", "b", "c"].map(str::to_owned);
-        assert_eq!([listed(&names[..1]), listed(&names[..2]), listed(&names)], [
-            "a", "a and b", "a, b and c"
-        ]);
-        assert_eq!((counted(1, "trial"), counted(0, "trial")), ("1 trial".into(), "0 trials".into()));
+        assert_eq!(
+            [listed(&names[..1]), listed(&names[..2]), listed(&names)],
+            ["a", "a and b", "a, b and c"]
+        );
+        assert_eq!(
+            (counted(1, "trial"), counted(0, "trial")),
+            ("1 trial".into(), "0 trials".into())
+        );
     }
 }

@@ -37,17 +37,18 @@ fn grid(sheet: &Sheet<'_>, with_settings: bool) -> Grid {
     let mut grid = Grid::new(&columns);
     let mut last_run = None;
     for row in &sheet.rows {
-        if !with_settings && last_run != Some(row.run.index) {
+        let factors = sheet.factors(row);
+        if !with_settings && !factors.is_empty() && last_run != Some(row.run.index) {
             last_run = Some(row.run.index);
-            grid.text(&format!("run {}: {}", row.run.index + 1, sheet.factors(row)));
+            grid.title(&format!("run {}: {factors}", row.run.index + 1));
         }
-        let mut leading = vec![short(&row.run.spec.target_name), row.pass_name()];
+        let mut leading = vec![broken(&row.run.spec.target_name), row.pass_name()];
         if with_settings {
             leading.extend(row.values.clone());
         }
         match figures(row) {
             Some(figures) => grid.row([leading, figures].concat()),
-            None => grid.reason(&leading, &format!("failed: {}", reason(row))),
+            None => grid.reason(&leading, &reason(row)),
         }
         if !row.judged.caveats.is_empty() {
             grid.text(&doubts(row));
@@ -60,24 +61,25 @@ fn grid(sheet: &Sheet<'_>, with_settings: bool) -> Grid {
 fn figures(row: &Row<'_>) -> Option<Vec<String>> {
     let judged = &row.judged;
     let rate = judged.rate.as_ref()?;
-    let mut shown = judged.shown(rate.median).to_string();
-    if let Some(second) = show::second_rate(judged) {
-        shown = format!("{shown}\n{second}");
-    }
+    let below = |first: String, second: Option<String>| match second {
+        Some(second) => format!("{first}\n{second}"),
+        None => first,
+    };
     let [p50, p99, max] = show::times(&judged.response_time);
     Some(vec![
-        shown,
+        below(judged.shown(rate.median).to_string(), show::second_rate(judged)),
         show::spread(rate),
         p50,
         p99,
         max,
-        judged.cpu.as_ref().map_or_else(|| "–".to_owned(), show::cpu),
+        below(show::cpu(judged), show::server_cpu(judged)),
         show::trials(judged),
     ])
 }
 
-fn reason<'a>(row: &'a Row<'_>) -> &'a str {
-    row.judged.reason().unwrap_or("no figure")
+fn reason(row: &Row<'_>) -> String {
+    let lead = if row.judged.failures.is_empty() { "not measured" } else { "failed" };
+    format!("{lead}: {}", row.judged.reason().unwrap_or("no figure"))
 }
 
 /// `x` marks what must not be used, `!` a doubt, `i` what only says how to read the figure.
@@ -91,21 +93,21 @@ fn doubts(row: &Row<'_>) -> String {
     format!("{mark} {}", row.codes())
 }
 
-/// Long names are cut, or they would leave no room for the figures.
-fn short(name: &str) -> String {
-    const LENGTH_MAX: usize = 24;
-    if name.chars().count() <= LENGTH_MAX {
-        return name.replace('\n', " ");
-    }
-    let kept: String = name.chars().take(LENGTH_MAX - 1).collect();
-    format!("{}…", kept.replace('\n', " "))
+/// Breaks a long name over several lines, or it would leave no room for the figures.
+fn broken(name: &str) -> String {
+    const LENGTH_MAX: usize = 16;
+    let letters: Vec<char> = name.chars().map(|c| if c == '\n' { ' ' } else { c }).collect();
+    let parts: Vec<String> = letters.chunks(LENGTH_MAX).map(|part| part.iter().collect()).collect();
+    parts.join("\n")
 }
 
 fn notes(out: &mut String, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
-    if !sheet.rows.is_empty() {
+    if sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         heading(out, "How to read it");
-        notes::READING.iter().for_each(|line| push(out, "  ", line));
+        for line in notes::READING {
+            push(out, "  ", line);
+        }
     }
     if !sheet.caveats.is_empty() {
         heading(out, "Caveats");
@@ -120,7 +122,9 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
     let failures = notes::partial_failures(sheet);
     if !failures.is_empty() {
         heading(out, "Trials without a result");
-        failures.iter().for_each(|line| push(out, "  ", line));
+        for line in &failures {
+            push(out, "  ", line);
+        }
     }
     heading(out, "Conditions");
     for (name, place) in notes::targets(campaign) {

@@ -169,15 +169,16 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         summary(&figures, BOOTSTRAP_SEED)
     };
     let moves_data = moves_data(pass);
+    let (ops_per_s, bytes_per_s) = (summed(op_rate), summed(byte_rate));
     let shares: Vec<f64> = used.iter().filter_map(|r| common_share(r)).collect();
     let mut judged = Judged {
         pass,
         verdict: Verdict::Valid,
         trials_made: run.trials.len() as u32,
         trials_used: used.len() as u32,
-        rate: summed(if pass.is_byte_rate() { byte_rate } else { op_rate }),
-        ops_per_s: summed(op_rate),
-        bytes_per_s: if moves_data { summed(byte_rate) } else { None },
+        rate: if pass.is_byte_rate() { bytes_per_s } else { ops_per_s },
+        ops_per_s,
+        bytes_per_s: bytes_per_s.filter(|_| moves_data),
         first_done: summed(if pass.is_byte_rate() { first_byte_rate } else { first_op_rate }),
         common_window_share: median(&shares),
         points: sorted.points(pass),

@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_number_is_the_mean_of_the_middle() {
-        assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
+        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!(spread, Spread { median: 2.5, min: 1.0, max: 4.0 });
         assert!(Spread::of(&[]).is_none());
     }
 }

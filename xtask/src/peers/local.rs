@@ -50,10 +50,10 @@ pub fn null(setting: &Setting) -> Vec<Row> {
 
 /// System calls on a file in memory.
 pub fn posix(setting: &Setting) -> Vec<Row> {
-    let disk = Disk::memory();
+    let disk = Disk::in_memory();
     let against = Against { backend: "posix", engine: "psync", depth: 1, direct: false };
     let claim = Claim { name: "posix, 4 KiB random reads, tmpfs", rate: 1.1, cpu: None };
-    compare(setting, disk, &against, &claim)
+    compare(setting, &disk, &against, &claim)
 }
 
 /// io_uring, on a file in memory and on one on disk past the page cache.
@@ -62,10 +62,15 @@ pub fn uring(setting: &Setting) -> Vec<Row> {
     let memory = Against { backend, engine, depth, direct: false };
     let name = "uring, 4 KiB random reads, queue depth 32, tmpfs";
     let mut rows =
-        compare(setting, Disk::memory(), &memory, &Claim { name, rate: 1.0, cpu: Some(1.0) });
+        compare(setting, &Disk::in_memory(), &memory, &Claim { name, rate: 1.0, cpu: Some(1.0) });
     let disk = Against { direct: true, ..memory };
     let name = "uring, 4 KiB random reads, queue depth 32, disk, O_DIRECT";
-    rows.extend(compare(setting, Disk::disk(), &disk, &Claim { name, rate: 1.0, cpu: Some(1.0) }));
+    rows.extend(compare(
+        setting,
+        &Disk::on_disk(),
+        &disk,
+        &Claim { name, rate: 1.0, cpu: Some(1.0) },
+    ));
     rows
 }
 
@@ -92,12 +97,12 @@ struct Disk {
 
 impl Disk {
     /// On tmpfs.
-    fn memory() -> Result<Self> {
+    fn in_memory() -> Result<Self> {
         Self::in_folder(Path::new("/dev/shm"))
     }
 
     /// On whatever the build directory lies on.
-    fn disk() -> Result<Self> {
+    fn on_disk() -> Result<Self> {
         Self::in_folder(&repo::target())
     }
 
@@ -115,7 +120,7 @@ impl Disk {
     }
 }
 
-fn compare(setting: &Setting, disk: Result<Disk>, against: &Against, claim: &Claim) -> Vec<Row> {
+fn compare(setting: &Setting, disk: &Result<Disk>, against: &Against, claim: &Claim) -> Vec<Row> {
     let folder = disk.as_ref().map(|disk| disk.folder.path().to_string_lossy().into_owned());
     let measure_ours = || {
         let target = folder.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;

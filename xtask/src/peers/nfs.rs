@@ -88,7 +88,7 @@ fn by_iperf3(seconds: u32) -> Result<Figure> {
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"]);
     server.stderr(Stdio::null());
-    // It says where it listens once it does; a connection made to find out would use up its one test.
+    // It speaks once it listens; a connection made to find out would use up its one test.
     let (_server, _line) = Background::start_with_first_line(&mut server, Duration::from_secs(10))?;
     let (port, seconds) = (port.to_string(), seconds.to_string());
     let mut client = Command::new("iperf3");

@@ -61,7 +61,8 @@ pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
 /// One pass of one trial, as the report has it.
 #[derive(Deserialize)]
 struct Pass {
-    pass: String,
+    #[serde(rename = "pass")]
+    name: String,
     window_ns: f64,
     client_cpu_ns: f64,
     ops: f64,
@@ -102,7 +103,7 @@ fn read(json: &[u8], name: &str) -> Result<Pass> {
     let report: Report = serde_json::from_slice(json).context("the JSON report has changed")?;
     let trial = report.runs.into_iter().next().and_then(|run| run.trials.into_iter().next());
     let passes = trial.context("the report has no trial")?.passes;
-    let pass = passes.into_iter().find(|pass| pass.pass == name);
+    let pass = passes.into_iter().find(|pass| pass.name == name);
     let pass = pass.with_context(|| format!("the report has no pass `{name}`"))?;
     ensure!(pass.ops > 0.0 && pass.window_ns > 0.0, "pass `{name}` did nothing");
     Ok(pass)

@@ -1,4 +1,7 @@
 //! Others against our server, and our client against a server that dies.
+//!
+//! libnfs is the independent client; the server dies by SIGKILL in the middle of a run, and what
+//! was measured until then must be in the results.
 
 use std::fs;
 use std::process::Stdio;

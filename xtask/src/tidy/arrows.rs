@@ -55,7 +55,9 @@ fn room(house: &House, member: &Member) -> Vec<Finding> {
     findings
 }
 
-/// Finds circles among the members, dev-dependencies included (a crate may use itself in its tests).
+/// Finds circles among the members, dev-dependencies included.
+///
+/// A crate may use itself in its tests.
 fn circles(members: &[Member]) -> Vec<Finding> {
     let edges: BTreeMap<&str, Vec<&str>> = members
         .iter()

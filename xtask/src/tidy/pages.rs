@@ -1,7 +1,7 @@
 //! Rule: every crate from outside is weighed on `docs/design/dependencies.md`, and no other is.
 //!
-//! "From outside" is what the root manifest lists without a path, and what a member draws in past
-//! it.
+//! A crate from outside is one that a member draws in. What the root manifest lists and nobody
+//! uses is an error too: nothing can be said for it.
 
 use std::collections::BTreeSet;
 
@@ -19,16 +19,19 @@ const PAGE: &str = "docs/design/dependencies.md";
 /// # Errors
 /// Where the manifest is no TOML or the page has no table.
 pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Finding>> {
-    let mut used = roots(manifest)?;
-    used.extend(members.iter().flat_map(|member| member.outside.iter().cloned()));
-    let listed = listed(page)?;
+    let used: BTreeSet<String> =
+        members.iter().flat_map(|member| member.outside.iter().cloned()).collect();
+    let (roots, listed) = (roots(manifest)?, listed(page)?);
     let missing = used
         .difference(&listed)
         .map(|name| Finding::error(name, format!("is a dependency without a line in {PAGE}")));
-    let stale = listed.difference(&used).map(|name| {
-        Finding::error(name, format!("has a line in {PAGE} but is no dependency any more"))
-    });
-    Ok(missing.chain(stale).collect())
+    let stale = listed
+        .difference(&used)
+        .map(|name| Finding::error(name, format!("has a line in {PAGE} but nobody uses it")));
+    let idle = roots
+        .difference(&used)
+        .map(|name| Finding::error(name, "is listed in Cargo.toml but nobody uses it"));
+    Ok(missing.chain(stale).chain(idle).collect())
 }
 
 fn roots(manifest: &str) -> Result<BTreeSet<String>> {
@@ -58,21 +61,30 @@ mod tests {
     const MANIFEST: &str = "[workspace.dependencies]\nmodel = { path = \"m\" }\nserde = \"1\"\n";
     const TABLE: &str = "## A\n| crate | what it saves us |\n|---|---|\n";
 
+    fn found(page: &str, outside: &[&str]) -> Vec<String> {
+        let outside = outside.iter().map(|name| (*name).to_owned()).collect();
+        let member = Member { name: "stats".to_owned(), uses: Vec::new(), outside };
+        let findings = check(MANIFEST, page, &[member]).unwrap();
+        findings.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_dependency_without_a_line_is_found_and_a_line_without_a_dependency_too() {
-        let page = format!("{TABLE}| `gone` | x |\n");
-        let found: Vec<String> =
-            check(MANIFEST, &page, &[]).unwrap().iter().map(ToString::to_string).collect();
+        let found = found(&format!("{TABLE}| `gone` | x |\n"), &["serde"]);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("serde: is a dependency without a line"));
         assert!(found[1].contains("gone: has a line"));
     }
 
     #[test]
-    fn all_tables_of_the_page_count_and_so_do_private_dependencies() {
+    fn a_crate_of_the_manifest_that_nobody_uses_is_found() {
+        let found = found(&format!("{TABLE}| `rand` | x |\n"), &["rand"]);
+        assert_eq!(found, ["error: serde: is listed in Cargo.toml but nobody uses it"]);
+    }
+
+    #[test]
+    fn all_tables_of_the_page_count() {
         let page = format!("{TABLE}| `serde` | x |\n\n{TABLE}| `rand` | x |\n");
-        let outside = vec!["rand".to_owned()];
-        let member = Member { name: "stats".to_owned(), uses: Vec::new(), outside };
-        assert_eq!(check(MANIFEST, &page, &[member]).unwrap(), Vec::new());
+        assert_eq!(found(&page, &["serde", "rand"]), Vec::<String>::new());
     }
 }

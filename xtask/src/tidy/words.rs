@@ -62,7 +62,7 @@ mod tests {
         );
         assert_eq!(found(&text), Vec::<String>::new());
         let text =
-            format!("#[cfg(test)]\nmod tests {{\n    {}]\n    fn a() {{}}\n}}\n", SWITCHED_OFF);
+            format!("#[cfg(test)]\nmod tests {{\n    {SWITCHED_OFF}]\n    fn a() {{}}\n}}\n");
         assert_eq!(found(&text).len(), 1);
     }
 }

@@ -5,14 +5,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use model::units::Size;
 use model::{BackendKind, CaveatCode, Fact, Pass, RunSpec};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use workload::{FileName, Pattern};
+use workload::FileName;
 
-use super::{Census, Opened, SiteConfig, SiteError};
+use super::{Census, Opened, SiteConfig, SiteError, interrupted};
 use crate::backend::posix::{Files, Posix};
 use crate::backend::uring::Uring;
 use crate::limits::PREPARE_IO;
@@ -54,13 +55,18 @@ impl DirectorySite {
     }
 
     /// Writes every file whole and waits until it is on storage.
-    pub(super) fn fill(&self, spec: &RunSpec, pattern: &Pattern) -> Result<(), SiteError> {
+    pub(super) fn fill(&self, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
+        let pattern = &config.pattern;
         let step = u64::from(PREPARE_IO.min(spec.io_size_bytes.max(4096)));
         for number in 0..spec.files {
             let path = self.work.join(FileName::new(number).as_str());
+            interrupted(config)?;
             let write = || -> std::io::Result<()> {
                 let file = File::create(&path)?;
                 for offset in (0..spec.file_size_bytes).step_by(step as usize) {
+                    if config.stop.load(Relaxed) {
+                        return Ok(());
+                    }
                     let len = step.min(spec.file_size_bytes - offset) as u32;
                     file.write_all_at(pattern.slice(number, offset, len), offset)?;
                 }
@@ -68,7 +74,7 @@ impl DirectorySite {
             };
             write().map_err(|error| io("prepare", &path, &error))?;
         }
-        Ok(())
+        interrupted(config)
     }
 
     pub(super) fn open(

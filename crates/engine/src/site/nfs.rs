@@ -1,34 +1,210 @@
-//! (under construction)
-use super::{Census, Opened, SiteConfig, SiteError};
-use model::{Caveat, Fact, NfsTarget, Pass, RunSpec};
-use workload::Pattern;
-pub(super) struct NfsSite;
+//! A working directory on an NFS server, reached without a mount.
+//!
+//! Set-up and clean-up go over one blocking connection, shared by the workers while they open;
+//! each worker then measures on a connection of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::units::Size;
+use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec};
+use nfs_client::proto::limits::SLOTS_MAX;
+use nfs_client::proto::nfs3::{FileHandle, StableHow};
+use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount, MountOptions};
+use workload::{FileName, Pattern};
+
+use super::{Census, Opened, SiteConfig, SiteError, interrupted};
+use crate::backend::nfs::{Nfs, NfsFiles};
+
+/// A working directory below the mounted path.
+pub(super) struct NfsSite {
+    mount: Mutex<Mount>,
+    work: FileHandle,
+    work_name: String,
+    shown: String,
+    timeout: Duration,
+}
+
 impl NfsSite {
-    pub(super) fn create(_: &NfsTarget, _: &RunSpec, _: &SiteConfig) -> Result<Self, SiteError> {
-        Err(SiteError::Stopped)
+    pub(super) fn create(
+        target: &NfsTarget,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<Self, SiteError> {
+        let timeout = Duration::from_millis(spec.timeout_ms);
+        let options = MountOptions {
+            rsize: spec.transfer_size_bytes,
+            wsize: spec.transfer_size_bytes,
+            timeout,
+            // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
+            congestion_control: is_loopback(&target.host).then(|| "cubic".to_owned()),
+            ..MountOptions::from_target(target)
+        };
+        let shown = target.to_string();
+        let mut mount = Mount::connect(&options)
+            .map_err(|error| SiteError::Nfs(format!("{shown}: {error}")))?;
+        let work_name = config.work_name.clone();
+        let work = mount
+            .mkdir(mount.root(), &work_name)
+            .map_err(|failure| not_writable(&shown, target, &failure))?;
+        Ok(Self { mount: Mutex::new(mount), work, work_name, shown, timeout })
     }
-    pub(super) fn fill(&self, _: &RunSpec, _: &Pattern) -> Result<(), SiteError> {
+
+    /// Writes every file whole and commits it.
+    pub(super) fn fill(&self, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
+        let pattern: &Pattern = &config.pattern;
+        let mut mount = self.mount();
+        let step = mount.wsize();
+        for number in 0..spec.files {
+            let name = FileName::new(number);
+            let failed = |failure| self.failed("prepare", name.as_str(), &failure);
+            let file = mount.create(self.work, name.as_str()).map_err(failed)?;
+            for offset in (0..spec.file_size_bytes).step_by(step as usize) {
+                interrupted(config)?;
+                let len = u64::from(step).min(spec.file_size_bytes - offset) as u32;
+                let data = pattern.slice(number, offset, len);
+                mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
+            }
+            mount.commit(file).map_err(failed)?;
+        }
         Ok(())
     }
+
     pub(super) fn open(
         &self,
-        _: &RunSpec,
-        _: Pass,
-        _: u32,
-        _: &SiteConfig,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
-        Err(SiteError::Stopped)
+        let mut mount = self.mount();
+        let (rsize, wsize) = (mount.rsize(), mount.wsize());
+        let (first, stride) = if pass == Pass::Mix { (0, 1) } else { (worker, spec.workers) };
+        let by_name = matches!(pass, Pass::Create | Pass::Stat | Pass::Remove);
+        let numbers = if by_name { 0..0 } else { first..spec.files };
+        let mut files = Vec::with_capacity(numbers.len());
+        for number in numbers.step_by(stride as usize) {
+            let name = FileName::new(number);
+            let file = match pass {
+                Pass::Write => mount.create(self.work, name.as_str()),
+                _ => mount.lookup(self.work, name.as_str()),
+            };
+            files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
+        }
+        let largest = if by_name { spec.file_size_bytes } else { u64::from(spec.io_size_bytes) };
+        let per_op = largest.div_ceil(u64::from(rsize.min(wsize))).max(1) as usize;
+        let options = ConnectionOptions {
+            slots: (per_op * spec.queue_depth as usize).min(SLOTS_MAX),
+            write_pool: config.pattern.pool(),
+            keep_payload: spec.verify.then_some(rsize),
+        };
+        let connection = Connection::open(&mount, &options)
+            .map_err(|error| SiteError::Nfs(format!("{}: {error}", self.shown)))?;
+        let set = NfsFiles {
+            directory: self.work,
+            files,
+            stride,
+            rsize,
+            wsize,
+            pattern: config.pattern.clone(),
+            verify: spec.verify,
+            queue_depth: spec.queue_depth as usize,
+            timeout_ns: self.timeout.as_nanos() as u64,
+        };
+        let backend = Nfs::new(connection, set, Arc::clone(&config.clock));
+        Ok(Opened { backend: Box::new(backend), caveats: Vec::new(), kernel_counts: false })
     }
+
     pub(super) fn census(&self) -> Result<Census, SiteError> {
-        Err(SiteError::Stopped)
+        let mut mount = self.mount();
+        let mut count = || -> Result<Census, CallFailure> {
+            let mut census = Census::default();
+            for name in names(&mut mount, self.work)? {
+                let file = mount.lookup(self.work, &name)?;
+                census.files += 1;
+                census.bytes += mount.getattr(file)?.size;
+            }
+            Ok(census)
+        };
+        count().map_err(|failure| self.failed("list", "", &failure))
     }
+
     pub(super) fn facts(&self) -> Vec<Fact> {
-        vec![]
+        let mount = self.mount();
+        let limits = mount.fsinfo();
+        let size = |bytes: u32| Size(u64::from(bytes)).to_string();
+        let fact =
+            |name: &str, value: String, source: &str| Fact::new("target", name, value, source);
+        vec![
+            fact("server", mount.server().to_string(), "connect(2)"),
+            fact("path", mount.options().export.clone(), "plan"),
+            fact("rtmax", size(limits.read_bytes_max), "FSINFO"),
+            fact("wtmax", size(limits.write_bytes_max), "FSINFO"),
+            fact("rsize", size(mount.rsize()), "in force"),
+            fact("wsize", size(mount.wsize()), "in force"),
+            fact("congestion control", mount.congestion_control().to_owned(), "TCP_CONGESTION"),
+        ]
     }
-    pub(super) fn caveats(&self, _: &RunSpec) -> Vec<Caveat> {
-        vec![]
+
+    pub(super) fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
+        let mount = self.mount();
+        let Some(asked) = spec.transfer_size_bytes else { return Vec::new() };
+        if mount.rsize() == asked && mount.wsize() == asked {
+            return Vec::new();
+        }
+        vec![CaveatCode::OptionNotInForce.because(format!(
+            "transfer_size {} asked for, rsize {} and wsize {} in force (FSINFO)",
+            Size(u64::from(asked)),
+            Size(u64::from(mount.rsize())),
+            Size(u64::from(mount.wsize())),
+        ))]
     }
-    pub(super) fn remove(self: Box<Self>) -> Result<(), SiteError> {
-        Ok(())
+
+    pub(super) fn remove(self) -> Result<(), SiteError> {
+        let mut mount = self.mount();
+        let mut remove = || -> Result<(), CallFailure> {
+            for name in names(&mut mount, self.work)? {
+                mount.remove(self.work, &name)?;
+            }
+            let root = mount.root();
+            mount.rmdir(root, &self.work_name)
+        };
+        let removed = remove().map_err(|failure| self.failed("remove", "", &failure));
+        drop(mount);
+        // A server that no longer answers MOUNT loses nothing by it.
+        let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
+        removed
     }
+
+    fn mount(&self) -> MutexGuard<'_, Mount> {
+        self.mount.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, what: &'static str, name: &str, failure: &CallFailure) -> SiteError {
+        SiteError::Io {
+            what,
+            place: format!("{}/{}/{name}", self.shown, self.work_name),
+            reason: failure.to_string(),
+        }
+    }
+}
+
+/// Lists what is in our directory; names that are no text are not ours.
+fn names(mount: &mut Mount, directory: FileHandle) -> Result<Vec<String>, CallFailure> {
+    let entries = mount.readdir(directory)?;
+    let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
+    Ok(names.filter(|name| name != "." && name != "..").collect())
+}
+
+fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure) -> SiteError {
+    SiteError::Nfs(format!(
+        "can't create a directory in {shown} as uid {} and gid {}: {failure} \
+         (hint: check the export's rw and squash options, or ask for another ?uid=)",
+        target.uid, target.gid
+    ))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -81,12 +81,22 @@ impl Block {
     }
 
     fn filled(charge: Charge, old: &[u8], start: usize, data: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(charge.bytes() as usize);
+        let capacity = charge.bytes() as usize;
+        let spare = if capacity == BLOCK_BYTES { charge.budget().take_spare() } else { None };
+        let mut bytes = spare.unwrap_or_else(|| Vec::with_capacity(capacity));
         bytes.extend_from_slice(&old[..start.min(old.len())]);
         bytes.resize(start, 0);
         bytes.extend_from_slice(data);
         bytes.extend_from_slice(old.get(bytes.len()..).unwrap_or_default());
         Self { bytes, charge }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.bytes.capacity() == BLOCK_BYTES {
+            self.charge.budget().keep_spare(std::mem::take(&mut self.bytes));
+        }
     }
 }
 
@@ -189,6 +199,16 @@ mod tests {
             assert_eq!(original.bytes, b"hello");
         }
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_recycled_buffer_shows_nothing_of_its_past() {
+        let budget = Budget::new(1 << 20);
+        drop(Block::new(&budget, 0, &vec![7; BLOCK_BYTES]).unwrap());
+        let block = Block::new(&budget, BLOCK_BYTES - 1, &[1]).unwrap();
+        assert!(budget.take_spare().is_none(), "the buffer was used again");
+        assert!(block.bytes[..BLOCK_BYTES - 1].iter().all(|byte| *byte == 0));
+        assert_eq!((block.len(), budget.used_bytes()), (BLOCK_BYTES, BLOCK_BYTES as u64));
     }
 
     #[test]

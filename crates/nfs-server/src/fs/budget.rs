@@ -3,23 +3,30 @@
 //! A `Budget` is one counter with a limit; a `Charge` is a part of it that some object owns and
 //! that returns when the object is dropped. Data that is still on its way to a socket thus stays
 //! charged until it is sent. Counts bytes asked from the allocator, not its overhead.
+//!
+//! A few buffers of freed blocks are kept uncharged for the next blocks: fresh memory costs a page
+//! fault for every 4 KiB, which halves the rate of writing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::types::FsError;
+
+/// Buffers kept for the next blocks: 64 MiB at 256 KiB each.
+const SPARE_BUFFERS_MAX: usize = 256;
 
 /// A limit on bytes and the count of those in use.
 #[derive(Debug)]
 pub struct Budget {
     limit_bytes: u64,
     used_bytes: AtomicU64,
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Budget {
     /// Makes an empty budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, used_bytes: AtomicU64::new(0) })
+        Arc::new(Self { limit_bytes, used_bytes: AtomicU64::new(0), spare: Mutex::default() })
     }
 
     /// The limit in bytes.
@@ -30,6 +37,24 @@ impl Budget {
     /// Bytes charged at this moment.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// An empty buffer that held a block before, where there is one.
+    pub fn take_spare(&self) -> Option<Vec<u8>> {
+        self.lock_spare().pop()
+    }
+
+    /// Keeps the buffer of a freed block, as long as there are few.
+    pub fn keep_spare(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        let mut spare = self.lock_spare();
+        if spare.len() < SPARE_BUFFERS_MAX {
+            spare.push(buffer);
+        }
+    }
+
+    fn lock_spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, bytes: u64) -> Result<(), FsError> {

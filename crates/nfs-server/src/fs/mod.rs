@@ -11,6 +11,7 @@
 mod block;
 mod budget;
 mod content;
+mod create;
 mod data;
 mod directory;
 mod handle;
@@ -21,6 +22,8 @@ mod model_tests;
 mod namespace;
 mod paths;
 mod rename;
+#[cfg(test)]
+mod stress_tests;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -30,11 +33,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use self::block::{BLOCK_BYTES, Piece};
 pub use self::content::{ReadSpan, StoreMode};
+pub use self::create::{Created, NewObject};
 pub use self::data::SpaceInfo;
 pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
-pub use self::namespace::{Created, Found, NewObject};
+pub use self::namespace::Found;
 pub use self::rename::Renamed;
 pub use self::types::{
     Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,

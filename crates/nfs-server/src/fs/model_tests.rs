@@ -1,5 +1,6 @@
 //! Random operations, done to this file system and to a real directory tree through `std::fs`:
-//! every outcome and the trees at the end must agree.
+//! every outcome and the trees at the end must agree, and nothing may stay charged once all is
+//! removed.
 
 use std::fs;
 use std::io::{self, ErrorKind};

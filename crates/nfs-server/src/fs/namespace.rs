@@ -1,22 +1,16 @@
-//! Names: LOOKUP, making objects, LINK, REMOVE and RMDIR.
+//! Names: LOOKUP, LINK, REMOVE and RMDIR; `create` and `rename` are beside it.
 //!
 //! Whatever changes names holds the namespace mutex, and resolves its directories only then: a
 //! directory that was removed meanwhile is found stale, never filled.
 //!
-//! **Source:** RFC 1813 sections 3.3.3 and 3.3.8 to 3.3.15.
+//! **Source:** RFC 1813 sections 3.3.3, 3.3.12, 3.3.13 and 3.3.15.
 
 use std::sync::Arc;
 
-use super::budget::Charge;
-use super::content::FileContent;
-use super::directory::Directory;
+use super::FileSystem;
 use super::handle::InodeId;
-use super::inode::{Body, INODE_BYTES, Inode, NewInode};
-use super::types::{
-    Attributes, Change, CreateMode, FileKind, FileTime, FsError, LINKS_MAX, NAME_BYTES_MAX,
-    SYMLINK_BYTES_MAX, SetAttributes,
-};
-use super::{Context, FileSystem};
+use super::inode::Inode;
+use super::types::{Attributes, Change, FileKind, FileTime, FsError, LINKS_MAX, NAME_BYTES_MAX};
 
 /// What LOOKUP finds.
 #[derive(Clone, Copy, Debug)]
@@ -27,28 +21,6 @@ pub struct Found {
     pub attributes: Attributes,
     /// Attributes of the directory.
     pub directory: Attributes,
-}
-
-/// What was made (or taken, for CREATE), and what became of its directory.
-#[derive(Clone, Copy, Debug)]
-pub struct Created {
-    /// The object.
-    pub id: InodeId,
-    /// Its attributes.
-    pub attributes: Attributes,
-    /// The directory before and after.
-    pub directory: Change,
-}
-
-/// An object other than a regular file, to be made.
-#[derive(Clone, Copy, Debug)]
-pub enum NewObject<'a> {
-    /// MKDIR.
-    Directory,
-    /// SYMLINK with its target.
-    Symlink(&'a [u8]),
-    /// MKNOD of a device (with major and minor number), socket or pipe.
-    Node(FileKind, (u32, u32)),
 }
 
 impl FileSystem {
@@ -74,69 +46,6 @@ impl FileSystem {
         // Removed since the lock was let go: the same to the caller as removed before.
         let inode = self.table.get(id).map_err(|_| FsError::NoEntry)?;
         Ok(Found { id, attributes: inode.attributes(), directory })
-    }
-
-    /// Makes a regular file, or takes an existing one as `mode` says.
-    ///
-    /// # Errors
-    /// `Exists` as `mode` says and for anything but a regular file; see also `make`.
-    pub fn create(
-        &self,
-        directory: InodeId,
-        name: &[u8],
-        mode: CreateMode,
-        set: &SetAttributes,
-        context: Context,
-    ) -> Result<Created, FsError> {
-        let _names = self.lock_names();
-        let parent = self.table.get(directory)?;
-        if let Some(existing) = self.find_child(&parent, name)? {
-            return take_existing(&parent, &existing, mode, set, context.now);
-        }
-        let create_verifier = match mode {
-            CreateMode::Exclusive(verifier) => Some(verifier),
-            CreateMode::Unchecked | CreateMode::Guarded => None,
-        };
-        let mut content = FileContent::new(self.mode);
-        content.resize(set.size.unwrap_or(0))?;
-        let new = NewInode {
-            kind: FileKind::Regular,
-            body: Body::Regular(content),
-            rdev: (0, 0),
-            create_verifier,
-            caller: context.caller,
-            charge: Charge::take(&self.budget, INODE_BYTES)?,
-        };
-        self.add(&parent, name, new, set, context.now)
-    }
-
-    /// Makes a directory, symbolic link or node.
-    ///
-    /// # Errors
-    /// `Exists`, `NotDirectory`, `NameTooLong`, `Invalid` (bad name), `NoSpace`, `BadType`.
-    pub fn make(
-        &self,
-        directory: InodeId,
-        name: &[u8],
-        object: NewObject<'_>,
-        set: &SetAttributes,
-        context: Context,
-    ) -> Result<Created, FsError> {
-        let _names = self.lock_names();
-        let parent = self.table.get(directory)?;
-        if self.find_child(&parent, name)?.is_some() {
-            return Err(FsError::Exists);
-        }
-        let (kind, body, rdev, extra_bytes) = self.body_of(object, parent.id)?;
-        let new = NewInode {
-            kind,
-            body,
-            rdev,
-            create_verifier: None,
-            caller: context.caller,
-            charge: Charge::take(&self.budget, INODE_BYTES + extra_bytes)?,
-        };
-        self.add(&parent, name, new, set, context.now)
     }
 
     /// Gives a file one more name; returns its attributes and the directory's change.
@@ -263,63 +172,6 @@ impl FileSystem {
             self.table.remove(inode.id);
         }
     }
-
-    fn body_of(
-        &self,
-        object: NewObject<'_>,
-        parent: InodeId,
-    ) -> Result<(FileKind, Body, (u32, u32), u64), FsError> {
-        Ok(match object {
-            NewObject::Directory => {
-                let body = Body::Directory(Directory::new(parent, &self.budget));
-                (FileKind::Directory, body, (0, 0), 0)
-            }
-            NewObject::Symlink([]) => return Err(FsError::Invalid),
-            NewObject::Symlink(target) if target.len() > SYMLINK_BYTES_MAX => {
-                return Err(FsError::NameTooLong);
-            }
-            NewObject::Symlink(target) => {
-                let body = Body::Symlink(Arc::from(target));
-                (FileKind::Symlink, body, (0, 0), target.len() as u64)
-            }
-            NewObject::Node(
-                kind @ (FileKind::BlockDevice
-                | FileKind::CharacterDevice
-                | FileKind::Socket
-                | FileKind::Fifo),
-                rdev,
-            ) => (kind, Body::Special, rdev, 0),
-            NewObject::Node(..) => return Err(FsError::BadType),
-        })
-    }
-
-    /// Puts a new inode into the table and its name into the directory.
-    fn add(
-        &self,
-        parent: &Inode,
-        name: &[u8],
-        new: NewInode,
-        set: &SetAttributes,
-        now: FileTime,
-    ) -> Result<Created, FsError> {
-        let is_directory = new.kind == FileKind::Directory;
-        let inode = self.table.insert(|id| Inode::new(id, new, set, now));
-        let added = parent.change(|state| {
-            state.directory_mut()?.insert(name, inode.id)?;
-            state.nlink += u32::from(is_directory);
-            state.touch_data(now);
-            Ok(())
-        });
-        match added {
-            Ok((directory, ())) => {
-                Ok(Created { id: inode.id, attributes: inode.attributes(), directory })
-            }
-            Err(error) => {
-                self.table.remove(inode.id);
-                Err(error)
-            }
-        }
-    }
 }
 
 /// Refuses names that no directory can hold.
@@ -331,30 +183,4 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), FsError> {
         return Err(FsError::Invalid);
     }
     Ok(())
-}
-
-/// CREATE of a name that exists.
-fn take_existing(
-    parent: &Inode,
-    existing: &Inode,
-    mode: CreateMode,
-    set: &SetAttributes,
-    now: FileTime,
-) -> Result<Created, FsError> {
-    let is_file = existing.kind == FileKind::Regular;
-    let taken = match mode {
-        CreateMode::Unchecked => is_file,
-        CreateMode::Guarded => false,
-        CreateMode::Exclusive(verifier) => is_file && existing.create_verifier == Some(verifier),
-    };
-    if !taken {
-        return Err(FsError::Exists);
-    }
-    let (directory, ()) = parent.change(|_| Ok(()))?;
-    if mode == CreateMode::Unchecked && set.size.is_some() {
-        // Only the size of an existing file is set, as the Linux server does.
-        let only_size = SetAttributes { size: set.size, ..SetAttributes::default() };
-        existing.change(|state| existing.apply(state, &only_size, now))?;
-    }
-    Ok(Created { id: existing.id, attributes: existing.attributes(), directory })
 }

@@ -2,9 +2,12 @@
 //!
 //! Paths are absolute, as `/export/directory/file`; symbolic links are not followed.
 
-use super::namespace::NewObject;
+use super::create::NewObject;
 use super::types::{Attributes, FsError, SetAttributes};
 use super::{Context, FileSystem, InodeId};
+
+/// Largest file that is read in one piece, in bytes: what a test can want.
+const READ_PATH_BYTES_MAX: u64 = 1 << 32;
 
 impl FileSystem {
     /// Finds an object by its path.
@@ -40,9 +43,12 @@ impl FileSystem {
     /// All bytes of a file; what the store discards comes back as its pattern.
     ///
     /// # Errors
-    /// As `find_path` and `read`.
+    /// As `find_path` and `read`; `FileTooBig` above 4 GiB.
     pub fn read_path(&self, path: &str) -> Result<Vec<u8>, FsError> {
         let (id, attributes) = self.find_path(path)?;
+        if attributes.size > READ_PATH_BYTES_MAX {
+            return Err(FsError::FileTooBig);
+        }
         let mut bytes = Vec::with_capacity(attributes.size as usize);
         let mut pieces = Vec::new();
         loop {

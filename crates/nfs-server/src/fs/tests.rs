@@ -1,10 +1,12 @@
 //! Semantics of the file system, each with its exact expectation.
+//!
+//! Times are given, so they are exact too: `NOW`, or one nanosecond more for each further change.
 
 use super::*;
 
-const NOW: FileTime = FileTime(5_000_000_000);
-const CONTEXT: Context = Context { caller: Caller { uid: 10, gid: 20 }, now: NOW };
-const NONE: SetAttributes = SetAttributes {
+pub(super) const NOW: FileTime = FileTime(5_000_000_000);
+pub(super) const CONTEXT: Context = Context { caller: Caller { uid: 10, gid: 20 }, now: NOW };
+pub(super) const NONE: SetAttributes = SetAttributes {
     mode: None,
     uid: None,
     gid: None,
@@ -13,11 +15,11 @@ const NONE: SetAttributes = SetAttributes {
     mtime: SetTime::Keep,
 };
 
-fn empty() -> FileSystem {
+pub(super) fn empty() -> FileSystem {
     FileSystem::new(StoreMode::Keep, 64 << 20, 77, FileTime(1))
 }
 
-fn file(fs: &FileSystem, name: &str) -> InodeId {
+pub(super) fn file(fs: &FileSystem, name: &str) -> InodeId {
     let made = fs.create(fs.root(), name.as_bytes(), CreateMode::Guarded, &NONE, CONTEXT);
     made.unwrap().id
 }
@@ -289,81 +291,4 @@ fn symbolic_links_and_nodes_keep_what_they_are_given() {
     let mut out = Vec::new();
     assert_eq!(fs.read(link.id, (0, 1), NOW, &mut out).unwrap_err(), FsError::Invalid);
     assert_eq!(fs.read(root, (0, 1), NOW, &mut out).unwrap_err(), FsError::IsDirectory);
-}
-
-#[test]
-fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
-    let fs = empty();
-    for n in 0..10_000 {
-        file(&fs, &format!("f{n}"));
-    }
-    let (mut cookie, mut page, mut seen) = (0, 0, Vec::new());
-    loop {
-        let mut room = 100;
-        let listing = fs
-            .list(fs.root(), cookie, |_| {
-                room -= 1;
-                room >= 0
-            })
-            .unwrap();
-        seen.extend(listing.entries.iter().map(|e| String::from_utf8(e.name.to_vec()).unwrap()));
-        cookie = listing.entries.last().unwrap().cookie;
-        // Removes one that was listed (the page's last), and one far ahead.
-        let last = listing.entries.last().unwrap().name.clone();
-        fs.remove(fs.root(), &last, NOW).unwrap();
-        fs.remove(fs.root(), format!("f{}", 9_999 - page).as_bytes(), NOW).ok();
-        page += 1;
-        if listing.eof {
-            break;
-        }
-    }
-    let survivors = fs.list_path("/").unwrap().len();
-    let total = seen.len();
-    seen.sort();
-    seen.dedup();
-    assert_eq!(seen.len(), total, "an entry came twice");
-    let kept = seen.iter().filter(|name| fs.lookup(fs.root(), name.as_bytes()).is_ok()).count();
-    assert_eq!(kept, survivors + 2, "`.` and `..` and every survivor");
-}
-
-#[test]
-fn threads_on_one_tree_end_consistent() {
-    let fs = empty();
-    let empty_bytes = fs.memory_bytes();
-    std::thread::scope(|scope| {
-        for thread in 0..4_u32 {
-            let fs = &fs;
-            scope.spawn(move || churn(fs, thread));
-        }
-    });
-    assert_eq!(fs.list_path("/").unwrap(), Vec::<Vec<u8>>::new());
-    assert_eq!(
-        (fs.memory_bytes(), fs.space().total_files - fs.space().free_files),
-        (empty_bytes, 1)
-    );
-}
-
-fn churn(fs: &FileSystem, thread: u32) {
-    let root = fs.root();
-    for round in 0..300 {
-        let own = format!("own{thread}");
-        let id = file(fs, &own);
-        fs.write(id, round, &[thread as u8; 3000], NOW).unwrap();
-        // All threads fight for these names; only one can win each step.
-        fs.rename((root, own.as_bytes()), (root, b"shared"), NOW).unwrap();
-        fs.make(root, b"d", NewObject::Directory, &NONE, CONTEXT).ok();
-        if let Ok(found) = fs.lookup(root, b"d") {
-            fs.rename((root, b"shared"), (found.id, b"in"), NOW).ok();
-            fs.list(found.id, 0, |_| true).ok();
-            fs.remove(found.id, b"in", NOW).ok();
-        }
-        fs.remove_directory(root, b"d", NOW).ok();
-        fs.remove(root, b"shared", NOW).ok();
-    }
-    // A rename can have put `in` into `d` after another thread's remove.
-    if let Ok(found) = fs.lookup(root, b"d") {
-        fs.remove(found.id, b"in", NOW).ok();
-        fs.remove_directory(root, b"d", NOW).ok();
-    }
-    fs.remove(root, b"shared", NOW).ok();
 }

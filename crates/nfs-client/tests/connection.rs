@@ -1,0 +1,177 @@
+//! The measured path against a server that answers in many fragments, and against servers that
+//! fall silent or close.
+
+mod common;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Behaviour, content, file, start};
+use nfs_client::{Connection, ConnectionError, ConnectionOptions, Mount};
+use nfs_proto::client::{ExternalWrite, Outcome, PayloadRange, StartError};
+use nfs_proto::nfs3::{Call, StableHow};
+
+const WAIT: Duration = Duration::from_secs(5);
+
+fn open(mount: &Mount, slots: usize, keep_payload: Option<u32>) -> Connection {
+    let write_pool = Arc::from(content(0, 1 << 20));
+    Connection::open(mount, &ConnectionOptions { slots, write_pool, keep_payload }).unwrap()
+}
+
+/// A clock that advances by one at each look.
+fn ticks() -> impl Fn() -> u64 {
+    let now = Cell::new(0);
+    move || {
+        now.set(now.get() + 1);
+        now.get()
+    }
+}
+
+#[test]
+fn reads_in_many_fragments_arrive_byte_for_byte() {
+    for fragment_max in [7, 1000, 65_532, usize::MAX] {
+        let mount = Mount::connect(&start(Behaviour::Fragments(fragment_max))).unwrap();
+        let mut connection = open(&mount, 4, Some(1 << 20));
+        let clock = ticks();
+        let counts: &[u32] = if fragment_max < 1000 {
+            &[0, 1, 65_536]
+        } else {
+            &[0, 1, 2, 3, 4, 100, 4_095, 65_536, 524_288, 1 << 20]
+        };
+        let mut ended = 0;
+        for (tag, count) in counts.iter().enumerate() {
+            let offset = tag as u64 * 1_000_003;
+            let call = Call::Read { file: file(), offset, count: *count };
+            connection.start(clock(), tag as u32, &call).unwrap();
+            while connection.free_slots() == 0 || (tag + 1 == counts.len() && ended < counts.len())
+            {
+                ended += connection
+                    .wait(&clock, WAIT, &mut |event| {
+                        let count = counts[event.tag as usize];
+                        assert_eq!(event.result, Ok(Outcome::Read { count, eof: false }));
+                        let offset = u64::from(event.tag) * 1_000_003;
+                        assert!(event.payload == content(offset, count as usize), "{count} bytes");
+                        assert!(event.started_ns < event.sent_ns);
+                        assert!(event.sent_ns < event.done_ns);
+                    })
+                    .unwrap();
+            }
+        }
+        let counters = connection.counters();
+        let payload: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+        assert_eq!((counters.calls_sent, counters.replies), (ended as u64, ended as u64));
+        assert_eq!(counters.payload_bytes_in, payload);
+    }
+}
+
+#[test]
+fn discarded_payload_is_counted_whatever_its_size() {
+    let mount = Mount::connect(&start(Behaviour::Fragments(65_532))).unwrap();
+    let mut connection = open(&mount, 8, None);
+    let clock = ticks();
+    let (mut started, mut ended, mut bytes) = (0, 0, 0);
+    while ended < 200 {
+        while started < 200 {
+            let count = [4_096, 1 << 20, 17, 131_072][started as usize % 4];
+            let call = Call::Read { file: file(), offset: 0, count };
+            match connection.start(clock(), started, &call) {
+                Ok(()) => started += 1,
+                Err(StartError::Busy) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        ended += connection
+            .wait(&clock, WAIT, &mut |event| {
+                let Ok(Outcome::Read { count, .. }) = event.result else { panic!("{event:?}") };
+                assert_eq!(count, [4_096, 1 << 20, 17, 131_072][event.tag as usize % 4]);
+                bytes += u64::from(count);
+            })
+            .unwrap();
+    }
+    assert_eq!(bytes, 50 * (4_096 + (1 << 20) + 17 + 131_072));
+    assert_eq!(connection.counters().payload_bytes_in, bytes);
+    assert_eq!(connection.counters().replies, 200);
+    assert_eq!(connection.in_flight(), 0);
+}
+
+#[test]
+fn writes_leave_from_the_pool() {
+    let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
+    let mut connection = open(&mount, 16, None);
+    let clock = ticks();
+    let (mut started, mut ended, mut bytes) = (0_u32, 0, 0_u64);
+    while ended < 100 {
+        while started < 100 {
+            // The server knows what belongs at an offset: the pool's bytes at the same place.
+            let payload = PayloadRange { start: started as usize * 1_009, len: started * 8_191 };
+            let payload = PayloadRange { len: payload.len % 500_000, ..payload };
+            let (offset, stable) = (payload.start as u64, StableHow::Unstable);
+            let write = ExternalWrite { file: file(), offset, stable, payload };
+            match connection.start_write(clock(), started, &write) {
+                Ok(()) => (started, bytes) = (started + 1, bytes + u64::from(payload.len)),
+                Err(StartError::Busy) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        ended += connection
+            .wait(&clock, WAIT, &mut |event| {
+                let expected = event.tag * 8_191 % 500_000;
+                let written = matches!(
+                    event.result, Ok(Outcome::Written { count, .. }) if count == expected
+                );
+                assert!(written, "{event:?}");
+            })
+            .unwrap();
+    }
+    assert_eq!(connection.counters().payload_bytes_out, bytes);
+    assert_eq!(connection.counters().calls_sent, 100);
+}
+
+#[test]
+fn a_silent_server_times_out_with_the_pending_calls_named() {
+    let mount = Mount::connect(&start(Behaviour::SilentOnRead)).unwrap();
+    let mut connection = open(&mount, 4, None);
+    let clock = ticks();
+    for tag in [7, 8] {
+        let call = Call::Read { file: file(), offset: 0, count: 4_096 };
+        connection.start(clock(), tag, &call).unwrap();
+    }
+    let ended = connection.wait(&clock, Duration::from_millis(50), &mut |_| {}).unwrap();
+    assert_eq!(ended, 0);
+    assert!(connection.check_timeout(1_000, 1_000_000_000).is_ok());
+    let error = connection.check_timeout(2_000_000_000, 1_000_000_000).unwrap_err();
+    assert!(matches!(error, ConnectionError::CallTimedOut { .. }), "{error}");
+    let message = error.to_string();
+    assert!(message.contains(&mount.server().to_string()), "{message}");
+    assert!(message.contains("READ (tag 7), READ (tag 8)"), "{message}");
+    assert_eq!(error.pending().len(), 2);
+}
+
+#[test]
+fn a_server_that_closes_in_a_reply_is_lost() {
+    for keep_payload in [None, Some(1 << 20)] {
+        let mount = Mount::connect(&start(Behaviour::CloseInRead)).unwrap();
+        let mut connection = open(&mount, 4, keep_payload);
+        let clock = ticks();
+        let call = Call::Read { file: file(), offset: 0, count: 1 << 20 };
+        connection.start(clock(), 9, &call).unwrap();
+        let error = loop {
+            match connection.wait(&clock, WAIT, &mut |event| panic!("{event:?}")) {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
+        assert!(error.to_string().contains("READ (tag 9)"), "{error}");
+    }
+}
+
+#[test]
+fn a_read_larger_than_the_slot_is_not_started() {
+    let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
+    let mut connection = open(&mount, 1, Some(4_096));
+    let call = Call::Read { file: file(), offset: 0, count: 4_097 };
+    let error = connection.start(0, 0, &call).unwrap_err();
+    assert_eq!(error, StartError::TooLarge { bytes: 4_097, max: 4_096 });
+}

@@ -1,0 +1,128 @@
+//! Mounting: what is granted, and what a person is told when it fails.
+
+mod common;
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use common::{Behaviour, content, file, options, root, start};
+use nfs_client::{CallFailure, Mount, MountError};
+use nfs_proto::mount3::MountStatus;
+use nfs_proto::nfs3::StableHow;
+
+fn refused(behaviour: Behaviour) -> MountError {
+    Mount::connect(&start(behaviour)).unwrap_err()
+}
+
+#[test]
+fn transfer_sizes_are_what_both_sides_agree_on() {
+    let mut options = start(Behaviour::Fragments(100));
+    let mount = Mount::connect(&options).unwrap();
+    assert_eq!((mount.rsize(), mount.wsize()), (1 << 20, 1 << 19));
+    assert_eq!(mount.root(), root());
+    assert!(!mount.congestion_control().is_empty());
+    (options.rsize, options.wsize) = (Some(4_096), Some(1 << 20));
+    let mount = Mount::connect(&options).unwrap();
+    assert_eq!((mount.rsize(), mount.wsize()), (4_096, 1 << 19));
+    mount.unmount().unwrap();
+}
+
+#[test]
+fn a_subdirectory_is_walked_and_a_missing_one_named() {
+    let mut options = start(Behaviour::Fragments(100));
+    options.subdir = "a//b/".into();
+    assert_eq!(Mount::connect(&options).unwrap().root(), file());
+    options.subdir = "a/missing".into();
+    let message = Mount::connect(&options).unwrap_err().to_string();
+    assert!(message.contains("`missing` of the path `a/missing`"), "{message}");
+    assert!(message.contains("NFS3ERR_NOENT"), "{message}");
+}
+
+#[test]
+fn a_path_below_an_export_is_mounted_at_the_export() {
+    let mut options = start(Behaviour::Fragments(100));
+    options.export = "/export/a/b".into();
+    assert_eq!(Mount::connect(&options).unwrap().root(), file());
+}
+
+#[test]
+fn the_mount_service_is_found_on_the_port_of_nfs() {
+    let mut options = start(Behaviour::Fragments(100));
+    options.mount_port = None;
+    assert_eq!(Mount::connect(&options).unwrap().root(), root());
+}
+
+#[test]
+fn data_is_read_and_written_in_pieces() {
+    let mut options = start(Behaviour::Fragments(1_000));
+    (options.rsize, options.wsize) = (Some(1_000), Some(3_000));
+    let mut mount = Mount::connect(&options).unwrap();
+    mount.write(file(), 77, &content(77, 10_001), StableHow::Unstable).unwrap();
+    mount.commit(file()).unwrap();
+    assert_eq!(mount.read(file(), 123, 10_001).unwrap(), content(123, 10_001));
+}
+
+#[test]
+fn a_refusal_hints_at_the_export() {
+    let error = refused(Behaviour::Refuse(MountStatus::Access));
+    assert!(matches!(error, MountError::Refused { .. }), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("MNT3ERR_ACCES") && message.contains("`insecure`"), "{message}");
+}
+
+#[test]
+fn a_missing_export_lists_those_there_are() {
+    let mut options = start(Behaviour::Fragments(100));
+    options.export = "/exprot".into();
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::NoSuchExport { .. }), "{error}");
+    assert!(error.to_string().contains("it exports: /export, /exports/other"), "{error}");
+}
+
+#[test]
+fn a_version_that_is_not_offered_names_the_range() {
+    let error = refused(Behaviour::Version4);
+    assert!(matches!(error, MountError::Version { low: 4, high: 4, .. }), "{error}");
+    assert!(error.to_string().contains("versions 4 to 4"), "{error}");
+}
+
+#[test]
+fn a_silent_server_gives_up_within_the_timeout() {
+    let error = refused(Behaviour::Silent);
+    assert!(matches!(error, MountError::NoAnswer { .. }), "{error}");
+    assert!(error.to_string().contains("within 0.3 s"), "{error}");
+}
+
+#[test]
+fn a_server_that_speaks_http_is_told_apart() {
+    let error = refused(Behaviour::Text);
+    let MountError::Call { failure, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**failure, CallFailure::Garbage { .. }), "{error}");
+    assert!(error.to_string().contains("exceeds the limit"), "{error}");
+}
+
+#[test]
+fn a_closed_port_names_the_address() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = Mount::connect(&options(address)).unwrap_err();
+    assert!(matches!(error, MountError::Connect { .. }), "{error}");
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+#[test]
+fn a_name_that_does_not_resolve_is_named() {
+    let mut options = start(Behaviour::Silent);
+    options.host = "no such host.invalid".into();
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::Resolve { .. }), "{error}");
+    assert!(error.to_string().contains("`no such host.invalid`"), "{error}");
+}
+
+#[test]
+fn an_unknown_congestion_control_is_named() {
+    let mut options = start(Behaviour::Fragments(100));
+    options.congestion_control = Some("wishful".into());
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::CongestionControl { .. }), "{error}");
+}

@@ -1,0 +1,201 @@
+//! A blocking client: one connection, calls encoded and replies handed out as records.
+//!
+//! It knows no retries and no timeouts but a long one that fails the test.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use nfs_proto::RpcError;
+use nfs_proto::nfs3::{Call, CreateHow, FileHandle, Procedure, Reply, Sattr, Status};
+use nfs_proto::program;
+use nfs_proto::record::{self, Inbox};
+use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
+use nfs_proto::xdr::{Reader, Writer};
+use nfs_server::{Server, ServerConfig};
+
+/// How long silence has to last to count as such.
+pub const SILENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Client {
+    pub stream: TcpStream,
+    inbox: Inbox,
+    pub xid: u32,
+}
+
+/// The results of one call, owned.
+pub struct Answer {
+    pub xid: u32,
+    procedure: u32,
+    pub rpc: Result<(), RpcError>,
+    results: Vec<u8>,
+}
+
+impl Answer {
+    /// Decodes the results of a call of NFS v3.
+    pub fn nfs3(&self) -> Reply<'_> {
+        assert_eq!(self.rpc, Ok(()));
+        let procedure = Procedure::from_number(self.procedure).unwrap();
+        Reply::decode(procedure, Reader::new(&self.results)).expect("a well-formed reply")
+    }
+
+    /// The results of a call of another program.
+    pub fn reader(&self) -> Reader<'_> {
+        assert_eq!(self.rpc, Ok(()));
+        Reader::new(&self.results)
+    }
+}
+
+pub fn start(config: ServerConfig) -> Server {
+    Server::start(config).expect("the server starts")
+}
+
+/// Waits until the server says so; it is asked, never slept for.
+pub fn until(server: &Server, happened: impl Fn(&Server) -> bool) {
+    for _ in 0..10_000_000 {
+        if happened(server) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("it did not happen: {:#?}", server.counters());
+}
+
+impl Client {
+    pub fn connect(server: &Server) -> Self {
+        Self::connect_to(server.address())
+    }
+
+    pub fn connect_to(address: std::net::SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, inbox: Inbox::default(), xid: 0 }
+    }
+
+    /// Encodes a framed call as user 1000, group 100, under the next xid.
+    pub fn encode(&mut self, call: &program::Call<'_>) -> Vec<u8> {
+        let sys = AuthSys {
+            stamp: 0,
+            machine_name: b"test",
+            uid: 1000,
+            gid: 100,
+            groups: Groups::default(),
+        };
+        self.encode_as(Credential::Sys(sys), call)
+    }
+
+    pub fn encode_as(&mut self, credential: Credential<'_>, call: &program::Call<'_>) -> Vec<u8> {
+        self.xid += 1;
+        let (program, version, procedure) = call.numbers();
+        let credential = Ok(credential);
+        let xid = self.xid;
+        let header =
+            CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
+        let mut out = Vec::new();
+        let mark = record::begin(&mut out);
+        let mut writer = Writer::new(&mut out);
+        header.encode(&mut writer);
+        call.encode(&mut writer);
+        record::end(&mut out, mark, 0);
+        out
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Receives the next reply; `procedure` says how to read it.
+    pub fn receive(&mut self, procedure: u32) -> Answer {
+        self.try_receive(procedure).unwrap_or_else(|kind| panic!("no reply: {kind}"))
+    }
+
+    pub fn try_receive(&mut self, procedure: u32) -> Result<Answer, ErrorKind> {
+        loop {
+            if let Some(record) = self.inbox.next_record().unwrap() {
+                let mut reader = Reader::new(record);
+                let header = ReplyHeader::decode(&mut reader).unwrap();
+                let results = reader.rest().to_vec();
+                return Ok(Answer { xid: header.xid, procedure, rpc: header.result, results });
+            }
+            match self.stream.read(self.inbox.space(1 << 16)) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof),
+                Ok(count) => self.inbox.filled(count),
+                Err(error) => return Err(error.kind()),
+            }
+        }
+    }
+
+    /// Makes one call of any program.
+    pub fn call(&mut self, call: &program::Call<'_>) -> Answer {
+        let bytes = self.encode(call);
+        self.send(&bytes);
+        let answer = self.receive(call.numbers().2);
+        assert_eq!(answer.xid, self.xid);
+        answer
+    }
+
+    /// Makes one call of NFS v3.
+    pub fn nfs(&mut self, call: Call<'_>) -> Answer {
+        self.call(&program::Call::Nfs3(call))
+    }
+
+    /// Sends a call of NFS v3 without waiting for its reply.
+    pub fn send_nfs(&mut self, call: Call<'_>) {
+        let bytes = self.encode(&program::Call::Nfs3(call));
+        self.send(&bytes);
+    }
+
+    /// Whether nothing comes for a while and the connection stays open.
+    pub fn is_silent(&mut self) -> bool {
+        self.stream.set_read_timeout(Some(SILENCE)).unwrap();
+        let result = self.try_receive(0);
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        matches!(result, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    }
+
+    /// Mounts a path.
+    pub fn mount(&mut self, path: &str) -> FileHandle {
+        use nfs_proto::mount3::{Call, Reply};
+        let answer = self.call(&program::Call::Mount3(Call::Mnt(path.as_bytes())));
+        Reply::decode_mnt(answer.reader()).unwrap().expect("the path is exported").root
+    }
+
+    pub fn create(&mut self, dir: FileHandle, name: &str) -> FileHandle {
+        let how = CreateHow::Guarded(Sattr::default());
+        let answer = self.nfs(Call::Create { dir, name: name.as_bytes(), how });
+        let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
+        result.unwrap().file.unwrap()
+    }
+
+    pub fn lookup(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, Status> {
+        let answer = self.nfs(Call::Lookup { dir, name: name.as_bytes() });
+        let Reply::Lookup { result, .. } = answer.nfs3() else { unreachable!() };
+        result.map(|object| object.file)
+    }
+
+    pub fn size(&mut self, file: FileHandle) -> Result<u64, Status> {
+        let answer = self.nfs(Call::Getattr { file });
+        let Reply::Getattr { result } = answer.nfs3() else { unreachable!() };
+        result.map(|attributes| attributes.size)
+    }
+
+    pub fn write(&mut self, file: FileHandle, offset: u64, data: &[u8]) -> Result<u32, Status> {
+        let stable = nfs_proto::nfs3::StableHow::Unstable;
+        let answer = self.nfs(Call::Write { file, offset, stable, data });
+        let Reply::Write { result, .. } = answer.nfs3() else { unreachable!() };
+        result.map(|ok| ok.count)
+    }
+
+    pub fn read(
+        &mut self,
+        file: FileHandle,
+        offset: u64,
+        count: u32,
+    ) -> Result<(Vec<u8>, bool), Status> {
+        let answer = self.nfs(Call::Read { file, offset, count });
+        let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
+        result.map(|ok| (ok.data.to_vec(), ok.eof))
+    }
+}

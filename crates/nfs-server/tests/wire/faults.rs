@@ -1,0 +1,170 @@
+//! Each planned fault, provoked.
+//!
+//! Every test starts a server with one plan, and checks what a client sees of it.
+
+use std::time::{Duration, Instant};
+
+use nfs_proto::mount3::{self, MountStatus};
+use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply, Status};
+use nfs_proto::program;
+use nfs_server::{ErrorFault, FaultPlan, PartsPerMillion, Server, ServerConfig};
+
+use crate::client::{Client, start, until};
+
+const ALWAYS: PartsPerMillion = PartsPerMillion(1_000_000);
+
+fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
+    let server = start(ServerConfig { faults, ..ServerConfig::default() });
+    let fs = server.file_system();
+    let (id, _) = fs.find_path("/export").unwrap();
+    let root = FileHandle::from_slice(&fs.handle(id)).unwrap();
+    let client = Client::connect(&server);
+    (server, client, root)
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
+fn a_service_time_delays_each_reply_and_blocks_nobody() {
+    let delay = Duration::from_millis(50);
+    let service_time_ns = delay.as_nanos() as u64;
+    let (server, mut client, file) = faulty(FaultPlan { service_time_ns, ..FaultPlan::default() });
+    let started = Instant::now();
+    client.nfs(Call::Getattr { file });
+    assert!(started.elapsed() >= delay);
+    // Forty calls at once, on two connections, take one delay and not forty.
+    let mut other = Client::connect(&server);
+    let started = Instant::now();
+    for _ in 0..20 {
+        client.send_nfs(Call::Getattr { file });
+        other.send_nfs(Call::Getattr { file });
+    }
+    for _ in 0..20 {
+        assert!(matches!(client.receive(1).nfs3(), Reply::Getattr { result: Ok(_) }));
+        assert!(matches!(other.receive(1).nfs3(), Reply::Getattr { result: Ok(_) }));
+    }
+    assert!(started.elapsed() >= delay);
+    assert!(started.elapsed() < 10 * delay, "{:?}", started.elapsed());
+}
+
+#[test]
+fn lower_transfer_sizes_are_told_and_kept_to() {
+    let (server, mut client, root) = faulty(FaultPlan {
+        read_bytes_max: Some(8192),
+        write_bytes_max: Some(4096),
+        ..FaultPlan::default()
+    });
+    let answer = client.nfs(Call::Fsinfo { root });
+    let Reply::Fsinfo { result, .. } = answer.nfs3() else { unreachable!() };
+    let info = result.unwrap();
+    assert_eq!((info.read_bytes_max, info.write_bytes_max), (8192, 4096));
+    let file = client.create(root, "f");
+    assert_eq!(client.write(file, 0, &[3; 5000]), Ok(4096));
+    assert_eq!(client.write(file, 4096, &[3; 4096]), Ok(4096));
+    assert_eq!(client.write(file, 8192, &[3; 4096]), Ok(4096));
+    assert_eq!(client.read(file, 0, 12_288).unwrap().0.len(), 8192);
+    assert_eq!(server.file_size("/export/f"), Some(12_288));
+}
+
+#[test]
+fn error_replies_befall_their_procedure_and_change_nothing() {
+    let fault = ErrorFault {
+        procedure: Some(Procedure::Create),
+        status: Status::Jukebox,
+        probability: ALWAYS,
+    };
+    let (server, mut client, root) =
+        faulty(FaultPlan { errors: vec![fault], ..FaultPlan::default() });
+    let how = nfs_proto::nfs3::CreateHow::Guarded(nfs_proto::nfs3::Sattr::default());
+    let answer = client.nfs(Call::Create { dir: root, name: b"f", how });
+    let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
+    assert_eq!(result.unwrap_err(), Status::Jukebox);
+    assert!(client.size(root).is_ok());
+    assert!(server.list("/export").unwrap().is_empty());
+    let counters = server.counters();
+    assert_eq!((counters.planned_faults, counters.errors[&Status::Jukebox]), (1, 1));
+    assert_eq!(counters.calls_of(Procedure::Create), 1);
+}
+
+#[test]
+fn errors_with_a_probability_repeat_with_their_seed() {
+    let outcomes = |seed| {
+        let probability = PartsPerMillion(300_000);
+        let errors = vec![ErrorFault { procedure: None, status: Status::Io, probability }];
+        let (_server, mut client, root) =
+            faulty(FaultPlan { seed, errors, ..FaultPlan::default() });
+        (0..200).map(|_| client.size(root).is_ok()).collect::<Vec<_>>()
+    };
+    let first = outcomes(1);
+    assert_eq!(outcomes(1), first);
+    assert_ne!(outcomes(2), first);
+    let failed = first.iter().filter(|ok| !**ok).count();
+    assert!((40..80).contains(&failed), "{failed}");
+}
+
+#[test]
+fn a_refused_mount_says_why() {
+    let refuse_mount = Some(MountStatus::Access);
+    let (_server, mut client, _) = faulty(FaultPlan { refuse_mount, ..FaultPlan::default() });
+    let answer = client.call(&program::Call::Mount3(mount3::Call::Mnt(b"/export")));
+    let result = mount3::Reply::decode_mnt(answer.reader()).unwrap();
+    assert_eq!(result, Err(MountStatus::Access));
+}
+
+#[test]
+fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
+    let (server, mut client, root) =
+        faulty(FaultPlan { drop_reply: ALWAYS, ..FaultPlan::default() });
+    let attributes = nfs_proto::nfs3::Sattr::default();
+    client.send_nfs(Call::Mkdir { dir: root, name: b"d", attributes });
+    assert!(client.is_silent());
+    assert_eq!(server.list("/export").unwrap(), ["d"]);
+    assert_eq!(server.counters().planned_faults, 1);
+}
+
+#[test]
+fn some_replies_are_dropped_and_the_others_come() {
+    let drop_reply = PartsPerMillion(500_000);
+    let (server, mut client, root) = faulty(FaultPlan { drop_reply, ..FaultPlan::default() });
+    (0..100).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    until(&server, |server| server.counters().calls_of(Procedure::Getattr) == 100);
+    let kept = 100 - server.counters().planned_faults;
+    let xids: Vec<_> = (0..kept).map(|_| client.receive(1).xid).collect();
+    assert!((30..70).contains(&xids.len()), "{}", xids.len());
+    assert!(xids.is_sorted());
+    assert!(client.is_silent());
+}
+
+#[test]
+fn a_connection_hangs_after_its_calls_and_others_go_on() {
+    let (server, mut client, root) =
+        faulty(FaultPlan { hang_after_calls: Some(3), ..FaultPlan::default() });
+    (0..3).for_each(|_| assert!(client.size(root).is_ok()));
+    client.send_nfs(Call::Getattr { file: root });
+    assert!(client.is_silent());
+    let mut other = Client::connect(&server);
+    assert!(other.size(root).is_ok());
+    // The server notices that the hung client has left.
+    drop(client);
+    until(&server, |server| server.counters().connections_open == 1);
+}
+
+#[test]
+fn a_connection_closes_after_its_calls() {
+    let (_server, mut client, root) =
+        faulty(FaultPlan { close_after_calls: Some(3), ..FaultPlan::default() });
+    (0..5).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    (0..3).for_each(|_| assert_eq!(client.receive(1).rpc, Ok(())));
+    assert!(client.try_receive(1).is_err());
+}
+
+#[test]
+fn faults_combine() {
+    let (_server, mut client, root) = faulty(FaultPlan {
+        service_time_ns: 1_000_000,
+        close_after_calls: Some(2),
+        ..FaultPlan::default()
+    });
+    (0..3).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    (0..2).for_each(|_| assert_eq!(client.receive(1).rpc, Ok(())));
+    assert!(client.try_receive(1).is_err());
+}

@@ -1,0 +1,7 @@
+//! Plans from the text to the runs, as the rest of the program sees them.
+
+mod common;
+mod matrix;
+mod overrides;
+mod refused;
+mod round_trip;

@@ -1,0 +1,211 @@
+//! Which runs a plan makes, in which order, and what each holds.
+
+use std::path::Path;
+
+use crate::common::{around, plan};
+use model::{BackendKind, Durability, Target, Workload};
+use plan::{Plan, RawPlan, Step, TargetArg, estimate, parse_target};
+
+/// A plan of one null target with these factors and workloads.
+fn null_plan(factors: &str, workloads: &str) -> Plan {
+    let target = "[[target]]\nname = \"n\"\nnull = true\n";
+    plan(&format!("name = \"t\"\n[factors]\n{factors}\n{target}{workloads}")).unwrap()
+}
+
+/// A plan of every kind of target with these factors and one workload.
+fn wide_plan(factors: &str, workload: &str) -> Plan {
+    plan(&format!(
+        "name = \"t\"\n[factors]\n{factors}\n\
+         [[target]]\nname = \"null\"\nnull = true\n\
+         [[target]]\nname = \"dir\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n\
+         [[target]]\nname = \"nfs\"\nurl = \"nfs://h/e\"\n\
+         [[workload]]\n{workload}\n"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn lists_multiply_and_the_last_setting_varies_fastest() {
+    let plan = null_plan(
+        "io_size = [\"4KiB\", \"1MiB\"]\nworkers = [1, 4]",
+        "[[workload]]\nkind = \"stream\"\n",
+    );
+    let runs: Vec<_> = plan.runs.iter().map(|run| (run.workers, run.io_size_bytes)).collect();
+    assert_eq!(runs, [(1, 4096), (1, 1 << 20), (4, 4096), (4, 1 << 20)]);
+    // One file per worker comes along by itself.
+    assert!(plan.runs.iter().all(|run| run.files == run.workers));
+    assert_eq!(plan.varying(), ["workers", "files", "io_size"]);
+}
+
+#[test]
+fn a_workload_wins_over_the_factors() {
+    let plan = null_plan(
+        "file_size = [\"1MiB\", \"2MiB\"]\nworkers = 2",
+        "[[workload]]\nkind = \"stream\"\nworkers = 1\n\
+         [[workload]]\nkind = \"metadata\"\nfile_size = 0\n",
+    );
+    let runs: Vec<_> = plan
+        .runs
+        .iter()
+        .map(|run| (run.workload, run.workers, run.file_size_bytes, run.files))
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            (Workload::Stream, 1, 1 << 20, 1),
+            (Workload::Stream, 1, 2 << 20, 1),
+            (Workload::Metadata, 2, 0, 1000),
+        ]
+    );
+}
+
+#[test]
+fn settings_that_do_not_matter_do_not_multiply() {
+    let all = "io_size = [\"4KiB\", \"8KiB\"]\nqueue_depth = [1, 2, 3]\n\
+               transfer_size = [\"32KiB\", \"64KiB\", \"server\"]\ndirect = [false, true]\n\
+               read_percent = [0, 100]\nverify = [false, true]\ndurability = [\"none\", \"sync\"]\n\
+               invalidate = [true, false]\nfile_size = \"1MiB\"";
+    let counts = |kind: &str| {
+        let plan = wide_plan(all, &format!("kind = \"{kind}\""));
+        let of = |backend| plan.runs.iter().filter(|run| run.backend == backend).count();
+        [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs].map(of)
+    };
+    // null: io_size, queue_depth. posix: io_size, direct, verify, durability, invalidate.
+    // uring: those and queue_depth. nfs: io_size, queue_depth, transfer_size, verify, durability.
+    assert_eq!(counts("stream"), [2 * 3, 2 * 16, 2 * 3 * 16, 2 * 3 * 3 * 4]);
+    // The same, and read_percent.
+    assert_eq!(counts("random"), [12, 64, 192, 144]);
+    // queue_depth alone, and not for posix.
+    assert_eq!(counts("metadata"), [3, 1, 3, 3]);
+}
+
+#[test]
+fn equal_runs_are_made_once() {
+    let twice =
+        "[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"stream\"\nworkers = [1, 2, 1]\n";
+    assert_eq!(null_plan("", twice).runs.len(), 2);
+}
+
+#[test]
+fn defaults_are_filled_in_by_workload_and_backend() {
+    let stream = wide_plan("", "kind = \"stream\"").runs;
+    let depths: Vec<_> = stream.iter().map(|run| run.queue_depth).collect();
+    assert_eq!(depths, [1, 1, 8, 8]);
+    let posix = &stream[1];
+    assert_eq!((posix.io_size_bytes, posix.file_size_bytes, posix.files), (1 << 20, 64 << 20, 1));
+    assert_eq!((posix.durability, posix.invalidate, posix.direct), (Durability::Sync, true, false));
+    assert_eq!((posix.timeout_ms, posix.transfer_size_bytes, posix.verify), (5_000, None, false));
+    let random = &wide_plan("", "kind = \"random\"").runs[3];
+    assert_eq!((random.io_size_bytes, random.read_percent, random.duration_ms), (4096, 70, 1_000));
+    let metadata = &wide_plan("workers = 1024", "kind = \"metadata\"").runs[1];
+    assert_eq!(
+        (metadata.files, metadata.file_size_bytes, metadata.io_size_bytes),
+        (1024, 4096, 4096)
+    );
+    let small = &wide_plan("file_size = \"64KiB\"", "kind = \"stream\"").runs[0];
+    assert_eq!(small.io_size_bytes, 64 << 10);
+}
+
+#[test]
+fn what_is_open_comes_from_the_surroundings() {
+    let mut plan = plan(
+        "name = \"t\"\n[[target]]\nname = \"a\"\ntemporary = true\n\
+         [[target]]\nname = \"b\"\nembedded = true\n\
+         [[target]]\nname = \"c\"\nurl = \"nfs://[::1]:99/a%20b/?uid=0&mountport=5\"\n\
+         [[workload]]\nkind = \"stream\"\n",
+    )
+    .unwrap();
+    assert_eq!((plan.seed, plan.trials, plan.needs_server()), (9, 5, true));
+    assert_eq!(plan.runs[0].target, Target::Directory { path: "/scratch/dfsbench".into() });
+    plan.set_embedded_port(4321);
+    let nfs = |run: usize| match &plan.runs[run].target {
+        Target::Nfs(nfs) => nfs.clone(),
+        other => panic!("{other}"),
+    };
+    let embedded = nfs(1);
+    assert_eq!((embedded.host.as_str(), embedded.path.as_str()), ("127.0.0.1", "/export"));
+    assert_eq!((embedded.port, embedded.mount_port), (Some(4321), Some(4321)));
+    assert_eq!((embedded.uid, embedded.gid, embedded.embedded), (7, 8, true));
+    let remote = nfs(2);
+    assert_eq!((remote.host.as_str(), remote.path.as_str()), ("::1", "/a b"));
+    assert_eq!((remote.port, remote.mount_port), (Some(99), Some(5)));
+    assert_eq!((remote.uid, remote.gid, remote.version, remote.embedded), (0, 8, 3, false));
+}
+
+#[test]
+fn a_target_of_the_command_line_gets_every_workload() {
+    for (text, backend) in [
+        ("null", BackendKind::Null),
+        ("some/dir", BackendKind::Posix),
+        ("./null", BackendKind::Posix),
+        ("nfs://h/e", BackendKind::Nfs),
+        ("embedded", BackendKind::Nfs),
+    ] {
+        let raw = RawPlan::for_target(parse_target(text).unwrap());
+        let plan = Plan::resolve(&raw, &around()).unwrap();
+        let kinds: Vec<_> = plan.runs.iter().map(|run| run.workload).collect();
+        assert_eq!(kinds, [Workload::Stream, Workload::Random, Workload::Metadata], "{text}");
+        assert!(plan.runs.iter().all(|run| run.backend == backend), "{text}");
+    }
+    assert_eq!(parse_target("a/b"), Ok(TargetArg::Directory(Path::new("a/b").into())));
+    assert_eq!(
+        parse_target("srv:/export").unwrap_err().to_string(),
+        "TARGET: `srv:/export` is an address, not a directory (hint: write `nfs://srv/export`, or \
+         `./srv:/export` for a directory)"
+    );
+}
+
+#[test]
+fn settings_without_effect_are_told() {
+    let raw = RawPlan::parse(
+        "name = \"t\"\n[factors]\ntransfer_size = \"64KiB\"\nio_size = \"1MiB\"\n\
+         [[target]]\nname = \"d\"\npath = \"m\"\n\
+         [[workload]]\nkind = \"stream\"\nqueue_depth = 4\nio_size = \"64KiB\"\n",
+        "p.toml",
+    )
+    .unwrap();
+    let told: Vec<String> = raw.without_effect().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "p.toml:4:11: io_size: no run of this plan depends on it (hint: Bytes of one read or \
+             write. Not for metadata.)",
+            "p.toml:3:17: transfer_size: no run of this plan depends on it (hint: Largest payload \
+             of one READ or WRITE on the wire (rsize, wsize). Only for nfs; not for metadata.)",
+            "p.toml:10:15: queue_depth: no run of this plan depends on it (hint: Ops in flight \
+             per worker. Not for posix, whose calls are synchronous.)",
+        ]
+    );
+}
+
+#[test]
+fn the_estimate_counts_what_is_known() {
+    let plan = wide_plan("workers = 2\nfile_size = \"1MiB\"", "kind = \"stream\"");
+    let estimate = estimate(&plan);
+    assert_eq!((estimate.trials, estimate.runs.len()), (4 * 5, 4));
+    let posix = estimate.runs[1];
+    assert_eq!((posix.bytes_written, posix.bytes_read, posix.ops), (2 << 20, 2 << 20, 4));
+    // 2 x 2 MiB at 200 MB/s and 100 ms around it.
+    assert_eq!(posix.duration_ms, 2 * 10 + 100);
+    // The null target takes part with its time alone.
+    assert_eq!(estimate.bytes_written, 3 * 5 * (2 << 20));
+    assert_eq!(estimate.duration_ms, 5 * (100 + 3 * 120));
+    let peaks: Vec<_> = estimate.targets.iter().map(|target| target.peak_bytes).collect();
+    assert_eq!(peaks, [0, 2 << 20, 2 << 20]);
+}
+
+#[test]
+fn each_block_holds_each_run_once() {
+    let plan = null_plan("workers = [1, 2, 3, 4]", "[[workload]]\nkind = \"stream\"\n");
+    let order = plan.order();
+    assert_eq!(order.len(), 4 * 5);
+    for (trial, block) in order.chunks(4).enumerate() {
+        let mut runs: Vec<usize> = block.iter().map(|step| step.run).collect();
+        runs.sort_unstable();
+        assert_eq!(runs, [0, 1, 2, 3]);
+        assert!(block.iter().all(|step| step.trial == trial as u32));
+    }
+    // Seed 9; computed by an independent implementation.
+    let first: Vec<Step> = [0, 2, 1, 3].map(|run| Step { run, trial: 0 }).to_vec();
+    assert_eq!(order[..4], first);
+}

@@ -1,0 +1,138 @@
+//! Flags win over the plan, and say their own name where they can't be used.
+
+use crate::common::around;
+use model::{BackendKind, Workload};
+use plan::{Overrides, Plan, PlanError, RawPlan};
+
+const PLAN: &str = r#"
+name = "t"
+seed = 1
+[factors]
+workers = [1, 2]
+[[target]]
+name = "nfs"
+embedded = true
+[[target]]
+name = "dir"
+path = "m"
+[[workload]]
+kind = "stream"
+file_size = ["1MiB", "2MiB"]
+[[workload]]
+kind = "metadata"
+backends = ["nfs"]
+"#;
+
+fn with(flags: &Overrides) -> Result<Plan, PlanError> {
+    let mut raw = RawPlan::parse(PLAN, "p.toml")?;
+    raw.apply(flags)?;
+    Plan::resolve(&raw, &around())
+}
+
+fn texts(values: &[&str]) -> Vec<String> {
+    values.iter().map(|value| (*value).to_owned()).collect()
+}
+
+fn refused(flags: &Overrides, expected: &str) {
+    assert_eq!(with(flags).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn no_flags_change_nothing() {
+    let plan = with(&Overrides::default()).unwrap();
+    // stream: 2 workers x 2 sizes x 2 targets; metadata: 2 workers on nfs.
+    assert_eq!((plan.runs.len(), plan.seed), (8 + 2, 1));
+}
+
+#[test]
+fn flags_win_over_factors_and_workloads() {
+    let flags = Overrides {
+        trials: Some("3".into()),
+        seed: Some("77".into()),
+        server_memory: Some("64MiB".into()),
+        server_threads: Some("2".into()),
+        workload: texts(&["stream"]),
+        workers: texts(&["4"]),
+        file_size: texts(&["4MiB", "8MiB", " 12MiB"]),
+        ..Overrides::default()
+    };
+    let plan = with(&flags).unwrap();
+    assert_eq!((plan.trials, plan.seed), (3, 77));
+    assert_eq!((plan.server.memory_bytes, plan.server.threads), (64 << 20, 2));
+    let sizes: Vec<_> = plan.runs.iter().map(|run| run.file_size_bytes >> 20).collect();
+    assert_eq!(sizes, [4, 8, 12, 4, 8, 12]);
+    assert!(plan.runs.iter().all(|run| (run.workers, run.files) == (4, 4)));
+}
+
+#[test]
+fn a_workload_that_the_plan_has_not_is_added() {
+    let flags = Overrides { workload: texts(&["random"]), ..Overrides::default() };
+    let plan = with(&flags).unwrap();
+    assert!(plan.runs.iter().all(|run| run.workload == Workload::Random));
+    assert_eq!(plan.runs.len(), 2 * 2);
+}
+
+#[test]
+fn a_backend_picks_the_targets_that_it_fits() {
+    let flags = Overrides { backend: texts(&["uring", "posix"]), ..Overrides::default() };
+    let plan = with(&flags).unwrap();
+    assert!(plan.runs.iter().all(|run| run.target_name == "dir"));
+    assert_eq!(plan.runs[0].backend, BackendKind::Uring);
+    // stream 4 and metadata 2, on each backend.
+    assert_eq!(plan.runs.len(), 12);
+}
+
+#[test]
+fn a_bad_flag_is_named() {
+    let none = Overrides::default;
+    refused(
+        &Overrides { io_size: texts(&["12XB"]), ..none() },
+        "--io-size: `12XB` is not a size (hint: write a whole number with B, KiB, MiB, GiB or \
+         TiB, such as `64KiB`)",
+    );
+    refused(
+        &Overrides { workers: texts(&["1", "x"]), ..none() },
+        "--workers: `x` is not a whole number (hint: write digits only, such as `4`)",
+    );
+    refused(
+        &Overrides { workers: texts(&["2000"]), ..none() },
+        "--workers: must be 1 to 1024, not `2000` (hint: each worker is a thread of its own)",
+    );
+    refused(
+        &Overrides { trials: Some("0".into()), ..none() },
+        "--trials: must be 1 to 1000, not `0`",
+    );
+    refused(
+        &Overrides { direct: texts(&["yes"]), ..none() },
+        "--direct: must be true or false, not `yes`",
+    );
+    refused(
+        &Overrides { workload: texts(&["strem"]), ..none() },
+        "--workload: unknown workload `strem` (hint: did you mean `stream`?)",
+    );
+    refused(
+        &Overrides { backend: texts(&["null"]), ..none() },
+        "--backend: `null` fits no target of this plan (hint: write nfs, posix or uring)",
+    );
+}
+
+#[test]
+fn a_flag_that_does_not_go_with_the_plan_is_named() {
+    let none = Overrides::default;
+    refused(
+        &Overrides { file_size: texts(&["4MiB"]), ..none() },
+        "--file-size: metadata workload: 4 MiB is too large a file (hint: its files are written \
+         with one op: at most 1 MiB; give the workload a file_size of its own, or leave it out \
+         with --workload stream)",
+    );
+    refused(
+        &Overrides { read_percent: texts(&["50"]), ..none() },
+        "--read-percent: no run of this plan depends on it (hint: Share of reads in a mix. Only \
+         for random.)",
+    );
+    refused(
+        &Overrides { io_size: texts(&["4MiB"]), ..none() },
+        "--io-size: stream workload: io_size 4 MiB is larger than file_size 1 MiB (hint: at most \
+         \"1MiB\")",
+    );
+}

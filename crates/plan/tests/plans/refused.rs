@@ -1,0 +1,82 @@
+//! Every bad plan is refused with one line that says where, what, the value and a hint.
+//!
+//! The cases stand in `refused.txt`.
+
+use crate::common::plan;
+
+/// Puts the lines of a case where its heading says, into a plan that is good without them.
+fn whole_plan(heading: &str, lines: &str) -> String {
+    let name = "name = \"t\"\n";
+    let target = "[[target]]\nname = \"n\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
+    match heading {
+        "plan" => lines.to_owned(),
+        // The lines begin with the third.
+        "factors" => format!("{name}[factors]\n{lines}{target}[[workload]]\nkind = \"random\"\n"),
+        // The fourth.
+        "target" => {
+            format!("{name}[[target]]\nname = \"n\"\n{lines}[[workload]]\nkind = \"stream\"\n")
+        }
+        // The seventh.
+        "workload" => format!("{name}{target}[[workload]]\n{lines}"),
+        other => panic!("no heading `{other}`"),
+    }
+}
+
+#[test]
+fn bad_plans_are_refused_with_one_line() {
+    let mut heading = "";
+    let mut cases = 0;
+    let text = include_str!("refused.txt");
+    for part in text.split("\n\n").skip(2).map(str::trim_end) {
+        if let Some(line) = part.strip_prefix("== ") {
+            heading = line.split(':').next().unwrap_or_default();
+            continue;
+        }
+        let (lines, expected) = part.split_at(part.find("> ").expect(part));
+        let whole = whole_plan(heading, lines);
+        let error = plan(&whole).expect_err(&whole).to_string();
+        assert_eq!(error, expected[2..], "of this plan:\n{whole}");
+        cases += 1;
+    }
+    assert_eq!(cases, text.matches("\n> ").count());
+}
+
+#[test]
+fn offsets_survive_other_letters_and_line_ends() {
+    let error = plan("name = \"größer\"\r\ntrials = 0\r\n").unwrap_err();
+    assert_eq!(error.to_string(), "p.toml:2:10: trials: must be 1 to 1000, not `0`");
+    let error = plan("\"größe\" = 1").unwrap_err().to_string();
+    assert!(error.starts_with("p.toml:1:1: unknown key `größe`"), "{error}");
+}
+
+#[test]
+fn a_product_beyond_the_limit_is_refused_before_it_is_made() {
+    let many: Vec<String> = (1..=1024).map(|n| n.to_string()).collect();
+    let error = plan(&format!(
+        "name = \"t\"\n[factors]\nworkers = [{0}]\nqueue_depth = [{0}]\n[[target]]\nname = \"n\"\n\
+         null = true\n[[workload]]\nkind = \"stream\"\n",
+        many.join(",")
+    ));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "p.toml: the factors make more than 10000 runs (hint: every list multiplies the runs: \
+         shorten some, or split the plan)"
+    );
+}
+
+#[test]
+fn a_set_that_the_server_can_not_hold_is_refused() {
+    let text = |size: &str| {
+        format!(
+            "name = \"t\"\n[server]\nmemory = \"64MiB\"\n[[target]]\nname = \"n\"\n\
+             embedded = true\n[[workload]]\nkind = \"stream\"\nfile_size = \"{size}\"\n"
+        )
+    };
+    assert!(plan(&text("63MiB")).is_ok());
+    assert_eq!(
+        plan(&text("64MiB")).unwrap_err().to_string(),
+        "p.toml:9:13: file_size: stream workload: 1 x 64 MiB of files, with their inodes, do not \
+         fit in the 64 MiB of the in-memory server (hint: raise `memory` in [server] or \
+         --server-memory, or lower file_size or files)"
+    );
+}

@@ -1,0 +1,197 @@
+//! A plan that is written out reads back to the same plan, in whatever surroundings.
+
+use crate::common::plan;
+use plan::{Plan, RawPlan, Surroundings};
+use proptest::prelude::*;
+
+const QUICK: &str = include_str!("../../../../presets/quick.toml");
+
+fn reads_back(first: &Plan) {
+    let text = first.to_toml();
+    let elsewhere = Surroundings { temp_dir: "/other".into(), uid: 1, gid: 2, seed: 3 };
+    let again = RawPlan::parse(&text, "again").and_then(|raw| Plan::resolve(&raw, &elsewhere));
+    assert_eq!(again.as_ref(), Ok(first), "{text}");
+    assert_eq!(again.unwrap().to_toml(), text);
+}
+
+#[test]
+fn a_product_is_written_as_one_table() {
+    let plan = plan(
+        "name = \"say \\\"hi\\\"\"\ntrials = 2\nseed = 18446744073709551615\n\
+         [factors]\nio_size = [\"4KiB\", \"1000B\"]\nqueue_depth = [1, 32]\n\
+         [[target]]\nname = \"n\"\nurl = \"nfs://h:1/a%20b?uid=5\"\n\
+         [[workload]]\nkind = \"random\"\nfile_size = \"4096000B\"\nduration = \"1500ms\"\n",
+    )
+    .unwrap();
+    assert_eq!(
+        plan.to_toml(),
+        r#"# Written by dfsbench: every default stands here.
+name = 'say "hi"'
+trials = 2
+seed = 18446744073709551615
+
+[server]
+memory = "192MiB"
+threads = 1
+
+[[target]]
+name = "n"
+url = "nfs://h:1/a%20b?version=3&uid=5&gid=8"
+backend = ["nfs"]
+
+[[workload]]
+kind = "random"
+targets = ["n"]
+backends = ["nfs"]
+workers = 1
+files = 1
+file_size = "4000KiB"
+io_size = ["4KiB", "1000B"]
+queue_depth = [1, 32]
+transfer_size = "server"
+read_percent = 70
+duration = "1500ms"
+durability = "sync"
+verify = false
+timeout = "5s"
+"#
+    );
+    reads_back(&plan);
+}
+
+#[test]
+fn runs_that_are_no_product_are_split() {
+    let plan = plan(
+        "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n\
+         [[workload]]\nkind = \"stream\"\nworkers = [1, 4]\nio_size = [\"4KiB\", \"8KiB\"]\n\
+         [[workload]]\nkind = \"stream\"\nfiles = 4\nworkers = 1\n",
+    )
+    .unwrap();
+    assert_eq!(plan.runs.len(), 5);
+    reads_back(&plan);
+}
+
+#[test]
+fn the_preset_reads_back_and_fits_a_small_machine() {
+    let quick = plan(QUICK).unwrap();
+    assert_eq!((quick.name.as_str(), quick.runs.len(), quick.order().len()), ("quick", 9, 45));
+    assert!(quick.server.memory_bytes <= 160 << 20);
+    assert!(plan::estimate(&quick).duration_ms < 60_000);
+    let raw = RawPlan::parse(QUICK, "quick").unwrap();
+    assert_eq!(raw.without_effect(), []);
+    reads_back(&quick);
+}
+
+/// One line of settings, sometimes, with one to three levels.
+fn levels(key: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = String> {
+    let some = prop::collection::vec(prop::sample::select(values), 1..3);
+    prop_oneof![
+        Just(String::new()),
+        some.prop_map(move |levels| format!("{key} = [{}]\n", levels.join(", ")))
+    ]
+}
+
+/// The settings that every workload may have.
+fn settings() -> impl Strategy<Value = String> {
+    (
+        levels("workers", &["1", "2", "7"]),
+        levels("files", &["7", "8", "100"]),
+        levels("file_size", &["\"64KiB\"", "65536", "\"1MiB\"", "\"0.5MiB\""]),
+        levels("queue_depth", &["1", "2", "64"]),
+        levels("timeout", &["\"1s\"", "\"1500ms\"", "\"1h\""]),
+    )
+        .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat())
+}
+
+/// The settings that only some workloads have.
+fn factors() -> impl Strategy<Value = String> {
+    (
+        settings(),
+        levels("io_size", &["512", "\"4KiB\"", "\"64KiB\""]),
+        levels("transfer_size", &["\"server\"", "\"32KiB\"", "\"1MiB\""]),
+        levels("read_percent", &["0", "50", "100"]),
+        levels("direct", &["true", "false"]),
+        levels("durability", &["\"sync\"", "\"none\""]),
+    )
+        .prop_map(|(a, b, c, d, e, f)| [a, b, c, d, e, f].concat())
+}
+
+/// The whole text of a plan that can be resolved.
+fn plans() -> impl Strategy<Value = String> {
+    let targets = [
+        "null = true",
+        "path = \"m\\\"x\"",
+        "temporary = true\nbackend = [\"uring\", \"posix\"]",
+        "embedded = true\nuid = 3",
+        "url = \"nfs://[fe80::1]:2049/a/b?gid=1&mountport=20048\"",
+    ];
+    let kinds = ["stream", "random", "metadata"];
+    let target = prop::sample::subsequence(targets.to_vec(), 1..=targets.len());
+    let workload = prop::collection::vec((prop::sample::select(kinds.to_vec()), settings()), 1..3);
+    (target, factors(), workload, 1..40_u32).prop_map(|(targets, factors, workloads, trials)| {
+        let head = format!("name = \"t\"\ntrials = {trials}\n[factors]\n{factors}");
+        let head = head + "[server]\nmemory = \"1TiB\"\n";
+        let targets = targets
+            .iter()
+            .enumerate()
+            .map(|(index, what)| format!("[[target]]\nname = \"n{index}\"\n{what}\n"));
+        let workloads = workloads
+            .iter()
+            .map(|(kind, settings)| format!("[[workload]]\nkind = \"{kind}\"\n{settings}"));
+        std::iter::once(head).chain(targets).chain(workloads).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 64,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_plan_reads_back(text in plans()) {
+        match plan(&text) {
+            Ok(plan) => reads_back(&plan),
+            // The products of so many lists may be too many runs; nothing else is wrong.
+            Err(error) => prop_assert!(error.to_string().contains("10000 runs"), "{error}\n{text}"),
+        }
+    }
+
+    #[test]
+    fn every_block_is_a_permutation(seed: u64, runs in 1..64_u32, trials in 1..20_u32) {
+        let depths: Vec<String> = (1..=runs).map(|depth| depth.to_string()).collect();
+        let text = format!(
+            "name = \"t\"\ntrials = {trials}\nseed = {seed}\n\
+             [[target]]\nname = \"n\"\nnull = true\n\
+             [[workload]]\nkind = \"stream\"\nqueue_depth = [{}]\n",
+            depths.join(", ")
+        );
+        let plan = plan(&text).unwrap();
+        let order = plan.order();
+        prop_assert_eq!(&order, &plan.order());
+        for (trial, block) in order.chunks(runs as usize).enumerate() {
+            let mut seen: Vec<usize> = block.iter().map(|step| step.run).collect();
+            seen.sort_unstable();
+            prop_assert!(seen.iter().copied().eq(0..runs as usize));
+            prop_assert!(block.iter().all(|step| step.trial == trial as u32));
+        }
+        // More trials leave the earlier blocks as they are.
+        let longer = Plan { trials: trials + 1, ..plan };
+        prop_assert_eq!(&longer.order()[..order.len()], &order[..]);
+    }
+
+    #[test]
+    fn a_damaged_plan_gives_one_line_and_no_panic(
+        at in 0..QUICK.len(),
+        len in 0..12_usize,
+        patch in "[\\[\\]a-z_=\"0-9{},.#\\- \n\u{e9}]{0,6}",
+    ) {
+        let end = (at + len).min(QUICK.len());
+        let text = [&QUICK[..at], patch.as_str(), &QUICK[end..]].concat();
+        if let Err(error) = plan(&text) {
+            let line = error.to_string();
+            prop_assert!(line.starts_with("p.toml") && !line.contains('\n'), "{line}");
+        }
+    }
+}

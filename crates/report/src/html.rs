@@ -1,0 +1,159 @@
+//! The report as one self-contained page: answer, pictures, table, doubts, conditions, trials.
+//!
+//! Every name goes through `maud`, which escapes it. The page loads nothing: no script, no font,
+//! no image; a content security policy in its head says so to the browser too. Colours follow
+//! the reader's light or dark mode and never carry a meaning alone.
+
+mod axis;
+mod chart;
+mod conditions;
+mod rates;
+mod table;
+mod times;
+mod trials;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use model::Verdict;
+
+use crate::answer::answer;
+use crate::notes;
+use crate::sheet::Sheet;
+use crate::show;
+
+const STYLE: &str = include_str!("html/page.css");
+
+/// Writes the page.
+pub fn render(sheet: &Sheet<'_>) -> String {
+    let campaign = sheet.campaign;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'";
+                title { "dfsbench: " (campaign.name) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (header(sheet))
+                    (answers(sheet))
+                    (rates::section(sheet))
+                    (table::section(sheet))
+                    (times::section(sheet))
+                    (caveats(sheet))
+                    (conditions::section(sheet))
+                    (trials::section(sheet))
+                    (conditions::repeat(campaign))
+                }
+                footer { "Written by dfsbench " (campaign.tool_version)
+                    " from the results file; the same results give the same page." }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+fn header(sheet: &Sheet<'_>) -> Markup {
+    let campaign = sheet.campaign;
+    html! {
+        header {
+            p.overline { "dfsbench report" }
+            h1 { (campaign.name) }
+            p.meta { (notes::title(campaign)) }
+        }
+    }
+}
+
+fn answers(sheet: &Sheet<'_>) -> Markup {
+    let count = |verdict, with_figure: bool| {
+        let rows = sheet.rows.iter();
+        rows.filter(|row| row.judged.verdict == verdict && row.judged.rate.is_some() == with_figure)
+            .count()
+    };
+    let tally = [
+        ("valid", "✓", count(Verdict::Valid, true), "valid"),
+        ("degraded", "!", count(Verdict::Degraded, true), "in doubt"),
+        ("invalid", "✕", count(Verdict::Invalid, true), "not to be used"),
+        ("invalid", "✕", count(Verdict::Invalid, false), "without a figure"),
+    ];
+    html! {
+        section.answer aria-labelledby="answer" {
+            h2 #answer { "The answer" }
+            @for sentence in answer(sheet) { p { (sentence) } }
+            p.tally {
+                @for (class, mark, count, what) in tally {
+                    @if count > 0 {
+                        span.verdict.(class) {
+                            span aria-hidden="true" { (mark) } " " (count) " " (what)
+                        }
+                        " "
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn caveats(sheet: &Sheet<'_>) -> Markup {
+    html! {
+        @if !sheet.caveats.is_empty() {
+            section aria-labelledby="caveats" {
+                h2 #caveats { "Caveats" }
+                p { "What speaks against a figure, once for each code, with its worst case." }
+                dl.caveats {
+                    @for caveat in &sheet.caveats {
+                        dt #{"caveat-" (caveat.code)} {
+                            code { (caveat.code) } " "
+                            (severity(caveat.code.severity()))
+                        }
+                        dd {
+                            p { (caveat.code.sentence()) }
+                            p.evidence {
+                                strong { (caveat.place) ":" } " " (caveat.evidence)
+                                (notes::others(caveat.rows))
+                            }
+                            p.advice { (caveat.code.advice()) }
+                        }
+                    }
+                }
+            }
+        }
+        @let failures = notes::partial_failures(sheet);
+        @if !failures.is_empty() {
+            section aria-labelledby="failures" {
+                h2 #failures { "Trials without a result" }
+                ul { @for failure in &failures { li { (failure) } } }
+            }
+        }
+    }
+}
+
+fn severity(severity: model::Severity) -> Markup {
+    let (class, name) = match severity {
+        model::Severity::Note => ("note", "note"),
+        model::Severity::Degraded => ("degraded", "degrades"),
+        model::Severity::Invalid => ("invalid", "invalidates"),
+    };
+    html! { span.verdict.(class) { (name) } }
+}
+
+/// A verdict as a word and a mark, never as a colour alone.
+fn verdict(verdict: Verdict) -> Markup {
+    let mark = match verdict {
+        Verdict::Valid => "✓",
+        Verdict::Degraded => "!",
+        Verdict::Invalid => "✕",
+    };
+    html! {
+        span.verdict.(verdict.name()) { span aria-hidden="true" { (mark) } " " (verdict.name()) }
+    }
+}
+
+/// Median, 99th percentile and maximum as cells.
+fn time_cells(histogram: &model::Histogram) -> Markup {
+    html! { @for time in show::times(histogram) { td.number { (time) } } }
+}

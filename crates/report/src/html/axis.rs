@@ -1,0 +1,132 @@
+//! Axes of the charts: where a value lies, in percent of the width, and what the ticks say.
+//!
+//! Positions are percentages, so that a chart fits any width while its text keeps its size.
+
+use model::Pass;
+
+/// A tick: its position in percent, and its label.
+pub type Tick = (f64, String);
+
+/// From 0 to a largest rate, in a unit that suits it.
+pub struct RateAxis {
+    end: f64,
+    divisor: f64,
+    /// The unit of the labels.
+    pub unit: &'static str,
+}
+
+impl RateAxis {
+    /// Makes an axis that holds rates up to `max` per second.
+    pub fn new(pass: Pass, max: f64) -> Self {
+        let (divisor, unit) = match (pass.is_byte_rate(), max) {
+            (true, max) if max < 1e6 => (1e3, "kB/s"),
+            (true, _) => (1e6, "MB/s"),
+            (false, max) if max < 1e3 => (1.0, "op/s"),
+            (false, max) if max < 1e6 => (1e3, "kop/s"),
+            (false, _) => (1e6, "Mop/s"),
+        };
+        // A little room, so that the mark of the largest value is whole.
+        Self { end: if max > 0.0 { max * 1.02 } else { 1.0 }, divisor, unit }
+    }
+
+    /// Where a rate lies, in percent.
+    pub fn at(&self, per_s: f64) -> f64 {
+        per_s / self.end * 100.0
+    }
+
+    /// Ticks at round numbers, about five.
+    pub fn ticks(&self) -> Vec<Tick> {
+        const TICKS: f64 = 5.0;
+        let end = self.end / self.divisor;
+        let step = round_step(end / TICKS);
+        let count = (end / step) as usize;
+        let decimals = if step >= 1.0 { 0 } else { 3 };
+        let tick = |number: usize| {
+            let value = number as f64 * step;
+            let label = format!("{value:.decimals$}");
+            let short = if decimals > 0 { label.trim_end_matches('0') } else { &label };
+            (value / end * 100.0, short.trim_end_matches('.').to_owned())
+        };
+        (0..=count).map(tick).collect()
+    }
+}
+
+/// The next larger of 1, 2 and 5 times a power of ten; at least a thousandth.
+fn round_step(least: f64) -> f64 {
+    let mut power = 1e-3;
+    while power < 1e15 {
+        for factor in [1.0, 2.0, 5.0] {
+            if power * factor >= least {
+                return power * factor;
+            }
+        }
+        power *= 10.0;
+    }
+    power
+}
+
+/// Whole decades of time around the values to show.
+pub struct TimeAxis {
+    first: u32,
+    last: u32,
+}
+
+impl TimeAxis {
+    /// Makes an axis that holds these times; 0 counts as 1 ns.
+    pub fn new(min_ns: u64, max_ns: u64) -> Self {
+        let first = min_ns.max(1).ilog10();
+        let above = max_ns.max(1).ilog10();
+        let whole = 10_u64.checked_pow(above) == Some(max_ns.max(1));
+        let last = if whole { above } else { above + 1 };
+        Self { first, last: last.max(first + 1) }
+    }
+
+    /// Where a time lies, in percent.
+    pub fn at(&self, ns: u64) -> f64 {
+        let decades = (ns.max(1) as f64).log10() - f64::from(self.first);
+        decades / f64::from(self.last - self.first) * 100.0
+    }
+
+    /// A tick at each decade.
+    pub fn ticks(&self) -> Vec<Tick> {
+        const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
+        let tick = |decade: u32| {
+            let unit = (decade / 3).min(3);
+            let label = format!("{} {}", 10_u64.pow(decade - unit * 3), UNITS[unit as usize]);
+            let position =
+                f64::from(decade - self.first) / f64::from(self.last - self.first) * 100.0;
+            (position, label)
+        };
+        (self.first..=self.last).map(tick).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ticks: &[Tick]) -> Vec<&str> {
+        ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn rates_have_round_ticks_in_a_fitting_unit() {
+        let axis = RateAxis::new(Pass::Write, 1_234e6);
+        assert_eq!((axis.unit, labels(&axis.ticks())), ("MB/s", vec!["0", "500", "1000"]));
+        let axis = RateAxis::new(Pass::Stat, 1_900.0);
+        assert_eq!(labels(&axis.ticks()), ["0", "0.5", "1", "1.5"]);
+        assert!((axis.at(1_900.0) - 100.0 / 1.02).abs() < 1e-9);
+        assert_eq!(RateAxis::new(Pass::Stat, 0.0).ticks().len(), 6);
+        assert!(RateAxis::new(Pass::Read, 1e14).ticks().len() < 8);
+    }
+
+    #[test]
+    fn times_have_whole_decades() {
+        let axis = TimeAxis::new(15_000, 2_000_000);
+        assert_eq!(labels(&axis.ticks()), ["10 µs", "100 µs", "1 ms", "10 ms"]);
+        assert!((axis.at(10_000) - 0.0).abs() < 1e-9 && (axis.at(10_000_000) - 100.0).abs() < 1e-9);
+        assert_eq!(labels(&TimeAxis::new(0, 0).ticks()), ["1 ns", "10 ns"]);
+        assert_eq!(labels(&TimeAxis::new(100, 1_000).ticks()), ["100 ns", "1 µs"]);
+        assert_eq!(TimeAxis::new(1, u64::MAX).ticks().last().unwrap().1, "100000000000 s");
+    }
+}

@@ -1,0 +1,129 @@
+//! A chart as inline SVG: rows with a name, a value and a strip with marks, above one axis.
+//!
+//! [`panel`] draws it. Horizontal positions are percentages and vertical ones pixels, so the
+//! chart is as wide as the page and its text never shrinks. Each chart has a title and a
+//! description for those who can't see it.
+
+use maud::{Markup, html};
+
+use super::axis::Tick;
+
+/// Pixels from a row's top to the base line of its name.
+const NAME: u32 = 15;
+/// Pixels for each further line of text.
+const LINE: u32 = 17;
+/// Height of the strip with the marks.
+pub const STRIP: u32 = 20;
+/// Space below a strip.
+const GAP: u32 = 14;
+/// Space for the axis.
+const AXIS: u32 = 22;
+
+/// One row of a chart.
+pub struct Strip {
+    /// Its name.
+    pub name: String,
+    /// Its figure, written out.
+    pub value: String,
+    /// Further lines: a class of the style sheet, and a text.
+    pub lines: Vec<(&'static str, String)>,
+    /// The marks, drawn around a centre line at 0.
+    pub marks: Markup,
+}
+
+/// What a chart is about.
+pub struct About {
+    /// Unique in the page.
+    pub id: String,
+    /// Says what is shown.
+    pub title: String,
+    /// Says the numbers in words.
+    pub description: String,
+    /// Unit of the ticks; empty where the ticks have their own.
+    pub unit: &'static str,
+}
+
+/// Draws a chart.
+pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
+    let heights: Vec<u32> = strips.iter().map(Strip::height).collect();
+    let height = heights.iter().sum::<u32>() + AXIS;
+    let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
+    let mut top = 0;
+    html! {
+        svg.chart role="img" width="100%" height=(height)
+            aria-labelledby=(title) aria-describedby=(description) {
+            title id=(title) { (about.title) }
+            desc id=(description) { (about.description) }
+            @for (strip, height) in strips.iter().zip(heights) {
+                g transform={"translate(0 " (top) ")"} { (strip.draw(ticks)) }
+                @let _ = top += height;
+            }
+            g transform={"translate(0 " (top) ")"} { (axis(ticks, about.unit)) }
+        }
+    }
+}
+
+impl Strip {
+    fn top_of_band(&self) -> u32 {
+        NAME + LINE * self.lines.len() as u32 + 6
+    }
+
+    fn height(&self) -> u32 {
+        self.top_of_band() + STRIP + GAP
+    }
+
+    fn draw(&self, ticks: &[Tick]) -> Markup {
+        let top = self.top_of_band();
+        html! {
+            text.name x="0" y=(NAME) { (self.name) }
+            text.value x="100%" y=(NAME) text-anchor="end" { (self.value) }
+            @for (number, (class, line)) in self.lines.iter().enumerate() {
+                text class=(class) x="0" y=(NAME + LINE * (number as u32 + 1)) { (line) }
+            }
+            rect.band x="0" y=(top) width="100%" height=(STRIP) rx="2" {}
+            @for (at, _) in ticks {
+                line.grid x1=(percent(*at)) x2=(percent(*at)) y1=(top) y2=(top + STRIP) {}
+            }
+            g transform={"translate(0 " (top + STRIP / 2) ")"} { (self.marks) }
+        }
+    }
+}
+
+fn axis(ticks: &[Tick], unit: &str) -> Markup {
+    let last = ticks.len().saturating_sub(1);
+    html! {
+        @for (number, (at, label)) in ticks.iter().enumerate() {
+            @let anchor = if number == 0 {
+                "start"
+            } else if *at > 96.0 {
+                "end"
+            } else {
+                "middle"
+            };
+            text.tick x=(percent(*at)) y="4" text-anchor=(anchor) {
+                (label) @if number == last && !unit.is_empty() { " " (unit) }
+            }
+        }
+    }
+}
+
+/// A position as SVG takes it.
+pub fn percent(at: f64) -> String {
+    format!("{at:.2}%")
+}
+
+/// A shape of fixed size at a position in percent.
+pub fn shape(at: f64, class: &str, path: &str) -> Markup {
+    html! {
+        svg x=(percent(at)) overflow="visible" { path class=(class) d=(path) {} }
+    }
+}
+
+/// The first letters of a name that is too long for a chart.
+pub fn cut(text: &str, length_max: usize) -> String {
+    if text.chars().count() <= length_max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(length_max - 1).collect();
+    kept + "…"
+}

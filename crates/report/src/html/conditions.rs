@@ -1,0 +1,100 @@
+//! Under which conditions the figures came about, and how to repeat them.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use model::{Campaign, Fact};
+
+use crate::notes;
+use crate::sheet::Sheet;
+
+/// The section on targets, settings, ceiling, order and facts.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let campaign = sheet.campaign;
+    html! {
+        section aria-labelledby="conditions" {
+            h2 #conditions { "Conditions" }
+            dl.conditions {
+                @for (name, place) in notes::targets(campaign) {
+                    dt { "target " (name) }
+                    dd { (place) }
+                }
+                @for (name, value) in &sheet.stated {
+                    dt { (name) }
+                    dd { (value) }
+                }
+                @if let Some(durability) = notes::durability(campaign) {
+                    dt { "durability of writes" }
+                    dd { (durability) }
+                }
+                dt { "the tool's ceiling" }
+                dd { (notes::ceiling(campaign)) }
+                dt { "order of the trials" }
+                dd { (notes::order(campaign)) }
+            }
+            (facts("The host", &campaign.facts.iter().collect::<Vec<_>>()))
+            @for (target, in_force) in facts_of_targets(campaign) {
+                (facts(&format!("In force at {target}"), &in_force))
+            }
+        }
+    }
+}
+
+/// The facts of each target, every distinct one once, in order of appearance.
+fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
+    let mut targets: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
+    for run in &campaign.runs {
+        let known = targets.entry(&run.spec.target_name).or_default();
+        for fact in run.trials.iter().flat_map(|trial| &trial.facts) {
+            if !known.contains(&fact) {
+                known.push(fact);
+            }
+        }
+    }
+    targets
+}
+
+fn facts(title: &str, facts: &[&Fact]) -> Markup {
+    html! {
+        @if !facts.is_empty() {
+            h3 { (title) }
+            div.scroll role="region" aria-label=(title) tabindex="0" {
+                table.facts {
+                    caption { "Settings as they were read, with their source." }
+                    thead {
+                        tr {
+                            th scope="col" { "setting" }
+                            th scope="col" { "value" }
+                            th scope="col" { "source" }
+                        }
+                    }
+                    tbody {
+                        @for fact in facts {
+                            tr {
+                                th scope="row" { (fact.name) }
+                                td { (fact.value) }
+                                td.source { (fact.source) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The section on how to repeat the campaign.
+pub fn repeat(campaign: &Campaign) -> Markup {
+    html! {
+        section aria-labelledby="repeat" {
+            h2 #repeat { "How to repeat it" }
+            p { "The command, of dfsbench " (campaign.tool_version) ", with seed "
+                code { (campaign.seed) } ":" }
+            pre { code { (campaign.command) } }
+            details {
+                summary { "The whole plan, every default written out" }
+                pre { code { (campaign.plan_toml) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The picture of the rates: for each pass a bar per row, with its interval and its trials.
+//!
+//! Every pass has an axis of its own that begins at 0: bars are compared within a pass, where
+//! they mean the same.
+
+use maud::{Markup, html};
+use model::{Pass, Severity, Verdict};
+use stats::{Judged, Summary};
+
+use super::axis::RateAxis;
+use super::chart::{About, Strip, cut, panel, percent, shape};
+use crate::grid::wrap;
+use crate::sheet::{Row, Sheet};
+use crate::show;
+
+/// Characters of a line that fit on a phone.
+pub const LINE_MAX: usize = 46;
+
+const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
+
+/// The section with both pictures.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let (bytes, ops): (Vec<_>, Vec<_>) =
+        sheet.groups().into_iter().partition(|(_, pass, _)| pass.is_byte_rate());
+    html! {
+        @for (title, id, groups) in
+            [("Bytes per second", "byte-rates", bytes), ("Ops per second", "op-rates", ops)] {
+            @if !groups.is_empty() {
+                section aria-labelledby=(id) {
+                    h2 id=(id) { (title) }
+                    (legend())
+                    div.panels {
+                        @for (number, (name, pass, rows)) in groups.iter().enumerate() {
+                            figure {
+                                figcaption { (name) }
+                                (chart(&format!("{id}-{number}"), name, *pass, rows, sheet))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn legend() -> Markup {
+    html! {
+        p.legend {
+            svg width="34" height="14" aria-hidden="true" {
+                rect.bar.valid x="0" y="1" width="34" height="12" {}
+            }
+            " median   "
+            svg width="34" height="14" aria-hidden="true" {
+                rect.bar.degraded x="0" y="1" width="34" height="12" {}
+            }
+            " median, in doubt   "
+            svg width="34" height="14" aria-hidden="true" {
+                line.whisker x1="2" x2="32" y1="7" y2="7" {}
+                line.whisker x1="2" x2="2" y1="2" y2="12" {}
+                line.whisker x1="32" x2="32" y1="2" y2="12" {}
+            }
+            " 95 % interval of the median   "
+            svg width="12" height="14" aria-hidden="true" {
+                circle.trial cx="6" cy="7" r="3.5" {}
+            }
+            " a trial   "
+            svg width="12" height="14" aria-hidden="true" {
+                g transform="translate(6 7)" { path.aside d=(CROSS) {} }
+            }
+            " a trial set aside as invalid"
+        }
+    }
+}
+
+fn chart(id: &str, name: &str, pass: Pass, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Markup {
+    let points = rows.iter().flat_map(|row| &row.judged.points).map(|point| point.per_s);
+    let axis = RateAxis::new(pass, points.fold(0.0, f64::max));
+    let strips: Vec<Strip> = rows.iter().map(|row| strip(row, &axis, sheet)).collect();
+    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
+    let about = About {
+        id: id.to_owned(),
+        title: format!("{name}: rate of each run in {}", axis.unit),
+        description: described.collect::<Vec<_>>().join("; "),
+        unit: axis.unit,
+    };
+    panel(&about, &strips, &axis.ticks())
+}
+
+fn strip(row: &Row<'_>, axis: &RateAxis, sheet: &Sheet<'_>) -> Strip {
+    let judged = &row.judged;
+    let value = match &judged.rate {
+        Some(rate) => format!("{} {}", judged.shown(rate.median), show::spread(rate)),
+        None => "no figure".to_owned(),
+    };
+    Strip {
+        name: cut(&row.run.spec.target_name, 24),
+        value: value.trim_end_matches(" –").to_owned(),
+        lines: lines(row, sheet),
+        marks: judged.rate.as_ref().map_or_else(Markup::default, |rate| marks(judged, rate, axis)),
+    }
+}
+
+/// The settings of a row, its reason or its doubts, as lines that fit on a phone.
+pub fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let factors = sheet.factors(row);
+    if !factors.is_empty() {
+        lines.extend(wrap(&factors, LINE_MAX).into_iter().map(|line| ("factors", line)));
+    }
+    if let Some(reason) = row.judged.reason() {
+        let wrapped = wrap(reason, LINE_MAX);
+        lines.extend(wrapped.into_iter().take(2).map(|line| ("doubt", cut(&line, LINE_MAX))));
+    }
+    let doubts: Vec<&str> = row
+        .judged
+        .caveats
+        .iter()
+        .filter(|caveat| caveat.code.severity() > Severity::Note)
+        .map(|caveat| caveat.code.code())
+        .collect();
+    if !doubts.is_empty() {
+        let invalid = row.judged.verdict == Verdict::Invalid;
+        let mark = if invalid { "✕ invalid:" } else { "!" };
+        lines.push(("doubt", cut(&format!("{mark} {}", doubts.join(", ")), LINE_MAX)));
+    }
+    lines
+}
+
+fn marks(judged: &Judged, rate: &Summary, axis: &RateAxis) -> Markup {
+    let at = |per_s: f64| percent(axis.at(per_s));
+    let (lo, hi) = rate.interval;
+    html! {
+        rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
+        line.median x1=(at(rate.median)) x2=(at(rate.median)) y1="-7" y2="7" {}
+        @if rate.n > 1 {
+            line.whisker x1=(at(lo)) x2=(at(hi)) y1="0" y2="0" {}
+            @for end in [lo, hi] {
+                line.whisker x1=(at(end)) x2=(at(end)) y1="-5" y2="5" {}
+            }
+        }
+        @for point in &judged.points {
+            @if point.used {
+                circle.trial cx=(at(point.per_s)) cy="0" r="3.5" {
+                    title { "trial " (point.trial_index + 1) ": " (judged.shown(point.per_s)) }
+                }
+            } @else {
+                (shape(axis.at(point.per_s), "aside", CROSS))
+            }
+        }
+    }
+}

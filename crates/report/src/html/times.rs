@@ -1,0 +1,101 @@
+//! The picture of the response times: median, 99th percentile and maximum on one log axis.
+//!
+//! All passes share the axis, so that a stat can be compared with a write.
+
+use maud::{Markup, html};
+use model::Histogram;
+use model::units::Nanos;
+
+use super::axis::TimeAxis;
+use super::chart::{About, Strip, cut, panel, percent, shape};
+use crate::sheet::{Row, Sheet};
+
+const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
+const DIAMOND: &str = "M-6,0 L0,-6 L6,0 L0,6 Z";
+const BAR: &str = "M0,-7 L0,7";
+
+/// The section with a chart for each pass; nothing where nothing was recorded.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let recorded: Vec<&Histogram> = sheet
+        .rows
+        .iter()
+        .map(|row| &row.judged.response_time)
+        .filter(|times| times.count() > 0)
+        .collect();
+    let smallest = recorded.iter().map(|times| times.quantile(0.5)).min();
+    let largest = recorded.iter().map(|times| times.max()).max();
+    let (Some(smallest), Some(largest)) = (smallest, largest) else {
+        return Markup::default();
+    };
+    let axis = TimeAxis::new(smallest, largest);
+    html! {
+        section aria-labelledby="times" {
+            h2 #times { "Response times" }
+            (legend())
+            div.panels {
+                @for (number, (name, _, rows)) in sheet.groups().iter().enumerate() {
+                    @let rows = with_times(rows);
+                    @if !rows.is_empty() {
+                        figure {
+                            figcaption { (name) }
+                            (chart(&format!("times-{number}"), name, &rows, &axis, sheet))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn with_times<'a, 'b>(rows: &[&'a Row<'b>]) -> Vec<&'a Row<'b>> {
+    rows.iter().copied().filter(|row| row.judged.response_time.count() > 0).collect()
+}
+
+fn legend() -> Markup {
+    html! {
+        p.legend {
+            @for (shape, class, what) in [
+                (DISC, "p50", " p50   "),
+                (DIAMOND, "p99", " p99   "),
+                (BAR, "max", " max   "),
+            ] {
+                svg width="16" height="16" aria-hidden="true" {
+                    g transform="translate(8 8)" { path class=(class) d=(shape) {} }
+                }
+                (what)
+            }
+            "from due to done; all trials merged; logarithmic"
+        }
+    }
+}
+
+fn chart(id: &str, name: &str, rows: &[&Row<'_>], axis: &TimeAxis, sheet: &Sheet<'_>) -> Markup {
+    let strips: Vec<Strip> = rows.iter().map(|row| strip(row, axis, sheet)).collect();
+    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
+    let about = About {
+        id: id.to_owned(),
+        title: format!("{name}: response times of each run, p50, p99 and max"),
+        description: described.collect::<Vec<_>>().join("; "),
+        unit: "",
+    };
+    panel(&about, &strips, &axis.ticks())
+}
+
+fn strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
+    let times = &row.judged.response_time;
+    let [p50, p99, max] = [times.quantile(0.5), times.quantile(0.99), times.max()];
+    let factors = sheet.factors(row);
+    let wrapped = crate::grid::wrap(&factors, super::rates::LINE_MAX);
+    let lines = wrapped.into_iter().filter(|line| !line.is_empty());
+    Strip {
+        name: cut(&row.run.spec.target_name, 16),
+        value: format!("{} · {} · {}", Nanos(p50), Nanos(p99), Nanos(max)),
+        lines: lines.map(|line| ("factors", line)).collect(),
+        marks: html! {
+            line.reach x1=(percent(axis.at(p50))) x2=(percent(axis.at(max))) y1="0" y2="0" {}
+            (shape(axis.at(max), "max", BAR))
+            (shape(axis.at(p99), "p99", DIAMOND))
+            (shape(axis.at(p50), "p50", DISC))
+        },
+    }
+}

@@ -1,0 +1,129 @@
+//! Every trial of every run, folded away: what was counted, and what the target says.
+
+use maud::{Markup, html};
+use model::units::{Nanos, Size};
+use model::{PassResult, Run, Trial, TrialState};
+
+use crate::sheet::Sheet;
+use crate::show::{counted, percent, utc};
+
+/// The section with one folded table per run.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    html! {
+        @if !sheet.campaign.runs.is_empty() {
+            section aria-labelledby="trials" {
+                h2 #trials { "Trials" }
+                @for run in &sheet.campaign.runs { (details(run, sheet)) }
+            }
+        }
+    }
+}
+
+fn details(run: &Run, sheet: &Sheet<'_>) -> Markup {
+    let row = sheet.rows.iter().find(|row| row.run.index == run.index);
+    let factors = row.map(|row| sheet.factors(row)).unwrap_or_default();
+    let name = format!("run {}", run.index + 1);
+    html! {
+        details {
+            summary {
+                (name) ": " (run.spec.target_name) " " (run.spec.workload.name())
+                @if !factors.is_empty() { ", " (factors) }
+                " (" (counted(run.trials.len(), "trial")) ")"
+            }
+            div.scroll role="region" aria-label=(name) tabindex="0" {
+                table.trials {
+                    caption {
+                        "Ops: issued, done and failed, of each kind. All busy: share of the \
+                         window in which every worker worked. Times are service times."
+                    }
+                    thead { (head()) }
+                    tbody { @for trial in &run.trials { (lines(trial)) } }
+                }
+            }
+        }
+    }
+}
+
+fn head() -> Markup {
+    let left = ["trial", "started", "pass"];
+    let numbers = ["rate", "window", "all busy", "start skew", "ops", "moved", "p50", "p99", "max"];
+    html! {
+        tr {
+            @for name in left { th scope="col" { (name) } }
+            @for name in numbers { th.number scope="col" { (name) } }
+            @for name in ["found at the target", "caveats"] { th scope="col" { (name) } }
+        }
+    }
+}
+
+fn lines(trial: &Trial) -> Markup {
+    let state = match &trial.state {
+        TrialState::Done => None,
+        TrialState::Failed(reason) => Some(format!("failed: {reason}")),
+        TrialState::Interrupted => Some("interrupted".to_owned()),
+    };
+    html! {
+        @for (number, pass) in trial.passes.iter().enumerate() {
+            tr.first[number == 0] {
+                (begin(trial))
+                td { (pass.pass.name()) }
+                (numbers(pass))
+                td { (truths(pass)) }
+                td.evidence {
+                    @for caveat in &pass.caveats {
+                        p { code { (caveat.code) } " " (caveat.evidence) }
+                    }
+                }
+            }
+        }
+        @if let Some(state) = state {
+            tr.first[trial.passes.is_empty()] { (begin(trial)) td.reason colspan="12" { (state) } }
+        }
+    }
+}
+
+fn begin(trial: &Trial) -> Markup {
+    html! {
+        th scope="row" { (trial.index + 1) " (#" (trial.position + 1) ")" }
+        td { (utc(trial.started_unix_ms)) }
+    }
+}
+
+fn numbers(pass: &PassResult) -> Markup {
+    let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
+    let rate = amount as f64 * 1e9 / pass.window_ns.max(1) as f64;
+    let busy = pass.common_window_ns as f64 / pass.window_ns.max(1) as f64;
+    let mut times = model::Histogram::new();
+    for kind in pass.kinds.iter().filter(|kind| kind.kind != model::OpKind::Sync) {
+        times.merge(&kind.service_time);
+    }
+    html! {
+        td.number.rate { (stats::Rate::of_pass(pass.pass, rate)) }
+        td.number { (Nanos(pass.window_ns)) }
+        td.number { (percent(busy)) }
+        td.number { (Nanos(pass.start_skew_ns)) }
+        td.number { @for kind in &pass.kinds { (ops(kind)) br; } }
+        td.number { (Size(pass.bytes())) }
+        (super::time_cells(&times))
+    }
+}
+
+fn ops(kind: &model::KindResult) -> Markup {
+    html! {
+        (kind.kind) " " (kind.done)
+        @if kind.issued != kind.done { " of " (kind.issued) }
+        @for (error, count) in &kind.errors { ", " (count) " × " (error) }
+    }
+}
+
+fn truths(pass: &PassResult) -> Markup {
+    html! {
+        @for truth in &pass.truths {
+            p {
+                @if truth.expected == truth.found { "✓ " (truth.found) }
+                @else { "✕ " (truth.found) " instead of " (truth.expected) }
+                " " small { (truth.source) }
+            }
+        }
+    }
+}

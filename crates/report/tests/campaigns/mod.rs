@@ -1,0 +1,248 @@
+//! Campaigns with known figures: the material of every test of the report.
+//!
+//! No random number and no clock: every figure follows from the run, the pass and the trial.
+
+#![allow(dead_code)] // each test binary uses its share
+
+use model::{
+    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
+    IntervalSample, KindResult, NfsTarget, OpError, OpKind, Pass, PassResult, Run, RunSpec, Target,
+    Trial, TrialState, Truth, Workload,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const MIB: u64 = 1 << 20;
+
+/// A name that is markup, and that a page must show as it is.
+pub const HOSTILE: &str = "<script>alert(1)</script>";
+
+/// Three targets, three workloads, five trials; one target fails, one read is cached, one trial
+/// is invalid.
+pub fn quick() -> Campaign {
+    let mut campaign = header("quick");
+    for (target, backend, speed) in [
+        ("nfs", BackendKind::Nfs, 9),
+        ("posix", BackendKind::Posix, 30),
+        ("uring", BackendKind::Uring, 31),
+    ] {
+        for workload in [Workload::Stream, Workload::Random, Workload::Metadata] {
+            let spec = spec(target, backend, workload);
+            let trials = (0..5).map(|index| trial(&spec, campaign.runs.len() as u32, index, speed));
+            let trials = trials.collect();
+            campaign.runs.push(Run { index: campaign.runs.len() as u32, spec, trials });
+        }
+    }
+    cache_reads(&mut campaign.runs[3]);
+    let broken = &mut campaign.runs[1].trials[4].passes[0];
+    broken.window_ns *= 3;
+    broken.kinds[0].errors.push((OpError(5), 3));
+    broken.kinds[0].issued += 3;
+    broken.caveats.push(CaveatCode::Errors.because("3 of 44800 ops failed: 3 × EIO (read)"));
+    campaign.runs[8].trials[2].passes[0].window_ns *= 2;
+    let mut failed = spec(HOSTILE, BackendKind::Nfs, Workload::Stream);
+    failed.durability = Durability::Sync;
+    let reason = "the server <b>192.0.2.7</b> does not speak NFS version 3 (RPC: program 100003, \
+                  versions 4 to 4)";
+    campaign.runs.push(failures(9, failed, reason));
+    campaign
+}
+
+/// One target and one workload, with the number of workers and the I/O size varied.
+pub fn sweep() -> Campaign {
+    let mut campaign = header("sweep");
+    for workers in [1, 4] {
+        for io_size_bytes in [65_536, 1 << 20] {
+            let mut spec = spec("nfs", BackendKind::Nfs, Workload::Stream);
+            (spec.workers, spec.io_size_bytes) = (workers, io_size_bytes);
+            let index = campaign.runs.len() as u32;
+            let speed = 10 * u64::from(workers);
+            let trials = (0..3).map(|number| trial(&spec, index, number, speed)).collect();
+            campaign.runs.push(Run { index, spec, trials });
+        }
+    }
+    campaign
+}
+
+/// Nothing but failures.
+pub fn failed() -> Campaign {
+    let mut campaign = header("failed");
+    let spec = spec("nfs", BackendKind::Nfs, Workload::Metadata);
+    campaign.runs.push(failures(0, spec, "no route to host"));
+    campaign
+}
+
+/// Killed before its first run; nothing is known of it.
+pub fn empty() -> Campaign {
+    let mut campaign = header("empty");
+    (campaign.state, campaign.ceiling, campaign.facts) = (CampaignState::Running, None, Vec::new());
+    campaign
+}
+
+fn header(name: &str) -> Campaign {
+    Campaign {
+        id: 7,
+        name: name.into(),
+        started_unix_ms: 1_763_752_623_000,
+        tool_version: "0.1.0".into(),
+        command: "dfsbench run quick.toml --where 'target=nfs & \"posix\"'".into(),
+        plan_toml: "seed = 42\n[target.nfs]\nurl = \"nfs://(embedded)/\" # <i>in memory</i>\n"
+            .into(),
+        seed: 42,
+        state: CampaignState::Complete,
+        facts: vec![
+            Fact::new("host", "kernel", "6.12.43", "uname(2)"),
+            Fact::new("host", "processor", "AMD EPYC 7763, 2 cores", "/proc/cpuinfo"),
+            Fact::new("host", "memory", "7.8 GiB", "/proc/meminfo: MemTotal"),
+            Fact::new("host", "file system", "ext4 on /dev/vda1", "/proc/self/mountinfo"),
+        ],
+        ceiling: Some(Ceiling { ops_per_s: 9_100_000, service_time_p50_ns: 40 }),
+        runs: Vec::new(),
+    }
+}
+
+fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunSpec {
+    let nfs = NfsTarget {
+        host: "127.0.0.1".into(),
+        port: None,
+        mount_port: None,
+        path: "/export".into(),
+        version: 3,
+        uid: 0,
+        gid: 0,
+        embedded: target_name == "nfs",
+    };
+    let is_nfs = backend == BackendKind::Nfs;
+    let small = workload == Workload::Metadata;
+    RunSpec {
+        target_name: target_name.into(),
+        target: if is_nfs {
+            Target::Nfs(nfs)
+        } else {
+            Target::Directory { path: "/var/tmp".into() }
+        },
+        backend,
+        workload,
+        io_size_bytes: if workload == Workload::Random { 4_096 } else { 1 << 20 },
+        file_size_bytes: if small { 4_096 } else { 64 * MIB },
+        files: if small { 2_000 } else { 4 },
+        workers: 2,
+        queue_depth: backend.default_queue_depth(),
+        read_percent: 70,
+        duration_ms: 1_000,
+        transfer_size_bytes: None,
+        direct: false,
+        invalidate: true,
+        durability: if is_nfs { Durability::None } else { Durability::Sync },
+        verify: false,
+        timeout_ms: 30_000,
+    }
+}
+
+fn failures(index: u32, spec: RunSpec, reason: &str) -> Run {
+    let trial = |number| Trial {
+        index: number,
+        position: index * 5 + number,
+        started_unix_ms: 1_763_752_623_000,
+        state: TrialState::Failed(reason.into()),
+        passes: Vec::new(),
+        facts: Vec::new(),
+    };
+    Run { index, spec, trials: (0..5).map(trial).collect() }
+}
+
+/// Trials differ by up to 4 %, in an order that is not sorted.
+fn trial(spec: &RunSpec, run: u32, index: u32, speed: u64) -> Trial {
+    let jitter = [100, 98, 101, 103, 99][index as usize % 5];
+    let pass = |pass: &Pass| result(spec, *pass, speed, jitter);
+    Trial {
+        index,
+        position: run * 5 + index,
+        started_unix_ms: 1_763_752_623_000 + u64::from(run * 5 + index) * 4_000,
+        state: TrialState::Done,
+        passes: spec.workload.passes().iter().map(pass).collect(),
+        facts: vec![
+            Fact::new("target", "file system", "ext4", "statfs(2)"),
+            Fact::new("target", "mount options", "rw,<relatime>", "/proc/self/mountinfo"),
+        ],
+    }
+}
+
+fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
+    let (ops, bytes_each) = match pass {
+        Pass::Write | Pass::Read => (spec.set_bytes() / MIB, MIB),
+        Pass::Mix => (44_800, 4_096),
+        Pass::Create | Pass::Stat | Pass::Remove => (2_000, 0),
+    };
+    let slowness = match pass {
+        Pass::Write => 20,
+        Pass::Read | Pass::Create => 10,
+        Pass::Mix | Pass::Remove => 8,
+        Pass::Stat => 2,
+    };
+    let window_ns = SECOND * slowness / speed * 100 / jitter;
+    let mean_ns = window_ns / (ops / u64::from(spec.workers));
+    let is_nfs = spec.backend == BackendKind::Nfs;
+    let read = ops * 7 / 10;
+    let kinds = match pass {
+        Pass::Write => {
+            vec![kind(OpKind::Write, ops, bytes_each, mean_ns), kind(OpKind::Sync, 4, 0, mean_ns)]
+        }
+        Pass::Read => vec![kind(OpKind::Read, ops, bytes_each, mean_ns)],
+        Pass::Mix => vec![
+            kind(OpKind::Read, read, bytes_each, mean_ns),
+            kind(OpKind::Write, ops - read, bytes_each, mean_ns),
+        ],
+        Pass::Create => vec![kind(OpKind::Create, ops, bytes_each, mean_ns)],
+        Pass::Stat => vec![kind(OpKind::Stat, ops, bytes_each, mean_ns)],
+        Pass::Remove => vec![kind(OpKind::Remove, ops, bytes_each, mean_ns)],
+    };
+    let mut caveats = Vec::new();
+    if is_nfs {
+        caveats.push(CaveatCode::SharedHost.because("client and server on 2 processors"));
+    }
+    if pass == Pass::Write && spec.durability == Durability::None {
+        caveats.push(CaveatCode::NotDurable.because("durability none"));
+    }
+    PassResult {
+        pass,
+        window_ns,
+        common_window_ns: window_ns / 100 * 97,
+        first_done_ops: ops / 100 * 98,
+        first_done_bytes: ops * bytes_each / 100 * 98,
+        first_done_ns: window_ns / 100 * 98,
+        start_skew_ns: 81_000,
+        client_cpu_ns: window_ns / 2,
+        server_cpu_ns: is_nfs.then_some(window_ns / 4),
+        storage_read_bytes: None,
+        truths: vec![Truth { expected: ops, found: ops, source: "calls at the server".into() }],
+        samples: vec![IntervalSample { at_ns: window_ns, ops, bytes: ops * bytes_each }],
+        kinds,
+        caveats,
+    }
+}
+
+/// Times around a mean: most at it, a few at four times, one at fifty times.
+fn kind(kind: OpKind, ops: u64, bytes_each: u64, mean_ns: u64) -> KindResult {
+    let mut times = Histogram::new();
+    times.record_n(mean_ns, ops - ops / 50 - 1);
+    times.record_n(mean_ns * 4, ops / 50);
+    times.record(mean_ns * 50);
+    KindResult {
+        kind,
+        issued: ops,
+        done: ops,
+        bytes: ops * bytes_each,
+        errors: Vec::new(),
+        service_time: times.clone(),
+        response_time: times,
+    }
+}
+
+fn cache_reads(run: &mut Run) {
+    for trial in run.trials.iter_mut().take(3) {
+        let read = trial.passes.iter_mut().find(|result| result.pass == Pass::Read);
+        read.expect("a stream reads")
+            .caveats
+            .push(CaveatCode::Cached.because("98 % of 268 MB were in the page cache (cachestat)"));
+    }
+}

@@ -1,0 +1,152 @@
+//! The reports of fixed campaigns, as people and programs get them.
+//!
+//! The pages that the last test writes can be looked at: they are in the target directory,
+//! below `tmp`.
+
+mod campaigns;
+
+use campaigns::{HOSTILE, empty, failed, quick, sweep};
+use model::Campaign;
+use report::{Format, render};
+
+fn all() -> Vec<Campaign> {
+    vec![quick(), sweep(), failed(), empty()]
+}
+
+#[test]
+fn the_table_of_a_quick_campaign() {
+    insta::assert_snapshot!(render(&quick(), Format::Table));
+}
+
+#[test]
+fn the_table_of_a_sweep_has_its_factors_as_columns() {
+    insta::assert_snapshot!(render(&sweep(), Format::Table));
+}
+
+#[test]
+fn the_tables_of_nothing_and_of_failures() {
+    insta::assert_snapshot!("empty", render(&empty(), Format::Table));
+    insta::assert_snapshot!("failed", render(&failed(), Format::Table));
+}
+
+#[test]
+fn the_markdown_of_a_quick_campaign() {
+    insta::assert_snapshot!(render(&quick(), Format::Markdown));
+}
+
+#[test]
+fn the_csv_of_a_quick_campaign() {
+    insta::assert_snapshot!(render(&quick(), Format::Csv));
+}
+
+#[test]
+fn a_table_fits_100_columns_and_colours_nothing() {
+    for campaign in all() {
+        let table = render(&campaign, Format::Table);
+        let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 100, "{widest} in {}", campaign.name);
+        assert!(!table.contains('\u{1b}'));
+        assert!(table.lines().all(|line| line.trim_end() == line));
+    }
+}
+
+#[test]
+fn every_csv_line_has_every_column() {
+    for campaign in all() {
+        let csv = render(&campaign, Format::Csv);
+        let columns = csv.lines().next().unwrap().split(',').count();
+        for line in csv.lines().skip(1) {
+            // Quoted cells hold the only other commas.
+            let bare: String = line.split('"').step_by(2).collect();
+            assert_eq!(bare.split(',').count(), columns, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_json_holds_everything() {
+    let json: serde_json::Value = serde_json::from_str(&render(&quick(), Format::Json)).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["campaign"]["seed"], "42");
+    assert_eq!(json["campaign"]["ceiling"]["service_time_p50_ns"], 40);
+    assert_eq!(json["figures"].as_array().unwrap().len(), 20);
+    let cached = &json["figures"][7];
+    assert_eq!((&cached["target"], &cached["pass"]), (&"posix".into(), &"read".into()));
+    assert_eq!(
+        (&cached["verdict"], &cached["caveats"][0]["trials_seen"]),
+        (&"degraded".into(), &3.into())
+    );
+    assert_eq!(cached["caveats"][0]["code"], "cached");
+    let failed = &json["figures"][18];
+    assert!(failed["rate"].is_null() && failed["failures"][0]["trials"] == 5);
+    let trial = &json["runs"][0]["trials"][4];
+    assert_eq!((&trial["state"], &trial["index"]), (&"done".into(), &4.into()));
+    let write = &trial["passes"][0]["kinds"][0];
+    assert_eq!((&write["kind"], &write["done"]), (&"write".into(), &256.into()));
+    let buckets = write["service_time_buckets"].as_array().unwrap();
+    assert_eq!(buckets.iter().map(|b| b[1].as_u64().unwrap()).sum::<u64>(), 256);
+    assert_eq!(json["runs"][9]["trials"][0]["state"], "failed");
+    assert_eq!(json["runs"][9]["settings"]["durability"], "sync");
+}
+
+#[test]
+fn rendering_twice_gives_the_same_bytes() {
+    for campaign in all() {
+        for format in Format::ALL {
+            let text = render(&campaign, format);
+            assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{}", format.name());
+            assert_eq!(text, render(&campaign.clone(), format));
+            assert_eq!(Format::from_name(format.name()), Some(format));
+        }
+    }
+}
+
+#[test]
+fn names_in_a_page_are_never_markup() {
+    let mut campaign = quick();
+    campaign.name = HOSTILE.into();
+    campaign.command = "</pre></style><img src=x onerror=y>".into();
+    for run in &mut campaign.runs {
+        for fact in run.trials.iter_mut().flat_map(|trial| &mut trial.facts) {
+            fact.name = "\"><svg onload=z>".into();
+        }
+    }
+    let page = render(&campaign, Format::Html);
+    for hostile in ["<script", "<b>", "<img", "<i>", "<relatime>", "<svg onload"] {
+        assert!(!page.contains(hostile), "{hostile}");
+    }
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert_eq!(page.matches("</style>").count(), 1);
+}
+
+#[test]
+fn a_page_loads_nothing() {
+    for campaign in all() {
+        let page = render(&campaign, Format::Html);
+        for load in ["http://", "https://", "src=", "@import", "url(", "<link", "<script"] {
+            assert!(!page.contains(load), "{load} in {}", campaign.name);
+        }
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains("default-src 'none'"));
+    }
+}
+
+#[test]
+fn a_page_has_every_figure_of_the_table() {
+    let campaign = quick();
+    let page = render(&campaign, Format::Html);
+    for row in render(&campaign, Format::Markdown).lines().filter(|line| line.starts_with("| ")) {
+        for cell in row.trim_matches('|').split(" | ").skip(2).map(str::trim) {
+            let figure = cell.split(" (").next().unwrap().split(" +").next().unwrap();
+            let plain = figure.starts_with(|c: char| c.is_ascii_digit() || c == '±');
+            assert!(!plain || page.contains(figure), "{figure}");
+        }
+    }
+}
+
+#[test]
+fn pages_to_look_at() {
+    for campaign in all() {
+        let path = format!("{}/{}.html", env!("CARGO_TARGET_TMPDIR"), campaign.name);
+        std::fs::write(path, render(&campaign, Format::Html)).unwrap();
+    }
+}
