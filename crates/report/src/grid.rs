@@ -45,7 +45,7 @@ impl Grid {
     }
 
     /// Adds a row with a cell for each column; `\n` starts a new line in the cell.
-    pub fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: &[String]) {
         self.lines.push(Line::Cells(cells.iter().map(|cell| clean(cell)).collect()));
     }
 
@@ -75,19 +75,19 @@ impl Grid {
     pub fn render(&self, width_max: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();
-        self.cells(&mut out, &self.header, &widths);
+        push_cells(&mut out, &self.header, &self.align, &widths);
         let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
         push_line(&mut out, &rule.join(GAP));
         for line in &self.lines {
             match line {
-                Line::Cells(cells) => self.cells(&mut out, cells, &widths),
+                Line::Cells(cells) => push_cells(&mut out, cells, &self.align, &widths),
                 Line::Reason(leading, text) => {
                     let indent: usize =
                         widths[..leading.len()].iter().map(|width| width + GAP.len()).sum();
                     let wrapped = wrap(text, width_max.saturating_sub(indent).max(20));
-                    let mut cells = leading.clone();
-                    cells.push(wrapped.join("\n"));
-                    self.cells(&mut out, &cells, &widths);
+                    let cells = [&leading[..], &[wrapped.join("\n")]].concat();
+                    let align = [&self.align[..leading.len()], &[Align::Left]].concat();
+                    push_cells(&mut out, &cells, &align, &widths);
                 }
                 Line::Title(text) => {
                     for part in wrap(text, width_max) {
@@ -116,22 +116,22 @@ impl Grid {
         }
         widths
     }
+}
 
-    fn cells(&self, out: &mut String, cells: &[String], widths: &[usize]) {
-        let height = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1);
-        for number in 0..height {
-            let mut line = String::new();
-            for (column, cell) in cells.iter().enumerate() {
-                let part = cell.lines().nth(number).unwrap_or("");
-                let space = " ".repeat(widths[column].saturating_sub(width(part)));
-                match self.align[column] {
-                    Align::Left => line.extend([part, &space]),
-                    Align::Right => line.extend([space.as_str(), part]),
-                }
-                line.push_str(GAP);
+fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usize]) {
+    let height = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1);
+    for number in 0..height {
+        let mut line = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            let part = cell.lines().nth(number).unwrap_or("");
+            let space = " ".repeat(widths[column].saturating_sub(width(part)));
+            match align[column] {
+                Align::Left => line.extend([part, &space]),
+                Align::Right => line.extend([space.as_str(), part]),
             }
-            push_line(out, &line);
+            line.push_str(GAP);
         }
+        push_line(out, &line);
     }
 }
 
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn cells_align_and_texts_wrap() {
         let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
-        grid.row(vec!["a".into(), "12 MB/s\n3 op/s".into()]);
+        grid.row(&["a".into(), "12 MB/s\n3 op/s".into()]);
         grid.text("! cached");
-        grid.row(vec!["b".into(), "1234567 MB/s\n3 op/s".into()]);
+        grid.row(&["b".into(), "1234567 MB/s\n3 op/s".into()]);
         grid.text("! a");
         grid.reason(&["long name".into()], "the server does not speak NFS version 2 any more");
         assert_eq!(grid.width(), 23);
@@ -211,7 +211,7 @@ long name  the server does not
     #[test]
     fn names_cannot_steer_a_terminal() {
         let mut grid = Grid::new(&[("name", Align::Left)]);
-        grid.row(vec!["\u{1b}[2Jgone\r".into()]);
+        grid.row(&["\u{1b}[2Jgone\r".into()]);
         assert!(grid.render(80).contains("\u{fffd}[2Jgone\u{fffd}\n"));
     }
 }

@@ -47,7 +47,7 @@ fn grid(sheet: &Sheet<'_>, with_settings: bool) -> Grid {
             leading.extend(row.values.clone());
         }
         match figures(row) {
-            Some(figures) => grid.row([leading, figures].concat()),
+            Some(figures) => grid.row(&[leading, figures].concat()),
             None => grid.reason(&leading, &reason(row)),
         }
         if !row.judged.caveats.is_empty() {

@@ -48,17 +48,16 @@ pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
     let heights: Vec<u32> = strips.iter().map(Strip::height).collect();
     let height = heights.iter().sum::<u32>() + AXIS;
     let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
-    let mut top = 0;
+    let tops: Vec<u32> = (0..strips.len()).map(|row| heights[..row].iter().sum()).collect();
     html! {
         svg.chart role="img" width="100%" height=(height)
             aria-labelledby=(title) aria-describedby=(description) {
             title id=(title) { (about.title) }
             desc id=(description) { (about.description) }
-            @for (strip, height) in strips.iter().zip(heights) {
+            @for (strip, top) in strips.iter().zip(tops) {
                 g transform={"translate(0 " (top) ")"} { (strip.draw(ticks)) }
-                @let _ = top += height;
             }
-            g transform={"translate(0 " (top) ")"} { (axis(ticks, about.unit)) }
+            g transform={"translate(0 " (height - AXIS) ")"} { (axis(ticks, about.unit)) }
         }
     }
 }

@@ -108,8 +108,9 @@ pub fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
         lines.extend(wrap(&factors, LINE_MAX).into_iter().map(|line| ("factors", line)));
     }
     if let Some(reason) = row.judged.reason() {
-        let wrapped = wrap(reason, LINE_MAX);
-        lines.extend(wrapped.into_iter().take(2).map(|line| ("doubt", cut(&line, LINE_MAX))));
+        let short = cut(reason, 2 * LINE_MAX - 8);
+        let wrapped = wrap(&short, LINE_MAX);
+        lines.extend(wrapped.into_iter().map(|line| ("doubt", cut(&line, LINE_MAX))));
     }
     let doubts: Vec<&str> = row
         .judged
