@@ -72,16 +72,16 @@ pub fn measure(
             let (shared, progress) = (&shared, &progress[worker as usize]);
             let (opened, started, failed, done) = (&opened, &started, &failed, done.clone());
             scope.spawn(move || {
-                let backend = site.open(spec, pass, worker);
-                failed.fetch_or(backend.is_err(), Relaxed);
+                let ready = Ready::new(site, spec, pass, worker);
+                failed.fetch_or(ready.is_err(), Relaxed);
                 opened.wait();
                 started.wait();
-                let report = backend.and_then(|backend| {
+                let report = ready.and_then(|ready| {
                     if failed.load(Relaxed) {
                         return Err(SiteError::Stopped);
                     }
                     let stream = OpStream::new(spec, pass, worker, seed);
-                    Ok(run_worker(site, spec, stream, backend, (pass, shared, progress)))
+                    Ok(ready.run(site.clock().as_ref(), spec, stream, (shared, progress)))
                 });
                 // The receiver lives until all workers have reported.
                 let _ = done.send(report);
@@ -96,35 +96,48 @@ pub fn measure(
     })
 }
 
-fn run_worker(
-    site: &Site,
-    spec: &RunSpec,
-    stream: OpStream,
+/// A worker that has all it needs and waits for the start.
+struct Ready {
     opened: Opened,
-    (pass, shared, progress): (Pass, &Shared, &Progress),
-) -> WorkerReport {
-    let Opened { mut backend, caveats, kernel_counts } = opened;
-    let recorder = Recorder::new(kinds_of(pass));
-    let clock: &Arc<dyn Clock> = site.clock();
-    let io_before = kernel_counts.then(ThreadIo::now).flatten();
-    let start_ns = clock.now_ns();
-    let worker = Worker {
-        stream,
-        backend: backend.as_mut(),
-        recorder,
-        shared,
-        progress,
-        deadline_ns: start_ns + spec.duration_ms * 1_000_000,
-        queue_depth: spec.queue_depth as usize,
-    };
-    let end = worker.run();
-    let end_ns = clock.now_ns();
-    let mut tally = backend.tally();
-    if let Some((before, after)) = io_before.zip(ThreadIo::now()) {
-        let (read_bytes, write_bytes) = after.since(before);
-        (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
+    recorder: Recorder,
+    io_before: Option<ThreadIo>,
+}
+
+impl Ready {
+    fn new(site: &Site, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Self, SiteError> {
+        let opened = site.open(spec, pass, worker)?;
+        let recorder = Recorder::new(kinds_of(pass));
+        let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
+        Ok(Self { opened, recorder, io_before })
     }
-    WorkerReport { end, start_ns, end_ns, tally, caveats }
+
+    fn run(
+        self,
+        clock: &dyn Clock,
+        spec: &RunSpec,
+        stream: OpStream,
+        (shared, progress): (&Shared, &Progress),
+    ) -> WorkerReport {
+        let Opened { mut backend, caveats, .. } = self.opened;
+        let start_ns = clock.now_ns();
+        let worker = Worker {
+            stream,
+            backend: backend.as_mut(),
+            recorder: self.recorder,
+            shared,
+            progress,
+            deadline_ns: start_ns + spec.duration_ms * 1_000_000,
+            queue_depth: spec.queue_depth as usize,
+        };
+        let end = worker.run();
+        let end_ns = clock.now_ns();
+        let mut tally = backend.tally();
+        if let Some((before, after)) = self.io_before.zip(ThreadIo::now()) {
+            let (read_bytes, write_bytes) = after.since(before);
+            (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
+        }
+        WorkerReport { end, start_ns, end_ns, tally, caveats }
+    }
 }
 
 const fn kinds_of(pass: Pass) -> &'static [OpKind] {

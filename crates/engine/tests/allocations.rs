@@ -9,7 +9,10 @@ use engine::backend::{Backend, Lost};
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Site, SiteConfig, SystemClock};
-use model::{BackendKind, Completion, Durability, Op, OpKind, Pass, RunSpec, Target, Workload};
+use model::{
+    BackendKind, Completion, Durability, NfsTarget, Op, OpKind, Pass, RunSpec, Target, Workload,
+};
+use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern, pass_size};
 
 struct Counting;
@@ -137,11 +140,26 @@ fn the_allocator_counts() {
 fn the_loop_allocates_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = || Target::Directory { path: directory.path().to_owned() };
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let port = Some(server.address().port());
+    let nfs = || {
+        Target::Nfs(NfsTarget {
+            host: "127.0.0.1".into(),
+            port,
+            mount_port: port,
+            path: "/export".into(),
+            version: 3,
+            uid: 0,
+            gid: 0,
+            embedded: false,
+        })
+    };
     for workload in [Workload::Stream, Workload::Metadata] {
         for (target, backend) in [
             (Target::Null, BackendKind::Null),
             (path(), BackendKind::Posix),
             (path(), BackendKind::Uring),
+            (nfs(), BackendKind::Nfs),
         ] {
             let spec = spec(target, backend, workload);
             assert_eq!(allocations_of(&spec), 0, "{} {}", backend.name(), workload.name());

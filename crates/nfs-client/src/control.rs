@@ -5,6 +5,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use nfs_proto::client::{Chunk, Config, Event, Kind, PayloadMode, Session};
@@ -25,6 +26,8 @@ pub(crate) struct Control {
     timeout: Duration,
     session: Session,
     receive: Vec<u8>,
+    /// What was received and not taken yet: late replies may follow the one that is waited for.
+    unread: Range<usize>,
 }
 
 impl Control {
@@ -43,7 +46,8 @@ impl Control {
             xid_seed: xid_seed(&stream),
         };
         let session = Session::new(&config);
-        Ok(Self { stream, server, timeout, session, receive: vec![0; RECEIVE_BYTES] })
+        let receive = vec![0; RECEIVE_BYTES];
+        Ok(Self { stream, server, timeout, session, receive, unread: 0..0 })
     }
 
     pub(crate) fn server(&self) -> SocketAddr {
@@ -92,22 +96,16 @@ impl Control {
             _ => CallFailure::Lost { call, server, reason },
         };
         self.send(deadline).map_err(lost)?;
-        loop {
-            let len = self.receive_some(deadline).map_err(lost)?;
-            let mut bytes = &self.receive[..len];
-            while !bytes.is_empty() {
-                let taken = self.session.handle_input(0, bytes);
-                let taken = taken.map_err(|error| CallFailure::Garbage { call, server, error })?;
-                if taken == 0 {
-                    // An event waits; nothing else was asked for, so the rest is not ours.
-                    break;
-                }
-                bytes = &bytes[taken..];
+        while !self.session.has_event() {
+            if self.unread.is_empty() {
+                self.unread = 0..self.receive_some(deadline).map_err(lost)?;
             }
-            if self.session.has_event() {
-                return Ok(());
-            }
+            let bytes = &self.receive[self.unread.clone()];
+            let taken = self.session.handle_input(0, bytes);
+            self.unread.start +=
+                taken.map_err(|error| CallFailure::Garbage { call, server, error })?;
         }
+        Ok(())
     }
 
     fn send(&mut self, deadline: &Deadline) -> io::Result<()> {

@@ -13,11 +13,11 @@ mod locate;
 mod mount;
 mod options;
 
+/// The protocol that connections speak.
+pub use nfs_proto as proto;
+
 pub use connection::{Connection, ConnectionOptions};
 pub use error::{CallFailure, ConnectionError, MountError, PendingCalls};
 pub use files::DirEntry;
 pub use mount::Mount;
 pub use options::{MountOptions, TRANSFER_BYTES_DEFAULT};
-
-/// The protocol that connections speak.
-pub use nfs_proto as proto;

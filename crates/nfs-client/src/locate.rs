@@ -115,7 +115,9 @@ fn nfs_port(address: SocketAddr, options: &MountOptions) -> Result<u16, MountErr
         return Ok(port);
     }
     match ask_portmapper(address, nfs3::PROGRAM, options) {
-        Ok(0) => Err(MountError::NotRegistered { service: NFS, server: portmapper(address) }),
+        Ok(0) => {
+            Err(MountError::NotRegistered { service: NFS, server: portmapper(address, options) })
+        }
         Ok(port) => Ok(port),
         Err(_) => Ok(nfs3::PORT),
     }
@@ -131,7 +133,9 @@ fn connect_mount(nfs: SocketAddr, options: &MountOptions) -> Result<Control, Mou
         return Ok(control);
     }
     match ask_portmapper(nfs, mount3::PROGRAM, options) {
-        Ok(0) => Err(MountError::NotRegistered { service: MOUNT, server: portmapper(nfs) }),
+        Ok(0) => {
+            Err(MountError::NotRegistered { service: MOUNT, server: portmapper(nfs, options) })
+        }
         Ok(port) => Control::connect(MOUNT, SocketAddr::new(nfs.ip(), port), options),
         Err(_) => offers_mount(nfs, options),
     }
@@ -145,8 +149,8 @@ fn offers_mount(nfs: SocketAddr, options: &MountOptions) -> Result<Control, Moun
     Ok(control)
 }
 
-fn portmapper(server: SocketAddr) -> SocketAddr {
-    SocketAddr::new(server.ip(), portmap::PORT)
+fn portmapper(server: SocketAddr, options: &MountOptions) -> SocketAddr {
+    SocketAddr::new(server.ip(), options.portmap_port)
 }
 
 fn ask_portmapper(
@@ -154,7 +158,7 @@ fn ask_portmapper(
     program: u32,
     options: &MountOptions,
 ) -> Result<u16, MountError> {
-    let mut control = Control::connect(PORTMAPPER, portmapper(server), options)?;
+    let mut control = Control::connect(PORTMAPPER, portmapper(server, options), options)?;
     let mapping = Mapping { program, version: 3, protocol: portmap::PROTOCOL_TCP, port: 0 };
     let call = Call::Portmap(portmap::Call::Getport(mapping));
     let port = control.call(&call, |event| portmap::Reply::decode_getport(Reader::new(event.body)));

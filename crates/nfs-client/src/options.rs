@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use model::NfsTarget;
+use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 
 /// The largest transfer size that is asked for where none is named: what Linux clients use.
@@ -22,6 +23,8 @@ pub struct MountOptions {
     /// (servers with one port for all, perhaps beside another server's portmapper), then at the
     /// portmapper. Where neither is given the portmapper is asked, then the NFS port tried.
     pub mount_port: Option<u16>,
+    /// Port of the portmapper, where it is asked.
+    pub portmap_port: u16,
     /// Path to mount. It may lead below an export; the rest is then walked by LOOKUP.
     pub export: String,
     /// Directory below the mounted path that becomes the root; empty for none.
@@ -51,6 +54,7 @@ impl MountOptions {
             host: host.into(),
             port: None,
             mount_port: None,
+            portmap_port: portmap::PORT,
             export: export.into(),
             subdir: String::new(),
             uid: 0,

@@ -4,7 +4,7 @@ mod common;
 
 use std::net::{Ipv4Addr, TcpListener};
 
-use common::{Behaviour, content, file, options, root, start};
+use common::{Behaviour, content, file, options, root, start, start_portmapper};
 use nfs_client::{CallFailure, Mount, MountError};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::nfs3::StableHow;
@@ -49,6 +49,29 @@ fn the_mount_service_is_found_on_the_port_of_nfs() {
     let mut options = start(Behaviour::Fragments(100));
     options.mount_port = None;
     assert_eq!(Mount::connect(&options).unwrap().root(), root());
+}
+
+#[test]
+fn the_portmapper_is_asked_for_what_is_not_given() {
+    let mut options = start(Behaviour::Fragments(100));
+    let port = options.port.take();
+    options.mount_port = None;
+    options.portmap_port = start_portmapper(port);
+    let mount = Mount::connect(&options).unwrap();
+    assert_eq!(Some(mount.server().port()), port);
+
+    options.portmap_port = start_portmapper(None);
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::NotRegistered { service: "NFS", .. }), "{error}");
+}
+
+#[test]
+fn a_late_reply_does_not_confuse_the_next_call() {
+    let mut mount = Mount::connect(&start(Behaviour::SlowRead)).unwrap();
+    let late = mount.read(file(), 0, 100).unwrap_err();
+    assert!(matches!(late, CallFailure::TimedOut { call: "READ", .. }), "{late}");
+    mount.commit(file()).unwrap();
+    mount.commit(file()).unwrap();
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::program::Offered;
 use nfs_proto::server::Session;
 use rustix::buffer::spare_capacity;
@@ -255,8 +254,7 @@ impl EventLoop {
         let token = self.next_token;
         self.next_token += 1;
         let shared = &self.service.shared;
-        let record_bytes_max = shared.write_bytes_max as usize + RECORD_OVERHEAD_BYTES;
-        let session = Session::with_record_limit(arrival.offered, record_bytes_max);
+        let session = Session::with_record_limit(arrival.offered, shared.record_bytes_max);
         let faults = shared.faults.start(arrival.number);
         let socket = (arrival.stream, arrival.peer);
         let mut connection = Connection::new(token, socket, session, faults);

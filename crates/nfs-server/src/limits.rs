@@ -2,7 +2,10 @@
 //!
 //! Sizes that a user sets are in `ServerConfig`; these hold for every server.
 
-use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX};
+use nfs_proto::limits::{
+    MOUNT_NAME_BYTES_MAX, MOUNT_PATH_BYTES_MAX, RECORD_BYTES_MAX, RECORD_OVERHEAD_BYTES,
+    TRANSFER_BYTES_MAX,
+};
 
 /// Smallest transfer size that can be configured, in bytes.
 pub const TRANSFER_BYTES_MIN: u32 = 512;
@@ -32,8 +35,12 @@ pub const EVENTS_MAX: usize = 256;
 pub const BACKLOG: i32 = 4096;
 
 /// Lines that MOUNT's DUMP keeps; further mounts are granted and not listed.
-pub const MOUNTS_MAX: usize = 4096;
+pub const MOUNTS_MAX: usize = 2048;
 
 const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);
 const _: () = assert!(RECEIVE_BYTES_MIN >= RECORD_OVERHEAD_BYTES);
 const _: () = assert!(VECTORS_MAX <= 1024);
+// Three words frame each line of DUMP.
+const _: () = assert!(
+    MOUNTS_MAX * (12 + MOUNT_PATH_BYTES_MAX + MOUNT_NAME_BYTES_MAX) as usize <= RECORD_BYTES_MAX
+);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use nfs_proto::limits::TRANSFER_BYTES_MAX;
+use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX};
 use nfs_proto::program::Offered;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
@@ -237,6 +237,7 @@ fn share(
         read_bytes_max: lower(config.faults.read_bytes_max, config.read_bytes_max),
         write_bytes_max: lower(config.faults.write_bytes_max, config.write_bytes_max),
         directory_bytes_preferred: config.directory_bytes_preferred,
+        record_bytes_max: config.write_bytes_max as usize + RECORD_OVERHEAD_BYTES,
         faults: config.faults,
         clock: config.clock,
         port: address.port(),

@@ -50,9 +50,7 @@ impl Written<'_> {
 /// Refuses a run whose settings contradict each other.
 pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     check_files(run, written)?;
-    if run.workload == Workload::Metadata {
-        check_metadata(run, written)?;
-    } else {
+    if run.workload != Workload::Metadata {
         check_data(run, written)?;
         check_direct(run, written)?;
     }
@@ -60,37 +58,28 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
     check_server(run, written)
 }
 
+/// The settings that say how many files the run has, and how large they are.
+fn set_of(run: &RunSpec) -> [Setting; 2] {
+    match run.workload {
+        Workload::Stream | Workload::Random => [Setting::Files, Setting::FileSize],
+        Workload::Metadata => [Setting::SmallFiles, Setting::SmallFileSize],
+    }
+}
+
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let [files, _] = set_of(run);
     // Workers of a mix share all files; elsewhere each works on files of its own.
     if run.workload == Workload::Random || run.files >= run.workers {
         return Ok(());
     }
     let what = format!("{} files are too few for {} workers", run.files, run.workers);
     let hint = format!("each worker has files of its own: at least {}", run.workers);
-    Err(written.fault(run, &[Setting::Files, Setting::Workers], Fault::new(what).hint(hint)))
-}
-
-fn check_metadata(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    if run.file_size_bytes <= limits::METADATA_FILE_MAX {
-        return Ok(());
-    }
-    let what = format!("{} is too large a file", show_size(run.file_size_bytes));
-    let hint = format!(
-        "its files are written with one op: at most {}; give the workload a file_size of its own, \
-         or leave it out with --workload stream",
-        show_size(limits::METADATA_FILE_MAX)
-    );
-    Err(written.fault(run, &[Setting::FileSize], Fault::new(what).hint(hint)))
+    Err(written.fault(run, &[files, Setting::Workers], Fault::new(what).hint(hint)))
 }
 
 fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let (file, io) = (run.file_size_bytes, u64::from(run.io_size_bytes));
     let sizes = [Setting::IoSize, Setting::FileSize];
-    if file == 0 {
-        let fault = Fault::new("an empty file has nothing to read or write")
-            .hint("only metadata files may be empty");
-        return Err(written.fault(run, &[Setting::FileSize], fault));
-    }
     if io > file {
         let what =
             format!("io_size {} is larger than file_size {}", show_size(io), show_size(file));
@@ -129,11 +118,15 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
         return Ok(());
     }
     let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
+    // A small file is written with one op.
+    let [_, file_size] = set_of(run);
+    let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
     let hint = format!(
-        "workers x queue_depth x io_size (metadata: file_size) may be {} at most",
+        "workers x queue_depth x {} may be {} at most",
+        size.key(),
         show_size(limits::BUFFERS_MAX)
     );
-    let settings = [Setting::QueueDepth, Setting::Workers, Setting::IoSize, Setting::FileSize];
+    let settings = [Setting::QueueDepth, Setting::Workers, size];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
@@ -151,7 +144,12 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
         show_size(run.file_size_bytes),
         show_size(memory)
     );
-    let hint = "raise `memory` in [server] or --server-memory, or lower file_size or files";
-    let settings = [Setting::FileSize, Setting::Files, Setting::Workers];
+    let [files, file_size] = set_of(run);
+    let hint = format!(
+        "raise `memory` in [server] or --server-memory, or lower {} or {}",
+        file_size.key(),
+        files.key()
+    );
+    let settings = [file_size, files, Setting::Workers];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }

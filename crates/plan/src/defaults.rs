@@ -24,10 +24,10 @@ pub const WORKERS: u64 = 1;
 pub const FILE_SIZE: u64 = 64 << 20;
 
 /// A small file, and one page: what mail, source trees and thumbnails are made of.
-pub const METADATA_FILE_SIZE: u64 = 4 << 10;
+pub const SMALL_FILE_SIZE: u64 = 4 << 10;
 
-/// Enough to fill a second or so where each op takes a millisecond.
-pub const METADATA_FILES: u64 = 1_000;
+/// Enough to fill half a second where a server does ten thousand ops per second.
+pub const SMALL_FILES: u64 = 5_000;
 
 /// What kernels offer as rsize and wsize today, and what copying tools issue.
 pub const STREAM_IO_SIZE: u64 = 1 << 20;
@@ -46,14 +46,13 @@ pub const TIMEOUT_MS: u64 = 5_000;
 
 /// The default of a setting in a run whose earlier settings are known.
 pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
-    let metadata = spec.workload == Workload::Metadata;
     match setting {
         Setting::Workers => Value::Number(WORKERS),
-        // One file per worker; no worker may stand idle in a metadata run either.
-        Setting::Files if metadata => Value::Number(METADATA_FILES.max(spec.workers.into())),
+        // One file per worker.
         Setting::Files => Value::Number(spec.workers.into()),
-        Setting::FileSize if metadata => Value::Number(METADATA_FILE_SIZE),
         Setting::FileSize => Value::Number(FILE_SIZE),
+        Setting::SmallFiles => Value::Number(SMALL_FILES),
+        Setting::SmallFileSize => Value::Number(SMALL_FILE_SIZE),
         Setting::IoSize => {
             let stream = spec.workload == Workload::Stream;
             let usual = if stream { STREAM_IO_SIZE } else { RANDOM_IO_SIZE };

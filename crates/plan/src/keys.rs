@@ -138,13 +138,16 @@ static KEYS: &[KeyDoc] = &[
 
     key(Settings, "workers", ["integer", "threads"], "1 to 1024", "1",
         "Threads that issue ops, each with a recorder of its own."),
-    key(Settings, "files", ["integer", "files"], "1 to 10000000",
-        "stream, random: one per worker; metadata: 1000, or one per worker if those are more",
-        "Files in the set, all workers together."),
-    key(Settings, "file_size", ["size", "bytes"], "0 B to 1 TiB",
-        "stream, random: 64MiB; metadata: 4KiB",
-        "Size of each file, a multiple of io_size; only metadata files may be empty, and they \
-         end at 1 MiB."),
+    key(Settings, "files", ["integer", "files"], "1 to 10000000", "one per worker",
+        "Data files, all workers together. Not for metadata, which has small_files."),
+    key(Settings, "file_size", ["size", "bytes"], "1 B to 1 TiB", "64MiB",
+        "Size of each data file, a multiple of io_size. Not for metadata, which has \
+         small_file_size."),
+    key(Settings, "small_files", ["integer", "files"], "1 to 10000000", "5000",
+        "Files that are created, looked up and removed, all workers together. Only for metadata."),
+    key(Settings, "small_file_size", ["size", "bytes"], "0 B to 1 MiB", "4KiB",
+        "Bytes written to each of the small files when it is created, with one op; 0 creates it \
+         empty. Only for metadata."),
     key(Settings, "io_size", ["size", "bytes"], "1 B to 64 MiB",
         "stream: 1MiB; random: 4KiB; at most file_size",
         "Bytes of one read or write. Not for metadata."),
@@ -180,7 +183,7 @@ pub(crate) fn meaning(setting: Setting) -> &'static str {
 
 /// What other tools call our keys.
 ///
-/// **Source:** fio(1), IOR's and iozone's options, nfs(5).
+/// **Source:** fio(1), the options of IOR, mdtest and iozone, nfs(5).
 const ALIASES: &[(&str, &str)] = &[
     ("bs", "io_size"),
     ("blocksize", "io_size"),
@@ -190,6 +193,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("numjobs", "workers"),
     ("jobs", "workers"),
     ("nrfiles", "files"),
+    ("items", "small_files"),
+    ("n", "small_files"),
+    ("-n", "small_files"),
     ("threads", "workers"),
     ("clients", "workers"),
     ("rsize", "transfer_size"),

@@ -7,7 +7,7 @@
 use model::units::Size;
 
 use crate::setting::{Kind, Setting};
-use crate::text;
+use crate::{defaults, text};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -43,9 +43,6 @@ pub const RUNS_MAX: usize = 10_000;
 /// Memory of all buffers of a run, in bytes: more would measure swapping.
 pub const BUFFERS_MAX: u64 = 4 * GIB;
 
-/// Largest file of a metadata workload, in bytes: it is written with one op.
-pub const METADATA_FILE_MAX: u64 = MIB;
-
 /// What `O_DIRECT` asks of sizes, in bytes: the smallest logical block of a disk.
 ///
 /// **Source:** open(2), NOTES, O_DIRECT.
@@ -60,9 +57,11 @@ pub const NAME_LENGTH_MAX: usize = 64;
 const IO_SIZE: Range =
     Range { min: 1, max: 64 * MIB, reason: "each op in flight holds a buffer of this size" };
 const FILE_SIZE: Range =
-    Range { min: 0, max: TIB, reason: "a larger set is better spread over more files" };
+    Range { min: 1, max: TIB, reason: "a larger set is better spread over more files" };
 const FILES: Range =
     Range { min: 1, max: 10_000_000, reason: "the state of each file is kept in memory" };
+const SMALL_FILE_SIZE: Range =
+    Range { min: 0, max: MIB, reason: "each small file is written with one op" };
 const WORKERS: Range = Range { min: 1, max: 1_024, reason: "each worker is a thread of its own" };
 const QUEUE_DEPTH: Range =
     Range { min: 1, max: 4_096, reason: "an io_uring or a connection holds no more in flight" };
@@ -76,19 +75,22 @@ const TRANSFER_SIZE: Range =
 const TIMEOUT_MS: Range =
     Range { min: 1, max: 3_600_000, reason: "nobody waits for an answer for over an hour" };
 
-// A set of files has a size in 64 bits, and a metadata file one in the 32 bits of `io_size`.
+// A set of files has a size in 64 bits, and a small file one in the 32 bits of `io_size`.
 const _: () = assert!(FILE_SIZE.max <= u64::MAX / FILES.max);
-const _: () = assert!(METADATA_FILE_MAX <= IO_SIZE.max && IO_SIZE.max <= u32::MAX as u64);
+const _: () = assert!(SMALL_FILE_SIZE.max <= IO_SIZE.max && IO_SIZE.max <= u32::MAX as u64);
 // The product of all that a run has in flight fits in 64 bits before it is compared.
 const _: () = assert!(WORKERS.max * QUEUE_DEPTH.max <= u64::MAX / IO_SIZE.max);
 const _: () = assert!(FILES.max <= u32::MAX as u64 && FILES.min >= 1);
+// However many workers there are, none stands idle for want of small files.
+const _: () = assert!(WORKERS.max <= defaults::SMALL_FILES);
 
 /// The legal values of a setting that is a number.
 pub const fn range(setting: Setting) -> Option<Range> {
     Some(match setting {
         Setting::IoSize => IO_SIZE,
         Setting::FileSize => FILE_SIZE,
-        Setting::Files => FILES,
+        Setting::Files | Setting::SmallFiles => FILES,
+        Setting::SmallFileSize => SMALL_FILE_SIZE,
         Setting::Workers => WORKERS,
         Setting::QueueDepth => QUEUE_DEPTH,
         Setting::ReadPercent => READ_PERCENT,

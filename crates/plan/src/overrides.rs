@@ -33,6 +33,10 @@ pub struct Overrides {
     pub files: Vec<String>,
     /// `--file-size`.
     pub file_size: Vec<String>,
+    /// `--small-files`.
+    pub small_files: Vec<String>,
+    /// `--small-file-size`.
+    pub small_file_size: Vec<String>,
     /// `--io-size`.
     pub io_size: Vec<String>,
     /// `--queue-depth`.
@@ -62,6 +66,8 @@ impl Overrides {
             Setting::Workers => &self.workers,
             Setting::Files => &self.files,
             Setting::FileSize => &self.file_size,
+            Setting::SmallFiles => &self.small_files,
+            Setting::SmallFileSize => &self.small_file_size,
             Setting::IoSize => &self.io_size,
             Setting::QueueDepth => &self.queue_depth,
             Setting::TransferSize => &self.transfer_size,

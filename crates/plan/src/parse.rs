@@ -153,7 +153,10 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
     for setting in Setting::ALL.into_iter().filter(|setting| !setting.concerns(kind)) {
         if let Some(field) = table.field(setting.key()) {
             let what = format!("has no meaning for a {} workload", kind.name());
-            let hint = "leave it out here; in [factors] it serves the workloads it concerns";
+            let hint = match setting.counterpart() {
+                Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
+                None => "leave it out here; in [factors] it serves the workloads it concerns".into(),
+            };
             return Err(field.error(Fault::new(what).hint(hint)));
         }
     }

@@ -15,10 +15,14 @@ use crate::{limits, text};
 pub enum Setting {
     /// Threads with a recorder each.
     Workers,
-    /// Files in the set, all workers together.
+    /// Data files of stream and random, all workers together.
     Files,
-    /// Bytes of each file.
+    /// Bytes of each data file.
     FileSize,
+    /// Files of metadata, all workers together.
+    SmallFiles,
+    /// Bytes written to each file of metadata when it is created.
+    SmallFileSize,
     /// Bytes of one read or write.
     IoSize,
     /// Ops in flight per worker.
@@ -75,10 +79,12 @@ pub enum Value {
 
 impl Setting {
     /// All of them, in the order of the matrix.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Workers,
         Self::Files,
         Self::FileSize,
+        Self::SmallFiles,
+        Self::SmallFileSize,
         Self::IoSize,
         Self::QueueDepth,
         Self::TransferSize,
@@ -97,6 +103,8 @@ impl Setting {
             Self::Workers => "workers",
             Self::Files => "files",
             Self::FileSize => "file_size",
+            Self::SmallFiles => "small_files",
+            Self::SmallFileSize => "small_file_size",
             Self::IoSize => "io_size",
             Self::QueueDepth => "queue_depth",
             Self::TransferSize => "transfer_size",
@@ -116,6 +124,8 @@ impl Setting {
             Self::Workers => "--workers",
             Self::Files => "--files",
             Self::FileSize => "--file-size",
+            Self::SmallFiles => "--small-files",
+            Self::SmallFileSize => "--small-file-size",
             Self::IoSize => "--io-size",
             Self::QueueDepth => "--queue-depth",
             Self::TransferSize => "--transfer-size",
@@ -132,8 +142,8 @@ impl Setting {
     /// What it holds.
     pub const fn kind(self) -> Kind {
         match self {
-            Self::Workers | Self::Files | Self::QueueDepth => Kind::Count,
-            Self::FileSize | Self::IoSize => Kind::Size,
+            Self::Workers | Self::Files | Self::SmallFiles | Self::QueueDepth => Kind::Count,
+            Self::FileSize | Self::SmallFileSize | Self::IoSize => Kind::Size,
             Self::TransferSize => Kind::TransferSize,
             Self::ReadPercent => Kind::Percent,
             Self::Duration | Self::Timeout => Kind::Time,
@@ -144,16 +154,31 @@ impl Setting {
 
     /// Says whether any run of this workload depends on it.
     pub const fn concerns(self, workload: Workload) -> bool {
-        let random = matches!(workload, Workload::Random);
+        let metadata = matches!(workload, Workload::Metadata);
         match self {
-            Self::ReadPercent | Self::Duration => random,
-            Self::IoSize
+            Self::ReadPercent | Self::Duration => matches!(workload, Workload::Random),
+            Self::SmallFiles | Self::SmallFileSize => metadata,
+            Self::Files
+            | Self::FileSize
+            | Self::IoSize
             | Self::TransferSize
             | Self::Direct
             | Self::Durability
             | Self::Invalidate
-            | Self::Verify => !matches!(workload, Workload::Metadata),
-            Self::Workers | Self::Files | Self::FileSize | Self::QueueDepth | Self::Timeout => true,
+            | Self::Verify => !metadata,
+            Self::Workers | Self::QueueDepth | Self::Timeout => true,
+        }
+    }
+
+    /// The setting that serves a workload for this one, which serves others: the number and the
+    /// size of files go by two names each.
+    pub(crate) const fn counterpart(self) -> Option<Self> {
+        match self {
+            Self::Files => Some(Self::SmallFiles),
+            Self::FileSize => Some(Self::SmallFileSize),
+            Self::SmallFiles => Some(Self::Files),
+            Self::SmallFileSize => Some(Self::FileSize),
+            _ => None,
         }
     }
 
@@ -211,11 +236,13 @@ impl Setting {
     }
 
     /// Takes this setting's level from a run.
+    ///
+    /// Data files and small files share their fields: a run has only one of them.
     pub fn get(self, spec: &RunSpec) -> Value {
         match self {
             Self::Workers => Value::Number(spec.workers.into()),
-            Self::Files => Value::Number(spec.files.into()),
-            Self::FileSize => Value::Number(spec.file_size_bytes),
+            Self::Files | Self::SmallFiles => Value::Number(spec.files.into()),
+            Self::FileSize | Self::SmallFileSize => Value::Number(spec.file_size_bytes),
             Self::IoSize => Value::Number(spec.io_size_bytes.into()),
             Self::QueueDepth => Value::Number(spec.queue_depth.into()),
             Self::TransferSize => {
@@ -238,8 +265,8 @@ impl Setting {
     pub(crate) fn set(self, spec: &mut RunSpec, value: Value) {
         match (self, value) {
             (Self::Workers, Value::Number(n)) => spec.workers = n as u32,
-            (Self::Files, Value::Number(n)) => spec.files = n as u32,
-            (Self::FileSize, Value::Number(n)) => spec.file_size_bytes = n,
+            (Self::Files | Self::SmallFiles, Value::Number(n)) => spec.files = n as u32,
+            (Self::FileSize | Self::SmallFileSize, Value::Number(n)) => spec.file_size_bytes = n,
             (Self::IoSize, Value::Number(n)) => spec.io_size_bytes = n as u32,
             (Self::QueueDepth, Value::Number(n)) => spec.queue_depth = n as u32,
             (Self::TransferSize, Value::Number(n)) => spec.transfer_size_bytes = Some(n as u32),

@@ -125,9 +125,6 @@ fn widest_gap(sheet: &Sheet<'_>, groups: &[Group<'_>]) -> Option<String> {
 
 /// Which figures are in doubt or missing; always one sentence.
 fn distrust(sheet: &Sheet<'_>) -> Option<String> {
-    if sheet.rows.is_empty() {
-        return None;
-    }
     let of = |verdict: Verdict, with_figure: bool| -> Vec<&Row<'_>> {
         let rows = sheet.rows.iter();
         rows.filter(|row| row.judged.verdict == verdict && row.judged.rate.is_some() == with_figure)
@@ -150,7 +147,7 @@ fn distrust(sheet: &Sheet<'_>) -> Option<String> {
     }
     if parts.is_empty() {
         let all = counted(sheet.rows.len(), "figure");
-        return Some(format!("Nothing speaks against the {all}."));
+        return (!sheet.rows.is_empty()).then(|| format!("Nothing speaks against the {all}."));
     }
     let mut sentence = parts.join("; ");
     sentence[..1].make_ascii_uppercase();

@@ -21,7 +21,7 @@ pub const READING: [&str; 5] = [
     "n: trials behind the figure, and how many were made where it is fewer.",
 ];
 
-/// What the campaign was, in one line.
+/// What the campaign was, in one line, without its name.
 pub fn title(campaign: &Campaign) -> String {
     let state = match campaign.state {
         CampaignState::Running => "not finished",
@@ -29,8 +29,7 @@ pub fn title(campaign: &Campaign) -> String {
         CampaignState::Interrupted => "interrupted",
     };
     format!(
-        "{}: {state}, started {}, dfsbench {}, campaign {}",
-        campaign.name,
+        "{state}, started {}, dfsbench {}, campaign {}",
         utc(campaign.started_unix_ms),
         campaign.tool_version,
         campaign.id

@@ -16,7 +16,8 @@ const WIDTH_MAX: usize = 100;
 /// Writes the table and its notes.
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
-    push(&mut out, "", &notes::title(sheet.campaign));
+    let campaign = sheet.campaign;
+    push(&mut out, "", &format!("{}: {}", campaign.name, notes::title(campaign)));
     out.push('\n');
     if sheet.rows.is_empty() {
         out.push_str("No run was made.\n");

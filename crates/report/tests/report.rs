@@ -5,12 +5,12 @@
 
 mod campaigns;
 
-use campaigns::{HOSTILE, empty, failed, quick, sweep};
+use campaigns::{HOSTILE, empty, failed, quick, sweep, wide};
 use model::Campaign;
 use report::{Format, render};
 
 fn all() -> Vec<Campaign> {
-    vec![quick(), sweep(), failed(), empty()]
+    vec![quick(), sweep(), wide(), failed(), empty()]
 }
 
 #[test]
@@ -21,6 +21,11 @@ fn the_table_of_a_quick_campaign() {
 #[test]
 fn the_table_of_a_sweep_has_its_factors_as_columns() {
     insta::assert_snapshot!(render(&sweep(), Format::Table));
+}
+
+#[test]
+fn settings_that_do_not_fit_stand_above_the_rows() {
+    insta::assert_snapshot!(render(&wide(), Format::Table));
 }
 
 #[test]

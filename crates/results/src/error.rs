@@ -59,7 +59,10 @@ pub enum StoreError {
     )]
     ReadOnly(PathBuf),
     /// The file, or the directory that it is in, can't be read.
-    #[error("`{}` can't be opened: permission denied (hint: check its permissions)", .0.display())]
+    #[error(
+        "`{}` or its journal can't be opened (hint: check the permissions of the file and of its \
+         directory)", .0.display()
+    )]
     Denied(PathBuf),
     /// A crash cut off a transaction, and rolling it back needs write access.
     #[error(
@@ -120,9 +123,7 @@ pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
         Some(ErrorCode::ReadOnly) if is_rollback(&error) => StoreError::Unrepairable(path),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
-        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
-            StoreError::Denied(path)
-        }
+        Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::Denied(path),
         Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
         _ => of_data(path, error),

@@ -7,7 +7,7 @@
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
 
-use crate::criteria::{CONFIDENCE, RESAMPLES};
+use crate::criteria::{CONFIDENCE, RANGE_FIGURES_MAX, RESAMPLES};
 use crate::random::SplitMix64;
 
 /// Several figures, condensed. Every number has the unit of the figures.
@@ -61,7 +61,7 @@ pub fn summary(figures: &[f64], seed: u64) -> Option<Summary> {
         standard_deviation: if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 },
         min,
         max,
-        interval: bootstrap_interval(&sorted, seed),
+        interval: if n <= RANGE_FIGURES_MAX { (min, max) } else { bootstrap(&sorted, seed) },
     })
 }
 
@@ -92,11 +92,8 @@ fn middle(sorted: &[f64]) -> f64 {
 
 /// Percentile bootstrap: draws `n` of the figures with repetition, [`RESAMPLES`] times, and cuts
 /// the same share from both ends of the medians.
-fn bootstrap_interval(sorted: &[f64], seed: u64) -> (f64, f64) {
+fn bootstrap(sorted: &[f64], seed: u64) -> (f64, f64) {
     let n = sorted.len();
-    if n == 1 {
-        return (sorted[0], sorted[0]);
-    }
     let mut random = SplitMix64::new(seed);
     let mut drawn = vec![0_u32; n];
     let mut medians: Vec<f64> = (0..RESAMPLES)
@@ -181,6 +178,15 @@ mod tests {
     fn five_trials_have_their_range_as_interval() {
         let five = of(&[4.0, 1.0, 3.0, 5.0, 2.0]);
         assert_eq!((five.interval, five.half_width_share()), ((1.0, 5.0), Some(2.0 / 3.0)));
+    }
+
+    #[test]
+    fn few_figures_have_the_interval_that_the_bootstrap_would_give() {
+        let figures = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        for n in 2..=RANGE_FIGURES_MAX {
+            assert_eq!(bootstrap(&figures[..n], 7), of(&figures[..n]).interval, "{n} figures");
+        }
+        assert_ne!(bootstrap(&figures, 7), (1.0, 6.0));
     }
 
     #[test]

@@ -64,9 +64,10 @@ impl Job<'_> {
         let mut command = Command::new("fio");
         command.current_dir(folder).args(["--name=peer", "--output-format=json", "--thread"]);
         command.args(["--rw=randread", "--bs=4k", "--norandommap", "--randrepeat=0"]);
-        command.args(["--time_based", "--invalidate=0"]).args(self.extra);
+        command.args(["--time_based", "--invalidate=0"]);
         command.arg(format!("--runtime={}", self.seconds));
-        command.arg(format!("--ioengine={}", self.engine));
+        // An engine's own options are known only after the engine.
+        command.arg(format!("--ioengine={}", self.engine)).args(self.extra);
         command.arg(format!("--iodepth={}", self.depth));
         command.arg(format!("--size={}", self.size_bytes));
         command.arg(format!("--direct={}", u8::from(self.direct)));

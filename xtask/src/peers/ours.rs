@@ -36,12 +36,18 @@ pub struct Reads<'a> {
 pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
     let (depth, duration) = (reads.depth.to_string(), format!("{}s", reads.seconds));
     #[rustfmt::skip]
-    let flags = [
+    let mut flags = vec![
         "--backend", reads.backend, "--workload", "random", "--io-size", "4KiB",
-        "--file-size", "256MiB", "--queue-depth", &depth, "--workers", "1",
-        "--read-percent", "100", "--duration", &duration, "--trials", "1",
-        "--direct", if reads.direct { "true" } else { "false" },
+        "--file-size", "256MiB", "--workers", "1", "--read-percent", "100",
+        "--duration", &duration, "--trials", "1",
     ];
+    // dfsbench refuses a setting that nothing depends on.
+    if reads.backend != "posix" {
+        flags.extend(["--queue-depth", &depth]);
+    }
+    if reads.backend != "null" {
+        flags.extend(["--direct", if reads.direct { "true" } else { "false" }]);
+    }
     pass(reads.target, &flags, "mix", setting).map(|pass| pass.figure(pass.ops))
 }
 

@@ -13,6 +13,7 @@ use nfs_proto::nfs3::{
     self, Call, FileHandle, Fsinfo, Object, ReadOk, Reply, StableHow, Status, Verifier, WccData,
     WriteOk,
 };
+use nfs_proto::portmap;
 use nfs_proto::program::{self, Offered};
 use nfs_proto::record::append_fragmented;
 use nfs_proto::server::{self, Session};
@@ -26,6 +27,8 @@ pub enum Behaviour {
     Silent,
     /// Answers all but READ.
     SilentOnRead,
+    /// Answers a READ only with the next call, two replies in one piece.
+    SlowRead,
     /// Closes in the middle of its reply to a READ.
     CloseInRead,
     /// Refuses to mount.
@@ -49,6 +52,29 @@ pub fn file() -> FileHandle {
 /// The content of that file.
 pub fn content(offset: u64, len: usize) -> Vec<u8> {
     (offset..offset + len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
+}
+
+/// Starts a portmapper that sends everyone to one port, or knows nothing, and returns its port.
+pub fn start_portmapper(to: Option<u16>) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut session = Session::new(Offered { nfs3: false, mount3: false, portmap: true });
+            let mut out = Vec::new();
+            while let Ok(len @ 1..) = stream.read(session.space(1)) {
+                session.filled(len);
+                while let Some(request) = session.next_request(&mut out).unwrap() {
+                    let reply = portmap::Reply::Getport(to.map_or(0, u32::from));
+                    server::encode_reply(&mut out, request.xid, &program::Reply::Portmap(reply));
+                }
+                stream.write_all(&out).unwrap();
+                out.clear();
+            }
+        }
+    });
+    port
 }
 
 /// Starts a server and returns options that mount it.
@@ -75,6 +101,7 @@ pub fn options(address: SocketAddr) -> MountOptions {
 fn serve(mut stream: TcpStream, behaviour: Behaviour) {
     let offered = Offered { nfs3: true, mount3: true, portmap: false };
     let mut session = Session::new(offered);
+    let mut held = Vec::new();
     loop {
         match stream.read(session.space(1)) {
             Ok(0) | Err(_) => return,
@@ -96,9 +123,15 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
                 Behaviour::Fragments(max) => max,
                 _ => usize::MAX,
             };
-            if !reply.is_empty() {
+            let is_read = matches!(request.body, Ok(program::Call::Nfs3(Call::Read { .. })));
+            if behaviour == Behaviour::SlowRead && is_read {
+                held = reply;
+            } else if !reply.is_empty() {
                 append_fragmented(&mut out, &reply[4..], fragment_max);
             }
+        }
+        if !out.is_empty() {
+            out.append(&mut held);
         }
         if stream.write_all(&out).is_err() {
             return;

@@ -8,7 +8,7 @@
 
 use super::Outcome;
 use super::event::{Completed, Kind, decode_outcome};
-use super::slot::SlotTable;
+use super::slot::{Slot, SlotTable};
 use super::types::{Counters, PayloadMode, PayloadWant};
 use crate::error::{CallError, DecodeError, StreamError};
 use crate::limits::{INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX, TRANSFER_BYTES_MAX};
@@ -156,7 +156,7 @@ impl Receiver {
             State::Payload(payload) => (payload.slot, payload.outcome(), payload.received as u32),
             State::Head(_) => {
                 let slot = table.find_xid(whole.clone().u32().ok()?)?;
-                (slot, finish_head(header, reader, table.get(slot).kind), 0)
+                (slot, finish_head(header, reader, table.get(slot)), 0)
             }
         };
         let body_at = self.head.len() - reader.remaining();
@@ -279,10 +279,16 @@ impl Payload {
 fn finish_head(
     header: Result<ReplyHeader, DecodeError>,
     body: Reader<'_>,
-    kind: Kind,
+    slot: &Slot,
 ) -> Result<Outcome, CallError> {
     header?.result.map_err(CallError::Rpc)?;
-    decode_outcome(kind, body)
+    let outcome = decode_outcome(slot.kind, body)?;
+    match outcome {
+        Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
+            Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())
+        }
+        outcome => Ok(outcome),
+    }
 }
 
 fn read_prefix(head: &[u8]) -> Prefix {

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) read_bytes_max: u32,
     pub(crate) write_bytes_max: u32,
     pub(crate) directory_bytes_preferred: u32,
+    /// Longest call taken: a WRITE of the configured size, though a fault may grant less.
+    pub(crate) record_bytes_max: usize,
     pub(crate) faults: FaultPlan,
     pub(crate) clock: fn() -> FileTime,
     /// Port of NFS and MOUNT, and that of the portmapper where it has one.

@@ -58,7 +58,7 @@ fn lower_transfer_sizes_are_told_and_kept_to() {
     let info = result.unwrap();
     assert_eq!((info.read_bytes_max, info.write_bytes_max), (8192, 4096));
     let file = client.create(root, "f");
-    assert_eq!(client.write(file, 0, &[3; 5000]), Ok(4096));
+    assert_eq!(client.write(file, 0, &vec![3; 1 << 20]), Ok(4096));
     assert_eq!(client.write(file, 4096, &[3; 4096]), Ok(4096));
     assert_eq!(client.write(file, 8192, &[3; 4096]), Ok(4096));
     assert_eq!(client.read(file, 0, 12_288).unwrap().0.len(), 8192);

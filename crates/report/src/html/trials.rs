@@ -33,7 +33,7 @@ fn details(run: &Run, sheet: &Sheet<'_>) -> Markup {
             div.scroll role="region" aria-label=(name) tabindex="0" {
                 table.trials {
                     caption {
-                        "Ops: issued, done and failed, of each kind. All busy: share of the \
+                        "Order: place among all trials of the campaign. Ops: issued, done and failed, of each kind. All busy: share of the \
                          window in which every worker worked. Times are service times."
                     }
                     thead { (head()) }
@@ -45,7 +45,7 @@ fn details(run: &Run, sheet: &Sheet<'_>) -> Markup {
 }
 
 fn head() -> Markup {
-    let left = ["trial", "started", "pass"];
+    let left = ["trial", "order", "started (UTC)", "pass"];
     let numbers = ["rate", "window", "all busy", "start skew", "ops", "moved", "p50", "p99", "max"];
     html! {
         tr {
@@ -84,8 +84,9 @@ fn lines(trial: &Trial) -> Markup {
 
 fn begin(trial: &Trial) -> Markup {
     html! {
-        th scope="row" { (trial.index + 1) " (#" (trial.position + 1) ")" }
-        td { (utc(trial.started_unix_ms)) }
+        th scope="row" { (trial.index + 1) }
+        td { (trial.position + 1) }
+        td { (utc(trial.started_unix_ms).trim_end_matches(" UTC")) }
     }
 }
 
@@ -103,7 +104,7 @@ fn numbers(pass: &PassResult) -> Markup {
         td.number { (percent(busy)) }
         td.number { (Nanos(pass.start_skew_ns)) }
         td.number { @for kind in &pass.kinds { (ops(kind)) br; } }
-        td.number { (Size(pass.bytes())) }
+        td.number { @if pass.bytes() > 0 { (Size(pass.bytes())) } @else { "–" } }
         (super::time_cells(&times))
     }
 }

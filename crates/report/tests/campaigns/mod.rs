@@ -63,6 +63,28 @@ pub fn sweep() -> Campaign {
     campaign
 }
 
+/// So many factors that they don't fit beside the figures.
+pub fn wide() -> Campaign {
+    let mut campaign = header("wide");
+    for (index, factor) in
+        ["workers", "depth", "files", "io", "transfer", "durability"].iter().enumerate()
+    {
+        let mut spec = spec("nfs", BackendKind::Nfs, Workload::Stream);
+        match *factor {
+            "workers" => spec.workers = 4,
+            "depth" => spec.queue_depth = 64,
+            "files" => spec.files = 16,
+            "io" => spec.io_size_bytes = 65_536,
+            "transfer" => spec.transfer_size_bytes = Some(32_768),
+            _ => spec.durability = Durability::Sync,
+        }
+        let index = index as u32;
+        let trials = (0..2).map(|number| trial(&spec, index, number, 10)).collect();
+        campaign.runs.push(Run { index, spec, trials });
+    }
+    campaign
+}
+
 /// Nothing but failures.
 pub fn failed() -> Campaign {
     let mut campaign = header("failed");

@@ -1,0 +1,204 @@
+//! Causes planted in the target, the set-up or the data.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use agent::accounting::{self, Witnesses};
+use engine::{Monitor, Site, SiteConfig, SystemClock, measure};
+use fleet::Broken;
+use model::{BackendKind, CaveatCode, Durability, Pass, RunSpec, Target, Workload};
+use nfs_proto::nfs3::{Procedure, Status};
+use nfs_server::{ErrorFault, FaultPlan, PartsPerMillion, ServerConfig, StoreMode};
+use workload::Pattern;
+
+use crate::rig::{Rig, codes, metadata, nfs, server, stream};
+
+/// A directory on a file system with storage under it.
+fn on_storage() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn null_accounting(site: &Site) -> Vec<CaveatCode> {
+    let spec =
+        RunSpec { target: Target::Null, backend: BackendKind::Null, ..stream(Path::new("/")) };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let mut monitor = Monitor { stop: &stop, observe: &mut |_| {}, client_cpu_ns: &|| 0 };
+    let measured = measure(site, &spec, Pass::Write, 1, &mut monitor).unwrap();
+    let witnesses = Witnesses { tally: measured.tally, ..Witnesses::default() };
+    let truths = accounting::truths(&spec, &measured.result, &witnesses);
+    assert!(truths.len() >= 2, "nobody else counted: {truths:?}");
+    accounting::doubts(&truths).iter().map(|caveat| caveat.code).collect()
+}
+
+#[test]
+fn ops_that_were_lost_are_missed() {
+    let config = || SiteConfig {
+        work_name: ".dfsbench-test".into(),
+        pattern: Pattern::new(1, 1 << 20),
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+        stop: Arc::default(),
+    };
+    assert_eq!(null_accounting(&Site::losing(1, config())), [CaveatCode::Accounting]);
+    assert_eq!(null_accounting(&Site::losing(u64::MAX, config())), []);
+}
+
+#[test]
+fn a_file_that_nobody_made_is_noticed() {
+    let directory = on_storage();
+    let mut rig = Rig::new();
+    let spec = metadata(directory.path(), 100);
+    let work = directory.path().join(rig.begin(&spec));
+    fs::write(work.join("stranger"), "").unwrap();
+    assert!(codes(&rig.run(Pass::Create)).contains(&CaveatCode::Accounting));
+}
+
+#[test]
+fn a_flipped_bit_is_found() {
+    let directory = on_storage();
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        let spec = RunSpec { backend, verify: true, ..stream(directory.path()) };
+        let mut rig = Rig::new();
+        let work = directory.path().join(rig.begin(&spec));
+        rig.run(Pass::Write);
+        assert!(!codes(&rig.run(Pass::Read)).contains(&CaveatCode::DataMismatch));
+        let file = OpenOptions::new().read(true).write(true).open(work.join("f00000000")).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 12_345_678).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], 12_345_678).unwrap();
+        let found = codes(&rig.run(Pass::Read));
+        assert!(found.contains(&CaveatCode::DataMismatch), "{backend:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_server_that_loses_data_is_found() {
+    let losing = server(ServerConfig { store: StoreMode::Discard, ..ServerConfig::default() });
+    let sound = server(ServerConfig::default());
+    for (server, mismatch) in [(&losing, true), (&sound, false)] {
+        let spec = RunSpec { verify: true, file_size_bytes: 4 << 20, ..nfs(server) };
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        rig.run(Pass::Write);
+        let found = codes(&rig.run(Pass::Read));
+        assert_eq!(found.contains(&CaveatCode::DataMismatch), mismatch, "{found:?}");
+    }
+}
+
+#[test]
+fn failed_ops_are_counted_and_end_the_pass_when_there_are_many() {
+    let directory = on_storage();
+    let mut rig = Rig::new();
+    let spec = metadata(directory.path(), 300);
+    let work = directory.path().join(rig.begin(&spec));
+    assert!(!codes(&rig.run(Pass::Create)).contains(&CaveatCode::Errors));
+    fs::remove_file(work.join("f00000007")).unwrap();
+    let few = rig.run(Pass::Stat);
+    assert!(codes(&few).contains(&CaveatCode::Errors));
+    assert_eq!((few.broken.clone(), few.result.errors()), (None, 1));
+    for file in 100..300 {
+        fs::remove_file(work.join(format!("f{file:08}"))).unwrap();
+    }
+    let many = rig.run(Pass::Stat);
+    let Some(Broken::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
+    assert_eq!(reason, "stat given up after 100 failed ops (100 x ENOENT on stat)");
+}
+
+#[test]
+fn an_error_of_the_server_is_an_error_of_the_pass() {
+    let faults = FaultPlan {
+        seed: 1,
+        errors: vec![ErrorFault {
+            procedure: Some(Procedure::Write),
+            status: Status::Io,
+            probability: PartsPerMillion(10_000),
+        }],
+        ..FaultPlan::default()
+    };
+    let faulty = server(ServerConfig { faults, ..ServerConfig::default() });
+    let mut rig = Rig::new();
+    rig.begin(&nfs(&faulty));
+    let end = rig.run(Pass::Write);
+    assert!(codes(&end).contains(&CaveatCode::Errors));
+    assert!(end.result.errors() > 0);
+}
+
+#[test]
+fn a_stopped_pass_is_interrupted() {
+    let directory = on_storage();
+    let mut rig = Rig::new();
+    let spec = RunSpec {
+        workload: Workload::Random,
+        duration_ms: 60_000,
+        io_size_bytes: 4096,
+        read_percent: 70,
+        ..stream(directory.path())
+    };
+    rig.begin(&spec);
+    let stop = Arc::clone(&rig.stop);
+    let stopper = std::thread::spawn(move || {
+        std::thread::park_timeout(Duration::from_millis(400));
+        stop.store(true, Relaxed);
+    });
+    let end = rig.run(Pass::Mix);
+    stopper.join().unwrap();
+    assert_eq!(end.broken, Some(Broken::Stopped));
+    assert!(codes(&end).contains(&CaveatCode::Interrupted));
+}
+
+#[test]
+fn a_transfer_size_that_the_server_refuses_is_not_in_force() {
+    let small = server(ServerConfig {
+        faults: FaultPlan {
+            read_bytes_max: Some(32 << 10),
+            write_bytes_max: Some(32 << 10),
+            ..FaultPlan::default()
+        },
+        ..ServerConfig::default()
+    });
+    for (asked, refused) in [(Some(64 << 10), true), (Some(32 << 10), false), (None, false)] {
+        let spec = RunSpec { transfer_size_bytes: asked, ..nfs(&small) };
+        let found = Rig::new().first_pass(&spec);
+        assert_eq!(found.contains(&CaveatCode::OptionNotInForce), refused, "{asked:?}");
+    }
+}
+
+#[test]
+fn posix_has_no_depth() {
+    let directory = on_storage();
+    for (queue_depth, doubted) in [(4, true), (1, false)] {
+        let spec = RunSpec { queue_depth, ..stream(directory.path()) };
+        let found = Rig::new().first_pass(&spec);
+        assert_eq!(found.contains(&CaveatCode::OptionNotInForce), doubted);
+    }
+}
+
+#[test]
+fn a_refused_ring_falls_back_to_posix() {
+    // More entries than the kernel grants (IORING_MAX_ENTRIES is 32768) is a sure refusal.
+    let directory = on_storage();
+    for (queue_depth, refused) in [(40_000, true), (8, false)] {
+        let spec = RunSpec {
+            backend: BackendKind::Uring,
+            queue_depth,
+            io_size_bytes: 4096,
+            ..stream(directory.path())
+        };
+        let found = Rig::new().first_pass(&spec);
+        assert_eq!(found.contains(&CaveatCode::BackendFallback), refused, "{found:?}");
+    }
+}
+
+#[test]
+fn nobody_waited_for_the_data() {
+    let directory = on_storage();
+    for (durability, doubted) in [(Durability::None, true), (Durability::Sync, false)] {
+        let spec = RunSpec { durability, ..stream(directory.path()) };
+        let found = Rig::new().first_pass(&spec);
+        assert_eq!(found.contains(&CaveatCode::NotDurable), doubted);
+    }
+}

@@ -1,0 +1,142 @@
+//! An agent in a thread, driven as a controller would.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use agent::Agent;
+use engine::SystemClock;
+use fleet::in_process::{self, InProcess};
+use fleet::{Assignment, Order, PassEnd, Report, Transport as _};
+use model::{BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Target, Workload};
+use nfs_server::{Server, ServerConfig};
+
+/// A controller's hand on an agent.
+pub struct Rig {
+    transport: Option<InProcess>,
+    thread: Option<JoinHandle<()>>,
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        let (transport, end) = in_process::pair();
+        let stop = Arc::new(AtomicBool::new(false));
+        let agent = Agent {
+            clock: Arc::new(SystemClock::new()),
+            stop: Arc::clone(&stop),
+            local_server: None,
+        };
+        let thread = std::thread::spawn(move || agent::serve(&agent, &end));
+        Self { transport: Some(transport), thread: Some(thread), stop }
+    }
+
+    fn ask(&mut self, order: Order) -> Report {
+        let transport = self.transport.as_mut().unwrap();
+        transport.send(order).unwrap();
+        loop {
+            match transport.receive().unwrap() {
+                Report::Progress(_) => {}
+                report => return report,
+            }
+        }
+    }
+
+    /// Begins a trial; its working directory has the name that is returned.
+    pub fn begin(&mut self, spec: &RunSpec) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let work_name = format!(".dfsbench-{}-{number}", std::process::id());
+        let assignment =
+            Assignment { spec: spec.clone(), seed: 1, work_name: work_name.clone(), keep: false };
+        match self.ask(Order::Begin(Box::new(assignment))) {
+            Report::Begun(_) => work_name,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn run(&mut self, pass: Pass) -> PassEnd {
+        match self.ask(Order::Run(pass)) {
+            Report::Ran(end) => *end,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Begins a trial, makes its first pass, and returns what was doubted.
+    pub fn first_pass(&mut self, spec: &RunSpec) -> Vec<CaveatCode> {
+        self.begin(spec);
+        let end = self.run(spec.workload.passes()[0]);
+        assert_eq!(end.broken, None);
+        codes(&end)
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        drop(self.transport.take());
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || std::thread::panicking());
+    }
+}
+
+pub fn codes(end: &PassEnd) -> Vec<CaveatCode> {
+    end.result.caveats.iter().map(|caveat| caveat.code).collect()
+}
+
+/// A stream on a directory, large enough to be timed.
+pub fn stream(path: &Path) -> RunSpec {
+    RunSpec {
+        target_name: "dir".into(),
+        target: Target::Directory { path: path.to_owned() },
+        backend: BackendKind::Posix,
+        workload: Workload::Stream,
+        io_size_bytes: 64 << 10,
+        file_size_bytes: 64 << 20,
+        files: 1,
+        workers: 1,
+        queue_depth: 1,
+        read_percent: 0,
+        duration_ms: 0,
+        transfer_size_bytes: None,
+        direct: false,
+        invalidate: true,
+        durability: Durability::Sync,
+        verify: false,
+        timeout_ms: 5000,
+    }
+}
+
+pub fn metadata(path: &Path, files: u32) -> RunSpec {
+    RunSpec {
+        workload: Workload::Metadata,
+        files,
+        file_size_bytes: 100,
+        io_size_bytes: 100,
+        ..stream(path)
+    }
+}
+
+pub fn server(config: ServerConfig) -> Server {
+    Server::start(config).unwrap()
+}
+
+pub fn nfs(server: &Server) -> RunSpec {
+    let port = Some(server.address().port());
+    RunSpec {
+        target_name: "nfs".into(),
+        target: Target::Nfs(NfsTarget {
+            host: "127.0.0.1".into(),
+            port,
+            mount_port: port,
+            path: "/export".into(),
+            version: 3,
+            uid: 0,
+            gid: 0,
+            embedded: false,
+        }),
+        backend: BackendKind::Nfs,
+        queue_depth: 8,
+        ..stream(Path::new("/"))
+    }
+}

@@ -1,0 +1,116 @@
+//! Against a real server, where one is named:
+//! `DFSBENCH_PEER=host:nfs_port:mount_port:/export cargo test -p nfs-client --test peer -- --ignored`
+//!
+//! The server's export must be writable by root and is left as it was found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nfs_client::proto::CallError;
+use nfs_client::proto::client::{ExternalWrite, Outcome, PayloadRange};
+use nfs_client::proto::nfs3::{Call, FileHandle, StableHow, Status};
+use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
+
+const WORK: &str = ".dfsbench-peer";
+
+fn mount() -> Mount {
+    #[expect(clippy::disallowed_methods, reason = "the peer is named from outside")]
+    let peer = std::env::var("DFSBENCH_PEER").expect("DFSBENCH_PEER=host:port:port:/export");
+    let parts: Vec<_> = peer.splitn(4, ':').collect();
+    let mut options = MountOptions::new(parts[0], parts[3]);
+    options.port = Some(parts[1].parse().unwrap());
+    options.mount_port = Some(parts[2].parse().unwrap());
+    Mount::connect(&options).unwrap()
+}
+
+fn content(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
+}
+
+#[test]
+#[ignore = "needs a server, see the head of the file"]
+fn a_real_server_agrees() {
+    let mut mount = mount();
+    let root = mount.root();
+    let work = mount.mkdir(root, WORK).unwrap();
+    let again = mount.mkdir(root, WORK).unwrap_err();
+    assert_eq!(again.answered(), Some(CallError::Status(Status::Exist)));
+    list_many(&mut mount, work);
+    let file = mount.create(work, "data").unwrap();
+    let data = content(8 << 20);
+    transfer(&mount, file, &data);
+    assert_eq!(mount.getattr(file).unwrap().size, data.len() as u64);
+    assert!(mount.read(file, 0, data.len() + 1).unwrap() == data);
+    mount.remove(work, "data").unwrap();
+    mount.rmdir(root, WORK).unwrap();
+    mount.unmount().unwrap();
+}
+
+fn list_many(mount: &mut Mount, work: FileHandle) {
+    let names: Vec<_> = (0..1_500).map(|number| format!("file-{number:04}")).collect();
+    for name in &names {
+        mount.create(work, name).unwrap();
+    }
+    let mut listed: Vec<_> = mount.readdir(work).unwrap();
+    listed.sort_by(|left, right| left.name.cmp(&right.name));
+    assert!(listed.iter().map(|entry| &entry.name[..]).eq(names.iter().map(String::as_bytes)));
+    for name in &names {
+        mount.remove(work, name).unwrap();
+    }
+}
+
+/// Writes and reads on the measured path, with transfers of every kind of size.
+fn transfer(mount: &Mount, file: FileHandle, data: &[u8]) {
+    for len in [1 << 20, 65_536, 100_001, 4_096] {
+        let (write_len, read_len) = (len.min(mount.wsize()), len.min(mount.rsize()));
+        let options = ConnectionOptions {
+            slots: 16,
+            write_pool: Arc::from(data),
+            keep_payload: Some(read_len),
+        };
+        let mut connection = Connection::open(mount, &options).unwrap();
+        run(&mut connection, file, data, write_len, true);
+        run(&mut connection, file, data, read_len, false);
+        let counters = connection.counters();
+        let bytes = data.len() as u64;
+        assert_eq!((counters.payload_bytes_out, counters.payload_bytes_in), (bytes, bytes));
+        assert_eq!((counters.late_replies, counters.malformed_replies), (0, 0));
+    }
+}
+
+fn run(connection: &mut Connection, file: FileHandle, data: &[u8], len: u32, writing: bool) {
+    let count = data.len().div_ceil(len as usize);
+    let range = |tag: u32| {
+        let start = tag as usize * len as usize;
+        PayloadRange { start, len: len.min((data.len() - start) as u32) }
+    };
+    let (mut started, mut ended) = (0, 0);
+    while ended < count {
+        while (started as usize) < count && connection.free_slots() > 0 {
+            let payload = range(started);
+            let (offset, stable) = (payload.start as u64, StableHow::Unstable);
+            if writing {
+                let write = ExternalWrite { file, offset, stable, payload };
+                connection.start_write(0, started, &write).unwrap();
+            } else {
+                let call = Call::Read { file, offset, count: payload.len };
+                connection.start(0, started, &call).unwrap();
+            }
+            started += 1;
+        }
+        ended += connection
+            .wait(&|| 0, Duration::from_secs(5), &mut |event| {
+                let expected = range(event.tag);
+                match event.result {
+                    Ok(Outcome::Written { count, .. }) => assert_eq!(count, expected.len),
+                    Ok(Outcome::Read { count, .. }) => {
+                        assert_eq!(count, expected.len);
+                        let end = expected.start + count as usize;
+                        assert!(event.payload == &data[expected.start..end], "{event:?}");
+                    }
+                    result => panic!("{result:?}"),
+                }
+            })
+            .unwrap();
+    }
+}
