@@ -52,8 +52,7 @@ fn quick(steps: &mut Steps) {
 }
 
 fn doc() -> Result<bool> {
-    let mut doc =
-        cargo(&["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     done(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 

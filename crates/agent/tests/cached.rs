@@ -35,7 +35,13 @@ fn memory_is_told_from_storage() {
             rig.run(Pass::Write);
             let end = rig.run(Pass::Read);
             let found = codes(&end).contains(&CaveatCode::Cached);
-            assert_eq!(found, cached, "{path:?} {invalidate} {direct} {:?}", end.result.caveats);
+            assert_eq!(
+                found,
+                cached,
+                "{} {invalidate} {direct} {:?}",
+                path.display(),
+                end.result.caveats
+            );
         }
     }
 }

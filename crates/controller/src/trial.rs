@@ -82,7 +82,10 @@ fn one_pass(
             Report::Progress(_) => {}
             Report::Ran(ended) => break *ended,
             Report::Failed(reason) => {
-                trial.state = TrialState::Failed(format!("{}: {reason}", pass.name()));
+                // Preparations that somebody stopped did not fail.
+                let stopped = walk.stop.load(Relaxed);
+                let failed = TrialState::Failed(format!("{}: {reason}", pass.name()));
+                trial.state = if stopped { TrialState::Interrupted } else { failed };
                 return Ok(());
             }
             other => unreachable!("an agent answers Run with Ran or Failed, not {other:?}"),

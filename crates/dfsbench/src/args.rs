@@ -91,12 +91,18 @@ pub struct RunArgs {
     /// Bytes of one read or write, such as 64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZE", help_heading = "Factors")]
     io_size: Vec<String>,
-    /// Size of each file
+    /// Size of each file of the stream and random workloads
     #[arg(long, value_delimiter = ',', value_name = "SIZE", help_heading = "Factors")]
     file_size: Vec<String>,
-    /// Files in the set, all workers together
+    /// Files in the set, all workers together [default: one per worker]
     #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors")]
     files: Vec<String>,
+    /// Files that the metadata workload makes, all workers together
+    #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors")]
+    small_files: Vec<String>,
+    /// Bytes that are written to each file as it is made; 0 makes empty files
+    #[arg(long, value_delimiter = ',', value_name = "SIZE", help_heading = "Factors")]
+    small_file_size: Vec<String>,
     /// Threads that work at once
     #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors")]
     workers: Vec<String>,
@@ -168,6 +174,8 @@ impl RunArgs {
             backend: self.backend.clone(),
             workers: self.workers.clone(),
             files: self.files.clone(),
+            small_files: self.small_files.clone(),
+            small_file_size: self.small_file_size.clone(),
             file_size: self.file_size.clone(),
             io_size: self.io_size.clone(),
             queue_depth: self.queue_depth.clone(),

@@ -53,9 +53,8 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
         None => RawPlan::parse(QUICK, "quick")?,
         Some("quick") if !Path::new("quick").exists() => RawPlan::parse(QUICK, "quick")?,
         Some(text) if is_plan_file(text) => {
-            let plan = std::fs::read_to_string(text).map_err(|error| {
-                Failure::Usage(format!("can't read plan `{text}`: {error}"))
-            })?;
+            let plan = std::fs::read_to_string(text)
+                .map_err(|error| Failure::Usage(format!("can't read plan `{text}`: {error}")))?;
             RawPlan::parse(&plan, text)?
         }
         Some(text) => RawPlan::for_target(plan::parse_target(text)?),
@@ -83,11 +82,7 @@ fn measure(
     stop: &Arc<AtomicBool>,
 ) -> Result<Campaign, Failure> {
     let (mut transport, agent_end) = in_process::pair();
-    let agent = Agent {
-        clock: Arc::new(SystemClock::new()),
-        stop: Arc::clone(stop),
-        local_server,
-    };
+    let agent = Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(stop), local_server };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
     let mut progress = Progress::new(plan, args.quiet);
     let result = {
@@ -179,7 +174,10 @@ fn command_line() -> String {
     let args: Vec<String> =
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let name = Path::new(&args[0]).file_name().map_or("dfsbench".into(), |n| n.to_string_lossy());
-    std::iter::once(name.into_owned()).chain(args[1..].iter().cloned()).collect::<Vec<_>>().join(" ")
+    std::iter::once(name.into_owned())
+        .chain(args[1..].iter().cloned())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn now_unix_ms() -> u64 {
@@ -188,6 +186,7 @@ fn now_unix_ms() -> u64 {
 
 /// A number that no other campaign has: the time and the process.
 fn token() -> u64 {
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    let nanos =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     workload::random::draw(nanos, u64::from(std::process::id()))
 }

@@ -24,9 +24,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     embedded::raise_descriptor_limit();
     let server = Server::start(config(args)?).map_err(|error| Failure::Lab(error.to_string()))?;
     let (address, port) = (server.address().ip(), server.address().port());
-    output::data(
-        format!("nfs://{address}:{port}/export?version=3&mountport={port}\n").as_bytes(),
-    )?;
+    output::data(format!("nfs://{address}:{port}/export?version=3&mountport={port}\n").as_bytes())?;
     output::message(&format!(
         "mount it with:  mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},\
          mountproto=tcp,nolock {address}:/export /mnt\nstop it with ctrl-C"
@@ -39,9 +37,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 fn config(args: &ServeArgs) -> Result<ServerConfig, Failure> {
-    let usage = |flag: &str, error: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{flag}: {error}"))
-    };
+    let usage =
+        |flag: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{flag}: {error}"));
     let memory = parse_size(&args.memory).map_err(|error| usage("--memory", &error))?;
     let service_time_ns = match args.service_time.as_deref() {
         Some(text) => parse_time_ns(text).map_err(|error| usage("--service-time", &error))?,

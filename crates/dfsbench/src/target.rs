@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use model::units::parse_size;
+use nfs_client::{Mount, MountOptions};
+use plan::TargetArg;
 use workload::Pattern;
 
 use crate::args::{CatArgs, PatternArgs};
@@ -34,7 +36,27 @@ pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
 /// Writes a file of an NFS server to stdout.
 ///
 /// # Errors
-/// When the file can't be read.
-pub fn cat(_args: &CatArgs) -> Result<ExitCode, Failure> {
-    Err(Failure::Usage("under construction".into()))
+/// When the address names no file that can be read.
+pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
+    let TargetArg::Nfs(address) = plan::parse_target(&args.url)? else {
+        return Err(Failure::Usage(format!("`{}` is no nfs:// address", args.url)));
+    };
+    let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
+    let (uid, gid) = caller();
+    let options = MountOptions {
+        port: address.port,
+        mount_port: address.mount_port,
+        uid: address.uid.unwrap_or(uid),
+        gid: address.gid.unwrap_or(gid),
+        ..MountOptions::new(&address.host, directory)
+    };
+    let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.url));
+    let mut mount = Mount::connect(&options).map_err(|error| failed(&error))?;
+    let file = mount.lookup(mount.root(), name).map_err(|error| failed(&error))?;
+    let size = mount.getattr(file).map_err(|error| failed(&error))?.size;
+    for offset in (0..size).step_by(STEP as usize) {
+        let data = mount.read(file, offset, STEP as usize).map_err(|error| failed(&error))?;
+        output::data(&data)?;
+    }
+    Ok(End::Ok.into())
 }

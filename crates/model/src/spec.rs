@@ -224,9 +224,9 @@ pub struct RunSpec {
     pub workload: Workload,
     /// Bytes of one read or write.
     pub io_size_bytes: u32,
-    /// Size of each file.
+    /// Size of each file: `file_size` of a plan, `small_file_size` for metadata.
     pub file_size_bytes: u64,
-    /// Files in the set, all workers together.
+    /// Files in the set, all workers together: `files` of a plan, `small_files` for metadata.
     pub files: u32,
     /// Threads with a recorder each.
     pub workers: u32,
@@ -255,14 +255,18 @@ impl RunSpec {
     ///
     /// The names are those of plans and of `--where`.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let [files, file_size] = match self.workload {
+            Workload::Stream | Workload::Random => ["files", "file_size"],
+            Workload::Metadata => ["small_files", "small_file_size"],
+        };
         let mut settings = vec![
             ("target", self.target_name.clone()),
             ("backend", self.backend.name().to_owned()),
             ("workload", self.workload.name().to_owned()),
             ("workers", self.workers.to_string()),
             ("queue_depth", self.queue_depth.to_string()),
-            ("files", self.files.to_string()),
-            ("file_size", Size(self.file_size_bytes).to_string()),
+            (files, self.files.to_string()),
+            (file_size, Size(self.file_size_bytes).to_string()),
         ];
         if self.workload != Workload::Metadata {
             settings.push(("io_size", Size(u64::from(self.io_size_bytes)).to_string()));
@@ -271,7 +275,9 @@ impl RunSpec {
         if self.workload == Workload::Random {
             settings.push(("read_percent", self.read_percent.to_string()));
         }
-        if self.workload == Workload::Stream {
+        // A mix that only reads has nothing to sync at its end.
+        let mix_writes = self.workload == Workload::Random && self.read_percent < 100;
+        if self.workload == Workload::Stream || mix_writes {
             settings.push(("durability", self.durability.name().to_owned()));
         }
         if let Target::Nfs(nfs) = &self.target {
@@ -300,6 +306,42 @@ mod tests {
             }
         }
         assert_eq!(Pass::from_name("silly"), None);
+    }
+
+    fn run(workload: Workload, read_percent: u32) -> RunSpec {
+        RunSpec {
+            target_name: "null".into(),
+            target: Target::Null,
+            backend: BackendKind::Null,
+            workload,
+            io_size_bytes: 4096,
+            file_size_bytes: 4096,
+            files: 2,
+            workers: 1,
+            queue_depth: 1,
+            read_percent,
+            duration_ms: 1_000,
+            transfer_size_bytes: None,
+            direct: false,
+            invalidate: true,
+            durability: Durability::Sync,
+            verify: false,
+            timeout_ms: 5_000,
+        }
+    }
+
+    #[test]
+    fn settings_are_those_that_the_workload_depends_on() {
+        let names = |workload, read_percent| {
+            let settings = run(workload, read_percent).settings();
+            settings.into_iter().skip(5).map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let stream = ["files", "file_size", "io_size", "direct", "durability"];
+        assert_eq!(names(Workload::Stream, 0), stream);
+        let reads = ["files", "file_size", "io_size", "direct", "read_percent"];
+        assert_eq!(names(Workload::Random, 100), reads);
+        assert_eq!(names(Workload::Random, 99), [reads.as_slice(), &["durability"]].concat());
+        assert_eq!(names(Workload::Metadata, 0), ["small_files", "small_file_size"]);
     }
 
     #[test]

@@ -65,6 +65,17 @@ pub enum MountError {
         /// Where the portmapper is.
         server: SocketAddr,
     },
+    /// Another service listens there.
+    #[error(
+        "{server} does not offer {service}\n  \
+         hint: it listens on another port; `rpcinfo -p` lists the ports of a server"
+    )]
+    NotOffered {
+        /// What was asked.
+        service: &'static str,
+        /// Where.
+        server: SocketAddr,
+    },
     /// The server speaks other versions.
     #[error(
         "{service} at {server} offers versions {low} to {high}, not version 3\n  \

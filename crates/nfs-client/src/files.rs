@@ -1,4 +1,7 @@
 //! Blocking file operations of a mount, for set-up, checks and clean-up.
+//!
+//! Methods of [`Mount`], each one call or as many as it takes; nothing is retried. What they
+//! move is copied, so none of them belongs into a measured window.
 
 use nfs_proto::DecodeError;
 use nfs_proto::client::Outcome;

@@ -71,7 +71,9 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
     }
     let export = export.to_owned();
     let listed = exports.iter().flatten().any(|listed| *listed == export);
-    if status == MountStatus::NoEnt && !listed {
+    // Some servers answer MNT3ERR_ACCES for what they do not have.
+    let missing = status == MountStatus::NoEnt || exports.is_some();
+    if missing && !listed {
         return Err(MountError::NoSuchExport { export, server, exports });
     }
     Err(MountError::Refused { export, server, status })
@@ -88,6 +90,11 @@ pub(crate) fn explain(service: &'static str, failure: CallFailure) -> MountError
             error: CallError::Rpc(RpcError::ProgramMismatch { low, high }),
             ..
         } => MountError::Version { service, server, low, high },
+        CallFailure::Answered {
+            server,
+            error: CallError::Rpc(RpcError::ProgramUnavailable),
+            ..
+        } => MountError::NotOffered { service, server },
         failure => MountError::Call { service, failure: Box::new(failure) },
     }
 }

@@ -102,6 +102,22 @@ fn a_missing_export_lists_those_there_are() {
 }
 
 #[test]
+fn an_export_that_is_refused_but_not_listed_is_missing() {
+    let mut options = start(Behaviour::Refuse(MountStatus::Access));
+    options.export = "/exprot".into();
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::NoSuchExport { .. }), "{error}");
+}
+
+#[test]
+fn a_port_without_the_mount_service_is_named() {
+    let mut options = start(Behaviour::Fragments(100));
+    options.mount_port = Some(start_portmapper(None));
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::NotOffered { service: "MOUNT", .. }), "{error}");
+}
+
+#[test]
 fn a_version_that_is_not_offered_names_the_range() {
     let error = refused(Behaviour::Version4);
     assert!(matches!(error, MountError::Version { low: 4, high: 4, .. }), "{error}");

@@ -3,6 +3,7 @@
 //! [`Reader`] walks a slice and hands out views of it; [`Writer`] appends to a vector the caller
 //! owns and reuses, so that a warm encoder allocates nothing. A length is always compared with the
 //! bytes that are there before anything is taken. Padding is skipped on input and zero on output.
+//! The small functions are `#[inline]`: every other module is made of them.
 //! **Source:** RFC 4506.
 
 use crate::error::DecodeError;
@@ -20,16 +21,19 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte of `bytes`.
+    #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// Returns the bytes that were not read yet.
+    #[inline]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Returns the number of bytes that were not read yet.
+    #[inline]
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -38,6 +42,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] when fewer are left.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
         let Some((head, rest)) = self.rest.split_first_chunk::<N>() else {
             return Err(DecodeError::Truncated { needed: N, left: self.rest.len() });
@@ -50,6 +55,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] when fewer than four bytes are left.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, DecodeError> {
         self.array::<4>().map(|bytes| u32::from_be_bytes(*bytes))
     }
@@ -58,6 +64,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] when fewer than eight bytes are left.
+    #[inline]
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         self.array::<8>().map(|bytes| u64::from_be_bytes(*bytes))
     }
@@ -66,6 +73,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError`] when nothing is left or the word is neither 0 nor 1.
+    #[inline]
     pub fn bool(&mut self, what: &'static str) -> Result<bool, DecodeError> {
         match self.u32()? {
             0 => Ok(false),
@@ -78,6 +86,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] when the bytes or their padding are not all there.
+    #[inline]
     pub fn fixed(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         let padded = len.saturating_add(pad_len(len));
         if padded > self.rest.len() {
@@ -92,6 +101,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError`] when it is longer than `max` or not all there.
+    #[inline]
     pub fn opaque(&mut self, max: u32) -> Result<&'a [u8], DecodeError> {
         let len = self.u32()?;
         if len > max {
@@ -104,6 +114,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Trailing`] when bytes are left.
+    #[inline]
     pub fn finish(self) -> Result<(), DecodeError> {
         match self.rest.len() {
             0 => Ok(()),
@@ -120,36 +131,43 @@ pub struct Writer<'b> {
 
 impl<'b> Writer<'b> {
     /// Appends after what `out` already holds.
+    #[inline]
     pub fn new(out: &'b mut Vec<u8>) -> Self {
         Self { out }
     }
 
     /// Returns the length of the whole vector, in bytes.
+    #[inline]
     pub fn position(&self) -> usize {
         self.out.len()
     }
 
     /// Appends bytes as they are.
+    #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
     /// Appends an unsigned 32-bit integer.
+    #[inline]
     pub fn u32(&mut self, value: u32) {
         self.raw(&value.to_be_bytes());
     }
 
     /// Appends an unsigned 64-bit integer.
+    #[inline]
     pub fn u64(&mut self, value: u64) {
         self.raw(&value.to_be_bytes());
     }
 
     /// Appends a boolean.
+    #[inline]
     pub fn bool(&mut self, value: bool) {
         self.u32(u32::from(value));
     }
 
     /// Appends bytes without a count, padded to a multiple of four.
+    #[inline]
     pub fn fixed(&mut self, bytes: &[u8]) {
         self.raw(bytes);
         self.raw(&[0; 3][..pad_len(bytes.len())]);
@@ -159,6 +177,7 @@ impl<'b> Writer<'b> {
     ///
     /// # Panics
     /// When `bytes` has 4 GiB or more, which no message of this crate can hold.
+    #[inline]
     pub fn opaque(&mut self, bytes: &[u8]) {
         self.u32(u32::try_from(bytes.len()).expect("an opaque below 4 GiB"));
         self.fixed(bytes);

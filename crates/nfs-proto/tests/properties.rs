@@ -185,7 +185,8 @@ proptest! {
     ) {
         let verifier = Verifier(verifier);
         let write = WriteOk { count, committed, verifier };
-        reply_comes_back(&Reply::Lookup { dir: attributes, result: Ok(Object { file, attributes }) });
+        let object = Object { file, attributes };
+        reply_comes_back(&Reply::Lookup { dir: attributes, result: Ok(object) });
         reply_comes_back(&Reply::Read { attributes, result: Ok(ReadOk { eof, data: &data }) });
         reply_comes_back(&Reply::Read { attributes, result: Err(status) });
         reply_comes_back(&Reply::Write { wcc, result: Ok(write) });

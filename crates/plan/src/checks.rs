@@ -133,9 +133,11 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
 /// Refuses a file set that the in-memory server could not hold.
 fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let memory = written.server_memory_bytes;
-    let overhead = u64::from(run.files) * limits::SERVER_FILE_OVERHEAD;
+    let files = u64::from(run.files);
+    let data = files * server_bytes(run.file_size_bytes);
+    let overhead = files * limits::SERVER_FILE_OVERHEAD;
     let embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
-    if !embedded || run.set_bytes().saturating_add(overhead) <= memory {
+    if !embedded || data.saturating_add(overhead) <= memory {
         return Ok(());
     }
     let what = format!(
@@ -152,4 +154,14 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     );
     let settings = [file_size, files, Setting::Workers];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Memory that the data of one file takes there.
+fn server_bytes(file_size_bytes: u64) -> u64 {
+    let rest = file_size_bytes % limits::SERVER_BLOCK;
+    let last = match rest {
+        0 => 0,
+        _ => rest.next_power_of_two().max(limits::SERVER_BLOCK_MIN),
+    };
+    file_size_bytes - rest + last
 }

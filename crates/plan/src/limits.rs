@@ -48,8 +48,20 @@ pub const BUFFERS_MAX: u64 = 4 * GIB;
 /// **Source:** open(2), NOTES, O_DIRECT.
 pub const DIRECT_ALIGNMENT: u64 = 512;
 
-/// What the in-memory server holds for a file beside its data, in bytes, rounded up.
-pub const SERVER_FILE_OVERHEAD: u64 = 512;
+/// What the in-memory server holds for a file beside its data, in bytes: 384 for the inode, 128
+/// for the entry and 9 for the name, rounded up, which pays for the directories too.
+///
+/// **Source:** `nfs-server`, `fs/inode.rs` and `fs/directory.rs`.
+pub const SERVER_FILE_OVERHEAD: u64 = 640;
+
+/// The in-memory server holds data in blocks of this size, in bytes; the last of a file is a
+/// smaller power of two, but not below [`SERVER_BLOCK_MIN`].
+///
+/// **Source:** `nfs-server`, `fs/block.rs`.
+pub const SERVER_BLOCK: u64 = 256 * KIB;
+
+/// Smallest block of the in-memory server, in bytes.
+pub const SERVER_BLOCK_MIN: u64 = 512;
 
 /// Characters of a name: it must fit the first column of a table.
 pub const NAME_LENGTH_MAX: usize = 64;
@@ -75,8 +87,10 @@ const TRANSFER_SIZE: Range =
 const TIMEOUT_MS: Range =
     Range { min: 1, max: 3_600_000, reason: "nobody waits for an answer for over an hour" };
 
-// A set of files has a size in 64 bits, and a small file one in the 32 bits of `io_size`.
+// A set of files has a size in 64 bits, also in whole blocks of the server; a small file has one
+// in the 32 bits of `io_size`.
 const _: () = assert!(FILE_SIZE.max <= u64::MAX / FILES.max);
+const _: () = assert!(FILE_SIZE.max.is_multiple_of(SERVER_BLOCK));
 const _: () = assert!(SMALL_FILE_SIZE.max <= IO_SIZE.max && IO_SIZE.max <= u32::MAX as u64);
 // The product of all that a run has in flight fits in 64 bits before it is compared.
 const _: () = assert!(WORKERS.max * QUEUE_DEPTH.max <= u64::MAX / IO_SIZE.max);

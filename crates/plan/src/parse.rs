@@ -155,7 +155,9 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
             let what = format!("has no meaning for a {} workload", kind.name());
             let hint = match setting.counterpart() {
                 Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
-                None => "leave it out here; in [factors] it serves the workloads it concerns".into(),
+                None => {
+                    "leave it out here; in [factors] it serves the workloads it concerns".into()
+                }
             };
             return Err(field.error(Fault::new(what).hint(hint)));
         }

@@ -9,7 +9,7 @@ use stats::Summary;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed};
 
-/// Names this many rows in a sentence; more are counted.
+/// So many rows are named in a sentence; more are counted.
 const NAMED_MAX: usize = 4;
 
 /// Says in three sentences what was found.
@@ -154,16 +154,22 @@ fn distrust(sheet: &Sheet<'_>) -> Option<String> {
     Some(format!("{sentence}."))
 }
 
-/// Rows with the worst of their doubts.
+/// Rows with the worst of their doubts; where there are many, how many and all their doubts.
 fn named(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> String {
-    let name = |row: &&Row<'_>| {
+    let code = |row: &Row<'_>| {
         let worst = row.judged.caveats.first().filter(|_| row.judged.rate.is_some());
-        let why = worst.map(|caveat| format!(" ({})", caveat.code)).unwrap_or_default();
-        format!("{}{why}", sheet.name(row))
+        worst.map(|caveat| caveat.code.to_string())
     };
-    let mut names: Vec<String> = rows.iter().take(NAMED_MAX).map(name).collect();
-    if rows.len() > NAMED_MAX {
-        names.push(format!("{} more", rows.len() - NAMED_MAX));
+    if rows.len() <= NAMED_MAX {
+        let name = |row: &&Row<'_>| {
+            let why = code(row).map(|code| format!(" ({code})")).unwrap_or_default();
+            format!("{}{why}", sheet.name(row))
+        };
+        return listed(&rows.iter().map(name).collect::<Vec<_>>());
     }
-    listed(&names)
+    let mut codes: Vec<String> = rows.iter().filter_map(|row| code(row)).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let why = if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) };
+    format!("{} of {} rows{why}", rows.len(), sheet.rows.len())
 }

@@ -149,10 +149,11 @@ fn below(out: &mut String, text: &str, indent: usize, width_max: usize) {
     }
 }
 
-/// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone.
+/// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone, and
+/// what a no-break space joins stays together.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in text.split_ascii_whitespace() {
         let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);

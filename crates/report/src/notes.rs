@@ -68,15 +68,14 @@ pub fn durability(campaign: &Campaign) -> Option<String> {
         }
         let what = match durability {
             Durability::None => {
-                "nobody waited until the data was safe (durability none): it may still have been \
-                 in memory when the clock stopped"
+                "nobody waited until the data was safe; it may still have been in memory when the \
+                 clock stopped"
             }
-            Durability::Sync => {
-                "each file was made safe (fsync or COMMIT) inside the timed window (durability \
-                 sync)"
-            }
+            Durability::Sync => "each file was made safe (fsync or COMMIT) inside the timed window",
         };
-        (!targets.is_empty()).then(|| format!("stream write on {}: {what}.", targets.join(", ")))
+        let (durability, targets) = (durability.name(), targets.join(", "));
+        (!targets.is_empty())
+            .then(|| format!("Stream write on {targets}, durability {durability}: {what}."))
     };
     let parts: Vec<String> =
         [Durability::Sync, Durability::None].into_iter().filter_map(said).collect();

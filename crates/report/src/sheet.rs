@@ -1,8 +1,8 @@
 //! The view that all formats share: rows, the settings that tell them apart, the doubts.
 //!
-//! [`Sheet`] is the principal type. A setting becomes a column only where two rows of the same
-//! target and workload differ in it; every other setting is stated once beside the table, with
-//! what it depends on where it varies (`queue_depth 1 (dir), 8 (nfs)`).
+//! [`Sheet`] is the principal type. A setting becomes a column unless it is the same everywhere,
+//! or target, workload or one column decide it; it is then stated once beside the table, with
+//! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
 
 use std::collections::BTreeMap;
 
@@ -181,12 +181,11 @@ impl Settings {
         Self { names, runs }
     }
 
-    /// Adds a column for each setting in which runs differ that are else the same so far.
+    /// Adds a column for each setting that nothing decides so far.
     fn columns(&self) -> Vec<&'static str> {
         let mut columns = Vec::new();
         for &name in &self.names {
-            let keys = [&LEADING[..], &columns].concat();
-            if self.grouped(name, &keys).is_none() {
+            if self.decided(name, &columns).is_none() {
                 columns.push(name);
             }
         }
@@ -198,36 +197,43 @@ impl Settings {
         others.map(|name| (*name, self.describe(name, columns))).collect()
     }
 
-    /// A setting's value, or its values with the smallest key that decides them.
+    /// A setting's values with what decides them, where that is simple enough to say: nothing,
+    /// the target, the workload, both of them, or one column.
+    fn decided(&self, name: &str, columns: &[&'static str]) -> Option<Vec<(String, String)>> {
+        let single = |key: &&'static str| self.grouped(name, &[key]);
+        self.grouped(name, &[])
+            .or_else(|| LEADING.iter().find_map(single))
+            .or_else(|| self.grouped(name, &LEADING))
+            .or_else(|| columns.iter().find_map(single))
+    }
+
     fn describe(&self, name: &'static str, columns: &[&'static str]) -> String {
-        let keys = [&LEADING[..], columns].concat();
-        if let Some(only) = self.grouped(name, &[]) {
-            return only.into_iter().map(|(_, value)| value).collect();
-        }
-        let decided = keys
-            .iter()
-            .find_map(|key| self.grouped(name, &[key]))
-            .or_else(|| self.grouped(name, &keys));
         let mut by_value: Vec<(String, Vec<String>)> = Vec::new();
-        for (key, value) in decided.unwrap_or_default() {
+        for (key, value) in self.decided(name, columns).unwrap_or_default() {
             match by_value.iter_mut().find(|(known, _)| *known == value) {
                 Some((_, keys)) => keys.push(key),
                 None => by_value.push((value, vec![key])),
             }
         }
-        let shown = by_value.iter().map(|(value, keys)| format!("{value} ({})", keys.join(", ")));
+        let shown = by_value.iter().map(|(value, keys)| match keys.join(", ") {
+            none if none.is_empty() => value.clone(),
+            keys => format!("{value} ({keys})"),
+        });
         shown.collect::<Vec<_>>().join(", ")
     }
 
     /// The value of a setting for each combination of the keys; `None` when they don't decide it.
-    /// Runs to which the setting does not apply are left out.
+    /// Runs to which the setting does not apply are left out. Target and workload go by their
+    /// values alone, other keys by name and value.
     fn grouped(&self, name: &str, keys: &[&'static str]) -> Option<Vec<(String, String)>> {
         let mut groups: Vec<(String, String)> = Vec::new();
         for run in &self.runs {
             let Some(value) = run.get(name) else { continue };
-            let parts: Vec<&str> =
-                keys.iter().filter_map(|key| run.get(key).map(String::as_str)).collect();
-            let key = parts.join(" ");
+            let part = |key: &&str| {
+                let value = run.get(key)?;
+                Some(if LEADING.contains(key) { value.clone() } else { format!("{key} {value}") })
+            };
+            let key = keys.iter().filter_map(part).collect::<Vec<_>>().join(" ");
             match groups.iter().find(|(known, _)| *known == key) {
                 Some((_, known)) if known == value => {}
                 Some(_) => return None,

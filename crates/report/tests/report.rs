@@ -136,6 +136,23 @@ fn a_page_loads_nothing() {
 }
 
 #[test]
+fn pictures_and_tables_can_be_read_aloud() {
+    let page = render(&quick(), Format::Html);
+    let count = |what: &str| page.matches(what).count();
+    assert_eq!(count("role=\"img\""), 12);
+    assert_eq!(count("<desc "), 12);
+    assert_eq!(count("<table"), count("<caption"));
+    assert!(page.contains("<desc id=\"byte-rates-0-desc\">nfs: 121 MB/s ±2.5 %; posix: 403 MB/s"));
+    let ids: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let distinct: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), distinct.len());
+    for label in page.split("aria-labelledby=\"").skip(1) {
+        assert!(distinct.contains(label.split('"').next().unwrap()));
+    }
+}
+
+#[test]
 fn a_page_has_every_figure_of_the_table() {
     let campaign = quick();
     let page = render(&campaign, Format::Html);

@@ -13,7 +13,9 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such file.
-    #[error("there is no results file `{}` (hint: measure first, or name another file)", .0.display())]
+    #[error(
+        "there is no results file `{}` (hint: measure first, or name another file)", .0.display()
+    )]
     Missing(PathBuf),
     /// The directory that should hold the file does not exist.
     #[error("the directory of `{}` does not exist (hint: make it first)", .0.display())]
@@ -22,10 +24,16 @@ pub enum StoreError {
     #[error("`{}` is not a file (hint: name a file, such as dfsbench.db)", .0.display())]
     NotAFile(PathBuf),
     /// The file is not an SQLite database.
-    #[error("`{}` is not a dfsbench results file: it is no SQLite database (hint: name another file)", .0.display())]
+    #[error(
+        "`{}` is not a dfsbench results file: it is no SQLite database (hint: name another file)",
+        .0.display()
+    )]
     NotSqlite(PathBuf),
     /// The file is empty.
-    #[error("`{}` is empty: it holds no results (hint: measure first, or name another file)", .0.display())]
+    #[error(
+        "`{}` is empty: it holds no results (hint: measure first, or name another file)",
+        .0.display()
+    )]
     Empty(PathBuf),
     /// The file is an SQLite database of another program.
     #[error(

@@ -8,7 +8,8 @@ CREATE TABLE campaigns (
     command                     TEXT NOT NULL,
     plan_toml                   TEXT NOT NULL,
     seed                        TEXT NOT NULL, -- decimal: it may exceed a signed 64-bit integer
-    state                       TEXT NOT NULL CHECK (state IN ('running', 'complete', 'interrupted')),
+    state                       TEXT NOT NULL
+        CHECK (state IN ('running', 'complete', 'interrupted')),
     ceiling_ops_per_s           INTEGER,       -- null backend, one worker
     ceiling_service_time_p50_ns INTEGER
 ) STRICT;

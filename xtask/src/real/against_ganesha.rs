@@ -16,6 +16,8 @@ use super::ours::{self, Ours, Run};
 use crate::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
+/// How the folders begin that dfsbench makes for itself.
+const OURS_FOLDER: &str = ".dfsbench-";
 const SEED: u64 = 7;
 const VFS_FILE: (&str, u64) = ("8MiB", 8 << 20);
 const MEM_FILE: (&str, u64) = ("1MiB", 1 << 20);
@@ -28,6 +30,7 @@ pub fn run(checks: &mut Checks) {
     checks.run("libnfs reads from /mem what libnfs wrote", || self_check(&mem));
     checks.run("others read from /vfs what we wrote", || written(&vfs, VFS_FILE, Some(&server)));
     checks.run("libnfs reads from /mem what we wrote", || written(&mem, MEM_FILE, None));
+    checks.run("a run leaves nothing behind and removes nothing", || nothing_stays(&vfs));
     checks.run("a wrong export is an error that names the right ones", || {
         wrong_export(&server.export("/nope"))
     });
@@ -45,24 +48,17 @@ fn self_check(export: &Export) -> Result<()> {
     Ok(())
 }
 
+/// Writes files with our client and reads each of them with others.
 fn written(
     export: &Export,
     (size, size_bytes): (&str, u64),
     direct: Option<&Ganesha>,
 ) -> Result<()> {
-    let folder = TempDir::new()?;
     let seed = SEED.to_string();
-    #[rustfmt::skip]
-    let flags = [
-        "--workload", "stream", "--file-size", size, "--io-size", "64KiB",
-        "--trials", "1", "--seed", &seed, "--keep",
-    ];
-    let results = folder.path().join("results.db");
-    OURS.run(&Run { target: &export.for_us(""), results: &results, flags: &flags })?;
+    stream(export, size, &["--seed", &seed, "--keep"])?;
     let names = libnfs::list(export)?;
-    let ours: Vec<&String> = names.iter().filter(|name| name.starts_with(".dfsbench-")).collect();
-    ensure!(!ours.is_empty(), "no file of ours among {names:?}");
-    for name in ours {
+    let mut compared = 0;
+    for name in names.iter().filter(|name| name.starts_with(OURS_FOLDER)) {
         let Some(number) = ours::file_number(name) else { continue };
         let want = OURS.pattern(SEED, number, size_bytes)?;
         libnfs::same(name, &libnfs::cat(export, name)?, &want)?;
@@ -70,8 +66,28 @@ fn written(
             let path = server.vfs_folder().join(name);
             libnfs::same("the same file in the exported folder", &read(&path)?, &want)?;
         }
+        compared += 1;
     }
+    ensure!(compared > 0, "no file of ours among {names:?}");
     Ok(())
+}
+
+/// Makes a run without `--keep`: what was there before is there after, and nothing else.
+fn nothing_stays(export: &Export) -> Result<()> {
+    let before = libnfs::list(export)?;
+    stream(export, "1MiB", &[])?;
+    let after = libnfs::list(export)?;
+    ensure!(before == after, "before: {before:?}, after: {after:?}");
+    Ok(())
+}
+
+fn stream(export: &Export, size: &str, more: &[&str]) -> Result<()> {
+    let folder = TempDir::new()?;
+    let flags =
+        ["--workload", "stream", "--file-size", size, "--io-size", "64KiB", "--trials", "1"];
+    let flags = [&flags, more].concat();
+    let results = folder.path().join("results.db");
+    OURS.run(&Run { target: &export.for_us(""), results: &results, flags: &flags })
 }
 
 fn wrong_export(export: &Export) -> Result<()> {

@@ -8,7 +8,8 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::Checks;
@@ -68,7 +69,11 @@ fn dies() -> Result<()> {
     let code = run.await_end(UNTIL_SAID)?;
     let expected = [Some(exit::LAB), Some(exit::INVALID)];
     ensure!(expected.contains(&code), "exit {code:?}, none of {expected:?}");
-    let page = OURS.report(&results, "json")?;
-    ensure!(serde_json::from_slice::<serde_json::Value>(&page).is_ok(), "the report is no JSON");
+    let report: Value = serde_json::from_slice(&OURS.report(&results, "json")?)?;
+    let trial = report.pointer("/runs/0/trials/0").context("the trial isn't in the results")?;
+    let state = trial.get("state").and_then(Value::as_str);
+    ensure!(state == Some("failed"), "the trial is {state:?} in the results, not failed");
+    let reason = trial.get("reason").and_then(Value::as_str).unwrap_or_default();
+    ensure!(!reason.is_empty(), "the results don't say why the trial failed");
     Ok(())
 }

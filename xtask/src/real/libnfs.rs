@@ -78,3 +78,24 @@ pub fn same(what: &str, got: &[u8], want: &[u8]) -> Result<()> {
     ensure!(got.len() == want.len(), "{what}: {} bytes, not {}", got.len(), want.len());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Export, same};
+
+    #[test]
+    fn the_first_difference_is_named_and_so_is_a_missing_end() {
+        assert!(same("x", b"abc", b"abc").is_ok());
+        assert!(same("x", b"abd", b"abc").unwrap_err().to_string().contains("byte 2"));
+        assert!(same("x", b"ab", b"abc").unwrap_err().to_string().contains("2 bytes, not 3"));
+    }
+
+    #[test]
+    fn addresses_are_spelled_for_both_readers() {
+        let export = Export { port: 7, mount_port: 8, path: "/vfs".to_owned() };
+        let theirs = "nfs://127.0.0.1/vfs/a?version=3&nfsport=7&mountport=8&uid=0&gid=0";
+        assert_eq!(export.for_libnfs("a"), theirs);
+        assert_eq!(export.for_us("a"), "nfs://127.0.0.1:7/vfs/a?version=3&mountport=8");
+        assert_eq!(export.for_us(""), "nfs://127.0.0.1:7/vfs?version=3&mountport=8");
+    }
+}

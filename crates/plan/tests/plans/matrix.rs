@@ -42,7 +42,7 @@ fn a_workload_wins_over_the_factors() {
     let plan = null_plan(
         "file_size = [\"1MiB\", \"2MiB\"]\nworkers = 2",
         "[[workload]]\nkind = \"stream\"\nworkers = 1\n\
-         [[workload]]\nkind = \"metadata\"\nfile_size = 0\n",
+         [[workload]]\nkind = \"metadata\"\nsmall_file_size = 0\n",
     );
     let runs: Vec<_> = plan
         .runs
@@ -54,7 +54,7 @@ fn a_workload_wins_over_the_factors() {
         [
             (Workload::Stream, 1, 1 << 20, 1),
             (Workload::Stream, 1, 2 << 20, 1),
-            (Workload::Metadata, 2, 0, 1000),
+            (Workload::Metadata, 2, 0, 5000),
         ]
     );
 }
@@ -80,6 +80,31 @@ fn settings_that_do_not_matter_do_not_multiply() {
 }
 
 #[test]
+fn data_files_and_small_files_are_set_apart() {
+    let set = |plan: &Plan| -> Vec<_> {
+        plan.runs.iter().map(|run| (run.workload, run.files, run.file_size_bytes)).collect()
+    };
+    let kinds = "[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n";
+    let plan = null_plan(
+        "files = [1, 2]\nfile_size = \"2MiB\"\nsmall_files = 70\nsmall_file_size = [0, \"1KiB\"]",
+        kinds,
+    );
+    assert_eq!(
+        set(&plan),
+        [
+            (Workload::Stream, 1, 2 << 20),
+            (Workload::Stream, 2, 2 << 20),
+            (Workload::Metadata, 70, 0),
+            (Workload::Metadata, 70, 1 << 10),
+        ]
+    );
+    assert_eq!(plan.varying(), ["workload", "files", "small_file_size"]);
+    // An empty file still has a buffer of its own.
+    let io_sizes: Vec<_> = plan.runs[2..].iter().map(|run| run.io_size_bytes).collect();
+    assert_eq!(io_sizes, [1, 1 << 10]);
+}
+
+#[test]
 fn equal_runs_are_made_once() {
     let twice =
         "[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"stream\"\nworkers = [1, 2, 1]\n";
@@ -100,7 +125,7 @@ fn defaults_are_filled_in_by_workload_and_backend() {
     let metadata = &wide_plan("workers = 1024", "kind = \"metadata\"").runs[1];
     assert_eq!(
         (metadata.files, metadata.file_size_bytes, metadata.io_size_bytes),
-        (1024, 4096, 4096)
+        (5000, 4096, 4096)
     );
     let small = &wide_plan("file_size = \"64KiB\"", "kind = \"stream\"").runs[0];
     assert_eq!(small.io_size_bytes, 64 << 10);

@@ -2,7 +2,7 @@
 
 use crate::common::around;
 use model::{BackendKind, Workload};
-use plan::{Overrides, Plan, PlanError, RawPlan};
+use plan::{Overrides, Plan, PlanError, RawPlan, parse_target};
 
 const PLAN: &str = r#"
 name = "t"
@@ -65,6 +65,29 @@ fn flags_win_over_factors_and_workloads() {
 }
 
 #[test]
+fn the_size_of_data_files_leaves_metadata_alone() {
+    let flags = Overrides {
+        files: texts(&["2"]),
+        file_size: texts(&["1GiB"]),
+        small_files: texts(&["70"]),
+        ..Overrides::default()
+    };
+    let mut raw = RawPlan::for_target(parse_target("some/dir").unwrap());
+    raw.apply(&flags).unwrap();
+    let plan = Plan::resolve(&raw, &around()).unwrap();
+    let sets: Vec<_> =
+        plan.runs.iter().map(|run| (run.workload, run.files, run.file_size_bytes)).collect();
+    assert_eq!(
+        sets,
+        [
+            (Workload::Stream, 2, 1 << 30),
+            (Workload::Random, 2, 1 << 30),
+            (Workload::Metadata, 70, 4 << 10),
+        ]
+    );
+}
+
+#[test]
 fn a_workload_that_the_plan_has_not_is_added() {
     let flags = Overrides { workload: texts(&["random"]), ..Overrides::default() };
     let plan = with(&flags).unwrap();
@@ -120,10 +143,19 @@ fn a_bad_flag_is_named() {
 fn a_flag_that_does_not_go_with_the_plan_is_named() {
     let none = Overrides::default;
     refused(
-        &Overrides { file_size: texts(&["4MiB"]), ..none() },
-        "--file-size: metadata workload: 4 MiB is too large a file (hint: its files are written \
-         with one op: at most 1 MiB; give the workload a file_size of its own, or leave it out \
-         with --workload stream)",
+        &Overrides { small_file_size: texts(&["4MiB"]), ..none() },
+        "--small-file-size: must be 0 B to 1 MiB, not `4MiB` (hint: each small file is written \
+         with one op)",
+    );
+    refused(
+        &Overrides { small_files: texts(&["1"]), ..none() },
+        "--small-files: metadata workload: 1 files are too few for 2 workers (hint: each worker \
+         has files of its own: at least 2)",
+    );
+    refused(
+        &Overrides { workload: texts(&["metadata"]), files: texts(&["10"]), ..none() },
+        "--files: no run of this plan depends on it (hint: Data files, all workers together. Not \
+         for metadata, which has small_files.)",
     );
     refused(
         &Overrides { read_percent: texts(&["50"]), ..none() },

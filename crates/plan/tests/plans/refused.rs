@@ -73,6 +73,20 @@ fn a_set_that_the_server_can_not_hold_is_refused() {
         )
     };
     assert!(plan(&text("63MiB")).is_ok());
+    let small = |files: u32, size: u64| {
+        let settings = format!("small_files = {files}\nsmall_file_size = {size}\n");
+        plan(&format!(
+            "name = \"t\"\n[server]\nmemory = \"8MiB\"\n[[target]]\nname = \"n\"\n\
+             embedded = true\n[[workload]]\nkind = \"metadata\"\n{settings}"
+        ))
+    };
+    // 5000 B are held in 8 KiB, 1 B in 512 B, nothing in nothing; 640 B stand beside them.
+    for (size, held) in [(5_000, 8_192), (1, 512), (0, 0)] {
+        let most = (8 << 20) / (held + 640);
+        assert!(small(most, size).is_ok(), "{size}");
+        let error = small(most + 1, size).unwrap_err().to_string();
+        assert!(error.ends_with("or lower small_file_size or small_files)"), "{error}");
+    }
     assert_eq!(
         plan(&text("64MiB")).unwrap_err().to_string(),
         "p.toml:9:13: file_size: stream workload: 1 x 64 MiB of files, with their inodes, do not \

@@ -14,7 +14,7 @@ use crate::sheet::{Row, Sheet};
 use crate::show;
 
 /// Characters of a line that fit on a phone.
-pub const LINE_MAX: usize = 46;
+const LINE_MAX: usize = 46;
 
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
@@ -100,13 +100,16 @@ fn strip(row: &Row<'_>, axis: &RateAxis, sheet: &Sheet<'_>) -> Strip {
     }
 }
 
-/// The settings of a row, its reason or its doubts, as lines that fit on a phone.
-pub fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
-    let mut lines = Vec::new();
-    let factors = sheet.factors(row);
-    if !factors.is_empty() {
-        lines.extend(wrap(&factors, LINE_MAX).into_iter().map(|line| ("factors", line)));
-    }
+/// The settings of a row, each unbroken, as lines that fit on a phone.
+pub fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    let unbroken = sheet.factors(row).replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
+    let wrapped = wrap(&unbroken, LINE_MAX).into_iter();
+    wrapped.filter(|line| !line.is_empty()).map(|line| ("factors", line)).collect()
+}
+
+/// The settings of a row, its reason or its doubts.
+fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    let mut lines = factors(row, sheet);
     if let Some(reason) = row.judged.reason() {
         let short = cut(reason, 2 * LINE_MAX - 8);
         let wrapped = wrap(&short, LINE_MAX);

@@ -84,13 +84,10 @@ fn chart(id: &str, name: &str, rows: &[&Row<'_>], axis: &TimeAxis, sheet: &Sheet
 fn strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
     let times = &row.judged.response_time;
     let [p50, p99, max] = [times.quantile(0.5), times.quantile(0.99), times.max()];
-    let factors = sheet.factors(row);
-    let wrapped = crate::grid::wrap(&factors, super::rates::LINE_MAX);
-    let lines = wrapped.into_iter().filter(|line| !line.is_empty());
     Strip {
         name: cut(&row.run.spec.target_name, 16),
         value: format!("{} · {} · {}", Nanos(p50), Nanos(p99), Nanos(max)),
-        lines: lines.map(|line| ("factors", line)).collect(),
+        lines: super::rates::factors(row, sheet),
         marks: html! {
             line.reach x1=(percent(axis.at(p50))) x2=(percent(axis.at(max))) y1="0" y2="0" {}
             (shape(axis.at(max), "max", BAR))

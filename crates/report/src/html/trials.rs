@@ -13,6 +13,11 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
         @if !sheet.campaign.runs.is_empty() {
             section aria-labelledby="trials" {
                 h2 #trials { "Trials" }
+                p.legend {
+                    "Order: place among all trials of the campaign. Ops: done of issued, and \
+                     failed, for each kind. All busy: share of the window in which every worker \
+                     worked. Times are service times, from sent to done."
+                }
                 @for run in &sheet.campaign.runs { (details(run, sheet)) }
             }
         }
@@ -32,10 +37,7 @@ fn details(run: &Run, sheet: &Sheet<'_>) -> Markup {
             }
             div.scroll role="region" aria-label=(name) tabindex="0" {
                 table.trials {
-                    caption {
-                        "Order: place among all trials of the campaign. Ops: issued, done and failed, of each kind. All busy: share of the \
-                         window in which every worker worked. Times are service times."
-                    }
+                    caption { "Every trial of " (name) "." }
                     thead { (head()) }
                     tbody { @for trial in &run.trials { (lines(trial)) } }
                 }

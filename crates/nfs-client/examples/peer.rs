@@ -1,7 +1,7 @@
-//! Against a real server, where one is named:
-//! `DFSBENCH_PEER=host:nfs_port:mount_port:/export cargo test -p nfs-client --test peer -- --ignored`
+//! Checks this client against a real server: names, listings, data of every kind of size.
 //!
-//! The server's export must be writable by root and is left as it was found.
+//! `cargo run -p nfs-client --example peer -- HOST NFS_PORT MOUNT_PORT EXPORT`
+//! The export must be writable by root; it is left as it was found. A difference panics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,21 @@ use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
 const WORK: &str = ".dfsbench-peer";
 
 fn mount() -> Mount {
-    #[expect(clippy::disallowed_methods, reason = "the peer is named from outside")]
-    let peer = std::env::var("DFSBENCH_PEER").expect("DFSBENCH_PEER=host:port:port:/export");
-    let parts: Vec<_> = peer.splitn(4, ':').collect();
-    let mut options = MountOptions::new(parts[0], parts[3]);
-    options.port = Some(parts[1].parse().unwrap());
-    options.mount_port = Some(parts[2].parse().unwrap());
-    Mount::connect(&options).unwrap()
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [host, port, mount_port, export] = &arguments[..] else {
+        panic!("four arguments: HOST NFS_PORT MOUNT_PORT EXPORT")
+    };
+    let mut options = MountOptions::new(host, export);
+    options.port = Some(port.parse().expect("a port number"));
+    options.mount_port = Some(mount_port.parse().expect("a port number"));
+    Mount::connect(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn content(len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
 }
 
-#[test]
-#[ignore = "needs a server, see the head of the file"]
-fn a_real_server_agrees() {
+fn main() {
     let mut mount = mount();
     let root = mount.root();
     let work = mount.mkdir(root, WORK).unwrap();

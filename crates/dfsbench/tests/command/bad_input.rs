@@ -1,0 +1,88 @@
+//! Wrong arguments and targets: one clear error, exit code 2, nothing left behind.
+
+use std::path::Path;
+
+use crate::rig::Rig;
+
+#[test]
+fn sizes_counts_and_names_that_are_wrong() {
+    let rig = Rig::new();
+    for (args, words) in [
+        (&["--io-size", "12XB"][..], &["--io-size", "`12XB`", "64KiB"][..]),
+        (&["--trials", "0"], &["--trials", "`0`"]),
+        (&["--workers", "1,0"], &["--workers", "`0`"]),
+        (&["--workload", "stram"], &["--workload", "stram", "stream"]),
+        (&["--backend", "nfs"], &["nfs"]),
+        (&["--io-size", "1MiB", "--file-size", "64KiB"], &["1MiB", "64KiB"]),
+        (&["--direct", "yes"], &["--direct", "`yes`"]),
+        (&["--read-percent", "101"], &["--read-percent", "101"]),
+    ] {
+        let args: Vec<&str> = ["run", "target"].iter().chain(args).copied().collect();
+        rig.refused(&args, 2, words);
+    }
+}
+
+#[test]
+fn directories_that_can_not_be_used() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("file"), "").unwrap();
+    rig.refused(&["run", "nowhere"], 2, &["`nowhere` does not exist", "hint"]);
+    rig.refused(&["run", "file/below"], 2, &["file/below"]);
+    // Nobody, not even root, makes directories there.
+    assert!(Path::new("/sys/kernel").is_dir());
+    rig.refused(&["run", "/sys/kernel", "--file-size", "1MiB"], 2, &["/sys/kernel"]);
+}
+
+#[test]
+fn a_file_set_larger_than_the_file_system() {
+    let rig = Rig::new();
+    let args = ["run", "target", "--workload", "stream", "--file-size", "4096TiB"];
+    rig.refused(&args, 2, &[]);
+    let args = ["run", "target", "--workload", "stream", "--file-size", "15TiB"];
+    rig.refused(&args, 2, &["not enough space", "15 TiB", "hint"]);
+}
+
+#[test]
+fn plans_that_are_wrong() {
+    let rig = Rig::new();
+    let plan = rig.folder().join("plan.toml");
+    let head = "[[target]]\nname = \"d\"\npath = \"target\"\n\n[[workload]]\nkind = \"stream\"\n";
+    std::fs::write(&plan, format!("{head}io_szie = \"4KiB\"\n")).unwrap();
+    rig.refused(&["run", "plan.toml"], 2, &["plan.toml:7", "`io_szie`", "`io_size`"]);
+    std::fs::write(&plan, "trials = = 5\n").unwrap();
+    rig.refused(&["run", "plan.toml"], 2, &["plan.toml:1"]);
+    rig.refused(&["run", "missing.toml"], 2, &["missing.toml"]);
+}
+
+#[test]
+fn addresses_that_are_wrong() {
+    let rig = Rig::new();
+    for (url, word) in [
+        ("nfs://", "nfs://"),
+        ("nfs://host", "path"),
+        ("nfs://host/export?verison=3", "version"),
+        ("nfs://host/export?version=9", "version"),
+        ("http://host/export", "http"),
+    ] {
+        rig.refused(&["run", url], 2, &[word]);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let rig = Rig::new();
+    let binary = env!("CARGO_BIN_EXE_dfsbench");
+    let script = format!(
+        "{binary} run null --workload random --duration 100ms --trials 1 --quiet | head -c 1; \
+         echo \"${{PIPESTATUS[0]}}\""
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(rig.folder())
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.ends_with("0\n"), "{stdout}");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert!(rig.folder().join("dfsbench.db").exists(), "what was measured is saved");
+}

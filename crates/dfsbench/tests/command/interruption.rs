@@ -1,0 +1,66 @@
+//! Ctrl-C and SIGTERM in every phase: saved, cleaned, exit code 4.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::rig::{End, Rig};
+
+/// Starts a campaign, signals it a while after its working directory appeared, and waits.
+fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Rig, End) {
+    let rig = Rig::new();
+    let args: Vec<&str> = ["run", "target", "--quiet"].iter().chain(args).copied().collect();
+    let mut command = rig.command(&args);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    // The first directory is that of the preflight, which is gone in a moment.
+    let in_trial = || {
+        let mut names = std::fs::read_dir(rig.target()).unwrap().flatten();
+        names.any(|entry| !entry.file_name().to_string_lossy().contains("check"))
+    };
+    while !in_trial() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "no trial began");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    std::thread::park_timeout(after);
+    let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    (rig, end)
+}
+
+fn saved_and_cleaned(args: &[&str], after_ms: u64) {
+    for signal in [Signal::INT, Signal::TERM] {
+        let (rig, end) = interrupted(args, Duration::from_millis(after_ms), signal);
+        assert_eq!(end.code, 4, "{args:?}: {end:?}");
+        assert!(end.stdout.contains("interrupted"), "{args:?}: {}", end.stdout);
+        rig.assert_target_is_empty();
+        let report = rig.run(&["report"]);
+        assert_eq!(report.code, 0);
+        assert!(report.stdout.contains("interrupted"), "{}", report.stdout);
+    }
+}
+
+#[test]
+fn while_files_are_prepared() {
+    saved_and_cleaned(&["--workload", "random", "--file-size", "2GiB"], 50);
+}
+
+#[test]
+fn while_a_mix_runs() {
+    let args = ["--workload", "random", "--file-size", "8MiB", "--duration", "60s"];
+    saved_and_cleaned(&args, 500);
+    let args = [&args[..], &["--backend", "uring"]].concat();
+    saved_and_cleaned(&args, 500);
+}
+
+#[test]
+fn while_files_are_written() {
+    saved_and_cleaned(&["--workload", "stream", "--file-size", "3GiB"], 200);
+}
+
+#[test]
+fn while_names_are_made() {
+    saved_and_cleaned(&["--workload", "metadata", "--small-files", "1000000"], 300);
+}

@@ -1,0 +1,9 @@
+//! The program as a user meets it: what it prints, how it ends, and what it leaves behind.
+
+mod bad_input;
+mod help;
+mod interruption;
+mod results_file;
+mod rig;
+mod servers;
+mod whole;

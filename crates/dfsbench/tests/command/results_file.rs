@@ -1,0 +1,54 @@
+//! Results files that are not ours, newer, locked or empty.
+
+use rusqlite::Connection;
+
+use crate::rig::Rig;
+
+const RUN: [&str; 6] = ["run", "null", "--duration", "100ms", "--results", "r.db"];
+
+#[test]
+fn a_file_that_is_not_ours() {
+    let rig = Rig::new();
+    let path = rig.folder().join("r.db");
+    std::fs::write(&path, "a shopping list, and quite a long one, with apples and pears").unwrap();
+    rig.refused(&RUN, 2, &["r.db"]);
+    rig.refused(&["report", "--results", "r.db"], 2, &["r.db"]);
+    std::fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE apples (n)").unwrap();
+    rig.refused(&RUN, 2, &["r.db", "dfsbench"]);
+    assert_eq!(
+        Connection::open(&path).unwrap().query_row("SELECT count(*) FROM apples", [], |r| r.get(0)),
+        Ok(0)
+    );
+}
+
+#[test]
+fn a_file_of_a_newer_version() {
+    let rig = Rig::new();
+    assert_eq!(rig.run(&RUN).code, 0);
+    let db = Connection::open(rig.folder().join("r.db")).unwrap();
+    db.execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(db);
+    rig.refused(&RUN, 2, &["99", "hint"]);
+    rig.refused(&["report", "--results", "r.db"], 2, &["99"]);
+}
+
+#[test]
+fn a_file_that_is_locked() {
+    let rig = Rig::new();
+    assert_eq!(rig.run(&RUN).code, 0);
+    let db = Connection::open(rig.folder().join("r.db")).unwrap();
+    db.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let end = rig.run(&RUN);
+    assert_eq!(end.code, 2, "{end:?}");
+    assert!(end.stderr.contains("locked") || end.stderr.contains("in use"), "{end:?}");
+}
+
+#[test]
+fn no_file_and_no_campaign() {
+    let rig = Rig::new();
+    rig.refused(&["report"], 2, &["dfsbench.db"]);
+    assert_eq!(rig.run(&RUN).code, 0);
+    rig.refused(&["report", "--results", "r.db", "--campaign", "7"], 2, &["7"]);
+    rig.refused(&["run", "null", "--results", "no/such/folder/r.db"], 2, &["no/such/folder"]);
+}

@@ -1,0 +1,109 @@
+//! Runs the program in a folder of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A folder with a target directory, and the program in it.
+pub struct Rig {
+    folder: tempfile::TempDir,
+}
+
+/// How the program ended.
+#[derive(Debug)]
+pub struct End {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::create_dir(folder.path().join("target")).unwrap();
+        Self { folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The directory to measure.
+    pub fn target(&self) -> PathBuf {
+        self.folder().join("target")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
+        command.current_dir(self.folder()).args(args).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> End {
+        End::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs and expects one clear error and nothing left behind.
+    pub fn refused(&self, args: &[&str], code: i32, words: &[&str]) {
+        let before = self.entries();
+        let end = self.run(args);
+        assert_eq!(end.code, code, "{args:?}: {end:?}");
+        assert_eq!(end.stderr.matches("error: ").count(), 1, "{args:?}: {end:?}");
+        assert_eq!(end.stdout, "", "{args:?}");
+        for word in words {
+            assert!(end.stderr.contains(word), "{args:?}: `{word}` not in {}", end.stderr);
+        }
+        assert_eq!(self.entries(), before, "{args:?} left something behind");
+        self.assert_target_is_empty();
+    }
+
+    pub fn assert_target_is_empty(&self) {
+        let left: Vec<_> = std::fs::read_dir(self.target()).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    fn entries(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.folder()).unwrap();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    }
+}
+
+impl End {
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// The in-memory server in a process of its own.
+pub struct Served {
+    child: Child,
+    pub url: String,
+}
+
+impl Served {
+    pub fn start(rig: &Rig, args: &[&str]) -> Self {
+        let mut command = rig.command(&["serve"]);
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

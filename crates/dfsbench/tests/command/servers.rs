@@ -1,0 +1,95 @@
+//! NFS servers that refuse, are silent, fill up or go away.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use crate::rig::{End, Rig, Served};
+
+fn run_against(rig: &Rig, url: &str, args: &[&str]) -> End {
+    let args: Vec<&str> =
+        ["run", url, "--quiet", "--trials", "1"].iter().chain(args).copied().collect();
+    rig.run(&args)
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    let rig = Rig::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("nfs://127.0.0.1:{port}/export?mountport={port}");
+    rig.refused(&["run", &url], 3, &["refused", "hint"]);
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    let rig = Rig::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("nfs://127.0.0.1:{port}/export?mountport={port}");
+    let begun = Instant::now();
+    rig.refused(&["run", &url, "--timeout", "500ms"], 3, &["no answer"]);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    let begun = Instant::now();
+    rig.refused(&["run", &url], 3, &["no answer"]);
+    let waited = begun.elapsed();
+    assert!(waited > Duration::from_secs(4) && waited < Duration::from_secs(9), "{waited:?}");
+}
+
+#[test]
+fn a_server_that_refuses_the_mount() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--refuse-mount"]);
+    rig.refused(&["run", &served.url], 3, &["hint", "insecure"]);
+}
+
+#[test]
+fn an_export_that_is_not_there() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    let url = served.url.replace("/export", "/exprot");
+    rig.refused(&["run", &url], 3, &["/exprot", "/export"]);
+}
+
+#[test]
+fn a_server_that_fills_up_half_way() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--memory", "8MiB"]);
+    let end = run_against(&rig, &served.url, &["--workload", "stream", "--file-size", "32MiB"]);
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("ENOSPC"), "{}", end.stdout);
+    // What was written is gone again: the next run finds room.
+    let end = run_against(&rig, &served.url, &["--workload", "stream", "--file-size", "4MiB"]);
+    assert_eq!(end.code, 0, "{end:?}");
+}
+
+#[test]
+fn a_server_that_goes_away_in_the_middle() {
+    let rig = Rig::new();
+    let mut served = Served::start(&rig, &[]);
+    let url = served.url.clone();
+    let args = ["--workload", "random", "--duration", "20s", "--timeout", "2s"];
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run_against(&rig, &url, &args));
+        std::thread::park_timeout(Duration::from_millis(1500));
+        served.kill();
+        let begun = Instant::now();
+        let end = running.join().unwrap();
+        assert_eq!(end.code, 4, "{end:?}");
+        assert!(end.stdout.contains("lost"), "{}", end.stdout);
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    });
+    let report = rig.run(&["report"]);
+    assert_eq!(report.code, 0);
+    assert!(report.stdout.contains("lost"), "the row is in the results file");
+}
+
+#[test]
+fn a_server_that_falls_silent_in_the_middle() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--hang-after", "3000"]);
+    let args = ["--workload", "random", "--duration", "20s", "--timeout", "700ms"];
+    let begun = Instant::now();
+    let end = run_against(&rig, &served.url, &args);
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("no answer"), "{}", end.stdout);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}

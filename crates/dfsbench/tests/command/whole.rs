@@ -1,0 +1,101 @@
+//! Whole campaigns, small: every backend, every format, the same bytes every time.
+
+use crate::rig::{Rig, Served};
+
+const SMALL: [&str; 10] = [
+    "--trials",
+    "3",
+    "--file-size",
+    "8MiB",
+    "--small-files",
+    "200",
+    "--duration",
+    "200ms",
+    "--quiet",
+    "--verify=true",
+];
+
+#[test]
+fn a_directory_an_embedded_server_and_a_real_one() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    for (target, backend) in [
+        ("target", "posix"),
+        ("target", "uring"),
+        ("embedded", "nfs"),
+        (served.url.as_str(), "nfs"),
+    ] {
+        let head =
+            ["run", target, "--backend", backend, "--workers", "1,2", "--queue-depth", "1,7"];
+        let end = rig.run(&[&head[..], &SMALL].concat());
+        assert_eq!(end.code, 0, "{target} {backend}: {end:?}");
+        for pass in ["write", "read", "mix", "create", "stat", "remove"] {
+            assert!(end.stdout.contains(pass), "{pass} of {backend} in {}", end.stdout);
+        }
+        assert!(!end.stdout.contains("invalid"), "{}", end.stdout);
+        rig.assert_target_is_empty();
+    }
+}
+
+#[test]
+fn the_null_backend_shows_the_ceiling() {
+    let rig = Rig::new();
+    let end = rig.run(&["run", "null", "--backend", "null", "--trials", "1", "--quiet"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(end.stdout.contains("ceiling: null backend"), "{}", end.stdout);
+}
+
+#[test]
+fn every_format_renders_offline_and_the_same_each_time() {
+    let rig = Rig::new();
+    let head = ["run", "target", "--workload", "stream", "--seed", "7"];
+    let end = rig.run(&[&head[..], &SMALL[..4], &["--quiet"]].concat());
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(rig.folder().join("dfsbench.html").exists());
+    for format in ["table", "markdown", "csv", "json", "html"] {
+        let once = rig.run(&["report", "--format", format]);
+        assert_eq!((once.code, once.stderr.as_str()), (0, ""), "{format}");
+        assert_eq!(once.stdout, rig.run(&["report", "--format", format]).stdout, "{format}");
+        assert!(end.stdout.starts_with(&once.stdout) || format != "table");
+    }
+    let out = rig.run(&["report", "--format", "csv", "--output", "r.csv"]);
+    assert_eq!((out.code, out.stdout.as_str()), (0, ""));
+    assert!(std::fs::read_to_string(rig.folder().join("r.csv")).unwrap().contains("rate"));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let rig = Rig::new();
+    let end =
+        rig.run(&["run", "target", "--io-size", "4KiB,64KiB", "--workers", "1,4", "--dry-run"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(end.stdout.contains("trials") && end.stdout.contains("io_size"), "{}", end.stdout);
+    assert!(!rig.folder().join("dfsbench.db").exists());
+    rig.assert_target_is_empty();
+}
+
+#[test]
+fn kept_files_hold_the_pattern() {
+    let rig = Rig::new();
+    let args = [
+        "run",
+        "target",
+        "--workload",
+        "stream",
+        "--file-size",
+        "3MiB",
+        "--io-size",
+        "64KiB",
+        "--trials",
+        "1",
+        "--seed",
+        "11",
+        "--keep",
+        "--quiet",
+    ];
+    assert_eq!(rig.run(&args).code, 0);
+    let work = std::fs::read_dir(rig.target()).unwrap().next().unwrap().unwrap().path();
+    let found = std::fs::read(work.join("f00000000")).unwrap();
+    let pattern = ["pattern", "--seed", "11", "--file", "0", "--size", "3MiB"];
+    assert!(rig.command(&pattern).output().unwrap().stdout == found);
+}
