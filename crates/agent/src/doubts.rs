@@ -2,6 +2,7 @@
 //!
 //! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
 
+use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{Caveat, CaveatCode, Durability, OpError, OpKind, Pass, PassResult, RunSpec, Target};
@@ -22,7 +23,7 @@ pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
 
 /// Doubts about whether the pass did what it says.
-pub fn about_outcome(result: &PassResult, stopped: bool) -> Vec<Caveat> {
+pub fn about_outcome(result: &PassResult, ending: &Ending) -> Vec<Caveat> {
     let mut caveats = accounting::doubts(&result.truths);
     let mismatches = errors_of(result, |error| error == OpError::MISMATCH);
     if mismatches > 0 {
@@ -30,9 +31,14 @@ pub fn about_outcome(result: &PassResult, stopped: bool) -> Vec<Caveat> {
         caveats.push(CaveatCode::DataMismatch.because(evidence));
     }
     if result.errors() > 0 {
-        caveats.push(CaveatCode::Errors.because(errors_in_words(result)));
+        let errors = errors_in_words(result);
+        let evidence = match ending {
+            Ending::Lost(reason) => format!("{errors}: {reason}"),
+            _ => errors,
+        };
+        caveats.push(CaveatCode::Errors.because(evidence));
     }
-    if stopped {
+    if *ending == Ending::Stopped {
         let after = Nanos(result.window_ns);
         caveats.push(CaveatCode::Interrupted.because(format!("stopped after {after}")));
     }

@@ -104,7 +104,7 @@ impl<'a> Trial<'a> {
     fn doubt(&self, result: &mut PassResult, ending: &Ending) {
         let spec = &self.assignment.spec;
         let mut caveats = self.site.caveats(spec);
-        caveats.extend(doubts::about_outcome(result, *ending == Ending::Stopped));
+        caveats.extend(doubts::about_outcome(result, ending));
         if *ending == Ending::Complete {
             caveats.extend(doubts::about_figures(spec, result));
         }

@@ -37,7 +37,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure a directory, an NFS server, or what a plan says
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Render a campaign from the results file
     Report(ReportArgs),
     /// Run the in-memory NFS server for other clients

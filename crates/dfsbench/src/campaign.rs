@@ -66,7 +66,11 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
         gid: target::caller().1,
         seed: token() % 1_000_000_000,
     };
-    Ok(Plan::resolve(&raw, &around)?)
+    let plan = Plan::resolve(&raw, &around)?;
+    for idle in raw.without_effect() {
+        output::message(&format!("warning: {idle}"));
+    }
+    Ok(plan)
 }
 
 fn is_plan_file(text: &str) -> bool {

@@ -263,8 +263,8 @@ impl Connection {
 
     /// Receives once and returns how much was asked for and what came.
     fn receive_some(&mut self) -> Result<(usize, Received), rustix::io::Errno> {
-        let wanted = self.session.payload_wanted().filter(|want| want.len >= DIRECT_BYTES);
-        if let Some(want) = wanted {
+        let wanted = self.session.payload_wanted();
+        if let Some(want) = wanted.filter(|want| want.len >= DIRECT_BYTES) {
             let keep = self.session.payload_space();
             let (len, result) = if keep.is_empty() {
                 // TCP drops bytes asked for with MSG_TRUNC instead of copying them: tcp(7).
@@ -277,7 +277,8 @@ impl Connection {
         }
         let in_flight = self.session.in_flight() as u64;
         let large = self.session.expected_payload_bytes() >= LARGE_PAYLOAD_BYTES * in_flight.max(1);
-        let len = if large { HEAD_BYTES } else { RECEIVE_BYTES };
+        let rest = wanted.map_or(0, |want| want.len);
+        let len = if large { rest + HEAD_BYTES } else { RECEIVE_BYTES };
         let (received, _) = recv(&self.stream, &mut self.receive[..len], RecvFlags::empty())?;
         Ok((len, Received::Stream(received)))
     }

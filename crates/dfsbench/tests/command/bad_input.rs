@@ -13,7 +13,7 @@ fn sizes_counts_and_names_that_are_wrong() {
         (&["--workers", "1,0"], &["--workers", "`0`"]),
         (&["--workload", "stram"], &["--workload", "stram", "stream"]),
         (&["--backend", "nfs"], &["nfs"]),
-        (&["--io-size", "1MiB", "--file-size", "64KiB"], &["1MiB", "64KiB"]),
+        (&["--io-size", "1MiB", "--file-size", "64KiB"], &["1 MiB", "64 KiB"]),
         (&["--direct", "yes"], &["--direct", "`yes`"]),
         (&["--read-percent", "101"], &["--read-percent", "101"]),
     ] {
@@ -36,19 +36,18 @@ fn directories_that_can_not_be_used() {
 #[test]
 fn a_file_set_larger_than_the_file_system() {
     let rig = Rig::new();
-    let args = ["run", "target", "--workload", "stream", "--file-size", "4096TiB"];
-    rig.refused(&args, 2, &[]);
-    let args = ["run", "target", "--workload", "stream", "--file-size", "15TiB"];
-    rig.refused(&args, 2, &["not enough space", "15 TiB", "hint"]);
+    let set = ["--workload", "stream", "--file-size", "1TiB", "--files", "30"];
+    let args = [&["run", "target"][..], &set].concat();
+    rig.refused(&args, 2, &["not enough space", "30 TiB", "hint"]);
 }
 
 #[test]
 fn plans_that_are_wrong() {
     let rig = Rig::new();
     let plan = rig.folder().join("plan.toml");
-    let head = "[[target]]\nname = \"d\"\npath = \"target\"\n\n[[workload]]\nkind = \"stream\"\n";
+    let head = "name = \"p\"\n[[target]]\nname = \"d\"\npath = \"target\"\n\n[[workload]]\nkind = \"stream\"\n";
     std::fs::write(&plan, format!("{head}io_szie = \"4KiB\"\n")).unwrap();
-    rig.refused(&["run", "plan.toml"], 2, &["plan.toml:7", "`io_szie`", "`io_size`"]);
+    rig.refused(&["run", "plan.toml"], 2, &["plan.toml:8", "`io_szie`", "`io_size`"]);
     std::fs::write(&plan, "trials = = 5\n").unwrap();
     rig.refused(&["run", "plan.toml"], 2, &["plan.toml:1"]);
     rig.refused(&["run", "missing.toml"], 2, &["missing.toml"]);

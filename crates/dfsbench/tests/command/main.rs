@@ -1,4 +1,5 @@
 //! The program as a user meets it: what it prints, how it ends, and what it leaves behind.
+#![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 
 mod bad_input;
 mod help;
