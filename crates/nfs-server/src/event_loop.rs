@@ -212,15 +212,21 @@ impl EventLoop {
                 }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR | Errno::CONNABORTED) => {}
-                    Some(Errno::MFILE | Errno::NFILE) if self.spare.take().is_some() => {
-                        drop(socket.accept());
-                        self.service.counters.turned_away.add(1);
-                        self.spare = spare();
-                    }
+                    Some(Errno::MFILE | Errno::NFILE) => return self.turn_away(which),
                     _ => return,
                 },
             }
         }
+    }
+
+    /// Closes one caller for want of descriptors. The kernel reports that want even where nobody
+    /// is left waiting, so only `epoll_wait` can tell whether to accept again.
+    fn turn_away(&mut self, which: usize) {
+        self.spare = None;
+        if self.listeners[which].socket.accept().is_ok() {
+            self.service.counters.turned_away.add(1);
+        }
+        self.spare = spare();
     }
 
     fn deal_out(&mut self, stream: TcpStream, peer: IpAddr, offered: Offered) {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::rig::{End, Rig};
+use nfs_client::{Mount, MountOptions};
+
+use crate::rig::{End, Rig, Served};
 
 /// Starts a campaign, signals it a while after its working directory appeared, and waits.
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Rig, End) {
@@ -63,4 +65,43 @@ fn while_files_are_written() {
 #[test]
 fn while_names_are_made() {
     saved_and_cleaned(&["--workload", "metadata", "--small-files", "1000000"], 300);
+}
+
+/// Names in the root of the export.
+fn names(served: &Served) -> Vec<String> {
+    let port = Some(served.port());
+    let options =
+        MountOptions { port, mount_port: port, ..MountOptions::new("127.0.0.1", "/export") };
+    let mut mount = Mount::connect(&options).unwrap();
+    let root = mount.root();
+    let entries = mount.readdir(root).unwrap().into_iter();
+    let names = entries.map(|entry| String::from_utf8(entry.name).unwrap());
+    names.filter(|name| name != "." && name != "..").collect()
+}
+
+#[test]
+fn on_an_nfs_server_in_every_phase() {
+    let random = ["--workload", "random", "--duration", "60s", "--file-size"];
+    for (args, after_ms) in [
+        ([&random[..], &["700MiB"]].concat(), 50),
+        ([&random[..], &["8MiB"]].concat(), 700),
+        (vec!["--workload", "stream", "--file-size", "900MiB", "--io-size", "4KiB"], 300),
+        (vec!["--workload", "metadata", "--small-files", "500000"], 500),
+    ] {
+        let rig = Rig::new();
+        let served = Served::start(&rig, &["--memory", "4GiB"]);
+        let args = [&["run", &served.url, "--quiet"], &args[..]].concat();
+        let mut command = rig.command(&args);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = Instant::now();
+        while !names(&served).iter().any(|name| !name.contains("check")) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "no trial began");
+        }
+        std::thread::park_timeout(Duration::from_millis(after_ms));
+        kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+        let end = End::of(child.wait_with_output().unwrap());
+        assert_eq!(end.code, 4, "{args:?}: {end:?}");
+        assert!(end.stdout.contains("interrupted"), "{args:?}: {}", end.stdout);
+        assert_eq!(names(&served), [""; 0], "{args:?} left something on the server");
+    }
 }

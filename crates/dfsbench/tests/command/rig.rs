@@ -96,6 +96,10 @@ impl Served {
         Self { child, url: url.trim().to_owned() }
     }
 
+    pub fn port(&self) -> u16 {
+        self.url.rsplit_once('=').unwrap().1.parse().unwrap()
+    }
+
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
