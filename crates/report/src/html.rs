@@ -80,10 +80,22 @@ fn answers(sheet: &Sheet<'_>) -> Markup {
         ("invalid", "✕", count(Verdict::Invalid, true), "not to be used"),
         ("invalid", "✕", count(Verdict::Invalid, false), "without a figure"),
     ];
+    let answer = answer(sheet);
     html! {
         section.answer aria-labelledby="answer" {
             h2 #answer { "The answer" }
-            @for sentence in answer(sheet) { p { (sentence) } }
+            @if !answer.passes.is_empty() {
+                dl.passes {
+                    @for pass in &answer.passes {
+                        dt { (pass.pass) }
+                        dd {
+                            p { (pass.figures) }
+                            @if let Some(finding) = &pass.finding { p.finding { (finding) } }
+                        }
+                    }
+                }
+            }
+            @for remark in &answer.remarks { p { (remark) } }
             p.tally {
                 @for (class, mark, count, what) in tally {
                     @if count > 0 {

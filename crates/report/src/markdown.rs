@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use model::Verdict;
 
-use crate::answer::answer;
+use crate::answer::{PassAnswer, answer};
 use crate::notes;
 use crate::sheet::{Row, Sheet};
 use crate::show;
@@ -18,7 +18,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     let mut out = format!("# dfsbench: {}\n\n", escaped(&campaign.name));
     paragraph(&mut out, &notes::title(campaign));
-    paragraph(&mut out, &answer(sheet).join(" "));
+    answered(&mut out, sheet);
     if !sheet.rows.is_empty() {
         table(&mut out, sheet);
         out.push('\n');
@@ -35,6 +35,20 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         out.pop();
     }
     out
+}
+
+fn answered(out: &mut String, sheet: &Sheet<'_>) {
+    let answer = answer(sheet);
+    let line = |pass: &PassAnswer| {
+        let finding = pass.finding.as_ref().map_or_else(String::new, |said| format!(" {said}"));
+        format!("{}: {}.{finding}", pass.pass, pass.figures)
+    };
+    if !answer.passes.is_empty() {
+        items(out, &answer.passes.iter().map(line).collect::<Vec<_>>());
+    }
+    if !answer.remarks.is_empty() {
+        paragraph(out, &answer.remarks.join(" "));
+    }
 }
 
 fn table(out: &mut String, sheet: &Sheet<'_>) {
@@ -103,7 +117,7 @@ fn conditions(out: &mut String, sheet: &Sheet<'_>) {
         .map(|(name, place)| format!("target {name}: {place}"))
         .collect();
     lines.extend(notes::settings(sheet).map(|settings| format!("settings: {settings}")));
-    lines.extend(notes::durability(campaign));
+    lines.extend(notes::durability(sheet));
     lines.push(format!("ceiling: {}", notes::ceiling(campaign)));
     lines.push(format!("order: {}", notes::order(campaign)));
     lines.extend(notes::host(campaign, usize::MAX).map(|host| format!("host: {host}")));

@@ -134,8 +134,8 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
     if let Some(settings) = notes::settings(sheet) {
         push(out, "  ", &format!("settings: {settings}"));
     }
-    if let Some(durability) = notes::durability(campaign) {
-        push(out, "  ", &durability);
+    for line in notes::durability(sheet) {
+        push(out, "  ", &line);
     }
     push(out, "  ", &format!("ceiling: {}", notes::ceiling(campaign)));
     push(out, "  ", &format!("order: {}", notes::order(campaign)));

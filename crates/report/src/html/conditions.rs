@@ -23,9 +23,10 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                     dt { (name) }
                     dd { (value) }
                 }
-                @if let Some(durability) = notes::durability(campaign) {
+                @let durability = notes::durability(sheet);
+                @if !durability.is_empty() {
                     dt { "durability of writes" }
-                    dd { (durability) }
+                    dd { @for line in &durability { p { (line) } } }
                 }
                 dt { "the tool's ceiling" }
                 dd { (notes::ceiling(campaign)) }

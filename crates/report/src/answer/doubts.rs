@@ -1,0 +1,99 @@
+//! How many figures stand, and what speaks against the others, in one sentence or two.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{CampaignState, Severity, Verdict};
+
+use crate::sheet::{Row, Sheet};
+use crate::show::counted;
+
+/// So many kinds of doubt are named; the table has the others.
+const NAMED_MAX: usize = 4;
+
+/// Counts what stands, what is in doubt, what must not be used and what is missing.
+pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
+    let of = |verdict: Verdict, with_figure: bool| -> Vec<&Row<'_>> {
+        let rows = sheet.rows.iter();
+        rows.filter(|row| row.judged.verdict == verdict && row.judged.rate.is_some() == with_figure)
+            .collect()
+    };
+    let (valid, doubted) = (of(Verdict::Valid, true), of(Verdict::Degraded, true));
+    let (invalid, missing) = (of(Verdict::Invalid, true), of(Verdict::Invalid, false));
+    let total = sheet.rows.len();
+    let mut parts = Vec::new();
+    if valid.len() == total && total > 0 {
+        let all = if total == 1 { "The figure stands".into() } else {
+            format!("All {} stand", counted(total, "figure"))
+        };
+        parts.push(format!("{all} without a doubt"));
+    } else if total > missing.len() {
+        let stand = if valid.len() == 1 { "stands" } else { "stand" };
+        let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
+        parts.push(format!("{none} of {} {stand} without a doubt", counted(total, "figure")));
+    }
+    if !doubted.is_empty() {
+        parts.push(most(&doubted));
+    }
+    if !invalid.is_empty() {
+        let codes = codes(&invalid, Severity::Invalid);
+        parts.push(format!("{} must not be used: {}", invalid.len(), named(&codes)));
+    }
+    if !missing.is_empty() {
+        parts.push(lost(&missing, total));
+    }
+    let mut said = parts.join("; ");
+    if !said.is_empty() {
+        said.push('.');
+    }
+    if sheet.campaign.state != CampaignState::Complete {
+        let space = if said.is_empty() { "" } else { " " };
+        said.extend([space, "The campaign did not reach its end."]);
+    }
+    (!said.is_empty()).then_some(said)
+}
+
+/// `most doubts: wide-interval (14), too-short (4)`.
+fn most(rows: &[&Row<'_>]) -> String {
+    let codes = codes(rows, Severity::Degraded);
+    let most = if codes.len() > NAMED_MAX { "most doubts" } else { "doubts" };
+    format!("{most}: {}", named(&codes))
+}
+
+/// The doubts of some rows with the number of rows that have them, most frequent first.
+fn codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        let doubts = row.judged.caveats.iter().filter(|c| c.code.severity() >= least);
+        for caveat in doubts {
+            *counts.entry(caveat.code.to_string()).or_default() += 1;
+        }
+        if !row.judged.failures.is_empty() {
+            *counts.entry("lost trials".to_owned()).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    counts
+}
+
+fn named(codes: &[(String, usize)]) -> String {
+    let shown = codes.iter().take(NAMED_MAX).map(|(code, count)| format!("{code} ({count})"));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// How many figures are missing, and why where one reason does for all.
+fn lost(rows: &[&Row<'_>], total: usize) -> String {
+    let mut reasons: Vec<&str> = rows.iter().filter_map(|row| row.judged.reason()).collect();
+    reasons.dedup();
+    let why = match reasons.as_slice() {
+        [one] => format!(": {}", one.trim_end_matches('.')),
+        _ => ", each for its own reason".to_owned(),
+    };
+    let are = if rows.len() == 1 { "is" } else { "are" };
+    match rows.len() {
+        1 if total == 1 => format!("The figure is missing{why}"),
+        all if all == total => format!("All {all} figures are missing{why}"),
+        some => format!("{some} {are} missing{why}"),
+    }
+}

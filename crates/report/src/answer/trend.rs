@@ -1,0 +1,140 @@
+//! How a figure goes with a setting that is a number: it rises, falls, stays, or has a best value.
+//!
+//! It rises when the last value is above the first with intervals apart and no value is above
+//! a later one; it falls when it is the other way round.
+
+use model::RunSpec;
+
+use super::compare::{Findings, Relation, range, relation, times};
+use super::group::{Figure, Group};
+
+/// How the figures go with a number.
+enum Trend<'a> {
+    /// Up, by so many times from the first to the last.
+    Rises(f64),
+    /// Down, by so many times.
+    Falls(f64),
+    /// All intervals overlap.
+    Stays,
+    /// Up and down: the two that lie farthest apart, the higher one first.
+    Varies(Figure<'a>, Figure<'a>, f64),
+    /// Too few trials.
+    Unknown,
+}
+
+/// Whether a setting is a number.
+pub fn is_number(name: &str) -> bool {
+    !matches!(name, "backend" | "direct" | "durability")
+}
+
+/// The number behind a setting; what the server offers comes last.
+fn number(spec: &RunSpec, name: &str) -> u64 {
+    match name {
+        "workers" => spec.workers.into(),
+        "queue_depth" => spec.queue_depth.into(),
+        "files" | "small_files" => spec.files.into(),
+        "file_size" | "small_file_size" => spec.file_size_bytes,
+        "io_size" => spec.io_size_bytes.into(),
+        "read_percent" => spec.read_percent.into(),
+        "transfer_size" => spec.transfer_size_bytes.map_or(u64::MAX, u64::from),
+        "nfsvers" => match &spec.target {
+            model::Target::Nfs(nfs) => nfs.version.into(),
+            model::Target::Null | model::Target::Directory { .. } => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// Tells how the figures of one target go with a number; `alike` has those together that differ
+/// in nothing else.
+pub fn along<'a>(
+    group: &Group<'a>,
+    name: &'static str,
+    alike: &[Vec<Figure<'a>>],
+    findings: &mut Findings,
+) {
+    let mut parts: Vec<Vec<Figure<'a>>> = alike.iter().filter(|p| p.len() > 1).cloned().collect();
+    for part in &mut parts {
+        part.sort_by_key(|figure| number(&figure.row.run.spec, name));
+    }
+    let Some(ends) = ends(group, name, &parts) else { return };
+    let target = parts[0][0].target();
+    let trends: Vec<Trend<'a>> = parts.iter().map(|part| trend(part)).collect();
+    if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
+        let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
+        let times = times((*ratio, *ratio));
+        findings.text(format!("{target} is best at {best}: {times} that at {worst}"));
+        return;
+    }
+    let rises = ratios(&trends, |trend| if let Trend::Rises(r) = trend { Some(*r) } else { None });
+    let falls = ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
+    let count = |wanted: fn(&Trend<'_>) -> bool| trends.iter().filter(|t| wanted(t)).count();
+    let stays = count(|trend| matches!(trend, Trend::Stays));
+    findings.count(0, count(|trend| matches!(trend, Trend::Unknown)));
+    for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
+        if !ratios.is_empty() {
+            let times = times(range(ratios.iter().copied()));
+            let share = share(ratios.len(), trends.len());
+            findings.text(format!("{target} {verb} {times} with {ends}{share}"));
+        }
+    }
+    let varies = count(|trend| matches!(trend, Trend::Varies(..)));
+    if varies > 0 {
+        let share = share(varies, trends.len());
+        findings.text(format!("{target} goes up and down with {ends}{share}"));
+    }
+    if stays == trends.len() && group.targets().len() == 1 {
+        findings.text(format!("{target} stays within the noise with {ends}"));
+    } else {
+        findings.count(stays, 0);
+    }
+}
+
+/// The setting with its first and its last value: `workers 1 to 16`; `None` without a pair.
+fn ends<'a>(group: &Group<'a>, name: &'static str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
+    let all = parts.iter().flatten();
+    let key = |figure: &&Figure<'a>| number(&figure.row.run.spec, name);
+    let (first, last) = (all.clone().min_by_key(key)?, all.max_by_key(key)?);
+    let last = group.label(last, &[name]);
+    let last = last.strip_prefix(name).unwrap_or(&last);
+    Some(format!("{} to{last}", group.label(first, &[name])))
+}
+
+fn ratios(trends: &[Trend<'_>], ratio: fn(&Trend<'_>) -> Option<f64>) -> Vec<f64> {
+    trends.iter().filter_map(ratio).collect()
+}
+
+fn share(count: usize, of: usize) -> String {
+    if count == of { String::new() } else { format!(" in {count} of {of} settings") }
+}
+
+/// How figures go, in the order of their numbers.
+fn trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
+    let (mut up, mut down) = (false, false);
+    let mut widest: Option<(Figure<'a>, Figure<'a>, f64)> = None;
+    for (index, early) in part.iter().enumerate() {
+        for late in &part[index + 1..] {
+            let (high, low, ratio) = match relation(late, early) {
+                Relation::Above(ratio) => {
+                    up = true;
+                    (late, early, ratio)
+                }
+                Relation::Below(ratio) => {
+                    down = true;
+                    (early, late, ratio)
+                }
+                Relation::Level => continue,
+                Relation::Unknown => return Trend::Unknown,
+            };
+            if widest.as_ref().is_none_or(|(.., widest)| ratio > *widest) {
+                widest = Some((*high, *low, ratio));
+            }
+        }
+    }
+    let Some((high, low, ratio)) = widest else { return Trend::Stays };
+    match (relation(&part[part.len() - 1], &part[0]), up, down) {
+        (Relation::Above(ratio), _, false) => Trend::Rises(ratio),
+        (Relation::Below(ratio), false, _) => Trend::Falls(ratio),
+        _ => Trend::Varies(high, low, ratio),
+    }
+}
