@@ -19,6 +19,7 @@ use clap::{Parser, Subcommand};
 
 mod doctable;
 mod native;
+mod noise;
 mod peers;
 mod proc;
 mod real;

@@ -128,7 +128,7 @@ fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let share = result.client_cpu_ns as f64 / available.max(1.0);
     (share > CLIENT_CPU_SHARE_MAX).then(|| {
         CaveatCode::ClientSaturated.because(format!(
-            "{} of processor time in a window of {} with {} workers ({} %; CLOCK_PROCESS_CPUTIME_ID)",
+            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in a window of {} with {} workers ({} %)",
             Nanos(result.client_cpu_ns),
             Nanos(result.window_ns),
             spec.workers,

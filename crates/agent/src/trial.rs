@@ -1,4 +1,7 @@
 //! One trial on this host: a site, and the passes on it.
+//!
+//! [`Trial::run`] prepares, invalidates and measures, then calls every witness and raises every
+//! doubt. The order matters: the server's counters are read before the directory is counted.
 
 use std::sync::Arc;
 

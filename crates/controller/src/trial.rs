@@ -1,4 +1,7 @@
 //! One trial: begin, its passes in their order, end; whatever happens the site is removed.
+//!
+//! The only place that knows which reports answer which order. A failure ends the trial and is
+//! kept in it; only an agent that is gone, or results that can't be kept, end the campaign.
 
 use std::sync::atomic::Ordering::Relaxed;
 

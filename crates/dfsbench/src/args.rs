@@ -1,9 +1,15 @@
 //! The command line, typed; help texts, completions and the man page come from here.
+//!
+//! Values of settings stay text: the plan's own readers take them, so that a flag and a plan's key
+//! accept the same words and refuse them with the same message.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use plan::Overrides;
+
+/// Where results are kept when nobody says.
+const RESULTS: &str = "dfsbench.db";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,7 +152,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     server_threads: Option<String>,
     /// Where results are kept; campaigns add up in one file
-    #[arg(long, value_name = "FILE", default_value = "dfsbench.db", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of what is printed at the end
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -195,7 +201,7 @@ impl RunArgs {
 #[derive(Debug, Parser)]
 pub struct ReportArgs {
     /// Where results are kept
-    #[arg(long, value_name = "FILE", default_value = "dfsbench.db", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Number of the campaign [default: the last]
     #[arg(long, value_name = "N")]

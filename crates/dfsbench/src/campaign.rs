@@ -1,4 +1,7 @@
 //! `dfsbench run`: from the target to the table and the page.
+//!
+//! Checks come first, in the order in which they cost: plan, results file, target. Only when all
+//! of them pass is anything written. What was measured before a later failure stays in the file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,4 +1,7 @@
 //! `--dry-run`: the matrix, with estimates of time and bytes.
+//!
+//! Nothing is measured, written or connected to. The assumed rates are printed with the estimate,
+//! because they are guesses about a target that nobody has measured yet.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,8 @@
 //! The in-memory server inside this process: the embedded default target.
+//!
+//! The binary starts it, because only this floor knows both the plan and the server; the agent
+//! gets its counters and thread ids, so that its work is counted and its processor time is not
+//! taken for the client's.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Completions and manual pages, from the same source as the help.
+//!
+//! Nothing here is written by hand, so nothing can lag behind: `args.rs` is the source of all
+//! three.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,7 @@
 //! The two streams: data to stdout, messages to stderr.
+//!
+//! They never share a stream, so that `--format json` can be piped. A reader of stdout that went
+//! away is no error: the results are in their file by then.
 
 use std::io::{self, Write as _};
 

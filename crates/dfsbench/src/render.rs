@@ -1,4 +1,7 @@
 //! `dfsbench report`: from the results file to a page or a table.
+//!
+//! Offline and repeatable: the file is the only input, and it is not changed. Files are written
+//! whole or not at all.
 
 use std::path::Path;
 use std::process::ExitCode;

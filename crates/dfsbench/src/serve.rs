@@ -1,4 +1,7 @@
 //! `dfsbench serve`: the in-memory server alone, for other people's clients.
+//!
+//! The first line of stdout is the address as `dfsbench run` takes it, so that scripts can read
+//! it; how to mount it goes to stderr. It listens on loopback only.
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;

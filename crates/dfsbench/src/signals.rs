@@ -1,4 +1,7 @@
 //! Ctrl-C and SIGTERM: the first asks to stop, the second ends the process at once.
+//!
+//! Workers look at the flag between batches, preparations between writes, and the controller
+//! between passes; then everything is saved and removed as at any other end.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

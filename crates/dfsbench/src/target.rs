@@ -1,4 +1,7 @@
 //! Small helpers about targets: who is calling, what a file holds and what it should hold.
+//!
+//! `cat` and `pattern` are hidden commands: they let anybody compare what stands on a server with
+//! what a campaign wrote there, byte for byte and with other tools.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,7 @@
 //! Aligned memory for ops in flight: one region, one slot per op.
+//!
+//! Safe code: the region is over-allocated and starts at the first aligned byte. It never moves or
+//! grows after [`Buffers::new`], so the kernel may be given its addresses.
 
 use crate::limits::ALIGNMENT;
 

@@ -1,4 +1,7 @@
 //! Bounds of the engine, each with its reason.
+//!
+//! They stand together so that their relations can be asserted at compile time, below. Bounds on
+//! what a user may ask for are the plan's, not these.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! The transport to an agent in this very process: two channels.
+//!
+//! An end that is dropped is how the other one learns that it is alone; there is nothing to close
+//! and nothing to time out.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 

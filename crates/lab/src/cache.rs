@@ -1,4 +1,7 @@
 //! The page cache of this host, as far as it holds our own files.
+//!
+//! Dropping pages needs no privilege for one's own files. Whether it worked is not assumed: the
+//! agent compares what storage then reads with what the workload reads.
 
 use std::fs::{self, File};
 use std::io;

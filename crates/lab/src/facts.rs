@@ -1,4 +1,7 @@
 //! What this host is: captured once per campaign, each fact with its source.
+//!
+//! Only what bends measurements and can be read without privilege. A fact that can't be read is
+//! left out, not guessed.
 
 use std::fs;
 

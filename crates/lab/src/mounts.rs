@@ -1,4 +1,7 @@
 //! Which file system a path lies on, and whether the kernel counts its storage reads.
+//!
+//! The table of mounts is that of this process's namespace; of several mounts on one point the
+//! last is in force. **Source:** proc_pid_mountinfo(5).
 
 use std::path::Path;
 

@@ -1,4 +1,7 @@
 //! A captured setting of a host or a target, with the place it was read from.
+//!
+//! Facts are text on purpose: they are compared and shown, never computed with. The source tells
+//! a reader where to look for himself.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,12 +7,13 @@
 
 mod compare;
 mod doubts;
+mod findings;
 mod group;
 mod hollow;
 mod trend;
 
 use crate::sheet::Sheet;
-use compare::Finding;
+use findings::Finding;
 use group::Group;
 
 /// What a campaign found, in plain sentences without markup.
@@ -44,8 +45,8 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
         remarks.push("There is nothing to compare: no pass has two figures.".to_owned());
     } else if findings.iter().flatten().any(|finding| finding.by_intervals) {
         remarks.push(
-            "Two figures differ where their 95 % intervals are apart; where those overlap, the \
-             difference is within the noise."
+            "A ratio is given where 95 % intervals are apart; where they overlap, the difference \
+             is within the noise."
                 .to_owned(),
         );
     }

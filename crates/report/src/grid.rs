@@ -3,6 +3,8 @@
 //! [`Grid`] is the principal type. Nothing depends on the terminal; control characters in names
 //! are replaced, so that a table can't move the cursor of whoever reads it.
 
+use unicode_width::UnicodeWidthStr;
+
 /// Space between two columns.
 const GAP: &str = "  ";
 
@@ -172,8 +174,9 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
-fn width(text: &str) -> usize {
-    text.chars().count()
+/// Columns that a text takes on a terminal: two for each wide character, none for marks.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
 }
 
 fn push_line(out: &mut String, line: &str) {
@@ -207,6 +210,20 @@ long name  the server does not
            any more
 ";
         assert_eq!(grid.render(31), expected);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_marks_none() {
+        let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
+        grid.row(&["存储".into(), "1".into()]);
+        grid.row(&["e\u{301}".into(), "2".into()]);
+        let expected = "\
+name  rate
+────  ────
+存储     1
+e\u{301}        2
+";
+        assert_eq!(grid.render(80), expected);
     }
 
     #[test]

@@ -4,11 +4,15 @@
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
 use model::units::Nanos;
-use model::{Campaign, CampaignState, Durability, Fact, Workload};
+use model::{Campaign, CampaignState, Durability, Fact, OpKind, Pass, Target};
 use stats::Rate;
 
-use crate::sheet::Sheet;
-use crate::show::{counted, utc};
+use crate::sheet::{Row, Sheet};
+use crate::show::{counted, listed, utc};
+
+/// Said of writes that were not synced on purpose.
+const UNSAFE: &str = "nobody waited until the data was safe; it may still have been in memory when \
+                      the clock stopped";
 
 /// How the columns are to be read.
 pub const READING: [&str; 5] = [
@@ -55,31 +59,76 @@ pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     targets
 }
 
-/// What write figures include; `None` when nothing was written as a stream.
-pub fn durability(campaign: &Campaign) -> Option<String> {
-    let said = |durability| {
-        let mut targets: Vec<&str> = Vec::new();
-        for run in &campaign.runs {
-            let spec = &run.spec;
-            let written = spec.workload == Workload::Stream && spec.durability == durability;
-            if written && !targets.contains(&spec.target_name.as_str()) {
-                targets.push(&spec.target_name);
-            }
+/// What each write figure says about the safety of the data, passes and targets that say the same
+/// together; empty when nothing was written.
+pub fn durability(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut said: Vec<(String, &'static str, Vec<String>)> = Vec::new();
+    for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
+        let spec = &row.run.spec;
+        let Some((setting, what)) = safety(row) else { continue };
+        let what_was_written = format!("{}{setting}", row.pass_name());
+        let target = spec.target_name.clone();
+        match said.iter_mut().find(|(key, known, _)| *key == what_was_written && *known == what) {
+            Some((.., targets)) if targets.contains(&target) => {}
+            Some((.., targets)) => targets.push(target),
+            None => said.push((what_was_written, what, vec![target])),
         }
-        let what = match durability {
-            Durability::None => {
-                "nobody waited until the data was safe; it may still have been in memory when the \
-                 clock stopped"
-            }
-            Durability::Sync => "each file was made safe (fsync or COMMIT) inside the timed window",
-        };
-        let (durability, targets) = (durability.name(), targets.join(", "));
-        (!targets.is_empty())
-            .then(|| format!("Stream write on {targets}, durability {durability}: {what}."))
+    }
+    let line = |(key, what, targets): (String, &str, Vec<String>)| {
+        let (pass, setting) = key.split_once(',').map_or((key.as_str(), ""), |split| split);
+        let comma = if setting.is_empty() { "" } else { "," };
+        format!("{pass} on {}{comma}{setting}: {what}.", listed(&targets))
     };
-    let parts: Vec<String> =
-        [Durability::Sync, Durability::None].into_iter().filter_map(said).collect();
-    (!parts.is_empty()).then(|| parts.join(" "))
+    let mut lines: Vec<String> = said.into_iter().map(line).collect();
+    let in_memory = |row: &Row<'_>| matches!(&row.run.spec.target, Target::Nfs(n) if n.embedded);
+    if !lines.is_empty() && sheet.rows.iter().any(in_memory) {
+        lines.push("The in-memory server keeps all data in memory, synced or not.".to_owned());
+    }
+    lines
+}
+
+/// What a figure waited for, led by the setting that decides it; `None` where it writes nothing.
+/// A sync is believed where it was recorded only.
+///
+/// **Source:** `workload::stream` (syncs), the backends' create.
+fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
+    let (spec, pass) = (&row.run.spec, row.judged.pass);
+    let is_nfs = matches!(spec.target, Target::Nfs(_));
+    if spec.target == Target::Null {
+        return (pass.writes()).then_some(("", "the null backend writes nothing"));
+    }
+    let setting = match spec.durability {
+        Durability::Sync => ", durability sync",
+        Durability::None => ", durability none",
+    };
+    match (pass, spec.durability) {
+        (Pass::Read | Pass::Stat, _) => None,
+        (Pass::Mix, _) if spec.read_percent == 100 => None,
+        (Pass::Write | Pass::Mix, Durability::None) => Some((setting, UNSAFE)),
+        (Pass::Write | Pass::Mix, Durability::Sync) if !syncs(row) => {
+            Some((setting, "no sync was recorded: nobody waited until the data was safe"))
+        }
+        (Pass::Write, Durability::Sync) => {
+            Some((setting, "each file was made safe (fsync or COMMIT) inside the timed window"))
+        }
+        (Pass::Mix, Durability::Sync) => Some((
+            setting,
+            "the files were made safe (fsync or COMMIT) once, at the end of the timed window",
+        )),
+        (Pass::Create, _) if is_nfs => {
+            Some(("", "FILE_SYNC writes: the server answers when the data is safe"))
+        }
+        (Pass::Create, _) => Some(("", "nobody waited: close only")),
+        (Pass::Remove, _) if is_nfs => Some(("", "as safe as the server makes it")),
+        (Pass::Remove, _) => Some(("", "nobody waited: unlink only")),
+    }
+}
+
+/// Whether a sync was recorded in some trial of a row.
+fn syncs(row: &Row<'_>) -> bool {
+    let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
+    let mut kinds = passes.filter(|p| p.pass == row.judged.pass).flat_map(|pass| &pass.kinds);
+    kinds.any(|kind| kind.kind == OpKind::Sync && kind.done > 0)
 }
 
 /// What the tool can do where nothing is done.

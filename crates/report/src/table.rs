@@ -5,7 +5,7 @@
 
 use model::{Severity, Verdict};
 
-use crate::grid::{Align, Grid, clean, wrap};
+use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
 use crate::sheet::{Row, Sheet};
 use crate::show;
@@ -97,8 +97,15 @@ fn doubts(row: &Row<'_>) -> String {
 /// Breaks a long name over several lines, or it would leave no room for the figures.
 fn broken(name: &str) -> String {
     const LENGTH_MAX: usize = 16;
-    let letters: Vec<char> = name.chars().map(|c| if c == '\n' { ' ' } else { c }).collect();
-    let parts: Vec<String> = letters.chunks(LENGTH_MAX).map(|part| part.iter().collect()).collect();
+    let mut parts = vec![String::new()];
+    for letter in name.chars().map(|c| if c == '\n' { ' ' } else { c }) {
+        let part = parts.last_mut().expect("there is always a part");
+        part.push(letter);
+        if width(part) > LENGTH_MAX {
+            part.pop();
+            parts.push(letter.to_string());
+        }
+    }
     parts.join("\n")
 }
 

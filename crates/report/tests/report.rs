@@ -166,6 +166,35 @@ fn a_page_has_every_figure_of_the_table() {
 }
 
 #[test]
+fn every_write_figure_states_its_durability() {
+    let mut campaign = quick();
+    let report = render(&campaign, Format::Markdown);
+    let conditions = report.split("## Conditions").nth(1).unwrap();
+    for target in ["nfs", "posix", "uring"] {
+        for pass in ["stream write", "random mix", "metadata create", "metadata remove"] {
+            let lead = format!("- {pass} on ");
+            let names = |line: &&str| line.starts_with(&lead) && line.contains(target);
+            assert_eq!(conditions.lines().filter(names).count(), 1, "{pass} on {target}");
+        }
+    }
+    assert!(report.contains("- metadata create on posix and uring: nobody waited: close only.\n"));
+    assert!(report.contains("- metadata create on nfs: FILE_SYNC writes"));
+
+    // A sync that was asked for and not recorded is not claimed; a mix that only reads is no write.
+    for run in &mut campaign.runs {
+        run.spec.read_percent = 100;
+        for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {
+            pass.kinds.retain(|kind| kind.kind != model::OpKind::Sync);
+        }
+    }
+    let report = render(&campaign, Format::Markdown);
+    let unsynced =
+        "- stream write on posix and uring, durability sync: no sync was recorded: nobody";
+    assert!(report.contains(unsynced));
+    assert!(!report.contains("- random mix on"));
+}
+
+#[test]
 fn pages_to_look_at() {
     for campaign in all() {
         let path = format!("{}/{}.html", env!("CARGO_TARGET_TMPDIR"), campaign.name);

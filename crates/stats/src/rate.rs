@@ -1,4 +1,6 @@
-//! A rate as people read it: `1234 MB/s` or `12.3 kop/s`, decimal, with its unit.
+//! A rate with its unit, as tables and sentences show it.
+//!
+//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s; three digits, never a bare number.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
 //! Names of the files of a set, made without allocation.
+//!
+//! A name is a function of the file's number alone and is built on the stack, so that the measured
+//! loop can name a file for each op.
 
 use std::ffi::CStr;
 

@@ -4,8 +4,6 @@
 //! The server is the same for both clients. iperf3 shows what one TCP stream can carry here at
 //! all, under the same congestion control.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,10 +14,10 @@ use tempfile::TempDir;
 use super::Setting;
 use super::case::{self, Case, Figure, Rival, Row, Unit};
 use super::ours::{self, OURS};
-use crate::native;
 use crate::proc::{self, Background};
 use crate::real::libnfs::{self, Export};
 use crate::real::ours::Serve;
+use crate::{native, noise};
 
 const FILE_BYTES: u64 = 1 << 30;
 const FILE: &str = "peer";
@@ -45,7 +43,7 @@ pub fn read(setting: &Setting) -> Vec<Row> {
             Rival {
                 name: "libnfs, 8 in flight".to_owned(),
                 rate_target: 3.0,
-                cpu_target: None,
+                cpu_target: Some(1.0),
                 measure: Box::new(|| by_libnfs(export()?)),
             },
             Rival {
@@ -64,11 +62,7 @@ fn serve() -> Result<Serve> {
     let server = OURS.serve(MEMORY, &[])?;
     let folder = TempDir::new_in("/dev/shm")?;
     let local = folder.path().join(FILE);
-    let mut file = BufWriter::new(File::create(&local)?);
-    for word in 0..FILE_BYTES / 8 {
-        file.write_all(&word.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes())?;
-    }
-    file.flush()?;
+    noise::file(&local, FILE_BYTES)?;
     libnfs::copy(&local, &server.export, FILE)?;
     Ok(server)
 }

@@ -13,6 +13,7 @@ use super::Checks;
 use super::ganesha::{Ganesha, MEM_FILE_MAX_BYTES};
 use super::libnfs::{self, Export};
 use super::ours::{self, Ours, Run};
+use crate::noise;
 use crate::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
@@ -38,7 +39,7 @@ pub fn run(checks: &mut Checks) {
 
 fn self_check(export: &Export) -> Result<()> {
     let folder = TempDir::new()?;
-    let content = noise(usize::try_from(MEM_FILE_MAX_BYTES)? - 4096 - 123);
+    let content = noise::bytes(usize::try_from(MEM_FILE_MAX_BYTES)? - 4096 - 123);
     let local = folder.path().join("noise");
     fs::write(&local, &content)?;
     libnfs::copy(&local, export, "noise")?;
@@ -107,16 +108,4 @@ fn wrong_export(export: &Export) -> Result<()> {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-/// Makes bytes that don't repeat within a megabyte (xorshift64*, one byte a step).
-pub fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let step = || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 56) as u8
-    };
-    std::iter::repeat_with(step).take(len).collect()
 }

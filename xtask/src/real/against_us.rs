@@ -13,9 +13,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::Checks;
-use super::against_ganesha::noise;
 use super::libnfs::{self, Export};
 use super::ours::{Ours, Run, exit};
+use crate::noise;
 use crate::proc::Background;
 use crate::repo::Profile;
 
@@ -31,7 +31,7 @@ pub fn run(checks: &mut Checks) {
     let Some(server) = checks.get("starts and says where", || OURS.serve("64MiB", &[])) else {
         return;
     };
-    let content = noise(FILE_BYTES);
+    let content = noise::bytes(FILE_BYTES);
     checks.run("libnfs reads and lists what libnfs wrote", || by_libnfs(&server.export, &content));
     checks.run("we read what libnfs wrote", || {
         libnfs::same("noise", &OURS.cat(&server.export, "noise")?, &content)

@@ -45,7 +45,8 @@ fn a_file_set_larger_than_the_file_system() {
 fn plans_that_are_wrong() {
     let rig = Rig::new();
     let plan = rig.folder().join("plan.toml");
-    let head = "name = \"p\"\n[[target]]\nname = \"d\"\npath = \"target\"\n\n[[workload]]\nkind = \"stream\"\n";
+    let head = "name = \"p\"\n[[target]]\nname = \"d\"\npath = \"target\"\n\n\
+                [[workload]]\nkind = \"stream\"\n";
     std::fs::write(&plan, format!("{head}io_szie = \"4KiB\"\n")).unwrap();
     rig.refused(&["run", "plan.toml"], 2, &["plan.toml:8", "`io_szie`", "`io_size`"]);
     std::fs::write(&plan, "trials = = 5\n").unwrap();

@@ -1,4 +1,7 @@
 //! A working directory on a file system of this host.
+//!
+//! Checks come before anything is made: the directory must be there and have room for the set.
+//! Files are opened relative to the working directory's handle, never again by path.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;

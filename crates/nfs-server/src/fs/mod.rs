@@ -14,6 +14,7 @@ mod content;
 mod create;
 mod data;
 mod directory;
+mod fixed;
 mod handle;
 mod inode;
 mod listing;

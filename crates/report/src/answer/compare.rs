@@ -3,26 +3,16 @@
 //! [`finding`] is the principal function. Two figures are compared where they differ in nothing
 //! but what is compared; targets of different kinds may also differ in their backend.
 
-use model::Target;
+use model::{RunSpec, Target, Workload};
 use stats::criteria::TRIALS_MIN;
 
-use super::group::{Figure, Group};
+use super::findings::{Finding, Findings, range, times};
+use super::group::{Figure, Group, TARGETS_MAX};
 use super::trend;
 use crate::sheet::NOT_APPLICABLE;
-use crate::show::listed;
 
-/// So many differences are told; more are counted.
-const CLAUSES_MAX: usize = 4;
 /// So many pairs that are apart are named where others of the same two sides are not.
 const PAIRS_NAMED_MAX: usize = 2;
-
-/// What differs in a pass.
-pub struct Finding {
-    /// What is to be said, without a full stop.
-    pub sentence: String,
-    /// Whether intervals were compared for it; else there were too few trials.
-    pub by_intervals: bool,
-}
 
 /// How one figure lies to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,108 +41,35 @@ pub fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
     }
 }
 
-/// A difference to be told.
-enum Clause {
-    /// These are so many times that one.
-    Ahead { fast: Vec<String>, slow: String, ratios: (f64, f64) },
-    /// Something else.
-    Text(String),
-}
-
-/// What has been found so far in one pass.
-#[derive(Default)]
-pub struct Findings {
-    clauses: Vec<Clause>,
-    level: usize,
-    unknown: usize,
-}
-
-impl Findings {
-    /// Adds a difference in words.
-    pub fn text(&mut self, text: String) {
-        self.clauses.push(Clause::Text(text));
-    }
-
-    /// Counts pairs that can't be told apart.
-    pub fn count(&mut self, level: usize, unknown: usize) {
-        self.level += level;
-        self.unknown += unknown;
-    }
-
-    /// Adds that one side is ahead; whoever else is ahead of the same side joins it.
-    fn ahead(&mut self, fast_side: String, slow_side: String, ratio: (f64, f64)) {
-        for clause in &mut self.clauses {
-            if let Clause::Ahead { fast, slow, ratios } = clause
-                && *slow == slow_side
-            {
-                fast.push(fast_side);
-                *ratios = (ratios.0.min(ratio.0), ratios.1.max(ratio.1));
-                return;
-            }
-        }
-        self.clauses.push(Clause::Ahead { fast: vec![fast_side], slow: slow_side, ratios: ratio });
-    }
-
-    /// Puts it into a sentence; `None` when nothing was compared.
-    fn told(self) -> Option<Finding> {
-        let compared = self.level > 0 || !self.clauses.is_empty();
-        if !compared && self.unknown == 0 {
-            return None;
-        }
-        let more = self.clauses.len().saturating_sub(CLAUSES_MAX);
-        let shown = self.clauses.iter().take(CLAUSES_MAX).map(Clause::told);
-        let mut parts: Vec<String> = shown.collect();
-        let alone = parts.is_empty();
-        if more > 0 {
-            parts.push(format!("{more} more in the table"));
-        } else if self.level > 0 {
-            parts.push(if alone { "within the noise" } else { "else within the noise" }.into());
-        }
-        if self.unknown > 0 {
-            let all = if compared { "the others" } else { "them" };
-            parts.push(format!("too few trials to tell {all} apart"));
-        }
-        let mut sentence = parts.join("; ");
-        if alone {
-            sentence[..1].make_ascii_uppercase();
-        }
-        Some(Finding { sentence, by_intervals: compared })
-    }
-}
-
-impl Clause {
-    fn told(&self) -> String {
-        match self {
-            Self::Ahead { fast, slow, ratios } => {
-                let are = if fast.len() == 1 { "is" } else { "are" };
-                format!("{} {are} {} {slow}", listed(fast), times(*ratios))
-            }
-            Self::Text(text) => text.clone(),
-        }
-    }
-}
-
 /// Says what differs among the figures of a pass; `None` where one stands alone.
 pub fn finding(group: &Group<'_>) -> Option<Finding> {
-    if group.figures.len() < 2 {
+    if group.measured().len() < 2 {
         return None;
     }
     let mut findings = Findings::default();
     let targets = group.targets();
-    let one_factor = targets.len() == 1 && group.varying(&group.figures).len() == 1;
-    if group.is_short() {
+    if targets.len() <= TARGETS_MAX {
         for (number, one) in targets.iter().enumerate() {
             for other in &targets[number + 1..] {
                 targets_apart(group, one, other, &mut findings);
             }
         }
     }
-    if group.is_short() || one_factor {
+    let one_factor = targets.len() == 1 && group.varying(&group.figures).len() == 1;
+    let is_whole = group.is_short() || one_factor;
+    if is_whole {
         for target in &targets {
             factors_apart(group, target, &mut findings);
         }
     }
-    findings.told().or_else(|| Some(ends_apart(group)))
+    match findings.told() {
+        Some(finding) if is_whole || !finding.by_intervals => Some(finding),
+        Some(finding) => {
+            let sentence = format!("{}. {}", finding.sentence, ends_apart(group).sentence);
+            Some(Finding { sentence, by_intervals: true })
+        }
+        None => Some(ends_apart(group)),
+    }
 }
 
 /// Compares each figure of one target with those of another that have the same settings.
@@ -167,17 +84,30 @@ fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut F
 }
 
 /// Whether two figures of different targets may be compared: neither is that of the tool alone,
-/// and every setting that both have is the same, but for the backend where the kinds differ.
+/// every column that both have is the same, but for the backend where the kinds differ, and so is
+/// every setting of the work itself.
 fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
-    let (one, other) = (&a.row.run.spec.target, &b.row.run.spec.target);
-    if matches!(one, Target::Null) || matches!(other, Target::Null) {
+    let (one, other) = (&a.row.run.spec, &b.row.run.spec);
+    if one.target == Target::Null || other.target == Target::Null {
         return false;
     }
-    let same_kind = std::mem::discriminant(one) == std::mem::discriminant(other);
-    group.settings(a).zip(group.settings(b)).all(|((name, value), (_, other))| {
-        let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
-        value == other || either_lacks_it || (name == "backend" && !same_kind)
-    })
+    let same_kind = std::mem::discriminant(&one.target) == std::mem::discriminant(&other.target);
+    // The user-space client has no page cache to bypass.
+    let of_kind = |name: &str| matches!(name, "backend" | "direct") && !same_kind;
+    let same_columns =
+        group.settings(a).zip(group.settings(b)).all(|((name, value), (_, other))| {
+            let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
+            value == other || either_lacks_it || of_kind(name)
+        });
+    same_columns && work(one) == work(other)
+}
+
+/// What is done, whatever it is done to and by what means.
+fn work(spec: &RunSpec) -> [u64; 5] {
+    let io_size = if spec.workload == Workload::Metadata { 0 } else { spec.io_size_bytes };
+    let reads = if spec.workload == Workload::Random { spec.read_percent } else { 0 };
+    let [workers, files] = [spec.workers, spec.files].map(u64::from);
+    [workers, files, spec.file_size_bytes, io_size.into(), reads.into()]
 }
 
 /// Compares the figures of a target that differ in one setting only.
@@ -192,7 +122,7 @@ fn factors_apart<'a>(group: &Group<'a>, target: &str, findings: &mut Findings) {
         let value = |figure: &Figure<'a>| group.label(figure, &[name]);
         let mut values: Vec<String> = Vec::new();
         for figure in &figures {
-            if !values.contains(&value(figure)) {
+            if !value(figure).is_empty() && !values.contains(&value(figure)) {
                 values.push(value(figure));
             }
         }
@@ -215,11 +145,7 @@ fn factors_apart<'a>(group: &Group<'a>, target: &str, findings: &mut Findings) {
 }
 
 /// Figures that differ in one setting only, together.
-fn partitions<'a>(
-    group: &Group<'a>,
-    figures: &[Figure<'a>],
-    name: &str,
-) -> Vec<Vec<Figure<'a>>> {
+fn partitions<'a>(group: &Group<'a>, figures: &[Figure<'a>], name: &str) -> Vec<Vec<Figure<'a>>> {
     let others = |figure: &Figure<'a>| -> Vec<(&str, &str)> {
         group.settings(figure).filter(|(column, _)| *column != name).collect()
     };
@@ -271,48 +197,27 @@ fn sides_apart<'a>(
     }
 }
 
-/// Tells how far the ends lie apart and how many are level with the best, where more would be
-/// too much to tell.
+/// Tells how far the ends lie apart and how many are level with the highest, where more would be
+/// too much to tell. The ends of different targets are not compared: their settings may differ.
 fn ends_apart(group: &Group<'_>) -> Finding {
-    let (lowest, highest) = group.extremes();
     let said = |sentence: String, by_intervals| Finding { sentence, by_intervals };
+    let (lowest, highest) = group.extremes();
+    let figures = group.measured();
+    let same_target = lowest.target() == highest.target();
+    if group.is_short() && !same_target {
+        return said("Not compared: no two of them have the same settings".into(), false);
+    }
+    let level = figures.iter().filter(|f| relation(f, &highest) == Relation::Level).count();
+    let (others, level) = (figures.len() - 1, level.saturating_sub(1));
+    let count = format!("{level} of the other {others} figures are level with the highest");
     match relation(&highest, &lowest) {
         Relation::Unknown => said("Too few trials to tell them apart".into(), false),
-        Relation::Above(ratio) => {
-            let others = group.figures.len() - 1;
-            let level = group.figures.iter().filter(|f| relation(f, &highest) == Relation::Level);
-            let level = level.count() - 1;
-            let times = times((ratio, ratio));
-            let sentence =
-                format!("The highest is {times} the lowest; {level} of {others} are level with it");
-            said(sentence, true)
+        Relation::Above(ratio) if same_target => {
+            said(format!("The highest is {} the lowest; {count}", times((ratio, ratio))), true)
         }
-        _ => said("The ends are within the noise".into(), true),
-    }
-}
-
-/// The smallest and the largest of some ratios.
-pub fn range(ratios: impl Iterator<Item = f64>) -> (f64, f64) {
-    ratios.fold((f64::INFINITY, 0.0), |(lo, hi), ratio| (lo.min(ratio), hi.max(ratio)))
-}
-
-/// How many times: `3.2x`, or `3.2x to 3.6x`.
-pub fn times((lo, hi): (f64, f64)) -> String {
-    let shown = |ratio: f64| match ratio {
-        r if r < 1.095 => format!("{r:.2}x"),
-        r if r < 9.95 => format!("{r:.1}x"),
-        r => format!("{r:.0}x"),
-    };
-    if shown(lo) == shown(hi) { shown(lo) } else { format!("{} to {}", shown(lo), shown(hi)) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ratios_have_two_digits_and_more_where_they_are_near_one() {
-        let shown = [(3.21, 3.56), (2.0, 2.04), (1.04, 1.3), (12.4, 101.0)].map(times);
-        assert_eq!(shown, ["3.2x to 3.6x", "2.0x", "1.04x to 1.3x", "12x to 101x"]);
+        Relation::Above(_) => said(count, true),
+        Relation::Below(_) | Relation::Level => {
+            said("The highest and the lowest are within the noise".into(), true)
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! How many figures stand, and what speaks against the others, in one sentence or two.
+//!
+//! Verdicts and caveats are those of `stats`; notes, which take nothing from a figure, are left
+//! out. What is counted is rows, not trials.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,10 +26,8 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let total = sheet.rows.len();
     let mut parts = Vec::new();
     if valid.len() == total && total > 0 {
-        let all = if total == 1 { "The figure stands".into() } else {
-            format!("All {} stand", counted(total, "figure"))
-        };
-        parts.push(format!("{all} without a doubt"));
+        let stand = if total == 1 { "stands" } else { "stand" };
+        parts.push(format!("{} {stand} without a doubt", all(total)));
     } else if total > missing.len() {
         let stand = if valid.len() == 1 { "stands" } else { "stand" };
         let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
@@ -85,15 +86,22 @@ fn named(codes: &[(String, usize)]) -> String {
 /// How many figures are missing, and why where one reason does for all.
 fn lost(rows: &[&Row<'_>], total: usize) -> String {
     let mut reasons: Vec<&str> = rows.iter().filter_map(|row| row.judged.reason()).collect();
+    reasons.sort_unstable();
     reasons.dedup();
     let why = match reasons.as_slice() {
         [one] => format!(": {}", one.trim_end_matches('.')),
-        _ => ", each for its own reason".to_owned(),
+        _ => format!(" for {} reasons", reasons.len()),
     };
     let are = if rows.len() == 1 { "is" } else { "are" };
-    match rows.len() {
-        1 if total == 1 => format!("The figure is missing{why}"),
-        all if all == total => format!("All {all} figures are missing{why}"),
-        some => format!("{some} {are} missing{why}"),
+    let which = if rows.len() == total { all(total) } else { rows.len().to_string() };
+    format!("{which} {are} missing{why}")
+}
+
+/// All figures: `The figure`, `Both figures`, `All 3 figures`.
+fn all(total: usize) -> String {
+    match total {
+        1 => "The figure".to_owned(),
+        2 => "Both figures".to_owned(),
+        more => format!("All {more} figures"),
     }
 }

@@ -3,7 +3,7 @@
 //! Up to a handful of figures are listed one by one, each with the settings that tell it apart
 //! from the others of its target; of more only the lowest and the highest are named.
 
-use model::Pass;
+use model::{Pass, Target};
 use stats::{Rate, Summary};
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
@@ -11,7 +11,7 @@ use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 /// So many figures of a pass are listed one by one.
 const LISTED_MAX: usize = 8;
 /// So many targets are compared two by two.
-const TARGETS_MAX: usize = 3;
+pub const TARGETS_MAX: usize = 3;
 /// So many settings may tell the listed figures of a target apart.
 const FACTORS_MAX: usize = 2;
 
@@ -89,9 +89,9 @@ impl<'a> Group<'a> {
 
     /// These settings of a figure: `posix`, or `workers 4, io_size 64 KiB`.
     pub fn label(&self, figure: &Figure<'a>, columns: &[&'static str]) -> String {
-        let shown = self.settings(figure).filter(|(name, value)| {
-            columns.contains(name) && *value != NOT_APPLICABLE
-        });
+        let shown = self
+            .settings(figure)
+            .filter(|(name, value)| columns.contains(name) && *value != NOT_APPLICABLE);
         let part = |(name, value): (&str, &str)| match name {
             "backend" => value.to_owned(),
             _ => format!("{name} {value}"),
@@ -130,13 +130,21 @@ impl<'a> Group<'a> {
             let comma = if label.is_empty() { "" } else { ", " };
             format!("{} ({}{comma}{label})", self.shown(figure), figure.target())
         };
-        format!("{} figures from {} to {}", self.figures.len(), end(&lowest), end(&highest))
+        format!("{} figures from {} to {}", self.measured().len(), end(&lowest), end(&highest))
     }
 
-    /// The lowest and the highest figure; the first of equals.
+    /// The figures that are not of the tool alone, unless there are no others.
+    pub fn measured(&self) -> Vec<Figure<'a>> {
+        let is_null = |figure: &&Figure<'a>| figure.row.run.spec.target == Target::Null;
+        let measured: Vec<_> = self.figures.iter().filter(|f| !is_null(f)).copied().collect();
+        if measured.is_empty() { self.figures.clone() } else { measured }
+    }
+
+    /// The lowest and the highest of what was measured; the first of equals.
     pub fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
-        let (mut lowest, mut highest) = (self.figures[0], self.figures[0]);
-        for figure in &self.figures {
+        let figures = self.measured();
+        let (mut lowest, mut highest) = (figures[0], figures[0]);
+        for figure in &figures {
             if figure.rate.median < lowest.rate.median {
                 lowest = *figure;
             }

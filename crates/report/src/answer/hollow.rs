@@ -17,7 +17,7 @@ pub fn with_notes(group: &Group<'_>, finding: &str) -> String {
     if notes.is_empty() {
         return format!("{finding}.");
     }
-    format!("{finding}. But {}.", notes.join("; "))
+    format!("{finding}. Mind that {}.", notes.join("; "))
 }
 
 fn notes(group: &Group<'_>) -> Vec<String> {

@@ -5,8 +5,10 @@
 
 use model::RunSpec;
 
-use super::compare::{Findings, Relation, range, relation, times};
+use super::compare::{Relation, relation};
+use super::findings::{Findings, range, times};
 use super::group::{Figure, Group};
+use crate::show::listed;
 
 /// How the figures go with a number.
 enum Trend<'a> {
@@ -46,7 +48,7 @@ fn number(spec: &RunSpec, name: &str) -> u64 {
 }
 
 /// Tells how the figures of one target go with a number; `alike` has those together that differ
-/// in nothing else.
+/// in no other column. Settings that go along with the number (`files` with `workers`) are named.
 pub fn along<'a>(
     group: &Group<'a>,
     name: &'static str,
@@ -62,50 +64,68 @@ pub fn along<'a>(
     let trends: Vec<Trend<'a>> = parts.iter().map(|part| trend(part)).collect();
     if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
         let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
-        let times = times((*ratio, *ratio));
-        findings.text(format!("{target} is best at {best}: {times} that at {worst}"));
+        let (times, along) = (times((*ratio, *ratio)), along_with(name, &parts).join(", "));
+        let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
+        findings.text(format!("{target} is best at {best}: {times} that at {worst}{along}"));
         return;
     }
+    let told = |count: usize, words: &str| match count {
+        all if all == trends.len() => format!("{target} {words} with {ends}"),
+        some => format!("{target} {words} with {ends} in {some} of {} settings", trends.len()),
+    };
     let rises = ratios(&trends, |trend| if let Trend::Rises(r) = trend { Some(*r) } else { None });
     let falls = ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
-    let count = |wanted: fn(&Trend<'_>) -> bool| trends.iter().filter(|t| wanted(t)).count();
-    let stays = count(|trend| matches!(trend, Trend::Stays));
-    findings.count(0, count(|trend| matches!(trend, Trend::Unknown)));
     for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
         if !ratios.is_empty() {
             let times = times(range(ratios.iter().copied()));
-            let share = share(ratios.len(), trends.len());
-            findings.text(format!("{target} {verb} {times} with {ends}{share}"));
+            findings.text(told(ratios.len(), &format!("{verb} {times}")));
         }
     }
+    let count = |wanted: fn(&Trend<'_>) -> bool| trends.iter().filter(|t| wanted(t)).count();
     let varies = count(|trend| matches!(trend, Trend::Varies(..)));
     if varies > 0 {
-        let share = share(varies, trends.len());
-        findings.text(format!("{target} goes up and down with {ends}{share}"));
+        findings.text(told(varies, "goes up and down"));
     }
+    let stays = count(|trend| matches!(trend, Trend::Stays));
     if stays == trends.len() && group.targets().len() == 1 {
-        findings.text(format!("{target} stays within the noise with {ends}"));
+        findings.text(told(stays, "stays within the noise"));
     } else {
         findings.count(stays, 0);
     }
+    findings.count(0, count(|trend| matches!(trend, Trend::Unknown)));
 }
 
-/// The setting with its first and its last value: `workers 1 to 16`; `None` without a pair.
+/// The setting with its first and its last value, and what goes along with it:
+/// `workers 1 to 16 (and files)`; `None` without a pair.
 fn ends<'a>(group: &Group<'a>, name: &'static str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
     let all = parts.iter().flatten();
     let key = |figure: &&Figure<'a>| number(&figure.row.run.spec, name);
     let (first, last) = (all.clone().min_by_key(key)?, all.max_by_key(key)?);
     let last = group.label(last, &[name]);
     let last = last.strip_prefix(name).unwrap_or(&last);
-    Some(format!("{} to{last}", group.label(first, &[name])))
+    let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();
+    let along = if along.is_empty() { String::new() } else { format!(" (and {})", listed(&along)) };
+    Some(format!("{} to{last}{along}", group.label(first, &[name])))
+}
+
+/// Settings that are not the same within some part, although they are no column.
+fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
+    let mut along = Vec::new();
+    for part in parts {
+        let first = part[0].row.run.spec.settings();
+        for figure in &part[1..] {
+            for setting in figure.row.run.spec.settings() {
+                if setting.0 != name && !first.contains(&setting) && !along.contains(&setting.0) {
+                    along.push(setting.0);
+                }
+            }
+        }
+    }
+    along
 }
 
 fn ratios(trends: &[Trend<'_>], ratio: fn(&Trend<'_>) -> Option<f64>) -> Vec<f64> {
     trends.iter().filter_map(ratio).collect()
-}
-
-fn share(count: usize, of: usize) -> String {
-    if count == of { String::new() } else { format!(" in {count} of {of} settings") }
 }
 
 /// How figures go, in the order of their numbers.

@@ -7,6 +7,7 @@
 use maud::{Markup, html};
 
 use super::axis::Tick;
+use crate::grid::width;
 
 /// Pixels from a row's top to the base line of its name.
 const NAME: u32 = 15;
@@ -120,9 +121,10 @@ pub fn shape(at: f64, class: &str, path: &str) -> Markup {
 
 /// The first letters of a name that is too long for a chart.
 pub fn cut(text: &str, length_max: usize) -> String {
-    if text.chars().count() <= length_max {
+    if width(text) <= length_max {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(length_max - 1).collect();
+    let mut kept = text.to_owned();
+    while width(&kept) >= length_max && kept.pop().is_some() {}
     kept + "…"
 }

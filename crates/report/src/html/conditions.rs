@@ -1,4 +1,7 @@
-//! Under which conditions the figures came about, and how to repeat them.
+//! The part of the page that says under what conditions was measured.
+//!
+//! Environment, settings, plan and how to repeat the campaign; all of it text from the results,
+//! escaped by maud.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
-//! The table of the page: one row per run and pass, with the same columns as the other formats.
+//! The table of figures of the page.
+//!
+//! The same rows as the terminal's table, with the verdict as a word and each caveat as a link to
+//! its explanation.
 
 use maud::{Markup, html};
 

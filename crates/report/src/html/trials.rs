@@ -1,4 +1,6 @@
-//! Every trial of every run, folded away: what was counted, and what the target says.
+//! The trials behind each figure, folded away on the page.
+//!
+//! Every trial is listed, also those that were set aside or failed, with its reason.
 
 use maud::{Markup, html};
 use model::units::{Nanos, Size};

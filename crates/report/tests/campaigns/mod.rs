@@ -100,6 +100,17 @@ pub fn empty() -> Campaign {
     campaign
 }
 
+/// These runs, each at its speed and with so many trials.
+pub fn made(runs: Vec<(RunSpec, u64, u32)>) -> Campaign {
+    let mut campaign = header("made");
+    for (index, (spec, speed, trials)) in runs.into_iter().enumerate() {
+        let index = index as u32;
+        let trials = (0..trials).map(|number| trial(&spec, index, number, speed)).collect();
+        campaign.runs.push(Run { index, spec, trials });
+    }
+    campaign
+}
+
 fn header(name: &str) -> Campaign {
     Campaign {
         id: 7,
@@ -122,7 +133,8 @@ fn header(name: &str) -> Campaign {
     }
 }
 
-fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunSpec {
+/// A run of one of the targets that the campaigns have.
+pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunSpec {
     let nfs = NfsTarget {
         host: "127.0.0.1".into(),
         port: None,
@@ -213,6 +225,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         Pass::Mix => vec![
             kind(OpKind::Read, read, bytes_each, mean_ns),
             kind(OpKind::Write, ops - read, bytes_each, mean_ns),
+            kind(OpKind::Sync, 4, 0, mean_ns),
         ],
         Pass::Create => vec![kind(OpKind::Create, ops, bytes_each, mean_ns)],
         Pass::Stat => vec![kind(OpKind::Stat, ops, bytes_each, mean_ns)],

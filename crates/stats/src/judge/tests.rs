@@ -1,3 +1,7 @@
+//! Every rule of judging, on runs made up for it.
+//!
+//! Figures are exact: rates, counts and codes that follow from the rules by hand.
+
 use model::{
     BackendKind, Caveat, CaveatCode, Durability, Histogram, KindResult, OpError, OpKind, Pass,
     PassResult, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,

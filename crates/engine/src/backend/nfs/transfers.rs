@@ -1,4 +1,8 @@
 //! Ops in flight and the transfers they are cut into.
+//!
+//! [`Transfers`] is two tables with free lists: an op holds its calls' progress, a transfer is one
+//! call of an op, and its index is the tag that comes back with the reply. There are as many
+//! transfers as the connection has slots, so a free transfer means a free slot.
 
 use std::collections::VecDeque;
 

@@ -1,0 +1,123 @@
+//! Differences found in a pass, and the sentence they make.
+//!
+//! [`Findings`] is gathered while figures are compared, [`Finding`] is what comes of it.
+
+use crate::show::listed;
+
+/// So many differences are told; more are counted.
+const CLAUSES_MAX: usize = 4;
+
+/// What differs in a pass.
+pub struct Finding {
+    /// What is to be said, without a full stop.
+    pub sentence: String,
+    /// Whether intervals were compared for it; else there were too few trials.
+    pub by_intervals: bool,
+}
+
+/// A difference to be told.
+enum Clause {
+    /// These are so many times that one.
+    Ahead { fast: Vec<String>, slow: String, ratios: (f64, f64) },
+    /// Something else.
+    Text(String),
+}
+
+/// What has been found so far in one pass.
+#[derive(Default)]
+pub struct Findings {
+    clauses: Vec<Clause>,
+    level: usize,
+    unknown: usize,
+}
+
+impl Findings {
+    /// Adds a difference in words.
+    pub fn text(&mut self, text: String) {
+        self.clauses.push(Clause::Text(text));
+    }
+
+    /// Counts pairs that can't be told apart.
+    pub fn count(&mut self, level: usize, unknown: usize) {
+        self.level += level;
+        self.unknown += unknown;
+    }
+
+    /// Adds that one side is ahead; whoever else is ahead of the same side joins it.
+    pub fn ahead(&mut self, fast_side: String, slow_side: String, ratio: (f64, f64)) {
+        for clause in &mut self.clauses {
+            if let Clause::Ahead { fast, slow, ratios } = clause
+                && *slow == slow_side
+            {
+                fast.push(fast_side);
+                *ratios = (ratios.0.min(ratio.0), ratios.1.max(ratio.1));
+                return;
+            }
+        }
+        self.clauses.push(Clause::Ahead { fast: vec![fast_side], slow: slow_side, ratios: ratio });
+    }
+
+    /// Puts it into a sentence; `None` when nothing was compared.
+    pub fn told(self) -> Option<Finding> {
+        let compared = self.level > 0 || !self.clauses.is_empty();
+        if !compared && self.unknown == 0 {
+            return None;
+        }
+        let more = self.clauses.len().saturating_sub(CLAUSES_MAX);
+        let shown = self.clauses.iter().take(CLAUSES_MAX).map(Clause::told);
+        let mut parts: Vec<String> = shown.collect();
+        let alone = parts.is_empty();
+        if more > 0 {
+            parts.push(format!("{more} more in the table"));
+        } else if self.level > 0 {
+            parts.push(if alone { "within the noise" } else { "else within the noise" }.into());
+        }
+        if self.unknown > 0 {
+            let all = if compared { "the others" } else { "them" };
+            parts.push(format!("too few trials to tell {all} apart"));
+        }
+        let mut sentence = parts.join("; ");
+        if alone {
+            sentence[..1].make_ascii_uppercase();
+        }
+        Some(Finding { sentence, by_intervals: compared })
+    }
+}
+
+impl Clause {
+    fn told(&self) -> String {
+        match self {
+            Self::Ahead { fast, slow, ratios } => {
+                let are = if fast.len() == 1 { "is" } else { "are" };
+                format!("{} {are} {} {slow}", listed(fast), times(*ratios))
+            }
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// The smallest and the largest of some ratios.
+pub fn range(ratios: impl Iterator<Item = f64>) -> (f64, f64) {
+    ratios.fold((f64::INFINITY, 0.0), |(lo, hi), ratio| (lo.min(ratio), hi.max(ratio)))
+}
+
+/// How many times: `3.2x`, or `3.2x to 3.6x`.
+pub fn times((lo, hi): (f64, f64)) -> String {
+    let shown = |ratio: f64| match ratio {
+        r if r < 1.095 => format!("{r:.2}x"),
+        r if r < 9.95 => format!("{r:.1}x"),
+        r => format!("{r:.0}x"),
+    };
+    if shown(lo) == shown(hi) { shown(lo) } else { format!("{} to {}", shown(lo), shown(hi)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_have_two_digits_and_more_where_they_are_near_one() {
+        let shown = [(3.21, 3.56), (2.0, 2.04), (1.04, 1.3), (12.4, 101.0)].map(times);
+        assert_eq!(shown, ["3.2x to 3.6x", "2.0x", "1.04x to 1.3x", "12x to 101x"]);
+    }
+}

@@ -1,0 +1,249 @@
+//! What the answer claims, in the words of the Markdown report, for campaigns of every shape.
+//!
+//! A trial differs from another of its run by up to 5 %, so speeds that differ by less overlap.
+
+mod campaigns;
+
+use campaigns::{empty, failed, made, quick, spec, sweep, wide};
+use model::{BackendKind, Campaign, CaveatCode, Durability, Pass, RunSpec, Target, Workload};
+use report::{Format, render};
+
+const RULE: &str = "A ratio is given where 95 % intervals are apart; where they overlap, the \
+                    difference is within the noise.";
+const UNLIKE: &str = "Not like with like: nfs is a server in memory, not storage; nfs shared the \
+                      host's processors with its server (shared-host).";
+
+/// The lines of the answer: one for each pass, then the remarks.
+fn answer(campaign: &Campaign) -> Vec<String> {
+    let report = render(campaign, Format::Markdown);
+    let lines = report.lines().skip(4);
+    let lines = lines.take_while(|line| !line.starts_with("| ") && !line.starts_with("## "));
+    lines.filter(|line| !line.is_empty()).map(|line| line.replace('\\', "")).collect()
+}
+
+/// What is said of stream reads after the figures.
+fn of_reads(campaign: &Campaign) -> String {
+    let answer = answer(campaign);
+    let line = answer.iter().find_map(|line| line.strip_prefix("- stream read: ")).unwrap();
+    line.split_once("/s. ").or(line.split_once("). ")).map_or("", |(_, said)| said).to_owned()
+}
+
+fn stream(target: &str, workers: u32) -> RunSpec {
+    let backend = match target {
+        "nfs" => BackendKind::Nfs,
+        "uring" => BackendKind::Uring,
+        _ => BackendKind::Posix,
+    };
+    let name = if target == "nfs" { target } else { "dir" };
+    let spec = spec(name, backend, Workload::Stream);
+    RunSpec { workers, durability: Durability::Sync, ..spec }
+}
+
+/// One target with so many workers, each at its speed.
+fn over_workers(speeds: &[(u32, u64)], trials: u32) -> Campaign {
+    let run = |(workers, speed): &(u32, u64)| (stream("nfs", *workers), *speed, trials);
+    made(speeds.iter().map(run).collect())
+}
+
+/// Adds a caveat to every read of a run.
+fn doubt_reads(campaign: &mut Campaign, run: usize, code: CaveatCode) {
+    for trial in &mut campaign.runs[run].trials {
+        let read = trial.passes.iter_mut().find(|result| result.pass == Pass::Read);
+        read.unwrap().caveats.push(code.because("seen"));
+    }
+}
+
+#[test]
+fn targets_that_are_apart_are_ranked_and_others_are_not() {
+    let answer = answer(&quick());
+    assert_eq!(
+        answer[1],
+        "- stream read: nfs 242 MB/s; posix 805 MB/s; uring 832 MB/s. posix and uring are 3.3x to \
+         3.4x nfs; else within the noise. Mind that posix came from this host's memory (cached)."
+    );
+    assert_eq!(answer.len(), 7);
+    assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 figures stand without a")));
+    assert!(answer[6].contains("; doubts: cached (1), errors (1), outlier (1), wide-interval (1)"));
+    assert!(answer[6].contains("; 2 are missing: the server <b>"));
+}
+
+#[test]
+fn two_backends_of_a_directory_are_one_side() {
+    let runs =
+        vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5), (stream("uring", 1), 28, 5)];
+    let line = &answer(&made(runs))[1];
+    let figures = "- stream read: nfs 2416 MB/s; dir 752 (posix), 752 MB/s (uring). ";
+    assert_eq!(*line, format!("{figures}nfs is 3.2x dir; else within the noise."));
+}
+
+#[test]
+fn overlapping_intervals_are_noise() {
+    let runs = vec![(stream("nfs", 1), 30, 5), (stream("posix", 1), 31, 5)];
+    assert_eq!(of_reads(&made(runs)), "Within the noise.");
+}
+
+#[test]
+fn sides_that_are_apart_in_some_pairs_only_are_told_by_pair() {
+    let mut runs = vec![(stream("nfs", 1), 30, 5)];
+    runs.extend([(stream("posix", 1), 60, 5), (stream("uring", 1), 31, 5)]);
+    let said = of_reads(&made(runs));
+    assert_eq!(
+        said,
+        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); else within the noise."
+    );
+}
+
+#[test]
+fn different_settings_are_never_compared_across_targets() {
+    let runs =
+        vec![(stream("nfs", 1), 30, 5), (stream("posix", 4), 90, 5), (stream("posix", 2), 45, 5)];
+    let said = of_reads(&made(runs));
+    assert_eq!(said, "dir rises 2.0x with workers 2 to 4.");
+    let files = RunSpec { files: 8, ..stream("posix", 1) };
+    let two = made(vec![(stream("nfs", 1), 30, 5), (files, 90, 5)]);
+    assert_eq!(of_reads(&two), "Not compared: no two of them have the same settings.");
+    let size = RunSpec { file_size_bytes: 1 << 20, ..stream("posix", 1) };
+    let many = made(vec![(stream("nfs", 1), 30, 5), (size, 90, 5)]);
+    assert_eq!(of_reads(&many), "Not compared: no two of them have the same settings.");
+}
+
+#[test]
+fn settings_that_go_along_with_a_factor_are_named() {
+    let run = |workers, speed| (RunSpec { files: workers, ..stream("nfs", workers) }, speed, 5);
+    // Twice the files in half the time.
+    let said = of_reads(&made(vec![run(2, 10), run(4, 20)]));
+    assert_eq!(said, "nfs rises 4.0x with workers 2 to 4 (and files).");
+}
+
+#[test]
+fn a_sweep_says_how_the_figure_goes_with_its_factor() {
+    let said = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
+    let rises = said(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
+    assert_eq!(rises, "nfs rises 4.1x with workers 1 to 8.");
+    // The plan's order does not matter.
+    assert_eq!(said(&[(8, 10), (2, 20), (1, 20)]), "nfs falls 2.0x with workers 1 to 8.");
+    assert_eq!(said(&[(1, 20), (2, 20)]), "nfs stays within the noise with workers 1 to 2.");
+    let peak = said(&[(1, 10), (2, 30), (4, 20)]);
+    assert_eq!(peak, "nfs is best at workers 2: 3.0x that at workers 1.");
+    let long: Vec<(u32, u64)> =
+        (1..=10).map(|workers| (workers, 10 * u64::from(workers))).collect();
+    assert_eq!(said(&long), "nfs rises 10x with workers 1 to 10.");
+}
+
+#[test]
+fn two_factors_are_told_apart() {
+    let said = of_reads(&sweep());
+    let sizes = "io_size 64 KiB to 1 MiB";
+    assert!(said.ends_with(&format!(
+        "nfs rises 4.0x with workers 1 to 4; nfs stays within the noise with {sizes}."
+    )));
+}
+
+#[test]
+fn too_few_trials_rank_nothing() {
+    for trials in [1, 2] {
+        let few = over_workers(&[(1, 10), (2, 30), (4, 20)], trials);
+        assert_eq!(of_reads(&few), "Too few trials to tell them apart.");
+        let last = answer(&few).pop().unwrap();
+        assert_eq!(last, "None of 6 figures stand without a doubt; doubts: too-few-trials (6).");
+    }
+    assert!(of_reads(&wide()).starts_with("Too few trials to tell them apart."));
+}
+
+#[test]
+fn one_run_has_nothing_to_be_compared_with() {
+    let lines = answer(&over_workers(&[(1, 10)], 5));
+    assert_eq!(
+        lines,
+        [
+            "- stream write: nfs 134 MB/s.",
+            "- stream read: nfs 268 MB/s.",
+            "There is nothing to compare: no pass has two figures. Both figures stand without a \
+             doubt.",
+        ]
+    );
+}
+
+#[test]
+fn failures_alone_have_no_figure() {
+    let none = "There is no figure that may be used.";
+    let why = "All 3 figures are missing: no route to host.";
+    assert_eq!(answer(&failed()), [format!("{none} {why}")]);
+    assert_eq!(answer(&empty()), [format!("{none} The campaign did not reach its end.")]);
+}
+
+#[test]
+fn invalid_figures_are_neither_listed_nor_compared() {
+    let mut campaign = made(vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 30, 5)]);
+    doubt_reads(&mut campaign, 0, CaveatCode::Accounting);
+    let lines = answer(&campaign);
+    assert_eq!(lines[1], "- stream read: dir 805 MB/s.");
+    assert!(
+        lines[2]
+            .ends_with("3 of 4 figures stand without a doubt; 1 must not be used: accounting (1).")
+    );
+}
+
+#[test]
+fn doubts_that_make_a_comparison_hollow_are_said() {
+    let mut campaign = made(vec![
+        (stream("nfs", 1), 10, 5),
+        (stream("posix", 1), 30, 5),
+        (stream("uring", 1), 31, 5),
+    ]);
+    doubt_reads(&mut campaign, 1, CaveatCode::Cached);
+    let some = of_reads(&campaign);
+    assert!(
+        some.ends_with("Mind that dir (posix) came from this host's memory (cached)."),
+        "{some}"
+    );
+    doubt_reads(&mut campaign, 2, CaveatCode::Cached);
+    let side = of_reads(&campaign);
+    assert!(side.ends_with("Mind that dir came from this host's memory (cached)."), "{side}");
+    doubt_reads(&mut campaign, 0, CaveatCode::Cached);
+    let all = of_reads(&campaign);
+    assert!(all.ends_with("Mind that all of it came from this host's memory (cached)."), "{all}");
+
+    let quick = answer(&quick());
+    let waited = "Mind that for nfs nobody waited until the data was safe (not-durable).";
+    assert!(quick[0].ends_with(waited), "{}", quick[0]);
+    let created = "nfs wrote with FILE_SYNC, on posix and uring files were only closed.";
+    assert!(quick[3].ends_with(created), "{}", quick[3]);
+}
+
+#[test]
+fn the_tool_alone_is_compared_with_nothing() {
+    let null = RunSpec {
+        target_name: "null".into(),
+        target: Target::Null,
+        backend: BackendKind::Null,
+        ..stream("posix", 1)
+    };
+    let lines = answer(&made(vec![(null, 1_000, 5), (stream("posix", 1), 10, 5)]));
+    assert_eq!(lines[1], "- stream read: null 26844 MB/s; dir 268 MB/s.");
+    assert!(lines[2].contains("Not like with like: null is the tool alone."), "{}", lines[2]);
+}
+
+#[test]
+fn many_runs_have_their_ends_and_counts() {
+    let mut runs = Vec::new();
+    for (target, speed) in [("nfs", 10), ("posix", 30)] {
+        for workers in 1..=8 {
+            for queue_depth in 1..=8 {
+                let spec = RunSpec { queue_depth, ..stream(target, workers) };
+                runs.push((spec, speed * u64::from(workers), 5));
+            }
+        }
+    }
+    let lines = answer(&made(runs.clone()));
+    assert_eq!(
+        lines[1],
+        "- stream read: 128 figures from 268 MB/s (nfs, workers 1) to 6442 MB/s (posix, workers \
+         8). posix is 3.0x nfs. 7 of the other 127 figures are level with the highest."
+            .replace("posix", "dir")
+    );
+    assert_eq!(lines.len(), 3);
+    let nfs_alone = of_reads(&made(runs[..64].to_vec()));
+    let counts = "7 of the other 63 figures are level with the highest.";
+    assert_eq!(nfs_alone, format!("The highest is 8.0x the lowest; {counts}"));
+}
