@@ -12,7 +12,6 @@ use nfs_proto::nfs3::Procedure;
 use nfs_proto::program::Call;
 use nfs_proto::server::{Request, Session};
 use rustix::event::epoll::EventFlags;
-use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
@@ -206,7 +205,11 @@ impl Connection {
     /// Sends until the queue is empty or the socket takes no more.
     fn flush(&mut self, service: &Service) -> Result<(), Closed> {
         while self.outbox.bytes() > 0 {
-            match self.send_some() {
+            let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
+            let count = self.outbox.vectors(&mut vectors);
+            let mut control = SendAncillaryBuffer::default();
+            let flags = SendFlags::NOSIGNAL;
+            match sendmsg(&self.stream, &vectors[..count], &mut control, flags) {
                 Ok(sent) => {
                     service.counters.wire_out.add(sent as u64);
                     self.outbox.consume(sent);
@@ -217,21 +220,6 @@ impl Connection {
             }
         }
         Ok(())
-    }
-
-    /// Makes one system call, from a file or from memory, and returns how much the socket took.
-    fn send_some(&self) -> Result<usize, Errno> {
-        if let Some((file, mut offset, len)) = self.outbox.front_in_file() {
-            return sendfile(&self.stream, file, Some(&mut offset), len);
-        }
-        let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
-        let count = self.outbox.vectors(&mut vectors);
-        let len: usize = vectors[..count].iter().map(|vector| vector.len()).sum();
-        let mut flags = SendFlags::NOSIGNAL;
-        // A header waits for the file that follows it, so that both leave in one segment.
-        flags.set(SendFlags::MORE, len < self.outbox.bytes());
-        let mut control = SendAncillaryBuffer::default();
-        sendmsg(&self.stream, &vectors[..count], &mut control, flags)
     }
 }
 

@@ -22,9 +22,6 @@ pub const HEAD_KEEP_BYTES: usize = 64 * 1024;
 /// Vectors handed to one `sendmsg`: ten replies of 1 MiB. **Source:** the kernel allows 1024.
 pub const VECTORS_MAX: usize = 64;
 
-/// Fixed bytes worth a `sendfile` of their own instead of a copy.
-pub const SENDFILE_BYTES_MIN: usize = 64 * 1024;
-
 /// Free space asked of a session's buffer before each receive.
 pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
 

@@ -7,10 +7,9 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::os::fd::BorrowedFd;
 
 use crate::fs::Piece;
-use crate::limits::{HEAD_KEEP_BYTES, HEAD_SLACK_BYTES, SENDFILE_BYTES_MIN};
+use crate::limits::{HEAD_KEEP_BYTES, HEAD_SLACK_BYTES};
 
 #[derive(Debug)]
 enum Segment {
@@ -18,15 +17,6 @@ enum Segment {
     Head(u64, u64),
     /// Bytes of the store.
     Payload(Piece),
-}
-
-impl Segment {
-    fn in_file(&self) -> Option<(BorrowedFd<'static>, u64, usize)> {
-        let Self::Payload(piece) = self else { return None };
-        let len = piece.bytes().len();
-        let (file, offset) = piece.in_file().filter(|_| len >= SENDFILE_BYTES_MIN)?;
-        Some((file, offset, len))
-    }
 }
 
 /// The queue; see the module.
@@ -87,17 +77,10 @@ impl Outbox {
         }
     }
 
-    /// What the kernel can send from a file next, without copying: file, offset and length.
-    pub(crate) fn front_in_file(&self) -> Option<(BorrowedFd<'static>, u64, usize)> {
-        self.segments.front().and_then(Segment::in_file)
-    }
-
-    /// Fills vectors from the front of the queue, up to what comes from a file, and returns how
-    /// many.
+    /// Fills vectors from the front of the queue and returns how many.
     pub(crate) fn vectors<'a>(&'a self, vectors: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
-        let from_memory = self.segments.iter().take_while(|segment| segment.in_file().is_none());
-        for (vector, segment) in vectors.iter_mut().zip(from_memory) {
+        for (vector, segment) in vectors.iter_mut().zip(&self.segments) {
             *vector = IoSlice::new(match segment {
                 Segment::Head(start, end) => {
                     &self.head[(start - self.base) as usize..(end - self.base) as usize]

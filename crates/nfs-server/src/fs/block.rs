@@ -5,11 +5,9 @@
 //! that was handed out can never change or become another file's: a write meanwhile finds the
 //! block shared and makes a new one.
 
-use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::budget::{Budget, Charge};
-use super::fixed;
 use super::types::FsError;
 
 /// Length of one place in a file: 1 MiB is then four or five vectors of a `writev`, and a
@@ -17,6 +15,9 @@ use super::types::FsError;
 pub const BLOCK_BYTES: usize = 256 * 1024;
 /// Smallest allocation for a block.
 const CAPACITY_BYTES_MIN: usize = 512;
+
+static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+static PATTERN: LazyLock<Box<[u8]>> = LazyLock::new(|| pattern(BLOCK_BYTES));
 
 /// The start of one place of a file; never longer than `BLOCK_BYTES`.
 #[derive(Debug)]
@@ -117,14 +118,6 @@ impl Piece {
         }
     }
 
-    /// Where the bytes stand in a file that never changes, for those that do.
-    pub fn in_file(&self) -> Option<(BorrowedFd<'static>, u64)> {
-        match self {
-            Self::Stored(..) => None,
-            Self::Fixed(bytes) => fixed::in_file(bytes),
-        }
-    }
-
     /// Cuts `count` bytes off the front; the caller keeps it within the length.
     pub fn advance(&mut self, count: usize) {
         match self {
@@ -141,18 +134,32 @@ impl Piece {
 
     /// Takes `len` zero bytes, at most `BLOCK_BYTES`.
     pub(super) fn zeros(len: usize) -> Self {
-        Self::Fixed(fixed::zeros(len))
+        Self::Fixed(&ZEROS[..len])
     }
 
     /// Takes the part `[start, end)` of what a discarding store returns for each place.
     pub(super) fn pattern(start: usize, end: usize) -> Self {
-        Self::Fixed(fixed::discarded(start, end))
+        Self::Fixed(&PATTERN[start..end])
     }
 }
 
 /// Allocation for `len` bytes: doubling, so that appending copies each byte about once.
 fn capacity_for(len: usize) -> usize {
     len.next_power_of_two().clamp(CAPACITY_BYTES_MIN, BLOCK_BYTES)
+}
+
+/// Fixed bytes that do not compress. **Source:** xorshift64, Marsaglia 2003, triple (13, 7, 17).
+fn pattern(len: usize) -> Box<[u8]> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes.into_boxed_slice()
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ mod content;
 mod create;
 mod data;
 mod directory;
-mod fixed;
 mod handle;
 mod inode;
 mod listing;
