@@ -335,6 +335,12 @@ impl Backend for Uring {
             self.slots[slot as usize].op = *op;
             self.slots[slot as usize].sent_ns = sent_ns;
             self.start(slot);
+            if self.set.direct {
+                // A device works on this op while the next is put together. Buffered ops would be
+                // done on the spot: one call for all of them is cheaper. What can't be handed over
+                // now goes with the next `enter`.
+                let _ = self.ring.submit();
+            }
         }
         accepted
     }
