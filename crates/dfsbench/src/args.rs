@@ -18,7 +18,7 @@ Examples:
   dfsbench run /mnt/data --direct true        a directory, past the page cache
   dfsbench run 'nfs://server/export'          an NFS server, without mounting it
   dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4
-                                              two factors: six runs, each five times
+                                              two factors: every combination is a run
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use controller::Event;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::units::three_digits;
 use model::{IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState};
 use plan::Plan;
+use stats::Rate;
 
 use crate::output;
 
@@ -138,10 +138,7 @@ fn figure(pass: &PassResult) -> String {
     format!("{} {rate}", pass.pass.name())
 }
 
-fn rate(pass: Pass, ops_per_s: f64, bytes_per_s: f64) -> String {
-    if pass.is_byte_rate() {
-        format!("{} MB/s", three_digits(bytes_per_s / 1e6))
-    } else {
-        format!("{} kop/s", three_digits(ops_per_s / 1e3))
-    }
+/// The rate that counts for the pass, with its unit.
+fn rate(pass: Pass, ops_per_s: f64, bytes_per_s: f64) -> Rate {
+    Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s })
 }

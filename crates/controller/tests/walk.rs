@@ -1,0 +1,261 @@
+//! The controller's walk over a scripted agent: order, failures, interruption, what is stored.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use controller::{ControllerError, Event, FAILURES_MAX, Walk, preflight, walk};
+use fleet::{Broken, Gone, Order, PassEnd, Report, Transport};
+use model::{Campaign, CampaignState, Pass, PassResult, TrialState};
+use plan::{Plan, RawPlan, Surroundings};
+use results::Store;
+
+/// Answers each order by a function of (number of the trial, order).
+struct Scripted<F> {
+    script: F,
+    trials: usize,
+    answers: VecDeque<Report>,
+    orders: Vec<String>,
+}
+
+impl<F: FnMut(usize, &Order) -> Option<Report>> Scripted<F> {
+    fn new(script: F) -> Self {
+        Self { script, trials: 0, answers: VecDeque::new(), orders: Vec::new() }
+    }
+}
+
+impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        self.trials += usize::from(matches!(order, Order::Begin(_)));
+        let usual = match &order {
+            Order::Begin(_) => Report::Begun(Vec::new()),
+            Order::Run(pass) => {
+                Report::Ran(Box::new(PassEnd { result: empty(*pass), broken: None }))
+            }
+            Order::End => Report::Ended,
+        };
+        self.answers.push_back((self.script)(self.trials, &order).unwrap_or(usual));
+        self.orders.push(match order {
+            Order::Begin(assignment) => format!("begin {}", assignment.spec.workload.name()),
+            Order::Run(pass) => pass.name().to_owned(),
+            Order::End => "end".to_owned(),
+        });
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        self.answers.pop_front().ok_or(Gone)
+    }
+}
+
+fn empty(pass: Pass) -> PassResult {
+    PassResult {
+        pass,
+        window_ns: 1,
+        common_window_ns: 1,
+        first_done_ops: 0,
+        first_done_bytes: 0,
+        first_done_ns: 1,
+        start_skew_ns: 0,
+        client_cpu_ns: 0,
+        server_cpu_ns: None,
+        storage_read_bytes: None,
+        truths: Vec::new(),
+        samples: Vec::new(),
+        kinds: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+fn plan(text: &str) -> Plan {
+    let head = "name = \"t\"\ntrials = 4\nseed = 3\n[[target]]\nname = \"d\"\npath = \"/d\"\n";
+    let raw = RawPlan::parse(&format!("{head}{text}"), "t").unwrap();
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3 };
+    Plan::resolve(&raw, &around).unwrap()
+}
+
+fn header(plan: &Plan) -> Campaign {
+    Campaign {
+        id: 0,
+        name: plan.name.clone(),
+        started_unix_ms: 0,
+        tool_version: "test".into(),
+        command: String::new(),
+        plan_toml: plan.to_toml(),
+        seed: plan.seed,
+        state: CampaignState::Running,
+        facts: Vec::new(),
+        ceiling: None,
+        runs: Vec::new(),
+    }
+}
+
+/// Walks the plan over an agent and returns what was stored, with the events that were heard.
+fn walked(
+    plan: &Plan,
+    agent: &mut dyn Transport,
+    stop: &AtomicBool,
+    folder: &Path,
+) -> (Campaign, Vec<String>) {
+    let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
+    let mut events = Vec::new();
+    let mut observe = |event: Event<'_>| {
+        events.push(match event {
+            Event::TrialBegun { position, .. } => format!("trial {position}"),
+            Event::PassBegun(pass) => pass.name().to_owned(),
+            Event::TrialEnded { .. } => "ended".to_owned(),
+            Event::RunGivenUp(_) => "given up".to_owned(),
+            Event::Progress(_) => "progress".to_owned(),
+        });
+    };
+    let mut campaign = Walk {
+        plan,
+        agent,
+        stop,
+        observe: &mut observe,
+        now_unix_ms: &|| 7,
+        token: 0xabc,
+        keep: false,
+    };
+    let (id, _) = walk(&mut campaign, &mut store, &header(plan)).unwrap();
+    (store.load(id).unwrap(), events)
+}
+
+#[test]
+fn every_trial_is_made_in_the_plans_order_and_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n");
+    let mut agent = Scripted::new(|_, _: &Order| None);
+    let (campaign, events) = walked(&plan, &mut agent, &AtomicBool::new(false), folder.path());
+    assert_eq!(campaign.state, CampaignState::Complete);
+    let positions = |run: usize| -> Vec<u32> {
+        campaign.runs[run].trials.iter().map(|trial| trial.position).collect()
+    };
+    let expected = |run: usize| -> Vec<u32> {
+        let order = plan.order().into_iter().enumerate();
+        order.filter(|(_, step)| step.run == run).map(|(at, _)| at as u32).collect()
+    };
+    for run in 0..2 {
+        assert_eq!(positions(run), expected(run));
+        let indexes: Vec<u32> = campaign.runs[run].trials.iter().map(|t| t.index).collect();
+        assert_eq!(indexes, [0, 1, 2, 3]);
+    }
+    assert_eq!(events.iter().filter(|event| *event == "ended").count(), 8);
+    assert_eq!(agent.orders.iter().filter(|order| *order == "end").count(), 8);
+}
+
+#[test]
+fn a_run_that_keeps_failing_is_given_up_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n");
+    let mut agent = Scripted::new(|_, order: &Order| match order {
+        Order::Begin(assignment) if assignment.spec.workload.name() == "stream" => {
+            Some(Report::Failed("no such luck".into()))
+        }
+        _ => None,
+    });
+    let (campaign, events) = walked(&plan, &mut agent, &AtomicBool::new(false), folder.path());
+    let failed = TrialState::Failed("no such luck".into());
+    let states: Vec<_> = campaign.runs[0].trials.iter().map(|t| t.state.clone()).collect();
+    assert_eq!(states, vec![failed; FAILURES_MAX as usize]);
+    assert_eq!(campaign.runs[1].trials.len(), 4);
+    assert_eq!(events.iter().filter(|event| *event == "given up").count(), 1);
+}
+
+#[test]
+fn a_stop_keeps_what_was_measured_and_removes_the_site() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"stream\"\n");
+    let stop = AtomicBool::new(false);
+    let mut agent = Scripted::new(|trial, order: &Order| match order {
+        Order::Run(Pass::Write) if trial == 2 => {
+            stop.store(true, Relaxed);
+            let result = empty(Pass::Write);
+            Some(Report::Ran(Box::new(PassEnd { result, broken: Some(Broken::Stopped) })))
+        }
+        _ => None,
+    });
+    let (campaign, _) = walked(&plan, &mut agent, &stop, folder.path());
+    assert_eq!(campaign.state, CampaignState::Interrupted);
+    let states: Vec<_> = campaign.runs[0].trials.iter().map(|t| t.state.clone()).collect();
+    assert_eq!(states, [TrialState::Done, TrialState::Interrupted]);
+    let expected = ["begin stream", "write", "read", "end", "begin stream", "write", "end"];
+    assert_eq!(agent.orders, expected);
+}
+
+#[test]
+fn preparations_that_were_stopped_did_not_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"random\"\n");
+    let stop = AtomicBool::new(false);
+    let mut agent = Scripted::new(|_, order: &Order| match order {
+        Order::Run(_) => {
+            stop.store(true, Relaxed);
+            Some(Report::Failed("interrupted".into()))
+        }
+        _ => None,
+    });
+    let (campaign, _) = walked(&plan, &mut agent, &stop, folder.path());
+    assert_eq!(campaign.runs[0].trials[0].state, TrialState::Interrupted);
+}
+
+#[test]
+fn preflight_wants_one_target_that_works() {
+    let plan = plan("[[workload]]\nkind = \"stream\"\nbackends = [\"posix\"]\n");
+    for (works, expected) in [(true, None), (false, Some("nobody home"))] {
+        let mut agent = Scripted::new(|_, order: &Order| match order {
+            Order::Begin(_) if !works => Some(Report::Failed("nobody home".into())),
+            _ => None,
+        });
+        let stop = AtomicBool::new(false);
+        let mut campaign = Walk {
+            plan: &plan,
+            agent: &mut agent,
+            stop: &stop,
+            observe: &mut |_| {},
+            now_unix_ms: &|| 7,
+            token: 1,
+            keep: true,
+        };
+        match (preflight(&mut campaign), expected) {
+            (Ok(()), None) => {}
+            (Err(ControllerError::Unusable(reason)), Some(expected)) => {
+                assert_eq!(reason, expected);
+            }
+            (other, _) => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
+    struct Mortal<T>(T, u32);
+    impl<T: Transport> Transport for Mortal<T> {
+        fn send(&mut self, order: Order) -> Result<(), Gone> {
+            self.1 = self.1.checked_sub(1).ok_or(Gone)?;
+            self.0.send(order)
+        }
+        fn receive(&mut self) -> Result<Report, Gone> {
+            self.0.receive()
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"stream\"\n");
+    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+    // One whole trial is four orders.
+    let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 6);
+    let stop = AtomicBool::new(false);
+    let mut campaign = Walk {
+        plan: &plan,
+        agent: &mut agent,
+        stop: &stop,
+        observe: &mut |_| {},
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: false,
+    };
+    let error = walk(&mut campaign, &mut store, &header(&plan)).unwrap_err();
+    assert!(matches!(error, ControllerError::Gone(Gone)));
+    let id = store.latest().unwrap().unwrap();
+    assert_eq!(store.load(id).unwrap().runs[0].trials.len(), 1);
+}
