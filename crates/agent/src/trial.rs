@@ -80,7 +80,9 @@ impl<'a> Trial<'a> {
             .zip(counts_before)
             .filter(|_| is_local_server)
             .map(|(server, before)| (before, (server.counts)()));
-        let census = if pass.writes() { self.site.census()? } else { None };
+        // What a lost target holds can't be counted, and is not claimed.
+        let countable = pass.writes() && !matches!(ending, Ending::Lost(_));
+        let census = if countable { self.site.census()? } else { None };
         let witnesses = Witnesses { tally, census, server };
         result.truths = accounting::truths(spec, &result, &witnesses);
         self.doubt(&mut result, &ending);

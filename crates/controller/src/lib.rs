@@ -79,18 +79,24 @@ pub enum Event<'a> {
     RunGivenUp(&'a RunSpec),
 }
 
-/// Checks that at least one target of the plan can be used.
+/// Checks that at least one target of the plan can be used as its runs want to use it.
+///
+/// Metadata runs ask less of a target than those that move data, so they are tried only where
+/// there are no others.
 ///
 /// # Errors
 /// When none can; with the reason of the first.
 pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
-    let mut tried: Vec<(&Target, BackendKind)> = Vec::new();
+    let moves_data = |spec: &&RunSpec| spec.workload != Workload::Metadata;
+    let any_moves_data = walk.plan.runs.iter().any(|spec| moves_data(&spec));
+    let mut tried: Vec<(&Target, BackendKind, bool)> = Vec::new();
     let mut reason = None;
-    for spec in &walk.plan.runs {
-        if tried.contains(&(&spec.target, spec.backend)) {
+    for spec in walk.plan.runs.iter().filter(|spec| !any_moves_data || moves_data(spec)) {
+        let key = (&spec.target, spec.backend, spec.direct);
+        if tried.contains(&key) {
             continue;
         }
-        tried.push((&spec.target, spec.backend));
+        tried.push(key);
         walk.agent.send(Order::Begin(Box::new(Assignment {
             spec: spec.clone(),
             seed: walk.plan.seed,

@@ -2,6 +2,7 @@
 //!
 //! Values of settings stay text: the plan's own readers take them, so that a flag and a plan's key
 //! accept the same words and refuse them with the same message.
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use std::path::PathBuf;
 

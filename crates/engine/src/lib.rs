@@ -1,7 +1,7 @@
 //! The measured loop: workers that execute a workload on a backend and record it.
 //!
 //! A [`Site`] is the place where one trial works: it prepares files, opens backends, counts what
-//! is there afterwards and removes all of it. [`measure`] runs one pass on a site: one thread per
+//! is there afterwards and removes all of it. [`measure()`] runs one pass on a site: one thread per
 //! worker, each with its own backend, op stream and recorder. Between the start of a pass and its
 //! end no worker allocates, locks, formats or logs; a test counts allocations.
 

@@ -13,6 +13,7 @@ use crate::steps::Count;
 mod against_ganesha;
 mod against_us;
 mod browser;
+mod disk;
 mod ganesha;
 pub mod libnfs;
 pub mod ours;
@@ -20,10 +21,14 @@ pub mod ours;
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 3] =
-    [("ganesha", against_ganesha::run), ("server", against_us::run), ("browser", browser::run)];
+const GROUPS: [(&str, Group); 4] = [
+    ("ganesha", against_ganesha::run),
+    ("server", against_us::run),
+    ("disk", disk::run),
+    ("browser", browser::run),
+];
 
-/// Runs the groups whose name contains `filter`: `ganesha`, `server`, `browser`.
+/// Runs the groups whose name contains `filter`: `ganesha`, `server`, `disk`, `browser`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {

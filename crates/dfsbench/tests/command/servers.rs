@@ -77,9 +77,12 @@ fn a_server_that_goes_away_in_the_middle() {
         assert!(end.stdout.contains("lost"), "{}", end.stdout);
         assert!(begun.elapsed() < Duration::from_secs(10));
     });
-    let report = rig.run(&["report"]);
+    let report = rig.run(&["report", "--format", "csv"]);
     assert_eq!(report.code, 0);
-    assert!(report.stdout.contains("lost"), "the row is in the results file");
+    let rows: Vec<&str> = report.stdout.lines().collect();
+    assert!(rows[1].contains(",mix,") && rows[1].contains("invalid"), "{}", report.stdout);
+    let json = rig.run(&["report", "--format", "json"]).stdout;
+    assert!(json.contains("\"passes\":[{"), "what was measured until then is kept");
 }
 
 #[test]

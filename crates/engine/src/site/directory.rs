@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::units::Size;
 use model::{BackendKind, CaveatCode, Fact, Pass, RunSpec};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::FileName;
 
@@ -54,7 +54,33 @@ impl DirectorySite {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&work, flags, Mode::empty())
             .map_err(|errno| io("open", &work, &errno.into()))?;
-        Ok(Self { work, handle })
+        let site = Self { work, handle };
+        if spec.direct
+            && let Err(error) = site.try_direct()
+        {
+            // What was made above goes with the refusal.
+            site.remove()?;
+            return Err(error);
+        }
+        Ok(site)
+    }
+
+    /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once.
+    fn try_direct(&self) -> Result<(), SiteError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
+        let name = FileName::new(0);
+        match rustix::fs::openat(&self.handle, name.as_c_str(), flags, Mode::from_raw_mode(0o644)) {
+            Err(Errno::INVAL) => return Err(SiteError::NoDirect(self.target().to_owned())),
+            // Other refusals are told where the file is really needed.
+            Err(_) => return Ok(()),
+            Ok(_) => {}
+        }
+        rustix::fs::unlinkat(&self.handle, name.as_c_str(), AtFlags::empty())
+            .map_err(|errno| io("remove the trial file in", &self.work, &errno.into()))
+    }
+
+    fn target(&self) -> &Path {
+        self.work.parent().unwrap_or(&self.work)
     }
 
     /// Writes every file whole and waits until it is on storage.
@@ -142,12 +168,8 @@ impl DirectorySite {
             let name = FileName::new(number);
             let flags = access | direct | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o644);
-            rustix::fs::openat(&self.handle, name.as_c_str(), flags, mode).map_err(|errno| {
-                if spec.direct && errno == Errno::INVAL {
-                    return SiteError::NoDirect(self.work.clone());
-                }
-                io("open", &self.work.join(name.as_str()), &errno.into())
-            })
+            rustix::fs::openat(&self.handle, name.as_c_str(), flags, mode)
+                .map_err(|errno| io("open", &self.work.join(name.as_str()), &errno.into()))
         };
         let largest = if by_name { spec.file_size_bytes } else { u64::from(spec.io_size_bytes) };
         Ok(Files {
@@ -175,8 +197,7 @@ impl DirectorySite {
     }
 
     pub(super) fn facts(&self) -> Vec<Fact> {
-        let path = self.work.parent().unwrap_or(&self.work);
-        vec![Fact::new("target", "path", path.display().to_string(), "plan")]
+        vec![Fact::new("target", "path", self.target().display().to_string(), "plan")]
     }
 
     pub(super) fn work_path(&self) -> PathBuf {

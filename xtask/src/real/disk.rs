@@ -1,0 +1,78 @@
+//! Our client against file systems that refuse: one that is full half way, one without `O_DIRECT`.
+//!
+//! Each check mounts a file system of its own in a mount namespace of its own, so nothing of the
+//! host is touched and everything is gone with the process. Mounting needs root.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use tempfile::TempDir;
+
+use super::Checks;
+use super::ours::Ours;
+use crate::proc;
+use crate::repo::Profile;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+
+/// Arguments: folder, type of file system, its options, program. It prints what is left in the
+/// folder, then the exit code.
+///
+/// A filler takes the space away once the first file has grown a little.
+const SCRIPT: &str = r#"
+set -u
+mount -t "$2" -o "$3" none "$1"
+mkdir "$1/target"
+if [ "$2" = tmpfs ]; then
+    (
+        for _ in $(seq 5000); do
+            [ -s "$(echo "$1"/target/.dfsbench-*/f00000000)" ] && break
+            sleep 0.002
+        done
+        fallocate -l 700M "$1/filler"
+    ) &
+fi
+cd "$1"
+shift 3
+"$@" 2>&1
+echo "exit $?"
+ls -A target | sed 's/^/left: /'
+"#;
+
+/// Runs the checks of this group.
+pub fn run(checks: &mut Checks) {
+    checks.run("no space left half way", full_half_way);
+    checks.run("a file system without O_DIRECT", without_direct);
+}
+
+fn full_half_way() -> Result<()> {
+    let flags = ["--workload", "stream", "--file-size", "1000MiB", "--trials", "1", "--quiet"];
+    let said = run_on("tmpfs", "size=1200M", &flags)?;
+    for words in ["ENOSPC", "exit 4"] {
+        ensure!(said.contains(words), "`{words}` is not in:\n{said}");
+    }
+    Ok(())
+}
+
+fn without_direct() -> Result<()> {
+    let said = run_on("ramfs", "mode=755", &["--direct", "true", "--quiet"])?;
+    for words in ["error: ", "has no O_DIRECT", "hint: --direct false", "exit 2"] {
+        ensure!(said.contains(words), "`{words}` is not in:\n{said}");
+    }
+    ensure!(!said.contains("dfsbench.db"), "results of nothing were kept:\n{said}");
+    Ok(())
+}
+
+/// Measures a fresh file system and returns all that was said; nothing may be left on it.
+fn run_on(kind: &str, options: &str, flags: &[&str]) -> Result<String> {
+    let folder = TempDir::new()?;
+    let path: &Path = folder.path();
+    let ours = OURS.command();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "bash", "-c", SCRIPT, "disk"]);
+    command.arg(path).args([kind, options]).arg(ours.get_program()).args(["run", "target"]);
+    let said = proc::text(command.args(flags))?;
+    ensure!(!said.contains("left: "), "something is left behind:\n{said}");
+    Ok(said)
+}
