@@ -170,6 +170,11 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// Says whether the null backend, and no other, is asked for.
+    pub fn wants_null(&self) -> bool {
+        self.backend == ["null"]
+    }
+
     /// The flags, as the plan takes them.
     pub fn overrides(&self) -> Overrides {
         Overrides {

@@ -14,7 +14,7 @@ use controller::{Event, Walk};
 use engine::SystemClock;
 use fleet::in_process;
 use model::{Campaign, CampaignState, Target, TrialState, Verdict};
-use plan::{Plan, RawPlan, Surroundings};
+use plan::{Plan, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
 use crate::args::{Format, RunArgs};
@@ -39,6 +39,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.results.exists() {
         Store::open_existing(&args.results)?;
     }
+    render::check_page(&page_path(&args.results), &args.results)?;
     // Files of many workers are open at once; more than the soft limit is no surprise.
     embedded::raise_descriptor_limit();
     let server = plan.needs_server().then(|| embedded::start(&plan.server)).transpose()?;
@@ -53,6 +54,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
 fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
     let mut raw = match args.target.as_deref() {
+        None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::parse(QUICK, "quick")?,
         Some("quick") if !Path::new("quick").exists() => RawPlan::parse(QUICK, "quick")?,
         Some(text) if is_plan_file(text) => {

@@ -12,6 +12,9 @@ use crate::args::ReportArgs;
 use crate::exit::{End, Failure};
 use crate::output;
 
+/// What every page of ours contains.
+const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
+
 /// Renders a campaign of the results file.
 ///
 /// # Errors
@@ -31,6 +34,28 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         Some(path) => write_file(path, &text)?,
     }
     Ok(End::Ok.into())
+}
+
+/// Refuses to write a page over a file that is not a page of ours.
+///
+/// # Errors
+/// When there is such a file, or the page would take the place of the results.
+pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
+    let refused = |what: &str| {
+        Err(Failure::Usage(format!(
+            "the page would be written to `{}`, which is {what} (hint: another --results, \
+             such as `dfsbench.db`)",
+            page.display()
+        )))
+    };
+    if page == results {
+        return refused("the results file");
+    }
+    match std::fs::read_to_string(page) {
+        Ok(text) if text.contains(PAGE_MARK) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        _ => refused("no page of dfsbench"),
+    }
 }
 
 /// Writes a whole file: it is made beside its place and renamed, so that no half of it is seen.

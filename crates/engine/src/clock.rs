@@ -3,7 +3,7 @@
 //! All instants of a campaign are nanoseconds since the clock was made, so that they fit in 64
 //! bits and can be subtracted without care.
 
-use std::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Tells the time in nanoseconds since some fixed instant; never runs backwards.
 pub trait Clock: Send + Sync {
@@ -11,17 +11,17 @@ pub trait Clock: Send + Sync {
     fn now_ns(&self) -> u64;
 }
 
-/// The system's monotonic clock.
+/// The system's monotonic clock, read without the detour over `Instant` and `Duration`: at 30 ns
+/// a reading it is most of what the null backend measures.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
-    origin: Instant,
+    origin_ns: u64,
 }
 
 impl SystemClock {
-    /// Starts a clock at 0.
-    #[allow(clippy::disallowed_methods, reason = "this is the owner of the clock")]
+    /// Starts a clock at 1, so that no instant is 0: an op that is due at 0 is due when sent.
     pub fn new() -> Self {
-        Self { origin: Instant::now() }
+        Self { origin_ns: monotonic_ns() - 1 }
     }
 }
 
@@ -34,6 +34,12 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now_ns(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        monotonic_ns() - self.origin_ns
     }
+}
+
+#[inline]
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

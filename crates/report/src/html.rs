@@ -30,6 +30,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                meta name="generator" content="dfsbench";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta http-equiv="Content-Security-Policy"

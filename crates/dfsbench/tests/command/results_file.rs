@@ -52,3 +52,18 @@ fn no_file_and_no_campaign() {
     rig.refused(&["report", "--results", "r.db", "--campaign", "7"], 2, &["7"]);
     rig.refused(&["run", "null", "--results", "no/such/folder/r.db"], 2, &["no/such/folder"]);
 }
+
+#[test]
+fn a_page_never_takes_the_place_of_another_file() {
+    let rig = Rig::new();
+    let strange = rig.folder().join("r.html");
+    std::fs::write(&strange, "<p>my notes").unwrap();
+    rig.refused(&RUN, 2, &["r.html", "hint"]);
+    assert_eq!(std::fs::read_to_string(&strange).unwrap(), "<p>my notes");
+    std::fs::remove_file(&strange).unwrap();
+    let mut onto_itself = RUN;
+    onto_itself[5] = "r.html";
+    rig.refused(&onto_itself, 2, &["r.html", "results file"]);
+    // A page of ours is written anew.
+    assert_eq!((rig.run(&RUN).code, rig.run(&RUN).code), (0, 0));
+}
