@@ -128,7 +128,7 @@ fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let share = result.client_cpu_ns as f64 / available.max(1.0);
     (share > CLIENT_CPU_SHARE_MAX).then(|| {
         CaveatCode::ClientSaturated.because(format!(
-            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in a window of {} with {} workers ({} %)",
+            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
             Nanos(result.client_cpu_ns),
             Nanos(result.window_ns),
             spec.workers,
@@ -139,9 +139,7 @@ fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 
 fn shared_host(spec: &RunSpec) -> Option<Caveat> {
     let Target::Nfs(nfs) = &spec.target else { return None };
-    let local = nfs.host == "localhost"
-        || nfs.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    local.then(|| CaveatCode::SharedHost.because(format!("the server is {}", nfs.host)))
+    nfs.is_loopback().then(|| CaveatCode::SharedHost.because(format!("the server is {}", nfs.host)))
 }
 
 fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {

@@ -197,5 +197,5 @@ fn now_unix_ms() -> u64 {
 fn token() -> u64 {
     let nanos =
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-    workload::random::draw(nanos, u64::from(std::process::id()))
+    model::random::draw(nanos, u64::from(std::process::id()))
 }

@@ -9,6 +9,7 @@ pub mod caveat;
 pub mod fact;
 pub mod histogram;
 pub mod op;
+pub mod random;
 pub mod spec;
 pub mod units;
 

@@ -177,6 +177,14 @@ pub struct NfsTarget {
     pub embedded: bool,
 }
 
+impl NfsTarget {
+    /// Says whether the server is reached without leaving this host, as far as its name tells.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
 impl fmt::Display for NfsTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.embedded {

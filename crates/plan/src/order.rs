@@ -5,8 +5,9 @@
 //! design). The order of block `t` depends on the seed, `t` and the number of runs only; more
 //! trials leave earlier blocks as they are. It is part of the results' meaning and never changes.
 //!
-//! **Source:** Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014), for
-//! splitmix64; Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
+//! **Source:** Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
+
+use model::random::{SplitMix64, mix};
 
 use crate::resolve::Plan;
 
@@ -28,58 +29,29 @@ impl Plan {
 
 /// Shuffles the runs of one trial index.
 fn block(seed: u64, trial: u32, runs: usize) -> Vec<Step> {
-    let mut random = SplitMix { state: seed ^ mix(u64::from(trial) + 1) };
+    let mut random = SplitMix64::new(seed ^ mix(u64::from(trial) + 1));
     let mut steps: Vec<Step> = (0..runs).map(|run| Step { run, trial }).collect();
     for last in (1..runs).rev() {
-        let chosen = random.below(last as u64 + 1) as usize;
+        let chosen = below(&mut random, last as u64 + 1) as usize;
         steps.swap(last, chosen);
     }
     steps
 }
 
-/// A generator of 64 bits, the same on every machine.
-struct SplitMix {
-    state: u64,
-}
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.state)
-    }
-
-    /// Draws from `0..bound` without bias: draws that would favour small numbers are made anew.
-    fn below(&mut self, bound: u64) -> u64 {
-        let fair_end = u64::MAX - u64::MAX % bound;
-        loop {
-            let drawn = self.next();
-            if drawn < fair_end {
-                return drawn % bound;
-            }
+/// Draws from `0..bound` without bias: draws that would favour small numbers are made anew.
+fn below(random: &mut SplitMix64, bound: u64) -> u64 {
+    let fair_end = u64::MAX - u64::MAX % bound;
+    loop {
+        let drawn = random.next();
+        if drawn < fair_end {
+            return drawn % bound;
         }
     }
-}
-
-const fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_generator_is_splitmix64() {
-        // First outputs for seed 1234567, as the authors' C code gives them.
-        let mut random = SplitMix { state: 1_234_567 };
-        let drawn: Vec<u64> = (0..3).map(|_| random.next()).collect();
-        assert_eq!(
-            drawn,
-            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
-        );
-    }
 
     #[test]
     fn the_order_of_a_seed_never_changes() {

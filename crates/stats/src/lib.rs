@@ -9,7 +9,6 @@
 pub mod criteria;
 pub mod judge;
 mod outlier;
-mod random;
 mod rate;
 mod summary;
 

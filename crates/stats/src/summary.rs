@@ -8,7 +8,7 @@
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
 
 use crate::criteria::{CONFIDENCE, RANGE_FIGURES_MAX, RESAMPLES};
-use crate::random::SplitMix64;
+use model::random::{SplitMix64, below};
 
 /// Several figures, condensed. Every number has the unit of the figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +100,7 @@ fn bootstrap(sorted: &[f64], seed: u64) -> (f64, f64) {
         .map(|_| {
             drawn.fill(0);
             for _ in 0..n {
-                drawn[random.below(n)] += 1;
+                drawn[below(random.next(), n as u64) as usize] += 1;
             }
             middle_of_drawn(sorted, &drawn)
         })

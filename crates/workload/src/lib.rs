@@ -7,7 +7,6 @@
 
 pub mod names;
 pub mod pattern;
-pub mod random;
 pub mod stream;
 
 pub use names::FileName;

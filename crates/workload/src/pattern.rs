@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::random::draw;
+use model::random::draw;
 
 /// Bytes after which the content repeats: 8 MiB and a bit, a multiple of 64.
 pub const PERIOD: usize = (8 << 20) + 64 * 65;

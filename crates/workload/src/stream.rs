@@ -5,9 +5,8 @@
 //! time, when its owner calls [`OpStream::finish`]; only then come the syncs that make what was
 //! written durable. `next_op` neither allocates nor fails.
 
+use model::random::{below, draw};
 use model::{Durability, Op, OpKind, Pass, RunSpec};
-
-use crate::random::{below, draw};
 
 /// Ops of one worker.
 #[derive(Clone, Debug)]

@@ -37,7 +37,7 @@ impl NfsSite {
             wsize: spec.transfer_size_bytes,
             timeout,
             // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
-            congestion_control: is_loopback(&target.host).then(|| "cubic".to_owned()),
+            congestion_control: target.is_loopback().then(|| "cubic".to_owned()),
             ..MountOptions::from_target(target)
         };
         let shown = target.to_string();
@@ -202,9 +202,4 @@ fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure) -> SiteE
          (hint: check the export's rw and squash options, or ask for another ?uid=)",
         target.uid, target.gid
     ))
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost"
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
