@@ -124,7 +124,9 @@ fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 /// On a directory the workers' time is the file system's own, on the null target all there is.
 fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let Target::Nfs(_) = spec.target else { return None };
-    let available = result.window_ns as f64 * f64::from(spec.workers);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let busy_max = (spec.workers as usize).min(cores);
+    let available = result.window_ns as f64 * busy_max as f64;
     let share = result.client_cpu_ns as f64 / available.max(1.0);
     (share > CLIENT_CPU_SHARE_MAX).then(|| {
         CaveatCode::ClientSaturated.because(format!(
@@ -143,6 +145,9 @@ fn shared_host(spec: &RunSpec) -> Option<Caveat> {
 }
 
 fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
+    if pass == Pass::Create && matches!(spec.target, Target::Directory { .. }) {
+        return Some(CaveatCode::NotDurable.because("files were closed, not synced"));
+    }
     let writes = pass == Pass::Write || (pass == Pass::Mix && spec.read_percent < 100);
     (writes && spec.durability == Durability::None)
         .then(|| CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))

@@ -10,7 +10,7 @@ use engine::{Measured, Monitor, Site, SiteConfig, SiteError, measure};
 use fleet::{Assignment, Broken, PassEnd};
 use lab::mounts::Mount;
 use lab::{cache, counters};
-use model::{Fact, IntervalSample, Pass, PassResult};
+use model::{CaveatCode, Fact, IntervalSample, Pass, PassResult};
 
 use crate::accounting::{self, Witnesses};
 use crate::{Agent, doubts};
@@ -82,7 +82,12 @@ impl<'a> Trial<'a> {
             .map(|(server, before)| (before, (server.counts)()));
         // What a lost target holds can't be counted, and is not claimed.
         let countable = pass.writes() && !matches!(ending, Ending::Lost(_));
-        let census = if countable { self.site.census()? } else { None };
+        let census = if countable { self.site.census() } else { Ok(None) };
+        let uncounted = census.as_ref().err().map(|error| {
+            CaveatCode::Accounting.because(format!("the target could not be counted: {error}"))
+        });
+        result.caveats.extend(uncounted);
+        let census = census.unwrap_or(None);
         let witnesses = Witnesses { tally, census, server };
         result.truths = accounting::truths(spec, &result, &witnesses);
         self.doubt(&mut result, &ending);

@@ -63,8 +63,12 @@ fn make(
         one_pass(walk, pass, observed, &mut trial)?;
     }
     walk.agent.send(Order::End)?;
-    if let (Report::Failed(reason), TrialState::Done) = (walk.agent.receive()?, &trial.state) {
-        trial.state = TrialState::Failed(format!("clean-up: {reason}"));
+    if let Report::Failed(reason) = walk.agent.receive()? {
+        trial.state = TrialState::Failed(match &trial.state {
+            TrialState::Done => format!("clean-up: {reason}"),
+            TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),
+            TrialState::Failed(first) => format!("{first}; clean-up: {reason}"),
+        });
     }
     Ok(trial)
 }

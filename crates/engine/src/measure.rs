@@ -5,8 +5,9 @@
 //! passes on a wish to stop. Windows: `window_ns` spans from the first start to the last end,
 //! `common_window_ns` from the last start to the first end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{Caveat, IntervalSample, OpKind, Pass, PassResult, RunSpec};
 use workload::OpStream;
@@ -63,35 +64,47 @@ pub fn measure(
 ) -> Result<Measured, SiteError> {
     let shared = Shared::default();
     let progress: Vec<Progress> = (0..spec.workers).map(|_| Progress::default()).collect();
-    let opened = Barrier::new(spec.workers as usize + 1);
-    let started = Barrier::new(spec.workers as usize + 1);
-    let failed = AtomicBool::new(false);
     let (done, reports) = mpsc::channel();
+    let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
+        let mut gates = Vec::with_capacity(spec.workers as usize);
         for worker in 0..spec.workers {
+            let (gate, start) = mpsc::channel::<()>();
             let (shared, progress) = (&shared, &progress[worker as usize]);
-            let (opened, started, failed, done) = (&opened, &started, &failed, done.clone());
-            scope.spawn(move || {
-                let ready = Ready::new(site, spec, pass, worker);
-                failed.fetch_or(ready.is_err(), Relaxed);
-                opened.wait();
-                started.wait();
-                let report = ready.and_then(|ready| {
-                    if failed.load(Relaxed) {
+            let (done, ready) = (done.clone(), ready.clone());
+            let work = move || {
+                let opened = Ready::new(site, spec, pass, worker);
+                // Whoever can't be told is gone, and then the gate is closed too.
+                let _ = ready.send(opened.is_ok());
+                drop(ready);
+                let started = start.recv().is_ok();
+                let report = opened.and_then(|ready| {
+                    if !started {
                         return Err(SiteError::Stopped);
                     }
                     let stream = OpStream::new(spec, pass, worker, seed);
                     Ok(ready.run(site.clock().as_ref(), spec, stream, (shared, progress)))
                 });
-                // The receiver lives until all workers have reported.
                 let _ = done.send(report);
-            });
+            };
+            // Gates that are dropped let nobody pass: those that did start go home.
+            std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .map_err(|error| SiteError::Threads(spec.workers, error.to_string()))?;
+            gates.push(gate);
         }
-        opened.wait();
+        drop((done, ready));
+        let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
         let cpu_before = (monitor.client_cpu_ns)();
-        started.wait();
+        if all_opened {
+            for gate in &gates {
+                let _ = gate.send(());
+            }
+        }
+        drop(gates);
         let (reports, samples) = watch(&reports, &progress, &shared, (site.clock(), monitor));
-        let client_cpu_ns = (monitor.client_cpu_ns)() - cpu_before;
+        // Two clocks make this figure; in a pass of microseconds their difference may run backwards.
+        let client_cpu_ns = (monitor.client_cpu_ns)().saturating_sub(cpu_before);
         assemble(reports, pass, samples, client_cpu_ns)
     })
 }
@@ -176,7 +189,9 @@ fn watch(
     while reports.len() < progress.len() {
         match incoming.recv_timeout(SAMPLE_INTERVAL) {
             Ok(report) => reports.push(report),
-            Err(_) => take(monitor.observe),
+            Err(RecvTimeoutError::Timeout) => take(monitor.observe),
+            // Somebody ended without a report: he panicked, and the scope will say so.
+            Err(RecvTimeoutError::Disconnected) => break,
         }
         if monitor.stop.load(Relaxed) {
             shared.stop.store(true, Relaxed);
@@ -223,6 +238,11 @@ fn assemble(
         ending: Ending::Complete,
         tally: Tally::default(),
     };
+    measured.tally = Tally {
+        ops: reports.iter().map(|report| report.tally.ops).sum(),
+        read_bytes: reports.iter().map(|report| report.tally.read_bytes).sum(),
+        write_bytes: reports.iter().map(|report| report.tally.write_bytes).sum(),
+    };
     for report in reports {
         measured.add(report);
     }
@@ -231,12 +251,6 @@ fn assemble(
 
 impl Measured {
     fn add(&mut self, report: WorkerReport) {
-        let add = |sum: &mut Option<u64>, more: Option<u64>| {
-            *sum = more.map(|more| sum.unwrap_or(0) + more);
-        };
-        add(&mut self.tally.ops, report.tally.ops);
-        add(&mut self.tally.read_bytes, report.tally.read_bytes);
-        add(&mut self.tally.write_bytes, report.tally.write_bytes);
         self.result.first_done_ops += report.end.first_done.0;
         self.result.first_done_bytes += report.end.first_done.1;
         merge(&mut self.result.kinds, report.end.recorder.finish());

@@ -71,6 +71,9 @@ pub enum SiteError {
     /// Another worker could not open its files.
     #[error("stopped, because another worker could not start")]
     Stopped,
+    /// The system refused a thread.
+    #[error("can't start {0} workers: {1} (hint: fewer --workers, or a higher limit of threads)")]
+    Threads(u32, String),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

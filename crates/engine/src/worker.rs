@@ -103,6 +103,10 @@ impl Worker<'_> {
         if matches!(ending, Ending::Lost(_)) {
             self.recorder.lost();
         }
+        // A pass that is broken for one worker is broken for all: nobody need go on.
+        if matches!(ending, Ending::Lost(_) | Ending::TooManyErrors) {
+            self.shared.stop.store(true, Relaxed);
+        }
         let all = (self.recorder.ops(), self.recorder.bytes());
         WorkerEnd { recorder: self.recorder, ending, first_done: first_done.unwrap_or(all) }
     }

@@ -62,6 +62,8 @@ pub struct Connection {
     receive: Vec<u8>,
     /// Names room for the kernel not to write to; its pages are never touched.
     discard: Vec<u8>,
+    /// When bytes last went in or out, by the caller's clock.
+    moved_ns: u64,
 }
 
 impl Connection {
@@ -85,7 +87,15 @@ impl Connection {
         });
         let pool = Arc::clone(&options.write_pool);
         let discard = vec![0; if options.keep_payload.is_some() { 0 } else { DISCARD_BYTES }];
-        Ok(Self { stream, server, session, pool, receive: vec![0; RECEIVE_BYTES], discard })
+        Ok(Self {
+            stream,
+            server,
+            session,
+            pool,
+            receive: vec![0; RECEIVE_BYTES],
+            discard,
+            moved_ns: 0,
+        })
     }
 
     /// Starts a call; it leaves with the next [`Connection::flush`]. A WRITE goes through
@@ -123,7 +133,10 @@ impl Connection {
         while self.session.wants_write() {
             let now_ns = clock();
             match self.write_some() {
-                Ok(len) => self.session.sent(now_ns, len),
+                Ok(len) => {
+                    self.session.sent(now_ns, len);
+                    self.moved_ns = now_ns;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(self.lost(error)),
@@ -163,6 +176,7 @@ impl Connection {
                 return Err(self.lost(ErrorKind::UnexpectedEof.into()));
             }
             let now_ns = clock();
+            self.moved_ns = now_ns;
             if direct {
                 self.session.payload_received(now_ns, len);
                 count += self.take_event(events);
@@ -212,14 +226,15 @@ impl Connection {
         self.receive(clock, events)
     }
 
-    /// Checks that no call has been pending for longer than `timeout_ns`. It walks all slots: ask
+    /// Checks that with calls pending, the oldest for longer than `timeout_ns`, bytes still moved
+    /// within that time: a slow line with a long queue is not a dead one. It walks all slots: ask
     /// a few times a second, not after each call.
     ///
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
     pub fn check_timeout(&self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
         let Some(oldest_ns) = self.session.oldest_pending_ns() else { return Ok(()) };
-        let waited_ns = now_ns.saturating_sub(oldest_ns);
+        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.moved_ns));
         if waited_ns <= timeout_ns {
             return Ok(());
         }

@@ -80,7 +80,7 @@ impl OpStream {
     pub const fn finish(&mut self) {
         if !self.finishing {
             self.finishing = true;
-            self.file = self.worker;
+            self.file = 0;
         }
     }
 
@@ -138,12 +138,14 @@ impl OpStream {
         Some(op)
     }
 
-    fn final_sync(&mut self) -> Option<Op> {
+    /// Syncs every file, since any worker may have written to any of them; each worker begins at
+    /// another one. The syncs of the worker that ends last cover what all have written.
+    const fn final_sync(&mut self) -> Option<Op> {
         if !self.syncs || self.file >= self.files {
             return None;
         }
-        let op = sync_of(self.file);
-        self.file += self.workers;
+        let op = sync_of((self.worker + self.file) % self.files);
+        self.file += 1;
         Some(op)
     }
 
@@ -242,8 +244,15 @@ mod tests {
         let reads = ops.iter().filter(|op| op.kind == OpKind::Read).count();
         // Four standard deviations of a binomial with p = 0.7 are 183.
         assert!(reads.abs_diff(7000) < 183, "{reads}");
-        assert_eq!(ops[10_000..].iter().filter(|op| op.kind == OpKind::Sync).count(), 4);
-        assert_eq!(ops.len(), 10_004);
+        // Either worker may have written to any of the four files, so each syncs all of them.
+        for worker in 0..2 {
+            let syncs = &ops[10_000 + 4 * worker..10_004 + 4 * worker];
+            let mut files: Vec<u32> = syncs.iter().map(|op| op.file).collect();
+            files.sort_unstable();
+            assert!(syncs.iter().all(|op| op.kind == OpKind::Sync));
+            assert_eq!(files, [0, 1, 2, 3]);
+        }
+        assert_eq!(ops.len(), 10_008);
     }
 
     #[test]

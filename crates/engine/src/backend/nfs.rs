@@ -101,7 +101,7 @@ impl Backend for Nfs {
         let counters = self.connection.counters();
         Tally {
             read_bytes: Some(counters.payload_bytes_in),
-            write_bytes: Some(counters.payload_bytes_out),
+            write_bytes: Some(counters.payload_bytes_out - self.transfers.resent_bytes()),
             ops: None,
         }
     }

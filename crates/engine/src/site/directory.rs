@@ -212,11 +212,13 @@ impl DirectorySite {
 fn check_space(target: &Path, spec: &RunSpec) -> Result<(), SiteError> {
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let whole_blocks = spec.file_size_bytes.next_multiple_of(found.f_frsize.max(1));
+    let needed = whole_blocks.saturating_mul(u64::from(spec.files));
     // Some file systems (ramfs, some FUSE) count no blocks at all; that is not "full".
-    if found.f_blocks > 0 && free < spec.set_bytes() {
+    if found.f_blocks > 0 && free < needed {
         return Err(SiteError::NoSpace {
             place: target.display().to_string(),
-            needed: Size(spec.set_bytes()).to_string(),
+            needed: Size(needed).to_string(),
             free: Size(free).to_string(),
         });
     }

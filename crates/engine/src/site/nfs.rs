@@ -10,7 +10,7 @@ use model::units::Size;
 use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec};
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::{FileHandle, StableHow};
-use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount, MountOptions};
+use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount, MountError, MountOptions};
 use workload::{FileName, Pattern};
 
 use super::{Census, Opened, SiteConfig, SiteError, interrupted};
@@ -77,20 +77,21 @@ impl NfsSite {
         worker: u32,
         config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
-        let mut mount = self.mount();
-        let (rsize, wsize) = (mount.rsize(), mount.wsize());
         let (first, stride) = if pass == Pass::Mix { (0, 1) } else { (worker, spec.workers) };
         let by_name = matches!(pass, Pass::Create | Pass::Stat | Pass::Remove);
         let numbers = if by_name { 0..0 } else { first..spec.files };
         let mut files = Vec::with_capacity(numbers.len());
         for number in numbers.step_by(stride as usize) {
+            interrupted(config)?;
             let name = FileName::new(number);
-            let file = match pass {
+            let file = self.with_mount(|mount| match pass {
                 Pass::Write => mount.create(self.work, name.as_str()),
                 _ => mount.lookup(self.work, name.as_str()),
-            };
+            });
             files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
         }
+        let mount = self.mount();
+        let (rsize, wsize) = (mount.rsize(), mount.wsize());
         let largest = if by_name { spec.file_size_bytes } else { u64::from(spec.io_size_bytes) };
         let per_op = largest.div_ceil(u64::from(rsize.min(wsize))).max(1) as usize;
         let options = ConnectionOptions {
@@ -116,17 +117,16 @@ impl NfsSite {
     }
 
     pub(super) fn census(&self) -> Result<Census, SiteError> {
-        let mut mount = self.mount();
-        let mut count = || -> Result<Census, CallFailure> {
+        let count = |mount: &mut Mount| -> Result<Census, CallFailure> {
             let mut census = Census::default();
-            for name in names(&mut mount, self.work)? {
+            for name in names(mount, self.work)? {
                 let file = mount.lookup(self.work, &name)?;
                 census.files += 1;
                 census.bytes += mount.getattr(file)?.size;
             }
             Ok(census)
         };
-        count().map_err(|failure| self.failed("list", "", &failure))
+        self.with_mount(count).map_err(|failure| self.failed("list", "", &failure))
     }
 
     pub(super) fn facts(&self) -> Vec<Fact> {
@@ -161,19 +161,34 @@ impl NfsSite {
     }
 
     pub(super) fn remove(self) -> Result<(), SiteError> {
-        let mut mount = self.mount();
-        let mut remove = || -> Result<(), CallFailure> {
-            for name in names(&mut mount, self.work)? {
+        let remove = |mount: &mut Mount| -> Result<(), CallFailure> {
+            for name in names(mount, self.work)? {
                 mount.remove(self.work, &name)?;
             }
             let root = mount.root();
             mount.rmdir(root, &self.work_name)
         };
-        let removed = remove().map_err(|failure| self.failed("remove", "", &failure));
-        drop(mount);
+        let removed = self.with_mount(remove);
+        let removed = removed.map_err(|failure| self.failed("remove", "", &failure));
         // A server that no longer answers MOUNT loses nothing by it.
         let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
         removed
+    }
+
+    /// Does something that may be done twice, and once more over a new connection where the old
+    /// one was lost: servers close connections that were idle for a long pass.
+    fn with_mount<T>(
+        &self,
+        mut job: impl FnMut(&mut Mount) -> Result<T, CallFailure>,
+    ) -> Result<T, CallFailure> {
+        let mut mount = self.mount();
+        let first = job(&mut mount);
+        if !first.as_ref().is_err_and(|failure| failure.answered().is_none()) {
+            return first;
+        }
+        let Ok(fresh) = connect(mount.options()) else { return first };
+        *mount = fresh;
+        job(&mut mount)
     }
 
     fn mount(&self) -> MutexGuard<'_, Mount> {
@@ -186,6 +201,16 @@ impl NfsSite {
             place: format!("{}/{}/{name}", self.shown, self.work_name),
             reason: failure.to_string(),
         }
+    }
+}
+
+/// Mounts; a congestion control that is only preferred and not allowed here is done without.
+fn connect(options: &MountOptions) -> Result<Mount, MountError> {
+    match Mount::connect(options) {
+        Err(MountError::CongestionControl { .. }) => {
+            Mount::connect(&MountOptions { congestion_control: None, ..options.clone() })
+        }
+        result => result,
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Transfers {
     finished: Vec<Completion>,
     /// Of the first WRITE; another one means that the server may have lost data since.
     verifier: Option<Verifier>,
+    /// Payload that a server took only in part, and that goes out again.
+    resent_bytes: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -74,6 +76,7 @@ impl Transfers {
             continued: Vec::with_capacity(calls),
             finished: Vec::with_capacity(depth),
             verifier: None,
+            resent_bytes: 0,
             set,
         }
     }
@@ -185,6 +188,9 @@ impl Transfers {
         let at = transfer.op as usize;
         match self.judge(event, transfer) {
             Ok(moved) if moved < transfer.len => {
+                if self.ops[at].op.kind != OpKind::Read {
+                    self.resent_bytes += u64::from(transfer.len - moved);
+                }
                 let rest = &mut self.table[tag as usize];
                 rest.offset += u64::from(moved);
                 rest.len -= moved;
@@ -201,6 +207,11 @@ impl Transfers {
         if self.is_over(transfer.op) {
             self.finish(transfer.op, event.done_ns);
         }
+    }
+
+    /// Payload that went out more than once, because the server took only a part of it.
+    pub(super) const fn resent_bytes(&self) -> u64 {
+        self.resent_bytes
     }
 
     /// Hands over the ops that have ended.
