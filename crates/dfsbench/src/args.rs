@@ -83,7 +83,7 @@ impl Command {
 /// Flags that name a setting take several values, separated by commas; each such flag is a
 /// factor, and every combination is a run. Flags win over the plan.
 #[derive(Debug, Parser)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=3&uid=..&gid=..&mountport=..], a plan
     /// file, `embedded` (the in-memory server), `null`, or `quick` [default: quick]

@@ -288,6 +288,12 @@ impl RunSpec {
         if self.workload == Workload::Stream || mix_writes {
             settings.push(("durability", self.durability.name().to_owned()));
         }
+        if self.workload != Workload::Metadata && self.target != Target::Null {
+            if matches!(self.target, Target::Directory { .. }) {
+                settings.push(("invalidate", self.invalidate.to_string()));
+            }
+            settings.push(("verify", self.verify.to_string()));
+        }
         if let Target::Nfs(nfs) = &self.target {
             settings.push(("nfsvers", nfs.version.to_string()));
             let shown = self.transfer_size_bytes.map(|bytes| Size(u64::from(bytes)).to_string());

@@ -90,7 +90,7 @@ pub enum StoreError {
         what: String,
     },
     /// The file holds no such campaign.
-    #[error("`{}` holds no campaign {id} (hint: list the campaigns first)", path.display())]
+    #[error("`{}` holds no campaign {id} (hint: leave out --campaign for the last one)", path.display())]
     NoCampaign {
         /// The file.
         path: PathBuf,

@@ -4,7 +4,8 @@
 //! was measured until then must be in the results.
 
 use std::fs;
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::Checks;
 use super::libnfs::{self, Export};
 use super::ours::{Ours, Run, exit};
 use crate::noise;
-use crate::proc::Background;
+use crate::proc::{self, Background};
 use crate::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
@@ -38,6 +39,7 @@ pub fn run(checks: &mut Checks) {
     });
     drop(server);
     checks.run("dies in the middle of a run: exit code and results", dies);
+    checks.run("is measured by somebody without any right", as_nobody);
 }
 
 fn by_libnfs(export: &Export, content: &[u8]) -> Result<()> {
@@ -48,6 +50,20 @@ fn by_libnfs(export: &Export, content: &[u8]) -> Result<()> {
     libnfs::same("noise", &libnfs::cat(export, "noise")?, content)?;
     let names = libnfs::list(export)?;
     ensure!(names.iter().any(|name| name == "noise"), "nfs-ls shows {names:?}");
+    Ok(())
+}
+
+/// Runs the embedded campaign as a user who may not even choose a congestion control.
+fn as_nobody() -> Result<()> {
+    let folder = TempDir::new()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777))?;
+    let program = folder.path().join("dfsbench");
+    fs::copy(OURS.command().get_program(), &program)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&program);
+    command.args(["run", "embedded", "--trials", "1", "--file-size", "8MiB", "--quiet"]);
+    let said = proc::text(command.current_dir(folder.path()))?;
+    ensure!(said.contains("stream read") && !said.contains("failed"), "it says:\n{said}");
     Ok(())
 }
 

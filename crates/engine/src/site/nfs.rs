@@ -41,8 +41,7 @@ impl NfsSite {
             ..MountOptions::from_target(target)
         };
         let shown = target.to_string();
-        let mut mount = Mount::connect(&options)
-            .map_err(|error| SiteError::Nfs(format!("{shown}: {error}")))?;
+        let mut mount = connect(&options).map_err(|error| told(&shown, &error))?;
         let work_name = config.work_name.clone();
         let work = mount
             .mkdir(mount.root(), &work_name)
@@ -99,8 +98,8 @@ impl NfsSite {
             write_pool: config.pattern.pool(),
             keep_payload: spec.verify.then_some(rsize),
         };
-        let connection = Connection::open(&mount, &options)
-            .map_err(|error| SiteError::Nfs(format!("{}: {error}", self.shown)))?;
+        let connection =
+            Connection::open(&mount, &options).map_err(|error| told(&self.shown, &error))?;
         let set = NfsFiles {
             directory: self.work,
             files,
@@ -202,6 +201,15 @@ impl NfsSite {
             reason: failure.to_string(),
         }
     }
+}
+
+/// Says in one line what the client says in two.
+fn told(shown: &str, error: &MountError) -> SiteError {
+    let text = error.to_string();
+    SiteError::Nfs(match text.split_once("\n  hint: ") {
+        Some((what, hint)) => format!("{shown}: {what} (hint: {hint})"),
+        None => format!("{shown}: {text}"),
+    })
 }
 
 /// Mounts; a congestion control that is only preferred and not allowed here is done without.
