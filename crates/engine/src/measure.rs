@@ -103,7 +103,7 @@ pub fn measure(
         }
         drop(gates);
         let (reports, samples) = watch(&reports, &progress, &shared, (site.clock(), monitor));
-        // Two clocks make this figure; in a pass of microseconds their difference may run backwards.
+        // Two clocks make this figure; in a very short pass their difference may run backwards.
         let client_cpu_ns = (monitor.client_cpu_ns)().saturating_sub(cpu_before);
         assemble(reports, pass, samples, client_cpu_ns)
     })

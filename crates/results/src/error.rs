@@ -90,7 +90,10 @@ pub enum StoreError {
         what: String,
     },
     /// The file holds no such campaign.
-    #[error("`{}` holds no campaign {id} (hint: leave out --campaign for the last one)", path.display())]
+    #[error(
+        "`{}` holds no campaign {id} (hint: leave out --campaign for the last one)",
+        path.display()
+    )]
     NoCampaign {
         /// The file.
         path: PathBuf,
