@@ -183,12 +183,14 @@ impl Deadline {
 /// Names a call for messages.
 fn call_name(kind: Kind) -> &'static str {
     match kind {
+        Kind::Nfs2(procedure) => procedure.name(),
         Kind::Nfs3(Procedure::Null) => "NULL",
         Kind::Nfs3(procedure) => procedure.name(),
-        Kind::Mount3(1) => "MNT",
-        Kind::Mount3(3) => "UMNT",
-        Kind::Mount3(5) => "EXPORT",
-        Kind::Mount3(_) => "MOUNT",
+        Kind::Mount1(1) | Kind::Mount3(1) => "MNT",
+        Kind::Mount1(3) | Kind::Mount3(3) => "UMNT",
+        Kind::Mount1(5) | Kind::Mount3(5) => "EXPORT",
+        Kind::Mount1(_) | Kind::Mount3(_) => "MOUNT",
         Kind::Portmap(_) => "GETPORT",
+        Kind::Rpcbind(_) => "GETADDR",
     }
 }

@@ -185,7 +185,7 @@ fn call_mnt(
 fn list_exports(control: &mut Control) -> Result<Vec<String>, CallFailure> {
     control.call(&Call::Mount3(mount3::Call::Export), |event| {
         let mut exports = Vec::new();
-        mount3::Reply::decode_export(Reader::new(event.body), |path| {
+        mount3::Reply::decode_export(Reader::new(event.body), |path, _| {
             exports.push(String::from_utf8_lossy(path).into_owned());
         })?;
         Ok(exports)

@@ -1,23 +1,27 @@
 //! The NFS wire protocols as pure functions and state machines.
 //!
-//! XDR, ONC RPC over record-marked streams, portmap v2, MOUNT v3 and all of NFS v3, each encoded
-//! and decoded in both directions. [`client::Session`] and [`server::Session`] are sans-I/O: bytes
+//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, and all
+//! of NFS v2 and v3, each encoded and decoded in both directions. [`client::Session`] and [`server::Session`] are sans-I/O: bytes
 //! and instants come in as arguments, bytes and events go out as return values.
 //!
 //! Invariants: bytes from the network never panic and never make this crate allocate more than
 //! what has arrived; decoders return views into their input; nothing is allocated once warm.
 //! This crate must not hold a socket, a clock, a file, an environment or a thread.
-//! Sources: RFC 4506 (XDR), RFC 5531 (RPC), RFC 1833 (portmap), RFC 1813 (NFS v3 and MOUNT v3).
+//! Sources: RFC 4506 (XDR), RFC 5531 (RPC), RFC 1833 (portmap, rpcbind), RFC 1094 (NFS v2 and
+//! MOUNT v1), RFC 1813 (NFS v3 and MOUNT v3).
 
 pub mod client;
 pub mod error;
 pub mod limits;
+pub mod mount1;
 pub mod mount3;
+pub mod nfs2;
 pub mod nfs3;
 pub mod portmap;
 pub mod program;
 pub mod record;
 pub mod rpc;
+pub mod rpcbind;
 pub mod server;
 pub mod xdr;
 

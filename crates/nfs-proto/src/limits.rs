@@ -6,6 +6,9 @@
 /// The largest READ or WRITE payload this crate sends or accepts, in bytes.
 pub const TRANSFER_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
+/// The largest READ or WRITE payload of NFS v2, in bytes. **Source:** RFC 1094 section 2.3, MAXDATA.
+pub const V2_TRANSFER_BYTES_MAX: u32 = 8192;
+
 /// Room for what surrounds a payload in a record: RPC header, credential, attributes.
 pub const RECORD_OVERHEAD_BYTES: usize = 4 * 1024;
 
@@ -32,6 +35,9 @@ pub const MOUNT_PATH_BYTES_MAX: u32 = 1024;
 
 /// The longest name in a MOUNT list. **Source:** RFC 1813 section 5.1.1, MNTNAMLEN.
 pub const MOUNT_NAME_BYTES_MAX: u32 = 255;
+
+/// The longest text in a message of rpcbind; the RFC sets no limit.
+pub const RPCBIND_TEXT_BYTES_MAX: u32 = 1024;
 
 /// The most authentication flavors kept from a MOUNT reply; further ones are skipped.
 pub const FLAVORS_MAX: usize = 16;

@@ -194,6 +194,27 @@ pub struct Export<'a> {
     pub groups: &'a [&'a [u8]],
 }
 
+/// Iterates over the groups of one export as they were received; none means everyone may mount it.
+#[derive(Debug, Clone)]
+pub struct ExportGroups<'a> {
+    /// Stands before the flag of the next group of a list that was checked.
+    reader: Reader<'a>,
+}
+
+impl<'a> Iterator for ExportGroups<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.reader;
+        let follows = self.reader.bool("group_follows").ok()?;
+        if !follows {
+            self.reader = rest;
+            return None;
+        }
+        self.reader.opaque(MOUNT_NAME_BYTES_MAX).ok()
+    }
+}
+
 /// One line of DUMP: a host and the path it has mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mounted<'a> {
@@ -237,19 +258,21 @@ impl Reply<'_> {
         Ok(Ok(MountOk { root, flavors }))
     }
 
-    /// Calls `each` with the path of every export in the results of EXPORT.
+    /// Calls `each` with the path of every export in the results of EXPORT, and who may mount it.
     ///
     /// # Errors
     /// [`DecodeError`] when the list is malformed; what came before was passed on.
     pub fn decode_export<'a>(
         mut reader: Reader<'a>,
-        mut each: impl FnMut(&'a [u8]),
+        mut each: impl FnMut(&'a [u8], ExportGroups<'a>),
     ) -> Result<(), DecodeError> {
         while reader.bool("export_follows")? {
-            each(reader.opaque(MOUNT_PATH_BYTES_MAX)?);
+            let dir = reader.opaque(MOUNT_PATH_BYTES_MAX)?;
+            let groups = ExportGroups { reader };
             while reader.bool("group_follows")? {
                 reader.opaque(MOUNT_NAME_BYTES_MAX)?;
             }
+            each(dir, groups);
         }
         reader.finish()
     }
@@ -355,9 +378,13 @@ mod tests {
             Export { dir: b"/b", groups: &[] },
         ];
         let out = encoded(&Reply::Export(&exports));
-        let mut paths = Vec::new();
-        Reply::decode_export(Reader::new(&out), |path| paths.push(path)).unwrap();
-        assert_eq!(paths, [b"/a", b"/b"]);
+        let mut seen = Vec::new();
+        Reply::decode_export(Reader::new(&out), |path, groups| {
+            seen.push((path, groups.collect::<Vec<_>>()));
+        })
+        .unwrap();
+        let groups: Vec<&[u8]> = vec![b"10.0.0.0/8", b"host"];
+        assert_eq!(seen, [(&b"/a"[..], groups), (&b"/b"[..], vec![])]);
 
         let lines = [Mounted { host: b"h", dir: b"/a" }];
         let out = encoded(&Reply::Dump(&lines));

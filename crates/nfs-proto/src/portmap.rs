@@ -1,9 +1,10 @@
 //! Portmap version 2: which port a program listens on.
 //!
-//! [`Call`] and [`Reply`] cover NULL, SET, UNSET, GETPORT and DUMP; CALLIT is not offered.
-//! **Source:** RFC 1833 section 3.
+//! [`Call`] covers all six procedures; [`Reply`] has no results for CALLIT, which no server of ours
+//! passes on. **Source:** RFC 1833 section 3.
 
 use crate::error::DecodeError;
+use crate::rpcbind::RemoteCall;
 use crate::xdr::{Reader, Writer};
 
 /// The program number. **Source:** RFC 1833 section 3.1.
@@ -45,7 +46,7 @@ impl Mapping {
 
 /// A call with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum Call<'a> {
     /// Does nothing.
     Null,
     /// Registers a program.
@@ -56,9 +57,11 @@ pub enum Call {
     Getport(Mapping),
     /// Asks for all registrations.
     Dump,
+    /// Passes a call on to another program.
+    Callit(RemoteCall<'a>),
 }
 
-impl Call {
+impl<'a> Call<'a> {
     /// Returns the procedure number.
     pub const fn procedure(&self) -> u32 {
         match self {
@@ -67,6 +70,7 @@ impl Call {
             Self::Unset(_) => 2,
             Self::Getport(_) => 3,
             Self::Dump => 4,
+            Self::Callit(_) => 5,
         }
     }
 
@@ -74,13 +78,14 @@ impl Call {
     ///
     /// # Errors
     /// [`DecodeError`]; the server answers GARBAGE_ARGS.
-    pub fn decode(procedure: u32, mut reader: Reader<'_>) -> Result<Option<Self>, DecodeError> {
+    pub fn decode(procedure: u32, mut reader: Reader<'a>) -> Result<Option<Self>, DecodeError> {
         let call = match procedure {
             0 => Self::Null,
             1 => Self::Set(Mapping::decode(&mut reader)?),
             2 => Self::Unset(Mapping::decode(&mut reader)?),
             3 => Self::Getport(Mapping::decode(&mut reader)?),
             4 => Self::Dump,
+            5 => Self::Callit(RemoteCall::decode(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -94,6 +99,7 @@ impl Call {
             Self::Set(mapping) | Self::Unset(mapping) | Self::Getport(mapping) => {
                 mapping.encode(writer);
             }
+            Self::Callit(call) => call.encode(writer),
         }
     }
 }
@@ -168,13 +174,14 @@ mod tests {
             Call::Unset(mapping),
             Call::Getport(mapping),
             Call::Dump,
+            Call::Callit(RemoteCall { program: 1, version: 2, procedure: 3, arguments: b"args5" }),
         ];
         for call in calls {
             let mut out = Vec::new();
             call.encode(&mut Writer::new(&mut out));
             assert_eq!(Call::decode(call.procedure(), Reader::new(&out)), Ok(Some(call)));
         }
-        assert_eq!(Call::decode(5, Reader::new(&[])), Ok(None));
+        assert_eq!(Call::decode(6, Reader::new(&[])), Ok(None));
 
         let mut out = Vec::new();
         Reply::Dump(&[mapping, mapping]).encode(&mut Writer::new(&mut out));

@@ -1,39 +1,53 @@
 //! The programs of this crate behind one call and one reply type.
 //!
 //! [`Call`] says which program and procedure an RPC goes to, and [`Reply`] is what comes back from
-//! a server. NFS v2 and v4 will be further variants.
+//! a server. [`Offered`] says what a server has, and so how it refuses what it has not.
 
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer};
-use crate::{RpcError, mount3, nfs3, portmap};
+use crate::{RpcError, mount1, mount3, nfs2, nfs3, portmap, rpcbind};
 
 /// A call of any program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
+    /// NFS version 2.
+    Nfs2(nfs2::Call<'a>),
     /// NFS version 3.
     Nfs3(nfs3::Call<'a>),
+    /// MOUNT version 1.
+    Mount1(mount1::Call<'a>),
     /// MOUNT version 3.
     Mount3(mount3::Call<'a>),
     /// Portmap version 2.
-    Portmap(portmap::Call),
+    Portmap(portmap::Call<'a>),
+    /// Rpcbind version 3.
+    Rpcbind3(rpcbind::Call<'a>),
+    /// Rpcbind version 4.
+    Rpcbind4(rpcbind::Call<'a>),
 }
 
 impl<'a> Call<'a> {
     /// Returns program, version and procedure.
     pub const fn numbers(&self) -> (u32, u32, u32) {
         match self {
+            Self::Nfs2(call) => (nfs2::PROGRAM, nfs2::VERSION, call.procedure().number()),
             Self::Nfs3(call) => (nfs3::PROGRAM, nfs3::VERSION, call.procedure().number()),
+            Self::Mount1(call) => (mount1::PROGRAM, mount1::VERSION, call.procedure()),
             Self::Mount3(call) => (mount3::PROGRAM, mount3::VERSION, call.procedure()),
             Self::Portmap(call) => (portmap::PROGRAM, portmap::VERSION, call.procedure()),
+            Self::Rpcbind3(call) => (rpcbind::PROGRAM, rpcbind::VERSION_3, call.procedure()),
+            Self::Rpcbind4(call) => (rpcbind::PROGRAM, rpcbind::VERSION_4, call.procedure()),
         }
     }
 
     /// Appends the arguments.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         match self {
+            Self::Nfs2(call) => call.encode(writer),
             Self::Nfs3(call) => call.encode(writer),
-            Self::Mount3(call) => call.encode(writer),
+            Self::Mount1(call) | Self::Mount3(call) => call.encode(writer),
             Self::Portmap(call) => call.encode(writer),
+            Self::Rpcbind3(call) | Self::Rpcbind4(call) => call.encode(writer),
         }
     }
 
@@ -47,73 +61,179 @@ impl<'a> Call<'a> {
         arguments: Reader<'a>,
     ) -> Result<Self, RpcError> {
         let (program, version, procedure) = numbers;
-        let expect = |low: u32| {
-            if version == low { Ok(()) } else { Err(RpcError::ProgramMismatch { low, high: low }) }
+        offered.check(program, version)?;
+        let call = match (program, version) {
+            (nfs2::PROGRAM, nfs2::VERSION) => nfs2::Procedure::from_number(procedure)
+                .map(|procedure| nfs2::Call::decode(procedure, arguments).map(Self::Nfs2))
+                .transpose(),
+            (nfs3::PROGRAM, nfs3::VERSION) => nfs3::Procedure::from_number(procedure)
+                .map(|procedure| nfs3::Call::decode(procedure, arguments).map(Self::Nfs3))
+                .transpose(),
+            (mount1::PROGRAM, mount1::VERSION) => {
+                map(mount1::Call::decode(procedure, arguments), Self::Mount1)
+            }
+            (mount3::PROGRAM, mount3::VERSION) => {
+                map(mount3::Call::decode(procedure, arguments), Self::Mount3)
+            }
+            (portmap::PROGRAM, portmap::VERSION) => {
+                map(portmap::Call::decode(procedure, arguments), Self::Portmap)
+            }
+            (rpcbind::PROGRAM, rpcbind::VERSION_3) => {
+                map(rpcbind::Call::decode(version, procedure, arguments), Self::Rpcbind3)
+            }
+            (rpcbind::PROGRAM, rpcbind::VERSION_4) => {
+                map(rpcbind::Call::decode(version, procedure, arguments), Self::Rpcbind4)
+            }
+            _ => return Err(RpcError::ProgramUnavailable),
         };
-        match program {
-            nfs3::PROGRAM if offered.nfs3 => {
-                expect(nfs3::VERSION)?;
-                let procedure = nfs3::Procedure::from_number(procedure)
-                    .ok_or(RpcError::ProcedureUnavailable)?;
-                nfs3::Call::decode(procedure, arguments)
-                    .map(Self::Nfs3)
-                    .map_err(|_| RpcError::GarbageArguments)
-            }
-            mount3::PROGRAM if offered.mount3 => {
-                expect(mount3::VERSION)?;
-                offer(mount3::Call::decode(procedure, arguments)).map(Self::Mount3)
-            }
-            portmap::PROGRAM if offered.portmap => {
-                expect(portmap::VERSION)?;
-                offer(portmap::Call::decode(procedure, arguments)).map(Self::Portmap)
-            }
-            _ => Err(RpcError::ProgramUnavailable),
+        match call {
+            Ok(Some(call)) => Ok(call),
+            Ok(None) => Err(RpcError::ProcedureUnavailable),
+            Err(_) => Err(RpcError::GarbageArguments),
         }
     }
 }
 
 /// The programs that a server offers on one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch for each version of a program")]
 pub struct Offered {
+    /// NFS version 2.
+    pub nfs2: bool,
     /// NFS version 3.
     pub nfs3: bool,
+    /// MOUNT version 1.
+    pub mount1: bool,
     /// MOUNT version 3.
     pub mount3: bool,
     /// Portmap version 2.
     pub portmap: bool,
+    /// Rpcbind versions 3 and 4.
+    pub rpcbind: bool,
 }
 
 impl Offered {
     /// All programs on one port.
-    pub const ALL: Self = Self { nfs3: true, mount3: true, portmap: true };
+    pub const ALL: Self =
+        Self { nfs2: true, nfs3: true, mount1: true, mount3: true, portmap: true, rpcbind: true };
+
+    /// No program at all; to be filled in.
+    pub const NONE: Self = Self {
+        nfs2: false,
+        nfs3: false,
+        mount1: false,
+        mount3: false,
+        portmap: false,
+        rpcbind: false,
+    };
+
+    /// Returns every program and version known here, and whether it is offered.
+    pub const fn table(self) -> [(u32, u32, bool); 7] {
+        [
+            (nfs2::PROGRAM, nfs2::VERSION, self.nfs2),
+            (nfs3::PROGRAM, nfs3::VERSION, self.nfs3),
+            (mount1::PROGRAM, mount1::VERSION, self.mount1),
+            (mount3::PROGRAM, mount3::VERSION, self.mount3),
+            (portmap::PROGRAM, portmap::VERSION, self.portmap),
+            (rpcbind::PROGRAM, rpcbind::VERSION_3, self.rpcbind),
+            (rpcbind::PROGRAM, rpcbind::VERSION_4, self.rpcbind),
+        ]
+    }
+
+    /// Tells whether a version of a program is offered.
+    ///
+    /// # Errors
+    /// [`RpcError::ProgramMismatch`] with the lowest and the highest version that is offered, or
+    /// [`RpcError::ProgramUnavailable`] when there is none.
+    pub fn check(self, program: u32, version: u32) -> Result<(), RpcError> {
+        let mut range: Option<(u32, u32)> = None;
+        for (known, found, offered) in self.table() {
+            if known != program || !offered {
+                continue;
+            }
+            if found == version {
+                return Ok(());
+            }
+            let (low, high) = range.unwrap_or((found, found));
+            range = Some((low.min(found), high.max(found)));
+        }
+        let mismatch = |(low, high)| RpcError::ProgramMismatch { low, high };
+        Err(range.map_or(RpcError::ProgramUnavailable, mismatch))
+    }
 }
 
 /// A reply of any program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
+    /// NFS version 2.
+    Nfs2(nfs2::Reply<'a>),
     /// NFS version 3.
     Nfs3(nfs3::Reply<'a>),
+    /// MOUNT version 1.
+    Mount1(mount1::Reply<'a>),
     /// MOUNT version 3.
     Mount3(mount3::Reply<'a>),
     /// Portmap version 2.
     Portmap(portmap::Reply<'a>),
+    /// Rpcbind version 3 or 4.
+    Rpcbind(rpcbind::Reply<'a>),
 }
 
 impl Reply<'_> {
     /// Appends the results.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         match self {
+            Self::Nfs2(reply) => reply.encode(writer),
             Self::Nfs3(reply) => reply.encode(writer),
+            Self::Mount1(reply) => reply.encode(writer),
             Self::Mount3(reply) => reply.encode(writer),
             Self::Portmap(reply) => reply.encode(writer),
+            Self::Rpcbind(reply) => reply.encode(writer),
         }
     }
 }
 
-fn offer<T>(call: Result<Option<T>, DecodeError>) -> Result<T, RpcError> {
-    match call {
-        Ok(Some(call)) => Ok(call),
-        Ok(None) => Err(RpcError::ProcedureUnavailable),
-        Err(_) => Err(RpcError::GarbageArguments),
+fn map<C, T>(
+    call: Result<Option<C>, DecodeError>,
+    into: impl FnOnce(C) -> T,
+) -> Result<Option<T>, DecodeError> {
+    call.map(|call| call.map(into))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(offered: Offered, program: u32, version: u32) -> Option<(u32, u32)> {
+        match offered.check(program, version) {
+            Err(RpcError::ProgramMismatch { low, high }) => Some((low, high)),
+            Err(RpcError::ProgramUnavailable) => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_mismatch_names_the_versions_that_are_offered() {
+        let (nfs, mount, portmap) = (nfs3::PROGRAM, mount3::PROGRAM, portmap::PROGRAM);
+        assert_eq!(refusal(Offered::ALL, nfs, 5).map(|range| range.0), Some(2));
+        assert_eq!(refusal(Offered::ALL, mount, 2), Some((1, 3)));
+        assert_eq!(refusal(Offered::ALL, portmap, 5), Some((2, 4)));
+        let only_3 = Offered { nfs3: true, portmap: true, ..Offered::NONE };
+        assert_eq!(refusal(only_3, nfs, 2), Some((3, 3)));
+        assert_eq!(refusal(only_3, portmap, 4), Some((2, 2)));
+        assert_eq!(refusal(only_3, mount, 3), None);
+        assert_eq!(refusal(Offered::ALL, 4711, 1), None);
+    }
+
+    #[test]
+    fn what_is_offered_is_found() {
+        for (program, version, _) in Offered::ALL.table() {
+            assert_eq!(Offered::ALL.check(program, version), Ok(()));
+            let call = Call::decode(Offered::ALL, (program, version, 0), Reader::new(&[]));
+            let call = call.expect("every program has NULL");
+            assert_eq!(call.numbers(), (program, version, 0));
+            let none = Call::decode(Offered::ALL, (program, version, 99), Reader::new(&[]));
+            assert_eq!(none, Err(RpcError::ProcedureUnavailable));
+        }
     }
 }

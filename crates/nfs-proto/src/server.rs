@@ -8,6 +8,7 @@
 
 use crate::error::{DecodeError, StreamError};
 use crate::limits::RECORD_BYTES_MAX;
+use crate::nfs2;
 use crate::nfs3::{self, Fattr};
 use crate::program::{Call, Offered, Reply};
 use crate::record::{self, Inbox};
@@ -141,6 +142,23 @@ pub fn encode_read_reply_header(
     let mut writer = Writer::new(out);
     ReplyHeader { xid, result: Ok(()) }.encode(&mut writer);
     nfs3::encode_read_header(&mut writer, attributes, eof, len);
+    record::end(out, mark, len as usize + pad);
+    pad
+}
+
+/// Appends a framed reply to a READ of NFS v2 of `len` bytes without its payload, and returns how
+/// many zero bytes the caller has to send after the payload.
+pub fn encode_nfs2_read_reply_header(
+    out: &mut Vec<u8>,
+    xid: u32,
+    attributes: &nfs2::Fattr,
+    len: u32,
+) -> usize {
+    let pad = pad_len(len as usize);
+    let mark = record::begin(out);
+    let mut writer = Writer::new(out);
+    ReplyHeader { xid, result: Ok(()) }.encode(&mut writer);
+    nfs2::encode_read_header(&mut writer, attributes, len);
     record::end(out, mark, len as usize + pad);
     pad
 }

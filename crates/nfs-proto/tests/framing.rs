@@ -314,7 +314,7 @@ fn the_server_answers_what_no_program_should_see() {
         (header, RpcError::GarbageArguments),
         (CallHeader { rpc_version: 3, ..header }, RpcError::RpcMismatch { low: 2, high: 2 }),
     ];
-    let offered = Offered { nfs3: true, mount3: false, portmap: false };
+    let offered = Offered { nfs3: true, ..Offered::NONE };
     for (header, refusal) in cases {
         let mut server = server::Session::new(offered);
         let mut record = Vec::new();

@@ -106,7 +106,9 @@ fn decode_all(bytes: &[u8]) {
         let _ = portmap::Call::decode(procedure, Reader::new(bytes));
     }
     let _ = mount3::Reply::decode_mnt(Reader::new(bytes));
-    let _ = mount3::Reply::decode_export(Reader::new(bytes), |_| {});
+    let _ = mount3::Reply::decode_export(Reader::new(bytes), |_, groups| {
+        groups.for_each(drop);
+    });
     let _ = mount3::Reply::decode_dump(Reader::new(bytes), |_| {});
     let _ = portmap::Reply::decode_dump(Reader::new(bytes), |_| {});
     let _ = server::decode_request(bytes, Offered::ALL);

@@ -262,10 +262,10 @@ fn open_listeners(config: &ServerConfig) -> Result<Vec<Listener>, ServerError> {
         Ok(Listener { socket, offered })
     };
     let same_port = config.portmap == Portmap::SamePort;
-    let nfs = Offered { nfs3: true, mount3: true, portmap: same_port };
+    let nfs = Offered { nfs3: true, mount3: true, portmap: same_port, ..Offered::NONE };
     let mut listeners = vec![open(config.port, nfs)?];
     if let Portmap::Port(port) = config.portmap {
-        listeners.push(open(port, Offered { nfs3: false, mount3: false, portmap: true })?);
+        listeners.push(open(port, Offered { portmap: true, ..Offered::NONE })?);
     }
     Ok(listeners)
 }

@@ -61,7 +61,7 @@ pub fn start_portmapper(to: Option<u16>) -> u16 {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut session = Session::new(Offered { nfs3: false, mount3: false, portmap: true });
+            let mut session = Session::new(Offered { portmap: true, ..Offered::NONE });
             let mut out = Vec::new();
             while let Ok(len @ 1..) = stream.read(session.space(1)) {
                 session.filled(len);
@@ -99,7 +99,7 @@ pub fn options(address: SocketAddr) -> MountOptions {
 }
 
 fn serve(mut stream: TcpStream, behaviour: Behaviour) {
-    let offered = Offered { nfs3: true, mount3: true, portmap: false };
+    let offered = Offered { nfs3: true, mount3: true, ..Offered::NONE };
     let mut session = Session::new(offered);
     let mut held = Vec::new();
     loop {
@@ -147,7 +147,7 @@ fn respond(out: &mut Vec<u8>, xid: u32, call: &program::Call<'_>, behaviour: Beh
             return true;
         }
         program::Call::Nfs3(call) => call,
-        program::Call::Portmap(_) => unreachable!("not offered"),
+        _ => unreachable!("not offered"),
     };
     if behaviour == Behaviour::Version4 {
         server::encode_refusal(out, xid, RpcError::ProgramMismatch { low: 4, high: 4 });

@@ -4,6 +4,7 @@
 //! that are rare or large are [`Outcome::Raw`], to be decoded from the event's body.
 
 use crate::error::CallError;
+use crate::nfs2;
 use crate::nfs3::{Fattr, FileHandle, Procedure, Reply, StableHow, Verifier};
 use crate::program::Call;
 use crate::xdr::Reader;
@@ -11,21 +12,30 @@ use crate::xdr::Reader;
 /// What was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// A procedure of NFS v2.
+    Nfs2(nfs2::Procedure),
     /// A procedure of NFS v3.
     Nfs3(Procedure),
+    /// A procedure of MOUNT v1, by number.
+    Mount1(u32),
     /// A procedure of MOUNT v3, by number.
     Mount3(u32),
     /// A procedure of portmap v2, by number.
     Portmap(u32),
+    /// A procedure of rpcbind v3 or v4, by number.
+    Rpcbind(u32),
 }
 
 impl Kind {
     /// Returns what this call calls.
     pub const fn of(call: &Call<'_>) -> Self {
         match call {
+            Call::Nfs2(call) => Self::Nfs2(call.procedure()),
             Call::Nfs3(call) => Self::Nfs3(call.procedure()),
+            Call::Mount1(call) => Self::Mount1(call.procedure()),
             Call::Mount3(call) => Self::Mount3(call.procedure()),
             Call::Portmap(call) => Self::Portmap(call.procedure()),
+            Call::Rpcbind3(call) | Call::Rpcbind4(call) => Self::Rpcbind(call.procedure()),
         }
     }
 }
@@ -33,9 +43,11 @@ impl Kind {
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Nfs2(procedure) => write!(f, "{procedure}"),
             Self::Nfs3(procedure) => write!(f, "{procedure}"),
-            Self::Mount3(number) => write!(f, "MOUNT procedure {number}"),
+            Self::Mount1(number) | Self::Mount3(number) => write!(f, "MOUNT procedure {number}"),
             Self::Portmap(number) => write!(f, "portmap procedure {number}"),
+            Self::Rpcbind(number) => write!(f, "rpcbind procedure {number}"),
         }
     }
 }
@@ -121,8 +133,9 @@ impl Completed {
 /// Decodes the results of an accepted call, whose body is all that is left.
 pub(super) fn decode_outcome(kind: Kind, body: Reader<'_>) -> Result<Outcome, CallError> {
     match kind {
+        Kind::Nfs2(procedure) => raw(nfs2::Reply::decode(procedure, body)?.status()),
         Kind::Nfs3(procedure) => nfs3_outcome(&Reply::decode(procedure, body)?),
-        Kind::Mount3(_) | Kind::Portmap(_) => Ok(Outcome::Raw),
+        Kind::Mount1(_) | Kind::Mount3(_) | Kind::Portmap(_) | Kind::Rpcbind(_) => Ok(Outcome::Raw),
     }
 }
 

@@ -92,6 +92,13 @@ impl Service {
             }
             program::Call::Mount3(call) => self.answer_mount(*call, peer, xid, out),
             program::Call::Portmap(call) => self.answer_portmap(*call, xid, out),
+            program::Call::Nfs2(_)
+            | program::Call::Mount1(_)
+            | program::Call::Rpcbind3(_)
+            | program::Call::Rpcbind4(_) => {
+                self.counters.refused_calls.add(1);
+                encode_refusal(out.head(), xid, RpcError::ProgramUnavailable);
+            }
         }
         out.seal();
     }

@@ -8,12 +8,13 @@
 use std::net::IpAddr;
 use std::sync::{MutexGuard, PoisonError};
 
+use nfs_proto::RpcError;
 use nfs_proto::mount3::{self, Export, Flavors, MountOk, MountStatus, Mounted};
 use nfs_proto::nfs3;
 use nfs_proto::portmap::{self, Mapping, PROTOCOL_TCP};
 use nfs_proto::program::Reply;
 use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
-use nfs_proto::server::encode_reply;
+use nfs_proto::server::{encode_refusal, encode_reply};
 
 use super::convert::handle;
 use super::{Service, Shared};
@@ -70,7 +71,7 @@ impl Service {
     }
 
     /// Carries out a call of the portmapper.
-    pub(super) fn answer_portmap(&self, call: portmap::Call, xid: u32, out: &mut Outbox) {
+    pub(super) fn answer_portmap(&self, call: portmap::Call<'_>, xid: u32, out: &mut Outbox) {
         self.counters.portmap_calls.add(1);
         let mappings = self.shared.mappings();
         let reply = match call {
@@ -83,6 +84,10 @@ impl Service {
                 portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port))
             }
             portmap::Call::Dump => portmap::Reply::Dump(&mappings),
+            // Passing calls on would make this server a reflector.
+            portmap::Call::Callit(_) => {
+                return encode_refusal(out.head(), xid, RpcError::ProcedureUnavailable);
+            }
         };
         encode_reply(out.head(), xid, &Reply::Portmap(reply));
     }

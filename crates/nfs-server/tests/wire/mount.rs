@@ -39,7 +39,7 @@ fn exports_and_mounts_are_listed() {
     let mut client = Client::connect(&server);
     let mut paths = Vec::new();
     let answer = client.call(&program::Call::Mount3(Call::Export));
-    Reply::decode_export(answer.reader(), |path| paths.push(path.to_vec())).unwrap();
+    Reply::decode_export(answer.reader(), |path, _| paths.push(path.to_vec())).unwrap();
     assert_eq!(paths, [b"/export"]);
     let mut dump = |call| {
         client.call(&program::Call::Mount3(call));

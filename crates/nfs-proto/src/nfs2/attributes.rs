@@ -1,0 +1,356 @@
+//! Attributes of NFS v2, and what they are in terms of version 3.
+//!
+//! [`Fattr`] has a fixed size of 68 bytes on the wire; its mode carries the type of the file too,
+//! and its sizes end at 4 GiB. **Source:** RFC 1094 sections 2.3.5 and 2.3.6.
+
+use super::types::{SetTime, Time};
+use crate::error::DecodeError;
+use crate::nfs3::{self, Device, FileType};
+use crate::xdr::{Reader, Writer};
+
+/// Bits of a mode that name the type of a file, with the type's number in `ftype`: the number of
+/// a socket is 0 by the RFC, and that of a pipe the one of a character device.
+const TYPES: [(FileType, u32, u32); 7] = [
+    (FileType::Regular, 0o100_000, 1),
+    (FileType::Directory, 0o040_000, 2),
+    (FileType::Block, 0o060_000, 3),
+    (FileType::Character, 0o020_000, 4),
+    (FileType::Symlink, 0o120_000, 5),
+    (FileType::Socket, 0o140_000, 0),
+    (FileType::Fifo, 0o010_000, 4),
+];
+const TYPE_MASK: u32 = 0o170_000;
+/// The largest number of a type seen in the field, NFFIFO. **Source:** Linux
+/// include/uapi/linux/nfs.h, `enum nfs_ftype`.
+const TYPE_NUMBER_MAX: u32 = 8;
+/// The device number of a named pipe. **Source:** Linux fs/nfsd/nfsxdr.c, `svcxdr_encode_fattr`.
+const FIFO_DEVICE: u32 = u32::MAX;
+/// The unit of `blocks`, in bytes, as every server counts it.
+const BLOCK_BYTES: u64 = 512;
+/// The block size that is stated of a file, in bytes.
+const FILE_BLOCK_BYTES: u32 = 4096;
+
+/// The attributes of a file. **Source:** RFC 1094 section 2.3.5, fattr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fattr {
+    /// The kind of object, as `ftype` numbers it; the mode says it more exactly.
+    pub type_number: u32,
+    /// Permission bits and the bits of the type.
+    pub mode: u32,
+    /// Number of names.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Size of a block, in bytes.
+    pub block_bytes: u32,
+    /// Device number, for devices.
+    pub device: u32,
+    /// Disk space in use, in units of 512 bytes.
+    pub blocks: u32,
+    /// Id of the file system.
+    pub fsid: u32,
+    /// Id of the file within its file system.
+    pub fileid: u32,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of the data.
+    pub mtime: Time,
+    /// Last change of the attributes.
+    pub ctime: Time,
+}
+
+impl Fattr {
+    /// Bytes on the wire.
+    pub const WIRE_BYTES: usize = 68;
+
+    /// Reads attributes.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when they are not all there or the type is none that is known.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let bytes = reader.array::<{ Self::WIRE_BYTES }>()?;
+        let word = |index: usize| {
+            let at = 4 * index;
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let time = |index: usize| Time { seconds: word(index), micros: word(index + 1) };
+        if word(0) > TYPE_NUMBER_MAX {
+            return Err(DecodeError::BadValue { what: "ftype", value: word(0) });
+        }
+        Ok(Self {
+            type_number: word(0),
+            mode: word(1),
+            nlink: word(2),
+            uid: word(3),
+            gid: word(4),
+            size: word(5),
+            block_bytes: word(6),
+            device: word(7),
+            blocks: word(8),
+            fsid: word(9),
+            fileid: word(10),
+            atime: time(11),
+            mtime: time(13),
+            ctime: time(15),
+        })
+    }
+
+    /// Appends the attributes.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        let words = [
+            self.type_number,
+            self.mode,
+            self.nlink,
+            self.uid,
+            self.gid,
+            self.size,
+            self.block_bytes,
+            self.device,
+            self.blocks,
+            self.fsid,
+            self.fileid,
+            self.atime.seconds,
+            self.atime.micros,
+            self.mtime.seconds,
+            self.mtime.micros,
+            self.ctime.seconds,
+            self.ctime.micros,
+        ];
+        let mut bytes = [0; Self::WIRE_BYTES];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_be_bytes());
+        }
+        writer.raw(&bytes);
+    }
+
+    /// Returns the kind of object: what the mode says, else what the type's number says.
+    pub fn file_type(&self) -> FileType {
+        let by_mode = TYPES.iter().find(|(_, bits, _)| *bits == self.mode & TYPE_MASK);
+        let by_number = || TYPES.iter().find(|(.., number)| *number == self.type_number);
+        by_mode.or_else(by_number).map_or(FileType::Regular, |(file_type, ..)| *file_type)
+    }
+}
+
+impl From<&Fattr> for nfs3::Fattr {
+    fn from(attributes: &Fattr) -> Self {
+        let device = attributes.device;
+        Self {
+            file_type: attributes.file_type(),
+            mode: attributes.mode & !TYPE_MASK,
+            nlink: attributes.nlink,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            size: attributes.size.into(),
+            used: u64::from(attributes.blocks) * BLOCK_BYTES,
+            device: Device { major: device >> 8, minor: device & 0xff },
+            fsid: attributes.fsid.into(),
+            fileid: attributes.fileid.into(),
+            atime: attributes.atime.into(),
+            mtime: attributes.mtime.into(),
+            ctime: attributes.ctime.into(),
+        }
+    }
+}
+
+/// What does not fit is cut: sizes to the largest number, ids to their low half.
+impl From<&nfs3::Fattr> for Fattr {
+    fn from(attributes: &nfs3::Fattr) -> Self {
+        let saturate = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let fold = |id: u64| (id as u32) ^ ((id >> 32) as u32);
+        let wanted = attributes.file_type;
+        let (_, bits, type_number) =
+            TYPES.into_iter().find(|(file_type, ..)| *file_type == wanted).unwrap_or(TYPES[0]);
+        let device = match wanted {
+            FileType::Fifo => FIFO_DEVICE,
+            _ => attributes.device.major << 8 | attributes.device.minor & 0xff,
+        };
+        Self {
+            type_number,
+            mode: attributes.mode & !TYPE_MASK | bits,
+            nlink: attributes.nlink,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            size: saturate(attributes.size),
+            block_bytes: FILE_BLOCK_BYTES,
+            device,
+            blocks: saturate(attributes.used.div_ceil(BLOCK_BYTES)),
+            fsid: fold(attributes.fsid),
+            fileid: fold(attributes.fileid),
+            atime: attributes.atime.into(),
+            mtime: attributes.mtime.into(),
+            ctime: attributes.ctime.into(),
+        }
+    }
+}
+
+/// Attributes to set; what is `None` stays as it is. **Source:** RFC 1094 section 2.3.6, sattr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sattr {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size in bytes.
+    pub size: Option<u32>,
+    /// Last access.
+    pub atime: SetTime,
+    /// Last change of the data.
+    pub mtime: SetTime,
+}
+
+impl Sattr {
+    /// Bytes on the wire.
+    pub const WIRE_BYTES: usize = 32;
+    /// The word that leaves an attribute alone.
+    const KEEP: u32 = u32::MAX;
+    /// What clients send for a mode that was -1 in 16 bits. **Source:** Linux
+    /// fs/nfsd/nfsxdr.c, `svcxdr_decode_sattr`.
+    const KEEP_MODE: u32 = 0xffff;
+
+    /// Sets nothing but the permission bits.
+    pub fn with_mode(mode: u32) -> Self {
+        Self { mode: Some(mode), ..Self::default() }
+    }
+
+    /// Reads attributes to set.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] when they are not all there.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut word = || reader.u32().map(|word| (word != Self::KEEP).then_some(word));
+        let (mode, uid, gid, size) = (word()?, word()?, word()?, word()?);
+        let mode = mode.filter(|mode| *mode != Self::KEEP_MODE);
+        let atime = SetTime::decode(reader)?;
+        Ok(Self { mode, uid, gid, size, atime, mtime: SetTime::decode(reader)? })
+    }
+
+    /// Appends attributes to set.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        for word in [self.mode, self.uid, self.gid, self.size] {
+            writer.u32(word.unwrap_or(Self::KEEP));
+        }
+        self.atime.encode(writer);
+        self.mtime.encode(writer);
+    }
+}
+
+/// Where the data's time is to be the server's, so is the time of access, if it is set at all.
+impl From<&Sattr> for nfs3::Sattr {
+    fn from(attributes: &Sattr) -> Self {
+        let atime = match (attributes.atime, attributes.mtime) {
+            (SetTime::Client(_), SetTime::Server) => SetTime::Server,
+            (atime, _) => atime,
+        };
+        Self {
+            mode: attributes.mode.map(|mode| mode & !TYPE_MASK),
+            uid: attributes.uid,
+            gid: attributes.gid,
+            size: attributes.size.map(u64::from),
+            atime: atime.into(),
+            mtime: attributes.mtime.into(),
+        }
+    }
+}
+
+impl Sattr {
+    /// Takes over attributes to set; `None` when the size is beyond [`super::FILE_BYTES_MAX`].
+    pub fn from_v3(attributes: &nfs3::Sattr) -> Option<Self> {
+        let size = match attributes.size {
+            Some(size) => {
+                let fits = u32::try_from(size).ok().filter(|size| *size <= super::FILE_BYTES_MAX);
+                Some(fits?)
+            }
+            None => None,
+        };
+        Some(Self {
+            mode: attributes.mode,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            size,
+            atime: attributes.atime.into(),
+            mtime: attributes.mtime.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v3(file_type: FileType) -> nfs3::Fattr {
+        nfs3::Fattr {
+            file_type,
+            mode: 0o4755,
+            nlink: 2,
+            uid: 3,
+            gid: 4,
+            size: 5000,
+            used: 8192,
+            device: Device { major: 8, minor: 1 },
+            fsid: 9,
+            fileid: 10,
+            atime: nfs3::Time { seconds: 11, nanos: 12_000 },
+            mtime: nfs3::Time { seconds: 13, nanos: 14_000 },
+            ctime: nfs3::Time { seconds: 15, nanos: 16_000 },
+        }
+    }
+
+    #[test]
+    fn attributes_survive_the_way_from_version_3_and_back() {
+        for (file_type, ..) in TYPES {
+            let there = v3(file_type);
+            let mut back = nfs3::Fattr::from(&Fattr::from(&there));
+            if file_type == FileType::Fifo {
+                back.device = there.device;
+            }
+            assert_eq!(back, there);
+        }
+    }
+
+    #[test]
+    fn the_mode_tells_a_pipe_from_a_device() {
+        let pipe = Fattr::from(&v3(FileType::Fifo));
+        assert_eq!((pipe.type_number, pipe.mode, pipe.device), (4, 0o014_755, u32::MAX));
+        let socket = Fattr::from(&v3(FileType::Socket));
+        assert_eq!((socket.type_number, socket.mode), (0, 0o144_755));
+        assert_eq!(Fattr { mode: 0o644, type_number: 2, ..pipe }.file_type(), FileType::Directory);
+    }
+
+    #[test]
+    fn sizes_beyond_32_bits_are_the_largest_number() {
+        let large = nfs3::Fattr { size: 1 << 32, used: 1 << 50, ..v3(FileType::Regular) };
+        let attributes = Fattr::from(&large);
+        assert_eq!((attributes.size, attributes.blocks), (u32::MAX, u32::MAX));
+    }
+
+    #[test]
+    fn a_mode_of_sixteen_ones_is_left_alone() {
+        let mut wire = vec![0, 0, 0xff, 0xff];
+        wire.extend([0xff; 28]);
+        assert_eq!(Sattr::decode(&mut Reader::new(&wire)), Ok(Sattr::default()));
+    }
+
+    #[test]
+    fn a_server_time_of_the_data_is_one_of_access_too() {
+        let atime = SetTime::Client(Time { seconds: 1, micros: 2 });
+        let both = Sattr { atime, mtime: SetTime::Server, ..Sattr::default() };
+        assert_eq!(nfs3::Sattr::from(&both).atime, nfs3::SetTime::Server);
+        let one = Sattr { mtime: SetTime::Server, ..Sattr::default() };
+        assert_eq!(nfs3::Sattr::from(&one).atime, nfs3::SetTime::Keep);
+    }
+
+    #[test]
+    fn a_size_to_set_ends_below_2_gib() {
+        let size = |size| nfs3::Sattr { size: Some(size), ..nfs3::Sattr::default() };
+        let largest = Sattr::from_v3(&size((1 << 31) - 1)).unwrap();
+        assert_eq!(largest.size, Some(i32::MAX as u32));
+        assert_eq!(Sattr::from_v3(&size(1 << 31)), None);
+        assert_eq!(Sattr::from_v3(&size(u64::MAX)), None);
+    }
+}

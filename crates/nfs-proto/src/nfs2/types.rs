@@ -1,0 +1,215 @@
+//! The small types of NFS v2: handles, times, the fill state of a file system.
+//!
+//! All are `Copy` and held inline. **Source:** RFC 1094 sections 2.2.18, 2.3.3 and 2.3.4.
+
+use crate::error::DecodeError;
+use crate::nfs3;
+use crate::xdr::{Reader, Writer};
+
+/// The server's opaque name of a file: always 32 bytes. **Source:** RFC 1094 section 2.3.3.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileHandle(pub [u8; Self::BYTES]);
+
+impl FileHandle {
+    /// Bytes on the wire. **Source:** RFC 1094 section 2.3, FHSIZE.
+    pub const BYTES: usize = 32;
+
+    /// Copies a handle and fills it up with zeros; `None` when it is longer than 32 bytes.
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        let mut handle = [0; Self::BYTES];
+        handle.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self(handle))
+    }
+
+    /// Returns all 32 bytes.
+    pub const fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads a handle.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] when it is not all there.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.array::<{ Self::BYTES }>().map(|bytes| Self(*bytes))
+    }
+
+    /// Appends the handle.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.raw(&self.0);
+    }
+}
+
+impl std::fmt::Debug for FileHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FileHandle(")?;
+        for byte in self.0 {
+            write!(f, "{byte:02x}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// An instant of the server's clock. **Source:** RFC 1094 section 2.3.4, timeval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Time {
+    /// Seconds since 1970-01-01 UTC.
+    pub seconds: u32,
+    /// Microseconds within the second, below 1,000,000.
+    pub micros: u32,
+}
+
+impl Time {
+    /// Reads an instant.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] when it is not all there.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { seconds: reader.u32()?, micros: reader.u32()? })
+    }
+
+    /// Appends the instant.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.seconds);
+        writer.u32(self.micros);
+    }
+}
+
+impl From<Time> for nfs3::Time {
+    fn from(time: Time) -> Self {
+        Self { seconds: time.seconds, nanos: time.micros.saturating_mul(1000) }
+    }
+}
+
+impl From<nfs3::Time> for Time {
+    fn from(time: nfs3::Time) -> Self {
+        Self { seconds: time.seconds, micros: time.nanos / 1000 }
+    }
+}
+
+/// How a time is to be set.
+///
+/// A field of all ones leaves the time alone; a million microseconds, which no time has, ask for
+/// the server's clock. **Source:** RFC 1094 section 2.3.6; the latter is Sun's convention, as in
+/// Linux fs/nfsd/nfsxdr.c, `svcxdr_decode_sattr`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SetTime {
+    /// Left as it is.
+    #[default]
+    Keep,
+    /// Set to the server's clock.
+    Server,
+    /// Set to this instant.
+    Client(Time),
+}
+
+impl SetTime {
+    const SERVER_MICROS: u32 = 1_000_000;
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match Time::decode(reader)? {
+            Time { seconds: u32::MAX, .. } | Time { micros: u32::MAX, .. } => Self::Keep,
+            Time { micros: Self::SERVER_MICROS, .. } => Self::Server,
+            time => Self::Client(time),
+        })
+    }
+
+    pub(super) fn encode(self, writer: &mut Writer<'_>) {
+        let time = match self {
+            Self::Keep => Time { seconds: u32::MAX, micros: u32::MAX },
+            Self::Server => Time { seconds: 0, micros: Self::SERVER_MICROS },
+            Self::Client(time) => time,
+        };
+        time.encode(writer);
+    }
+}
+
+impl From<SetTime> for nfs3::SetTime {
+    fn from(time: SetTime) -> Self {
+        match time {
+            SetTime::Keep => Self::Keep,
+            SetTime::Server => Self::Server,
+            SetTime::Client(time) => Self::Client(time.into()),
+        }
+    }
+}
+
+impl From<nfs3::SetTime> for SetTime {
+    fn from(time: nfs3::SetTime) -> Self {
+        match time {
+            nfs3::SetTime::Keep => Self::Keep,
+            nfs3::SetTime::Server => Self::Server,
+            nfs3::SetTime::Client(time) => Self::Client(time.into()),
+        }
+    }
+}
+
+/// The fill state of a file system. **Source:** RFC 1094 section 2.2.18.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statfs {
+    /// The best size of a READ or WRITE, in bytes.
+    pub transfer_bytes: u32,
+    /// The size of a block, in bytes.
+    pub block_bytes: u32,
+    /// Blocks in all.
+    pub blocks: u32,
+    /// Free blocks.
+    pub free_blocks: u32,
+    /// Free blocks that an ordinary user may use.
+    pub available_blocks: u32,
+}
+
+impl Statfs {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            transfer_bytes: reader.u32()?,
+            block_bytes: reader.u32()?,
+            blocks: reader.u32()?,
+            free_blocks: reader.u32()?,
+            available_blocks: reader.u32()?,
+        })
+    }
+
+    pub(super) fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.transfer_bytes);
+        writer.u32(self.block_bytes);
+        writer.u32(self.blocks);
+        writer.u32(self.free_blocks);
+        writer.u32(self.available_blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_time(seconds: u32, micros: u32) -> SetTime {
+        let mut out = Vec::new();
+        Time { seconds, micros }.encode(&mut Writer::new(&mut out));
+        SetTime::decode(&mut Reader::new(&out)).unwrap()
+    }
+
+    #[test]
+    fn a_handle_is_filled_up_with_zeros() {
+        let handle = FileHandle::from_slice(&[7; 24]).unwrap();
+        assert_eq!(handle.as_slice()[..24], [7; 24]);
+        assert_eq!(handle.as_slice()[24..], [0; 8]);
+        assert!(FileHandle::from_slice(&[7; 33]).is_none());
+    }
+
+    #[test]
+    fn the_conventions_of_a_time_to_set_are_known() {
+        assert_eq!(set_time(u32::MAX, u32::MAX), SetTime::Keep);
+        assert_eq!(set_time(u32::MAX, 5), SetTime::Keep);
+        assert_eq!(set_time(5, u32::MAX), SetTime::Keep);
+        assert_eq!(set_time(5, 1_000_000), SetTime::Server);
+        assert_eq!(set_time(5, 999_999), SetTime::Client(Time { seconds: 5, micros: 999_999 }));
+    }
+
+    #[test]
+    fn nanoseconds_are_cut_and_come_back_as_microseconds() {
+        let time = Time::from(nfs3::Time { seconds: 3, nanos: 123_456_789 });
+        assert_eq!(time, Time { seconds: 3, micros: 123_456 });
+        assert_eq!(nfs3::Time::from(time), nfs3::Time { seconds: 3, nanos: 123_456_000 });
+    }
+}
