@@ -1,7 +1,7 @@
 //! The NFS wire protocols as pure functions and state machines.
 //!
-//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, and all
-//! of NFS v2 and v3, each encoded and decoded in both directions. [`client::Session`] and [`server::Session`] are sans-I/O: bytes
+//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, NFS v2,
+//! v3 and v4, each in both directions. [`client::Session`] and [`server::Session`] are sans-I/O: bytes
 //! and instants come in as arguments, bytes and events go out as return values.
 //!
 //! Invariants: bytes from the network never panic and never make this crate allocate more than
@@ -9,6 +9,11 @@
 //! This crate must not hold a socket, a clock, a file, an environment or a thread.
 //! Sources: RFC 4506 (XDR), RFC 5531 (RPC), RFC 1833 (portmap, rpcbind), RFC 1094 (NFS v2 and
 //! MOUNT v1), RFC 1813 (NFS v3 and MOUNT v3).
+
+#![allow(
+    clippy::large_enum_variant,
+    reason = "handles are held inline, so that messages are views and nothing is allocated"
+)]
 
 pub mod client;
 pub mod error;
@@ -23,7 +28,11 @@ pub mod record;
 pub mod rpc;
 pub mod rpcbind;
 pub mod server;
+pub mod status;
+pub mod version;
 pub mod xdr;
 
 pub use error::{CallError, DecodeError, StreamError};
 pub use rpc::RpcError;
+pub use status::Status;
+pub use version::Version;

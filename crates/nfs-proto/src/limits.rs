@@ -27,8 +27,11 @@ pub const MACHINE_NAME_BYTES_MAX: u32 = 255;
 /// The most supplementary groups in AUTH_SYS. **Source:** RFC 5531 appendix A.
 pub const GROUPS_MAX: usize = 16;
 
+/// The longest file handle of any version. **Source:** RFC 7530 section 2.1, NFS4_FHSIZE.
+pub const FILE_HANDLE_BYTES_MAX: usize = 128;
+
 /// The longest NFS v3 file handle. **Source:** RFC 1813 section 2.4, NFS3_FHSIZE.
-pub const FILE_HANDLE_BYTES_MAX: usize = 64;
+pub const V3_FILE_HANDLE_BYTES_MAX: usize = 64;
 
 /// The longest path of a MOUNT call. **Source:** RFC 1813 section 5.1.1, MNTPATHLEN.
 pub const MOUNT_PATH_BYTES_MAX: u32 = 1024;

@@ -27,12 +27,22 @@ impl Counter {
     }
 }
 
+/// A counter for each status; more of them than `Default` is derived for.
+#[derive(Debug)]
+struct ByStatus([Counter; STATUSES]);
+
+impl Default for ByStatus {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
 /// One thread's counts; aligned so that two threads never share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ThreadCounters {
     pub(crate) calls: [Counter; PROCEDURES],
-    statuses: [Counter; STATUSES],
+    statuses: ByStatus,
     pub(crate) mount_calls: Counter,
     pub(crate) portmap_calls: Counter,
     pub(crate) refused_calls: Counter,
@@ -56,7 +66,7 @@ impl ThreadCounters {
     /// Counts an error reply of NFS v3.
     pub(crate) fn error(&self, status: Status) {
         let known = Status::ALL.iter().position(|listed| *listed == status);
-        self.statuses[known.unwrap_or(STATUSES - 1)].add(1);
+        self.statuses.0[known.unwrap_or(STATUSES - 1)].add(1);
     }
 }
 
@@ -100,7 +110,7 @@ impl ServerCounters {
             *sum += counter.get();
         }
         let names = Status::ALL.iter().copied().chain([Status::Other(0)]);
-        for (status, counter) in names.zip(&thread.statuses) {
+        for (status, counter) in names.zip(&thread.statuses.0) {
             if counter.get() > 0 {
                 *self.errors.entry(status).or_default() += counter.get();
             }

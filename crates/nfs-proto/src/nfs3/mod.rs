@@ -13,9 +13,10 @@ mod procedure;
 mod reply;
 mod reply_decode;
 mod reply_encode;
-mod status;
+
 mod types;
 
+pub use crate::status::Status;
 pub use attributes::{Fattr, Sattr, SetTime, WccAttr, WccData};
 pub use call::{Call, CreateHow, MknodWhat, encode_write_header};
 pub use directory::{
@@ -25,7 +26,6 @@ pub use fsinfo::{Fsinfo, Fsstat, Pathconf};
 pub use procedure::Procedure;
 pub use reply::{Created, Listing, ListingPlus, Object, ReadOk, Reply, WriteOk};
 pub use reply_encode::encode_read_header;
-pub use status::Status;
 pub use types::{Device, FileHandle, FileType, StableHow, Time, Verifier};
 
 /// The program number of NFS. **Source:** RFC 1813 section 2.1.

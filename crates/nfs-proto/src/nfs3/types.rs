@@ -3,10 +3,10 @@
 //! All are `Copy` and held inline. **Source:** RFC 1813 sections 2.4 to 2.6.
 
 use crate::error::DecodeError;
-use crate::limits::FILE_HANDLE_BYTES_MAX;
+use crate::limits::{FILE_HANDLE_BYTES_MAX, V3_FILE_HANDLE_BYTES_MAX};
 use crate::xdr::{Reader, Writer};
 
-/// The server's opaque name of a file, 0 to 64 bytes, held inline.
+/// The server's opaque name of a file, 0 to 128 bytes, held inline; v3 allows 64 of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileHandle {
     bytes: [u8; FILE_HANDLE_BYTES_MAX],
@@ -14,7 +14,7 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
-    /// Copies a handle, or returns `None` when it is longer than 64 bytes.
+    /// Copies a handle, or returns `None` when it is longer than 128 bytes.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         let mut handle = Self { bytes: [0; FILE_HANDLE_BYTES_MAX], len: bytes.len() as u8 };
         handle.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -26,12 +26,20 @@ impl FileHandle {
         &self.bytes[..self.len as usize]
     }
 
-    /// Reads a handle.
+    /// Reads a handle of v3.
     ///
     /// # Errors
     /// [`DecodeError`] when it is longer than 64 bytes or not all there.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let bytes = reader.opaque(FILE_HANDLE_BYTES_MAX as u32)?;
+        Self::decode_up_to(reader, V3_FILE_HANDLE_BYTES_MAX)
+    }
+
+    /// Reads a counted handle of at most `max` bytes, the limit of the version that is spoken.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when it is longer or not all there.
+    pub fn decode_up_to(reader: &mut Reader<'_>, max: usize) -> Result<Self, DecodeError> {
+        let bytes = reader.opaque(max.min(FILE_HANDLE_BYTES_MAX) as u32)?;
         let mut handle = Self { bytes: [0; FILE_HANDLE_BYTES_MAX], len: bytes.len() as u8 };
         handle.bytes[..bytes.len()].copy_from_slice(bytes);
         Ok(handle)
@@ -187,14 +195,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_has_at_most_64_bytes() {
-        assert!(FileHandle::from_slice(&[1; 65]).is_none());
-        let handle = FileHandle::from_slice(&[1; 64]).unwrap();
-        assert_eq!(handle.as_slice(), [1; 64]);
+    fn a_handle_has_at_most_128_bytes_and_64_in_v3() {
+        assert!(FileHandle::from_slice(&[1; 129]).is_none());
+        let handle = FileHandle::from_slice(&[1; 128]).unwrap();
+        assert_eq!(handle.as_slice(), [1; 128]);
         let mut wire = vec![0, 0, 0, 65];
         wire.extend([0; 68]);
         let error = FileHandle::decode(&mut Reader::new(&wire)).unwrap_err();
         assert_eq!(error, DecodeError::TooLong { len: 65, max: 64 });
+        let handle = FileHandle::decode_up_to(&mut Reader::new(&wire), 128).unwrap();
+        assert_eq!(handle.as_slice(), [0; 65]);
     }
 
     #[test]

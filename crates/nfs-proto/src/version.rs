@@ -1,0 +1,89 @@
+//! The versions of NFS that this crate speaks. **Source:** RFC 1094, 1813, 7530, 8881, 7862.
+//!
+//! [`Version`] orders them as they were published, so that "v4.1 or later" is a comparison.
+
+/// A version of NFS, minor version included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Version {
+    /// NFS version 2, RFC 1094.
+    V2,
+    /// NFS version 3, RFC 1813.
+    V3,
+    /// NFS version 4.0, RFC 7530.
+    V4_0,
+    /// NFS version 4.1, RFC 8881: sessions.
+    V4_1,
+    /// NFS version 4.2, RFC 7862.
+    V4_2,
+}
+
+impl Version {
+    /// All versions, oldest first.
+    pub const ALL: [Self; 5] = [Self::V2, Self::V3, Self::V4_0, Self::V4_1, Self::V4_2];
+
+    /// Returns the version number of the RPC program: 2, 3 or 4.
+    pub const fn program_version(self) -> u32 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+            Self::V4_0 | Self::V4_1 | Self::V4_2 => 4,
+        }
+    }
+
+    /// Returns the minor version of a v4 compound, or `None` before v4.
+    pub const fn minor(self) -> Option<u32> {
+        match self {
+            Self::V2 | Self::V3 => None,
+            Self::V4_0 => Some(0),
+            Self::V4_1 => Some(1),
+            Self::V4_2 => Some(2),
+        }
+    }
+
+    /// Returns the version with this minor number of v4.
+    pub const fn from_minor(minor: u32) -> Option<Self> {
+        match minor {
+            0 => Some(Self::V4_0),
+            1 => Some(Self::V4_1),
+            2 => Some(Self::V4_2),
+            _ => None,
+        }
+    }
+
+    /// Tells whether every compound belongs to a session: v4.1 and later.
+    pub fn has_sessions(self) -> bool {
+        self >= Self::V4_1
+    }
+
+    /// Returns the version as users write it, such as `4.1`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "2",
+            Self::V3 => "3",
+            Self::V4_0 => "4.0",
+            Self::V4_1 => "4.1",
+            Self::V4_2 => "4.2",
+        }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minor_versions_come_back_and_only_v4_has_them() {
+        for version in Version::ALL {
+            let back = version.minor().and_then(Version::from_minor);
+            assert_eq!(back, (version.program_version() == 4).then_some(version));
+        }
+        assert_eq!(Version::from_minor(3), None);
+        assert!(Version::V4_2.has_sessions() && !Version::V4_0.has_sessions());
+    }
+}
