@@ -77,6 +77,7 @@ fn status() -> impl Strategy<Value = Status> {
     (1..20_000_u32).prop_map(Status::from_number)
 }
 
+#[allow(clippy::large_types_passed_by_value, reason = "the samples are made in place")]
 fn comes_back(call: Call<'_>) {
     let mut out = Vec::new();
     call.encode(&mut Writer::new(&mut out));
