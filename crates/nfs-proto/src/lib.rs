@@ -1,8 +1,8 @@
 //! The NFS wire protocols as pure functions and state machines.
 //!
-//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, NFS v2,
-//! v3 and v4, each in both directions. [`client::Session`] and [`server::Session`] are sans-I/O: bytes
-//! and instants come in as arguments, bytes and events go out as return values.
+//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, NFS
+//! v2, v3 and v4, each in both directions. [`client::Session`] and [`server::Session`] are
+//! sans-I/O: bytes and instants come in as arguments, bytes and events go out as return values.
 //!
 //! Invariants: bytes from the network never panic and never make this crate allocate more than
 //! what has arrived; decoders return views into their input; nothing is allocated once warm.

@@ -112,7 +112,9 @@ impl<'a> Call<'a> {
             }
             Self::Read { file, offset, count } => {
                 file.encode(writer);
-                [offset, count, count].into_iter().for_each(|word| writer.u32(word));
+                writer.u32(offset);
+                writer.u32(count);
+                writer.u32(count);
             }
             Self::Write { file, offset, data } => {
                 encode_write_header(writer, &WriteHead { file, offset, len: data.len() as u32 });

@@ -5,7 +5,7 @@
 //! **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
 
 use super::{Entries, Fattr, FileHandle, Procedure, Statfs};
-use crate::nfs3::Status;
+use crate::Status;
 
 /// What LOOKUP found, or CREATE or MKDIR made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

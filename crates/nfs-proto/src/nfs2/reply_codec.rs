@@ -4,9 +4,9 @@
 //! before the payload, [`decode_read_head`] finds it. **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
 
 use super::{Entries, Fattr, FileHandle, Listing, Object, Procedure, ReadOk, Reply, Statfs};
+use crate::Status;
 use crate::error::DecodeError;
 use crate::limits::V2_TRANSFER_BYTES_MAX;
-use crate::nfs3::Status;
 use crate::xdr::{Reader, Writer};
 
 type Decoded<T> = Result<T, DecodeError>;

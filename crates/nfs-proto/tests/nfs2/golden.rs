@@ -1,8 +1,8 @@
 //! Golden vectors: every procedure against bytes laid out by hand, in both directions.
 
+use nfs_proto::Status;
 use nfs_proto::nfs2::{Call, Fattr, Procedure, Reply, WriteHead};
 use nfs_proto::nfs2::{decode_read_head, encode_read_header, encode_write_header};
-use nfs_proto::nfs3::Status;
 use nfs_proto::server::encode_nfs2_read_reply_header;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, server};

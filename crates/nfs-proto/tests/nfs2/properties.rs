@@ -1,10 +1,10 @@
 //! Properties: what is encoded comes back, and no bytes whatsoever make a decoder panic.
 
+use nfs_proto::Status;
 use nfs_proto::nfs2::{
     Call, Fattr, FileHandle, Object, Procedure, ReadOk, Reply, Sattr, SetTime, Time,
     decode_read_head,
 };
-use nfs_proto::nfs3::Status;
 use nfs_proto::xdr::{Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
