@@ -12,6 +12,7 @@ mod files;
 mod locate;
 mod mount;
 mod options;
+pub mod probe;
 
 /// The protocol that connections speak.
 pub use nfs_proto as proto;

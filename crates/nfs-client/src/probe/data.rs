@@ -1,0 +1,261 @@
+//! What a probe finds, as plain data.
+//!
+//! [`Probe`] is the whole; every part that can fail by itself is an [`Answer`], so that one
+//! question without an answer never hides the others. Nothing here knows sockets or output.
+
+use std::net::{IpAddr, SocketAddr};
+
+use nfs_proto::mount3::MountStatus;
+use nfs_proto::status::Spoken;
+use nfs_proto::{DecodeError, RpcError, Version};
+
+/// What a question brought, or why it brought nothing.
+pub type Answer<T> = Result<T, NoAnswer>;
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// Nothing came within the time a question has.
+    #[error("no answer")]
+    Silent,
+    /// Nothing listens on the port.
+    #[error("refused")]
+    Refused,
+    /// The server closed the connection instead of answering.
+    #[error("closed without an answer")]
+    Closed,
+    /// The server has the program, in other versions.
+    #[error("version mismatch: {low} to {high}")]
+    VersionMismatch {
+        /// Lowest version offered.
+        low: u32,
+        /// Highest version offered.
+        high: u32,
+    },
+    /// The server has no such program there.
+    #[error("no such program")]
+    NoProgram,
+    /// The server refused the call in another way.
+    #[error("{0}")]
+    Rpc(RpcError),
+    /// The server answered with an NFS error.
+    #[error("{0}")]
+    Status(Spoken),
+    /// The server answered with an error of MOUNT.
+    #[error("{0}")]
+    Mount(MountStatus),
+    /// The reply could not be understood.
+    #[error("malformed reply: {0}")]
+    Malformed(DecodeError),
+    /// The system refused; the text is its own.
+    #[error("{0}")]
+    System(String),
+    /// The question was not put; the text says what was missing for it.
+    #[error("not asked: {0}")]
+    NotAsked(&'static str),
+}
+
+/// How a call travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Transport {
+    /// Record-marked stream.
+    Tcp,
+    /// One datagram for each message.
+    Udp,
+}
+
+impl Transport {
+    /// Both transports.
+    pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
+
+    /// Returns the name as mount options have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// All that was found out about one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The server as it was named.
+    pub host: String,
+    /// All addresses of that name.
+    pub addresses: Vec<IpAddr>,
+    /// The address that was asked.
+    pub address: IpAddr,
+    /// What portmap version 2 has registered.
+    pub portmap: Answer<Vec<Registration>>,
+    /// What rpcbind version 4, or 3 where there is no 4, has registered.
+    pub rpcbind: Answer<Vec<Registration>>,
+    /// NFS versions 2, 3 and 4, each over TCP and UDP.
+    pub nfs: Vec<Service>,
+    /// Minor versions 4.0, 4.1 and 4.2, over TCP: whether each is spoken.
+    pub minor_versions: Vec<(Version, Answer<bool>)>,
+    /// MOUNT versions 1, 2 and 3, each over TCP and UDP.
+    pub mount: Vec<Service>,
+    /// The exports, with what was asked about each.
+    pub exports: Answer<Vec<Export>>,
+    /// Exports beyond the number that was looked at closely; their `flavors` and `limits` were
+    /// not asked.
+    pub exports_not_examined: usize,
+    /// Who has mounted what, as far as the server keeps a list.
+    pub mounted: Answer<Vec<Mounted>>,
+    /// What NFS v4 says of its root, where it is spoken.
+    pub root: V4Root,
+    /// Whether the server offers RPC-over-TLS on its NFS port (RFC 9289).
+    pub tls: Answer<bool>,
+}
+
+/// One registration of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Program number.
+    pub program: u32,
+    /// The program's usual name, such as `nfs`, where it has one.
+    pub name: Option<&'static str>,
+    /// Its version.
+    pub version: u32,
+    /// The transport's name, such as `tcp` or `udp6`.
+    pub netid: String,
+    /// The address as text: a universal address, or empty where only the port is known.
+    pub address: String,
+    /// The port, where the address has one.
+    pub port: Option<u16>,
+    /// Who registered it, where that is told.
+    pub owner: String,
+}
+
+/// One version of a program over one transport.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The version.
+    pub version: u32,
+    /// The transport.
+    pub transport: Transport,
+    /// Where it was asked; `None` where no port is known for it.
+    pub address: Option<SocketAddr>,
+    /// How long NULL took, there and back.
+    pub null: Answer<RoundTrip>,
+}
+
+/// Round trips of several calls, one after the other, on one warm connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// How many calls were answered.
+    pub samples: u32,
+    /// The shortest, in nanoseconds.
+    pub least_ns: u64,
+    /// The median, in nanoseconds; of an even number the lower of the middle two.
+    pub median_ns: u64,
+}
+
+/// One export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// Its path.
+    pub path: String,
+    /// Who may mount it, as the server writes it; empty means everyone.
+    pub groups: Vec<String>,
+    /// The security flavours that MNT of version 3 names.
+    pub flavors: Answer<Vec<Flavor>>,
+    /// The limits, one for each of NFS v2 and v3 that was asked.
+    pub limits: Vec<(Version, Answer<Limits>)>,
+}
+
+/// The limits of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Largest READ, in bytes (rtmax).
+    pub read_bytes_max: u64,
+    /// Preferred READ, in bytes (rtpref), where the version tells it.
+    pub read_bytes_preferred: Option<u64>,
+    /// Largest WRITE, in bytes (wtmax).
+    pub write_bytes_max: u64,
+    /// Preferred WRITE, in bytes (wtpref), where the version tells it.
+    pub write_bytes_preferred: Option<u64>,
+    /// Preferred READDIR, in bytes (dtpref), where the version tells it.
+    pub directory_bytes_preferred: Option<u64>,
+    /// Largest file, in bytes (maxfilesize).
+    pub file_bytes_max: u64,
+}
+
+/// What NFS v4 says of its root directory, asked in the lowest minor version that is spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct V4Root {
+    /// The limits of the root's file system.
+    pub limits: Answer<Limits>,
+    /// How long a lease lasts, in seconds.
+    pub lease_seconds: Answer<u32>,
+    /// The names in the root: where the exports begin.
+    pub names: Answer<Vec<String>>,
+    /// The security flavours of the root, or of the first name in it: SECINFO, SECINFO_NO_NAME.
+    pub flavors: Answer<Vec<Flavor>>,
+}
+
+/// One line of MOUNT's list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mounted {
+    /// Who has mounted it.
+    pub host: String,
+    /// The path.
+    pub path: String,
+}
+
+/// A security flavour by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Flavor(pub u32);
+
+impl Flavor {
+    /// Returns the name as the mount option `sec` has it, where the number has one.
+    ///
+    /// **Source:** RFC 5531 section 8.2 (0, 1), RFC 2623 section 2.1 (Kerberos), RFC 9289 (TLS).
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            0 => "none",
+            1 => "sys",
+            6 => "gss",
+            7 => "tls",
+            390_003 => "krb5",
+            390_004 => "krb5i",
+            390_005 => "krb5p",
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for Flavor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Probe {
+    /// Returns what was found of one version of NFS over one transport.
+    pub fn nfs_over(&self, version: u32, transport: Transport) -> Option<&Service> {
+        let asked = |service: &&Service| (service.version, service.transport);
+        self.nfs.iter().find(|service| asked(service) == (version, transport))
+    }
+
+    /// Returns the versions of NFS that answered, oldest first, minor versions included.
+    pub fn versions(&self) -> Vec<Version> {
+        let answers = |version: &Version| match version.minor() {
+            None => self.nfs.iter().any(|service| {
+                service.version == version.program_version() && service.null.is_ok()
+            }),
+            Some(_) => self.minor_versions.contains(&(*version, Ok(true))),
+        };
+        Version::ALL.into_iter().filter(answers).collect()
+    }
+}
