@@ -1,4 +1,4 @@
-//! The chores of the house: `cargo xtask setup|check|test|tidy|real|peers`.
+//! The chores of the house: `cargo xtask setup|check|test|tidy|real|fuzz|peers`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod doctable;
+mod fuzz;
 mod native;
 mod noise;
 mod peers;
@@ -59,6 +60,8 @@ enum Chore {
         #[arg(long)]
         built: bool,
     },
+    /// Feeds the decoders and state machines with what no peer would send.
+    Fuzz(fuzz::Options),
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
 }
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Chore::Check => Ok(test::check()),
         Chore::Test => Ok(test::everything()),
         Chore::Real { group, built } => Ok(test::real_only(group.as_deref(), built)),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Peers(options) => peers::run(&options),
     };
     match outcome {

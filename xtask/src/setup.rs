@@ -36,8 +36,9 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 14] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
+    part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
     part("iproute2", Proof::Program("ip"), "facts of the network"),
     part("procps", Proof::Program("ps"), "facts of the processes"),
@@ -48,6 +49,7 @@ const PARTS: [Part; 12] = [
     part("nfs-ganesha-mem", Proof::Library("ganesha/libfsalmem.so"), "its exports of memory"),
     part("libnfs-utils", Proof::Program("nfs-cp"), "real NFS client"),
     part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),
+    part("tshark", Proof::Program("tshark"), "takes captures apart"),
     part("chromium", Proof::Program("chromium"), "opens the HTML report"),
 ];
 

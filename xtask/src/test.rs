@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::steps::{Count, Steps};
-use crate::{proc, real, repo, setup, tidy};
+use crate::{fuzz, proc, real, repo, setup, tidy};
 
 /// Runs the quick part: no root, no peers.
 pub fn check() -> bool {
@@ -28,6 +28,7 @@ pub fn everything() -> bool {
     steps.many("cargo test", || tests(&["--workspace"]));
     steps.one("build", build);
     steps.many("real peers and browser", || Ok(real::run(None)));
+    steps.many("fuzz", fuzz::everything);
     steps.finish()
 }
 
@@ -47,6 +48,16 @@ fn quick(steps: &mut Steps) {
     steps.one("clippy", || {
         let flags = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
         done(cargo(&["clippy"]).args(flags))
+    });
+    // The fuzz targets are a workspace of their own, with the same rules.
+    steps.one("format of fuzz", || {
+        done(cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+    });
+    steps.one("clippy of fuzz", || {
+        let flags = ["--manifest-path", "fuzz/Cargo.toml", "--all-targets", "--quiet"];
+        let mut clippy = cargo(&["clippy"]);
+        clippy.args(flags).env("CARGO_TARGET_DIR", repo::target()).args(["--", "-D", "warnings"]);
+        done(clippy)
     });
     steps.one("tidy", tidy::run);
 }

@@ -13,6 +13,9 @@ use super::source::Source;
 const FOLDERS: [&str; 3] = ["crates", "xtask", "fuzz"];
 const SKIPPED: [&str; 3] = ["target", "corpus", "artifacts"];
 
+/// Folders of nothing but test code.
+const TESTS: [&str; 3] = ["tests", "benches", "fuzz_targets"];
+
 /// One file of the house.
 pub struct SourceFile {
     /// Path from the root, with `/`.
@@ -33,7 +36,7 @@ impl SourceFile {
             Some("crates") => parts.next().unwrap_or_default(),
             other => other.unwrap_or_default(),
         };
-        let folder = path.split('/').any(|part| part == "tests" || part == "benches");
+        let folder = path.split('/').any(|part| TESTS.contains(&part));
         let name = path.rsplit('/').next().unwrap_or_default();
         let is_test = folder || name == "tests.rs" || name.ends_with("_tests.rs");
         let source = Source::new(text);

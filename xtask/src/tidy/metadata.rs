@@ -59,28 +59,41 @@ struct Metadata {
     packages: Vec<Package>,
 }
 
-/// Returns the members of the workspace.
+/// The manifests whose packages are ours: the workspace, and that of the fuzz targets.
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+
+/// Returns the members of the workspace and of that of the fuzz targets.
 ///
 /// # Errors
 /// Where cargo fails or its JSON has changed.
 pub fn members() -> Result<Vec<Member>> {
-    let packages = metadata(&["--no-deps"])?;
+    let mut packages = Vec::new();
+    for manifest in MANIFESTS {
+        packages.extend(metadata(manifest, &["--no-deps"])?);
+    }
     Ok(packages.into_iter().map(Member::from).collect())
 }
 
-/// Returns every package from outside that the workspace draws in, directly or not.
+/// Returns every package from outside that both draw in, directly or not, each release once.
 ///
 /// # Errors
 /// As [`members`].
 pub fn graph() -> Result<Vec<Package>> {
-    let mut packages = metadata(&[])?;
+    let mut packages = Vec::new();
+    for manifest in MANIFESTS {
+        packages.extend(metadata(manifest, &[])?);
+    }
     packages.retain(|package| package.source.is_some());
+    let release = |package: &Package| (package.name.clone(), package.version.clone());
+    packages.sort_by_key(release);
+    packages.dedup_by_key(|package| release(package));
     Ok(packages)
 }
 
-fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
+fn metadata(manifest: &str, extra: &[&str]) -> Result<Vec<Package>> {
     let mut command = Command::new("cargo");
-    command.args(["metadata", "--format-version", "1"]).args(extra).current_dir(repo::root());
+    command.args(["metadata", "--format-version", "1", "--manifest-path", manifest]).args(extra);
+    command.current_dir(repo::root());
     let json = proc::capture(&mut command)?;
     let metadata: Metadata = serde_json::from_slice(&json).context("cargo metadata's JSON")?;
     Ok(metadata.packages)

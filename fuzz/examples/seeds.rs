@@ -1,0 +1,158 @@
+//! Writes inputs that are real messages, for `cargo xtask fuzz --seeds` to minimise and keep.
+//!
+//! The one argument is the folder of corpora; each target's inputs go into its own folder there.
+#![allow(clippy::disallowed_methods, reason = "a tool: it reads its argument")]
+
+use std::path::Path;
+use std::{env, fs, io};
+
+use fuzz::messages::{REPLY, Small};
+use fuzz::samples;
+use nfs_proto::program::{Call, Offered};
+use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader, RpcError};
+use nfs_proto::xdr::{Reader, Writer};
+use nfs_proto::{mount3, nfs2, nfs3, portmap};
+
+fn main() -> io::Result<()> {
+    let folder = env::args_os().nth(1).ok_or_else(|| io::Error::other("which folder?"))?;
+    let folder = Path::new(&folder);
+    write(folder, "rpc", &rpc_messages())?;
+    write(folder, "nfs2", &nfs2_messages())?;
+    write(folder, "nfs3", &nfs3_messages())
+}
+
+fn write(folder: &Path, target: &str, inputs: &[Vec<u8>]) -> io::Result<()> {
+    let folder = folder.join(target);
+    fs::create_dir_all(&folder)?;
+    for (number, input) in inputs.iter().enumerate() {
+        fs::write(folder.join(format!("seed-{number:03}")), input)?;
+    }
+    Ok(())
+}
+
+fn message(selector: &[u8], encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut bytes = selector.to_vec();
+    encode(&mut Writer::new(&mut bytes));
+    bytes
+}
+
+fn rpc_messages() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for small in [Small::CallHeader, Small::Request] {
+        for call in small_calls() {
+            all.push(message(&[selector(small)], |writer| {
+                header(&call).encode(writer);
+                call.encode(writer);
+            }));
+        }
+        let unknown = CallHeader { program: 1, ..header(&small_calls()[0]) };
+        all.push(message(&[selector(small)], |writer| unknown.encode(writer)));
+    }
+    let arguments = selector(Small::Arguments);
+    for (line, (program, version, _)) in Offered::ALL.table().into_iter().enumerate() {
+        for procedure in 0..=22 {
+            let numbers = (program, version, procedure);
+            all.extend(shapes(&[arguments, line as u8, procedure as u8], |reader| {
+                Call::decode(Offered::ALL, numbers, reader).is_ok()
+            }));
+        }
+    }
+    for result in refusals() {
+        let reply = ReplyHeader { xid: 7, result };
+        all.push(message(&[selector(Small::ReplyHeader)], |writer| reply.encode(writer)));
+    }
+    all.extend(lists());
+    all
+}
+
+/// Messages of zeros, and of ones, of each length that a decoder accepts: the first three of each.
+fn shapes(selector: &[u8], accepts: impl Fn(Reader<'_>) -> bool) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for word in [[0; 4], [0, 0, 0, 1]] {
+        let lengths = (0..100).map(|words| word.repeat(words));
+        let accepted = lengths.filter(|bytes| accepts(Reader::new(bytes)));
+        all.extend(accepted.take(3).map(|bytes| [selector, &bytes].concat()));
+    }
+    all
+}
+
+fn selector(small: Small) -> u8 {
+    Small::ALL.iter().position(|one| *one == small).expect("one of them") as u8
+}
+
+fn header<'a>(call: &Call<'_>) -> CallHeader<'a> {
+    let (program, version, procedure) = call.numbers();
+    let groups = Groups::from_slice(&[4, 24, 27]);
+    let user = AuthSys { stamp: 1, machine_name: b"client", uid: 1000, gid: 100, groups };
+    let credential = Ok(Credential::Sys(user));
+    CallHeader { xid: 7, rpc_version: RPC_VERSION, program, version, procedure, credential }
+}
+
+fn small_calls() -> [Call<'static>; 5] {
+    let mapping = portmap::Mapping { program: 100_003, version: 3, protocol: 6, port: 2049 };
+    [
+        Call::Mount3(mount3::Call::Null),
+        Call::Mount1(mount3::Call::Mnt(b"/export")),
+        Call::Mount3(mount3::Call::Export),
+        Call::Portmap(portmap::Call::Dump),
+        Call::Portmap(portmap::Call::Getport(mapping)),
+    ]
+}
+
+fn refusals() -> [Result<(), RpcError>; 8] {
+    [
+        Ok(()),
+        Err(RpcError::ProgramUnavailable),
+        Err(RpcError::ProgramMismatch { low: 3, high: 4 }),
+        Err(RpcError::ProcedureUnavailable),
+        Err(RpcError::GarbageArguments),
+        Err(RpcError::SystemError),
+        Err(RpcError::RpcMismatch { low: 2, high: 2 }),
+        Err(RpcError::Authentication(5)),
+    ]
+}
+
+/// Replies that are lists, as this crate writes them.
+fn lists() -> Vec<Vec<u8>> {
+    let flavors = mount3::Flavors::from_slice(&[1, 0]);
+    let mounted = mount3::Mounted { host: b"client", dir: b"/export" };
+    let export = mount3::Export { dir: b"/export", groups: &[b"net", b"*"] };
+    let mapping = portmap::Mapping { program: 100_003, version: 3, protocol: 6, port: 2049 };
+    let root = samples::file();
+    let mount = |small, reply: mount3::Reply<'_>| message(&[selector(small)], |w| reply.encode(w));
+    let portmap =
+        |small, reply: portmap::Reply<'_>| message(&[selector(small)], |w| reply.encode(w));
+    vec![
+        mount(Small::Mnt3, mount3::Reply::Mnt(Ok(mount3::MountOk { root, flavors }))),
+        mount(Small::Mnt3, mount3::Reply::Mnt(Err(mount3::MountStatus::from_number(13)))),
+        mount(Small::Exports, mount3::Reply::Export(&[export, export])),
+        mount(Small::Mounts, mount3::Reply::Dump(&[mounted, mounted])),
+        portmap(Small::Mappings, portmap::Reply::Dump(&[mapping, mapping])),
+        portmap(Small::Port, portmap::Reply::Getport(2049)),
+    ]
+}
+
+fn nfs2_messages() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for procedure in nfs2::Procedure::ALL {
+        let number = procedure.number() as u8;
+        all.extend(shapes(&[number], |reader| nfs2::Call::decode(procedure, reader).is_ok()));
+        let reply = [REPLY | number];
+        all.extend(shapes(&reply, |reader| nfs2::Reply::decode(procedure, reader).is_ok()));
+    }
+    all
+}
+
+fn nfs3_messages() -> Vec<Vec<u8>> {
+    let (mut names, mut plus) = (Vec::new(), Vec::new());
+    let number = |procedure: nfs3::Procedure| procedure.number() as u8;
+    let calls = samples::calls();
+    let calls = calls.iter().map(|call| message(&[number(call.procedure())], |w| call.encode(w)));
+    let mut all: Vec<Vec<u8>> = calls.collect();
+    let replies = samples::replies(&mut names, &mut plus);
+    let replies = replies.into_iter().chain(samples::failures());
+    all.extend(
+        replies.map(|reply| message(&[REPLY | number(reply.procedure())], |w| reply.encode(w))),
+    );
+    all
+}

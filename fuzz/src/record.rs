@@ -1,0 +1,145 @@
+//! The reassembly of records against a model of five lines, however the stream is cut.
+//!
+//! [`Stream`] is what the fuzzer makes: fragments, loose marks and loose bytes, and where the
+//! stream is cut. The model sees it whole, the [`Inbox`] in pieces; both must find the same records
+//! and stop at the same error.
+
+use arbitrary::Arbitrary;
+use nfs_proto::limits::{MARK_BYTES, RECORD_BYTES_MAX};
+use nfs_proto::record::{Inbox, Mark};
+
+use crate::memory::allocated_by;
+
+/// The longest stream that is worth its time, in bytes.
+const STREAM_BYTES_MAX: usize = 1 << 20;
+
+/// A part of a stream.
+#[derive(Arbitrary, Clone, Debug)]
+pub enum Part<'a> {
+    /// A fragment as it should be.
+    Fragment {
+        /// Its bytes, 0 to 65,535.
+        len: u16,
+        /// Whether its record ends here.
+        last: bool,
+    },
+    /// A mark that nothing has to follow.
+    Mark(u32),
+    /// Bytes as they are.
+    Bytes(&'a [u8]),
+}
+
+/// A stream, and how it arrives.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Stream<'a> {
+    /// The longest record that is taken, in bytes; 0 is the default of the crate.
+    pub record_bytes_max: u16,
+    /// Lengths of the pieces, taken in turn; 0 ends the pieces and the rest comes at once.
+    pub cuts: Vec<u16>,
+    /// What it is made of.
+    pub parts: Vec<Part<'a>>,
+}
+
+impl Stream<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            match part {
+                Part::Fragment { len, last } => {
+                    let mark = Mark { len: usize::from(*len), last: *last };
+                    bytes.extend_from_slice(&mark.to_bytes());
+                    bytes.resize(bytes.len() + mark.len, number as u8);
+                }
+                Part::Mark(word) => bytes.extend_from_slice(&word.to_be_bytes()),
+                Part::Bytes(part) => bytes.extend_from_slice(part),
+            }
+            if bytes.len() > STREAM_BYTES_MAX {
+                break;
+            }
+        }
+        bytes
+    }
+
+    fn limit(&self) -> usize {
+        match usize::from(self.record_bytes_max) {
+            0 => RECORD_BYTES_MAX,
+            limit => limit,
+        }
+    }
+}
+
+/// What was found in a stream.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    records: Vec<Vec<u8>>,
+    fragments: u64,
+    refused: bool,
+    is_partial: bool,
+}
+
+/// Reads a whole stream at once, as plainly as it can be written.
+fn model(mut stream: &[u8], record_bytes_max: usize) -> Found {
+    let mut found = Found::default();
+    let mut record = Vec::new();
+    while let Some((mark, rest)) = stream.split_first_chunk::<MARK_BYTES>() {
+        let mark = Mark::from_bytes(*mark);
+        if record.len() + mark.len > record_bytes_max {
+            found.refused = true;
+            return found;
+        }
+        let Some((fragment, rest)) = rest.split_at_checked(mark.len) else { break };
+        record.extend_from_slice(fragment);
+        found.fragments += 1;
+        stream = rest;
+        if mark.last {
+            found.records.push(std::mem::take(&mut record));
+        }
+    }
+    found.is_partial = !record.is_empty() || !stream.is_empty();
+    found
+}
+
+/// Cuts a stream into pieces and compares what the inbox finds with what the model finds.
+pub fn check(stream: &Stream<'_>) {
+    let bytes = stream.bytes();
+    let want = model(&bytes, stream.limit());
+    let mut inbox = Inbox::new(stream.limit());
+    let mut got = Found::default();
+    let ((), allocated) = allocated_by(|| feed(&mut inbox, &bytes, &stream.cuts, &mut got));
+    got.fragments = inbox.fragments();
+    got.is_partial = !got.refused && inbox.is_partial();
+    assert_eq!(got, want);
+    // Doubling, and one copy of every record for the comparison (with its vector's growth).
+    let arrived = bytes.len() + 48 * got.records.len();
+    assert!(allocated <= 8 * arrived as u64 + (256 << 10), "{allocated} bytes for {arrived}");
+}
+
+fn feed(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut Found) {
+    let mut cuts = cuts.iter().map(|len| usize::from(*len)).filter(|len| *len > 0);
+    while !bytes.is_empty() {
+        let (piece, rest) = bytes.split_at(cuts.next().unwrap_or(usize::MAX).min(bytes.len()));
+        bytes = rest;
+        receive(inbox, piece);
+        loop {
+            match inbox.next_record() {
+                Ok(Some(record)) => got.records.push(record.to_vec()),
+                Ok(None) => break,
+                Err(_) => {
+                    got.refused = true;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Every other piece comes the way that a socket brings it.
+fn receive(inbox: &mut Inbox, piece: &[u8]) {
+    if piece.len().is_multiple_of(2) {
+        return inbox.push(piece);
+    }
+    let space = inbox.space(piece.len());
+    assert!(space.len() >= piece.len(), "as much space as was asked for");
+    space[..piece.len()].copy_from_slice(piece);
+    inbox.filled(piece.len());
+}

@@ -1,0 +1,250 @@
+//! `cargo xtask fuzz`: builds the fuzz targets of `fuzz/` and runs them for a while.
+//!
+//! cargo-fuzz isn't needed: the flags below are those it gives the compiler for `--sanitizer none`,
+//! and they work on stable. A sanitizer would look for what safe code can't do; memory is bounded
+//! by the targets themselves. A target starts from the corpus in the repository and from what
+//! earlier runs on this machine found, which stays below the build directory.
+//!
+//! **Source:** cargo-fuzz 0.13, `src/project.rs`; LLVM, "libFuzzer", "Options".
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::proc::{self, Background};
+use crate::repo;
+use crate::steps::Count;
+
+/// What the compiler has to weave in for libFuzzer to see where an input leads.
+const FLAGS: [&str; 7] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "--cfg=fuzzing",
+    "-Cdebug-assertions",
+];
+/// The most that a target may take, in MiB, and that one input may take, in seconds.
+const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=10"];
+/// How long a run may take beyond its time: reading the corpus, and writing statistics.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Inputs that once failed carry this in their names, and are kept when a corpus is made anew.
+const REGRESSION: &str = "regression-";
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Runs only the targets whose name contains this.
+    target: Option<String>,
+    /// How long each target runs, in seconds.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Makes the corpus in the repository anew: from real messages where a target has them, else
+    /// from what earlier runs found here. Runs nothing.
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Does what the options say; `false` where a target failed.
+///
+/// # Errors
+/// Where the targets can't be built.
+pub fn run(options: &Options) -> Result<bool> {
+    let fuzzer = Fuzzer::build()?;
+    let targets = fuzzer.targets(options.target.as_deref())?;
+    if options.keep {
+        targets.iter().try_for_each(|target| fuzzer.keep(target))?;
+        return Ok(true);
+    }
+    Ok(fuzzer.run_all(&targets, options.seconds).failed == 0)
+}
+
+/// Runs every target for a minute, as many at once as there are processors.
+///
+/// # Errors
+/// Where the targets can't be built.
+pub fn everything() -> Result<Count> {
+    let fuzzer = Fuzzer::build()?;
+    Ok(fuzzer.run_all(&fuzzer.targets(None)?, 60))
+}
+
+/// The built targets.
+struct Fuzzer {
+    source: PathBuf,
+    build: PathBuf,
+    programs: PathBuf,
+}
+
+impl Fuzzer {
+    fn build() -> Result<Self> {
+        let host = host()?;
+        let (source, build) = (repo::root().join("fuzz"), repo::target().join("fuzz"));
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--release", "--bins", "--target", &host]);
+        cargo.env("CARGO_TARGET_DIR", &build).env("RUSTFLAGS", FLAGS.join(" "));
+        proc::run(cargo.current_dir(&source))?;
+        let programs = build.join(host).join("release");
+        Ok(Self { source, build, programs })
+    }
+
+    /// Returns the names of the targets, as the manifest has them.
+    fn targets(&self, filter: Option<&str>) -> Result<Vec<String>> {
+        let manifest = fs::read_to_string(self.source.join("Cargo.toml"))?;
+        let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
+        let bins = manifest.get("bin").and_then(toml::Value::as_array);
+        let names = bins.into_iter().flatten().filter_map(|bin| bin.get("name")?.as_str());
+        let wanted = names.filter(|name| filter.is_none_or(|filter| name.contains(filter)));
+        let targets: Vec<String> = wanted.map(str::to_owned).collect();
+        ensure!(!targets.is_empty(), "no such target in fuzz/Cargo.toml");
+        Ok(targets)
+    }
+
+    fn run_all(&self, targets: &[String], seconds: u64) -> Count {
+        let waiting = Mutex::new(targets.iter());
+        let count = Mutex::new(Count::default());
+        let next = || waiting.lock().expect("no panic").next();
+        let worker = || {
+            while let Some(target) = next() {
+                let outcome = self.run(target, seconds);
+                let passed = outcome.is_ok();
+                match outcome {
+                    Ok(said) => println!("fuzz: {target} ... ok ({said})"),
+                    Err(error) => println!("fuzz: {target} ... FAILED\n{error:#}"),
+                }
+                count.lock().expect("no panic").add(Count::one(passed));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(worker);
+            }
+        });
+        count.into_inner().expect("no panic")
+    }
+
+    /// Runs one target and returns what it did, in short.
+    fn run(&self, target: &str, seconds: u64) -> Result<String> {
+        let (corpus, artifacts) = (self.found(target), self.build.join("artifacts").join(target));
+        fs::create_dir_all(&corpus)?;
+        fs::create_dir_all(&artifacts)?;
+        let log = artifacts.join("log");
+        let mut command = self.command(target);
+        command.args([&format!("-max_total_time={seconds}"), "-print_final_stats=1"]);
+        command.args(LIMITS).arg(format!("-artifact_prefix={}/", artifacts.display()));
+        command.arg(&corpus).arg(self.kept(target));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let patience = Duration::from_secs(seconds) + PATIENCE;
+        let ended = Background::start(&mut command)?.await_end(patience);
+        let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+        let code = ended.with_context(|| end_of(&said))?;
+        ensure!(code == Some(0), "it ended with {code:?}:\n{}", end_of(&said));
+        summary(&said, self.corpus_len(target)?)
+    }
+
+    /// Replaces the corpus in the repository.
+    fn keep(&self, target: &str) -> Result<()> {
+        let (seeds, merged) = (TempDir::new()?, TempDir::new()?);
+        let mut cargo = Command::new("cargo");
+        cargo.args(["run", "--quiet", "--example", "seeds", "--"]).arg(seeds.path());
+        cargo.env("CARGO_TARGET_DIR", &self.build);
+        proc::run(cargo.current_dir(&self.source))?;
+        let seeds = seeds.path().join(target);
+        let from = if seeds.is_dir() { seeds } else { self.found(target) };
+        let mut merge = self.command(target);
+        // Where an input leads counts, not how often: else hundreds would be kept.
+        merge.args(["-set_cover_merge=1", "-use_counters=0"]).args(LIMITS);
+        merge.arg(merged.path()).arg(from);
+        proc::capture(&mut merge)?;
+        let kept = self.kept(target);
+        fs::create_dir_all(&kept)?;
+        for old in files(&kept)? {
+            let name = old.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if !name.starts_with(REGRESSION) {
+                fs::remove_file(&old)?;
+            }
+        }
+        for new in files(merged.path())? {
+            fs::copy(&new, kept.join(new.file_name().unwrap_or_default()))?;
+        }
+        println!("fuzz: {target}: {} inputs kept", files(&kept)?.len());
+        Ok(())
+    }
+
+    fn command(&self, target: &str) -> Command {
+        Command::new(self.programs.join(target))
+    }
+
+    /// What runs on this machine found.
+    fn found(&self, target: &str) -> PathBuf {
+        self.build.join("corpus").join(target)
+    }
+
+    /// What the repository holds.
+    fn kept(&self, target: &str) -> PathBuf {
+        self.source.join("corpus").join(target)
+    }
+
+    fn corpus_len(&self, target: &str) -> Result<u64> {
+        Ok(files(&self.kept(target))?.len() as u64)
+    }
+}
+
+/// Returns the platform that the compiler builds for by itself.
+fn host() -> Result<String> {
+    let said = proc::text(Command::new("rustc").arg("-vV"))?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("`rustc -vV` names no host")
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("no corpus in {}", folder.display()))?;
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// Says how much was run; a run that didn't get past its corpus has fuzzed nothing.
+fn summary(said: &str, corpus_len: u64) -> Result<String> {
+    let number = |name: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches(':').trim().parse::<u64>().ok()
+    };
+    let runs = number("stat::number_of_executed_units").context("libFuzzer tells no statistics")?;
+    let memory = number("stat::peak_rss_mb").unwrap_or_default();
+    let edges = said.lines().rev().find_map(|line| line.split(" cov: ").nth(1)?.split(' ').next());
+    let edges: u64 = edges.and_then(|edges| edges.parse().ok()).context("no coverage was seen")?;
+    ensure!(runs > 2 * corpus_len, "only {runs} runs from {corpus_len} inputs of the corpus");
+    ensure!(edges > 0, "no coverage was seen");
+    Ok(format!("{runs} runs, {edges} edges, {memory} MiB"))
+}
+
+fn end_of(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    const SAID: &str = "#12\tINITED cov: 243 ft: 479 corp: 11/2460b exec/s: 0 rss: 28Mb\n\
+        stat::number_of_executed_units: 1000\nstat::peak_rss_mb:              33\n";
+
+    #[test]
+    fn a_run_is_summed_up() {
+        assert_eq!(summary(SAID, 11).unwrap(), "1000 runs, 243 edges, 33 MiB");
+    }
+
+    #[test]
+    fn a_run_that_only_read_its_corpus_is_an_error() {
+        assert!(summary(SAID, 500).is_err());
+        assert!(summary("killed", 1).is_err());
+        assert!(summary(&SAID.replace("cov: 243", "cov: 0"), 1).is_err());
+    }
+}
