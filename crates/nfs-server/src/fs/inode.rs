@@ -43,6 +43,8 @@ pub struct State {
     pub gid: u32,
     /// Number of names; a directory counts `.` and its subdirectories' `..` too.
     pub nlink: u32,
+    /// Number of opens that keep it when its last name goes.
+    pub pins: u32,
     /// Last change of the data.
     pub mtime: FileTime,
     /// Last change of anything.
@@ -96,6 +98,7 @@ impl Inode {
             uid: set.uid.unwrap_or(new.caller.uid),
             gid: set.gid.unwrap_or(new.caller.gid),
             nlink: if directory { 2 } else { 1 },
+            pins: 0,
             mtime: pick(set.mtime),
             ctime: now,
             body: new.body,

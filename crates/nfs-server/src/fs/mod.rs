@@ -21,6 +21,7 @@ mod listing;
 mod model_tests;
 mod namespace;
 mod paths;
+mod pin;
 mod rename;
 #[cfg(test)]
 mod stress_tests;
@@ -39,6 +40,7 @@ pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::Found;
+pub use self::pin::Pin;
 pub use self::rename::Renamed;
 pub use self::types::{
     Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
@@ -62,7 +64,7 @@ pub struct Context {
 /// The file system; see the module.
 #[derive(Debug)]
 pub struct FileSystem {
-    table: InodeTable,
+    table: Arc<InodeTable>,
     namespace: Mutex<()>,
     budget: Arc<Budget>,
     mode: StoreMode,
@@ -76,7 +78,7 @@ impl FileSystem {
     /// handles are recognised.
     pub fn new(mode: StoreMode, limit_bytes: u64, boot_id: u64, now: FileTime) -> Self {
         let budget = Budget::new(limit_bytes);
-        let table = InodeTable::new();
+        let table = Arc::new(InodeTable::new());
         let root = table.insert(|id| {
             let new = NewInode {
                 kind: FileKind::Directory,

@@ -166,7 +166,7 @@ impl FileSystem {
             let last = inode.kind == FileKind::Directory || state.nlink == 1;
             state.nlink = if last { 0 } else { state.nlink - 1 };
             state.touch(now);
-            last
+            last && state.pins == 0
         };
         if last {
             self.table.remove(inode.id);
