@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nfs_client::proto::CallError;
-use nfs_client::proto::client::{ExternalWrite, Outcome, PayloadRange};
-use nfs_client::proto::nfs3::{Call, FileHandle, StableHow, Status};
+use nfs_client::proto::client::{Data, File, Operation, Outcome, PayloadRange};
+use nfs_client::proto::nfs3::{StableHow, Status};
 use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
 
 const WORK: &str = ".dfsbench-peer";
@@ -33,7 +32,7 @@ fn main() {
     let root = mount.root();
     let work = mount.mkdir(root, WORK).unwrap();
     let again = mount.mkdir(root, WORK).unwrap_err();
-    assert_eq!(again.answered(), Some(CallError::Status(Status::Exist)));
+    assert_eq!(again.answered().and_then(|error| error.status()), Some(Status::Exist));
     list_many(&mut mount, work);
     let file = mount.create(work, "data").unwrap();
     let data = content(8 << 20);
@@ -45,7 +44,7 @@ fn main() {
     mount.unmount().unwrap();
 }
 
-fn list_many(mount: &mut Mount, work: FileHandle) {
+fn list_many(mount: &mut Mount, work: File) {
     let names: Vec<_> = (0..1_500).map(|number| format!("file-{number:04}")).collect();
     for name in &names {
         mount.create(work, name).unwrap();
@@ -59,7 +58,7 @@ fn list_many(mount: &mut Mount, work: FileHandle) {
 }
 
 /// Writes and reads on the measured path, with transfers of every kind of size.
-fn transfer(mount: &Mount, file: FileHandle, data: &[u8]) {
+fn transfer(mount: &Mount, file: File, data: &[u8]) {
     for len in [1 << 20, 65_536, 100_001, 4_096] {
         let (write_len, read_len) = (len.min(mount.wsize()), len.min(mount.rsize()));
         let options = ConnectionOptions {
@@ -77,7 +76,7 @@ fn transfer(mount: &Mount, file: FileHandle, data: &[u8]) {
     }
 }
 
-fn run(connection: &mut Connection, file: FileHandle, data: &[u8], len: u32, writing: bool) {
+fn run(connection: &mut Connection, file: File, data: &[u8], len: u32, writing: bool) {
     let count = data.len().div_ceil(len as usize);
     let range = |tag: u32| {
         let start = tag as usize * len as usize;
@@ -89,10 +88,11 @@ fn run(connection: &mut Connection, file: FileHandle, data: &[u8], len: u32, wri
             let payload = range(started);
             let (offset, stable) = (payload.start as u64, StableHow::Unstable);
             if writing {
-                let write = ExternalWrite { file, offset, stable, payload };
-                connection.start_write(0, started, &write).unwrap();
+                let data = Data::Pool(payload);
+                let write = Operation::Write { file: &file, offset, stable, data };
+                connection.start(0, started, &write).unwrap();
             } else {
-                let call = Call::Read { file, offset, count: payload.len };
+                let call = Operation::Read { file: &file, offset, count: payload.len };
                 connection.start(0, started, &call).unwrap();
             }
             started += 1;

@@ -14,10 +14,9 @@ use std::time::Duration;
 
 use nfs_proto::StreamError;
 use nfs_proto::client::{
-    Chunk, Config, Counters, Event, ExternalWrite, PayloadMode, Pending, Session, StartError,
+    Chunk, Config, Counters, Data, Event, Operation, PayloadMode, Pending, Session, StartError,
+    Version,
 };
-use nfs_proto::nfs3::Call;
-use nfs_proto::program;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, recv};
 
@@ -80,6 +79,7 @@ impl Connection {
             .keep_payload
             .map_or(PayloadMode::Discard, |bytes_per_slot| PayloadMode::Keep { bytes_per_slot });
         let session = Session::new(&Config {
+            version: Version::V3,
             slots: options.slots,
             credential: mount.options.credential(),
             payload,
@@ -98,31 +98,25 @@ impl Connection {
         })
     }
 
-    /// Starts a call; it leaves with the next [`Connection::flush`]. A WRITE goes through
-    /// [`Connection::start_write`], which does not copy.
+    /// Starts an operation; it leaves with the next [`Connection::flush`]. The payload of a WRITE
+    /// should be a part of the pool, which is not copied.
     ///
     /// # Errors
-    /// [`StartError::Busy`] when all slots are in use.
-    pub fn start(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
-        self.session.start(now_ns, tag, &program::Call::Nfs3(*call))
-    }
-
-    /// Starts a WRITE from the pool; it leaves with the next [`Connection::flush`].
-    ///
-    /// # Errors
-    /// [`StartError::Busy`] when all slots are in use.
+    /// [`StartError::Busy`] when all slots are in use; the others are for good.
     ///
     /// # Panics
-    /// When the payload is not within the pool.
-    pub fn start_write(
+    /// When a payload is not within the pool.
+    pub fn start(
         &mut self,
         now_ns: u64,
         tag: u32,
-        write: &ExternalWrite,
+        operation: &Operation<'_>,
     ) -> Result<(), StartError> {
-        let end = write.payload.start + write.payload.len as usize;
-        assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
-        self.session.start_write(now_ns, tag, write)
+        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
+            let end = payload.start + payload.len as usize;
+            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
+        }
+        self.session.start(now_ns, tag, operation)
     }
 
     /// Sends what the socket takes.

@@ -8,8 +8,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use nfs_proto::client::{Chunk, Config, Event, Kind, PayloadMode, Session};
-use nfs_proto::nfs3::Procedure;
+use nfs_proto::client::{
+    Chunk, Config, Event, Kind, Operation, PayloadMode, Session, StartError, Version,
+};
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
@@ -40,6 +41,7 @@ impl Control {
         let timeout = options.timeout;
         let stream = connect_stream(service, server, options)?;
         let config = Config {
+            version: Version::V3,
             slots: 1,
             credential: options.credential(),
             payload: PayloadMode::Keep { bytes_per_slot: TRANSFER_BYTES_DEFAULT },
@@ -58,20 +60,35 @@ impl Control {
         &self.stream
     }
 
-    /// Makes a call and has `done` look at its successful end.
+    /// Makes a call of any program and has `done` look at its successful end.
     pub(crate) fn call<T>(
         &mut self,
         call: &Call<'_>,
         done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
     ) -> Result<T, CallFailure> {
-        let name = call_name(Kind::of(call));
+        let started = self.session.start_call(0, 0, call);
+        self.finish(Kind::of(call), started, done)
+    }
+
+    /// Does a file operation and has `done` look at its successful end.
+    pub(crate) fn operate<T>(
+        &mut self,
+        operation: &Operation<'_>,
+        done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, CallFailure> {
+        let started = self.session.start(0, 0, operation);
+        self.finish(Kind::File(operation.kind()), started, done)
+    }
+
+    fn finish<T>(
+        &mut self,
+        name: Kind,
+        started: Result<(), StartError>,
+        done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, CallFailure> {
         let server = self.server;
+        started.map_err(|reason| CallFailure::NotStarted { call: name, server, reason })?;
         let deadline = Deadline::after(self.timeout);
-        if self.session.start(0, 0, call).is_err() {
-            // Whatever was too large or still pending, the call was not made.
-            let reason = io::Error::other("the connection can't take this call");
-            return Err(CallFailure::Lost { call: name, server, reason });
-        }
         let result = self.transfer(&deadline, name);
         if let Err(failure) = result {
             self.session.abandon(0);
@@ -86,7 +103,7 @@ impl Control {
     }
 
     /// Sends what is to be sent and receives until an event waits.
-    fn transfer(&mut self, deadline: &Deadline, call: &'static str) -> Result<(), CallFailure> {
+    fn transfer(&mut self, deadline: &Deadline, call: Kind) -> Result<(), CallFailure> {
         let server = self.server;
         let timeout = self.timeout;
         let lost = |reason: io::Error| match reason.kind() {
@@ -177,20 +194,5 @@ impl Deadline {
     fn left(&self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
-    }
-}
-
-/// Names a call for messages.
-fn call_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Nfs2(procedure) => procedure.name(),
-        Kind::Nfs3(Procedure::Null) => "NULL",
-        Kind::Nfs3(procedure) => procedure.name(),
-        Kind::Mount1(1) | Kind::Mount3(1) => "MNT",
-        Kind::Mount1(3) | Kind::Mount3(3) => "UMNT",
-        Kind::Mount1(5) | Kind::Mount3(5) => "EXPORT",
-        Kind::Mount1(_) | Kind::Mount3(_) => "MOUNT",
-        Kind::Portmap(_) => "GETPORT",
-        Kind::Rpcbind(_) => "GETADDR",
     }
 }

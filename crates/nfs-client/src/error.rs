@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nfs_proto::client::Pending;
+use nfs_proto::client::{Kind, Pending, StartError};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::{CallError, StreamError};
 
@@ -156,11 +156,21 @@ pub enum MountError {
 /// Tells how one blocking call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallFailure {
+    /// The call can't be made, for example because the version has no such operation.
+    #[error("{call} at {server}: {reason}")]
+    NotStarted {
+        /// What was called.
+        call: Kind,
+        /// Where.
+        server: SocketAddr,
+        /// Why not.
+        reason: StartError,
+    },
     /// The server answered with an error, or with what can't be decoded.
     #[error("{call} at {server}: {error}")]
     Answered {
         /// What was called.
-        call: &'static str,
+        call: Kind,
         /// Where.
         server: SocketAddr,
         /// How it ended.
@@ -170,7 +180,7 @@ pub enum CallFailure {
     #[error("{call} at {server}: no answer within {} s", timeout.as_secs_f64())]
     TimedOut {
         /// What was called.
-        call: &'static str,
+        call: Kind,
         /// Where.
         server: SocketAddr,
         /// How long was waited.
@@ -180,7 +190,7 @@ pub enum CallFailure {
     #[error("{call} at {server}: the connection is lost: {reason}")]
     Lost {
         /// What was called.
-        call: &'static str,
+        call: Kind,
         /// Where.
         server: SocketAddr,
         /// What the system said.
@@ -190,7 +200,7 @@ pub enum CallFailure {
     #[error("{call} at {server}: {error}")]
     Garbage {
         /// What was called.
-        call: &'static str,
+        call: Kind,
         /// Where.
         server: SocketAddr,
         /// What is wrong.

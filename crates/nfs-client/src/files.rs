@@ -4,12 +4,8 @@
 //! move is copied, so none of them belongs into a measured window.
 
 use nfs_proto::DecodeError;
-use nfs_proto::client::Outcome;
-use nfs_proto::nfs3::{
-    Call, CreateHow, Fattr, FileHandle, Fsinfo, Procedure, Reply, Sattr, StableHow, Verifier,
-};
-use nfs_proto::program;
-use nfs_proto::xdr::Reader;
+use nfs_proto::client::{Attributes, Cursor, Data, File, Operation, Outcome};
+use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
 
 use crate::error::CallFailure;
 use crate::mount::{Mount, call_fsinfo, call_lookup};
@@ -30,16 +26,16 @@ impl Mount {
     ///
     /// # Errors
     /// [`CallFailure`]; NFS3ERR_NOENT is one.
-    pub fn lookup(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, CallFailure> {
-        call_lookup(&mut self.control, dir, name.as_bytes())
+    pub fn lookup(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
+        call_lookup(&mut self.control, &dir, name.as_bytes())
     }
 
     /// Gets a file's attributes.
     ///
     /// # Errors
     /// [`CallFailure`].
-    pub fn getattr(&mut self, file: FileHandle) -> Result<Fattr, CallFailure> {
-        self.nfs(Call::Getattr { file }, |outcome| match outcome {
+    pub fn getattr(&mut self, file: File) -> Result<Attributes, CallFailure> {
+        self.operate(&Operation::Getattr { file: &file }, |outcome| match outcome {
             Outcome::Attributes(attributes) => Some(attributes),
             _ => None,
         })
@@ -49,61 +45,59 @@ impl Mount {
     ///
     /// # Errors
     /// [`CallFailure`]; NFS3ERR_EXIST is one.
-    pub fn mkdir(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, CallFailure> {
+    pub fn mkdir(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         let attributes = Sattr::with_mode(0o755);
-        self.make(&Call::Mkdir { dir, name: name.as_bytes(), attributes }, dir, name)
+        let (dir, name) = (&dir, name.as_bytes());
+        self.make(&Operation::Mkdir { dir, name, attributes }, dir, name)
     }
 
     /// Creates a file with mode 0644, or empties the one that exists, and returns its handle.
     ///
     /// # Errors
     /// [`CallFailure`].
-    pub fn create(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, CallFailure> {
+    pub fn create(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         let attributes = Sattr { size: Some(0), ..Sattr::with_mode(0o644) };
         let how = CreateHow::Unchecked(attributes);
-        self.make(&Call::Create { dir, name: name.as_bytes(), how }, dir, name)
+        let (dir, name) = (&dir, name.as_bytes());
+        self.make(&Operation::Create { dir, name, how }, dir, name)
     }
 
     /// Removes a file.
     ///
     /// # Errors
     /// [`CallFailure`].
-    pub fn remove(&mut self, dir: FileHandle, name: &str) -> Result<(), CallFailure> {
-        self.nfs(Call::Remove { dir, name: name.as_bytes() }, done)
+    pub fn remove(&mut self, dir: File, name: &str) -> Result<(), CallFailure> {
+        self.operate(&Operation::Remove { dir: &dir, name: name.as_bytes() }, done)
     }
 
     /// Removes an empty directory.
     ///
     /// # Errors
     /// [`CallFailure`]; NFS3ERR_NOTEMPTY is one.
-    pub fn rmdir(&mut self, dir: FileHandle, name: &str) -> Result<(), CallFailure> {
-        self.nfs(Call::Rmdir { dir, name: name.as_bytes() }, done)
+    pub fn rmdir(&mut self, dir: File, name: &str) -> Result<(), CallFailure> {
+        self.operate(&Operation::Rmdir { dir: &dir, name: name.as_bytes() }, done)
     }
 
     /// Lists a directory, all pages of it.
     ///
     /// # Errors
     /// [`CallFailure`].
-    pub fn readdir(&mut self, dir: FileHandle) -> Result<Vec<DirEntry>, CallFailure> {
-        let (mut cookie, mut verifier) = (0, Verifier::default());
+    pub fn readdir(&mut self, dir: File) -> Result<Vec<DirEntry>, CallFailure> {
+        let mut cursor = Cursor::default();
         let mut listed = Vec::new();
         loop {
-            let call = Call::Readdir { dir, cookie, verifier, count: READDIR_BYTES };
-            let call = program::Call::Nfs3(call);
-            let eof = self.control.call(&call, |event| {
-                let reply = Reply::decode(Procedure::Readdir, Reader::new(event.body))?;
-                let Reply::Readdir { result: Ok(page), .. } = reply else {
-                    return Err(unexpected());
-                };
+            let page = Operation::Readdir { dir: &dir, cursor, bytes: READDIR_BYTES };
+            let eof = self.control.operate(&page, |event| {
+                let page = event.listing()?;
                 let mut empty = true;
-                for entry in &page.entries {
-                    (cookie, empty) = (entry.cookie, false);
+                for entry in &page {
+                    (cursor.cookie, empty) = (entry.cookie, false);
                     if entry.name != b"." && entry.name != b".." {
                         let name = entry.name.to_vec();
                         listed.push(DirEntry { fileid: entry.fileid, name });
                     }
                 }
-                verifier = page.verifier;
+                cursor.verifier = page.verifier;
                 // A page with nothing on it would be asked for again for ever.
                 Ok(page.eof || empty)
             })?;
@@ -118,18 +112,13 @@ impl Mount {
     ///
     /// # Errors
     /// [`CallFailure`].
-    pub fn read(
-        &mut self,
-        file: FileHandle,
-        offset: u64,
-        len: usize,
-    ) -> Result<Vec<u8>, CallFailure> {
+    pub fn read(&mut self, file: File, offset: u64, len: usize) -> Result<Vec<u8>, CallFailure> {
         let mut data = Vec::new();
         while data.len() < len {
             let count = (len - data.len()).min(self.rsize() as usize) as u32;
             let offset = offset + data.len() as u64;
-            let call = program::Call::Nfs3(Call::Read { file, offset, count });
-            let ended = self.control.call(&call, |event| {
+            let read = Operation::Read { file: &file, offset, count };
+            let ended = self.control.operate(&read, |event| {
                 data.extend_from_slice(event.payload);
                 let at_eof = matches!(event.result, Ok(Outcome::Read { eof: true, .. }));
                 Ok(at_eof || event.payload.is_empty())
@@ -148,7 +137,7 @@ impl Mount {
     /// [`CallFailure`]; what was written before stays written.
     pub fn write(
         &mut self,
-        file: FileHandle,
+        file: File,
         offset: u64,
         data: &[u8],
         stable: StableHow,
@@ -156,9 +145,10 @@ impl Mount {
         let mut written = 0;
         while written < data.len() {
             let len = (data.len() - written).min(self.wsize() as usize);
-            let (data, offset) = (&data[written..written + len], offset + written as u64);
-            let call = Call::Write { file, offset, stable, data };
-            written += self.nfs(call, |outcome| match outcome {
+            let piece = Data::Bytes(&data[written..written + len]);
+            let offset = offset + written as u64;
+            let write = Operation::Write { file: &file, offset, stable, data: piece };
+            written += self.operate(&write, |outcome| match outcome {
                 // A server that writes nothing, or more than was sent, would never get done.
                 Outcome::Written { count, .. } if (1..=len).contains(&(count as usize)) => {
                     Some(count as usize)
@@ -173,10 +163,12 @@ impl Mount {
     ///
     /// # Errors
     /// [`CallFailure`].
-    pub fn commit(&mut self, file: FileHandle) -> Result<Verifier, CallFailure> {
-        self.nfs(Call::Commit { file, offset: 0, count: 0 }, |outcome| match outcome {
-            Outcome::Committed { verifier } => Some(verifier),
-            _ => None,
+    pub fn commit(&mut self, file: File) -> Result<Verifier, CallFailure> {
+        self.operate(&Operation::Commit { file: &file, offset: 0, count: 0 }, |outcome| {
+            match outcome {
+                Outcome::Committed { verifier } => Some(verifier),
+                _ => None,
+            }
         })
     }
 
@@ -186,31 +178,30 @@ impl Mount {
     /// [`CallFailure`].
     pub fn refresh_fsinfo(&mut self) -> Result<Fsinfo, CallFailure> {
         let root = self.root();
-        call_fsinfo(&mut self.control, root)
+        call_fsinfo(&mut self.control, &root)
     }
 
     /// Makes an object and returns its handle, by LOOKUP where the server does not give it.
     fn make(
         &mut self,
-        call: &Call<'_>,
-        dir: FileHandle,
-        name: &str,
-    ) -> Result<FileHandle, CallFailure> {
-        let made = self.control.call(&program::Call::Nfs3(*call), |event| match event.result {
-            Ok(Outcome::Object { file, .. }) => Ok(file),
-            _ => Err(unexpected()),
+        operation: &Operation<'_>,
+        dir: &File,
+        name: &[u8],
+    ) -> Result<File, CallFailure> {
+        let made = self.operate(operation, |outcome| match outcome {
+            Outcome::Object { file, .. } => Some(file),
+            _ => None,
         })?;
-        made.map_or_else(|| self.lookup(dir, name), Ok)
+        made.map_or_else(|| call_lookup(&mut self.control, dir, name), Ok)
     }
 
-    fn nfs<T>(
+    fn operate<T>(
         &mut self,
-        call: Call<'_>,
+        operation: &Operation<'_>,
         expect: impl FnOnce(Outcome) -> Option<T>,
     ) -> Result<T, CallFailure> {
-        self.control.call(&program::Call::Nfs3(call), |event| {
-            event.result.ok().and_then(expect).ok_or_else(unexpected)
-        })
+        self.control
+            .operate(operation, |event| event.result.ok().and_then(expect).ok_or_else(unexpected))
     }
 }
 

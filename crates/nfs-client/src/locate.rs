@@ -4,8 +4,9 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use nfs_proto::client::File;
 use nfs_proto::mount3::{self, MountStatus};
-use nfs_proto::nfs3::{self, FileHandle};
+use nfs_proto::nfs3;
 use nfs_proto::portmap::{self, Mapping};
 use nfs_proto::program::Call;
 use nfs_proto::xdr::Reader;
@@ -22,7 +23,7 @@ const PORTMAPPER: &str = "the portmapper";
 /// What MOUNT gave: the root, how much of the path is below it, and where MOUNT listens.
 #[derive(Debug)]
 pub(crate) struct Mounted {
-    pub(crate) root: FileHandle,
+    pub(crate) root: File,
     /// The path that was mounted, as UMNT wants it.
     pub(crate) export: String,
     /// What is left of the path asked for.
@@ -172,14 +173,11 @@ fn ask_portmapper(
     port.map_err(|failure| explain(PORTMAPPER, failure))
 }
 
-fn call_mnt(
-    control: &mut Control,
-    path: &str,
-) -> Result<Result<FileHandle, MountStatus>, MountError> {
+fn call_mnt(control: &mut Control, path: &str) -> Result<Result<File, MountStatus>, MountError> {
     let call = Call::Mount3(mount3::Call::Mnt(path.as_bytes()));
     let result = control.call(&call, |event| mount3::Reply::decode_mnt(Reader::new(event.body)));
     let result = result.map_err(|failure| explain(MOUNT, failure))?;
-    Ok(result.map(|ok| ok.root))
+    Ok(result.map(|ok| ok.root.into()))
 }
 
 fn list_exports(control: &mut Control) -> Result<Vec<String>, CallFailure> {

@@ -6,10 +6,8 @@
 
 use std::net::SocketAddr;
 
-use nfs_proto::client::Outcome;
-use nfs_proto::nfs3::{Call, FileHandle, Fsinfo, Procedure, Reply};
-use nfs_proto::program;
-use nfs_proto::xdr::Reader;
+use nfs_proto::client::{File, Operation, Outcome};
+use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::{CallError, DecodeError};
 
 use crate::control::Control;
@@ -23,7 +21,7 @@ pub struct Mount {
     pub(crate) control: Control,
     pub(crate) options: MountOptions,
     mounted: Mounted,
-    root: FileHandle,
+    root: File,
     fsinfo: Fsinfo,
     rsize: u32,
     wsize: u32,
@@ -44,7 +42,7 @@ impl Mount {
         for path in [&mounted.below, &options.subdir] {
             root = walk(&mut control, root, path)?;
         }
-        let fsinfo = call_fsinfo(&mut control, mounted.root)
+        let fsinfo = call_fsinfo(&mut control, &mounted.root)
             .map_err(|failure| locate::explain(NFS, failure))?;
         let congestion_control = rustix::net::sockopt::tcp_congestion(control.stream())
             .map_err(|errno| MountError::Socket { server, reason: errno.into() })?;
@@ -61,7 +59,7 @@ impl Mount {
     }
 
     /// Returns the handle of the directory that was asked for.
-    pub fn root(&self) -> FileHandle {
+    pub fn root(&self) -> File {
         self.root
     }
 
@@ -106,10 +104,9 @@ impl Mount {
 }
 
 /// Calls FSINFO.
-pub(crate) fn call_fsinfo(control: &mut Control, root: FileHandle) -> Result<Fsinfo, CallFailure> {
-    let call = program::Call::Nfs3(Call::Fsinfo { root });
-    control.call(&call, |event| match Reply::decode(Procedure::Fsinfo, Reader::new(event.body))? {
-        Reply::Fsinfo { result: Ok(fsinfo), .. } => Ok(fsinfo),
+pub(crate) fn call_fsinfo(control: &mut Control, root: &File) -> Result<Fsinfo, CallFailure> {
+    control.operate(&Operation::Fsinfo { root }, |event| match event.result {
+        Ok(Outcome::Fsinfo(fsinfo)) => Ok(fsinfo),
         _ => Err(DecodeError::BadValue { what: "FSINFO", value: 0 }),
     })
 }
@@ -117,20 +114,19 @@ pub(crate) fn call_fsinfo(control: &mut Control, root: FileHandle) -> Result<Fsi
 /// Calls LOOKUP.
 pub(crate) fn call_lookup(
     control: &mut Control,
-    dir: FileHandle,
+    dir: &File,
     name: &[u8],
-) -> Result<FileHandle, CallFailure> {
-    let call = program::Call::Nfs3(Call::Lookup { dir, name });
-    control.call(&call, |event| match event.result {
+) -> Result<File, CallFailure> {
+    control.operate(&Operation::Lookup { dir, name }, |event| match event.result {
         Ok(Outcome::Object { file: Some(file), .. }) => Ok(file),
         _ => Err(DecodeError::BadValue { what: "handle_follows", value: 0 }),
     })
 }
 
-fn walk(control: &mut Control, from: FileHandle, path: &str) -> Result<FileHandle, MountError> {
+fn walk(control: &mut Control, from: File, path: &str) -> Result<File, MountError> {
     let mut dir = from;
     for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
-        dir = call_lookup(control, dir, name.as_bytes()).map_err(|reason| {
+        dir = call_lookup(control, &dir, name.as_bytes()).map_err(|reason| {
             let is_status = matches!(reason.answered(), Some(CallError::Status(_)));
             if is_status {
                 MountError::Walk { path: path.into(), name: name.into(), reason: Box::new(reason) }

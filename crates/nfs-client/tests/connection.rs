@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Behaviour, content, file, start};
 use nfs_client::{Connection, ConnectionError, ConnectionOptions, Mount};
-use nfs_proto::client::{ExternalWrite, Outcome, PayloadRange, StartError};
-use nfs_proto::nfs3::{Call, StableHow};
+use nfs_proto::client::{Data, Operation, Outcome, PayloadRange, StartError};
+use nfs_proto::nfs3::StableHow;
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -42,7 +42,7 @@ fn reads_in_many_fragments_arrive_byte_for_byte() {
         let mut ended = 0;
         for (tag, count) in counts.iter().enumerate() {
             let offset = tag as u64 * 1_000_003;
-            let call = Call::Read { file: file(), offset, count: *count };
+            let call = Operation::Read { file: &file(), offset, count: *count };
             connection.start(clock(), tag as u32, &call).unwrap();
             while connection.free_slots() == 0 || (tag + 1 == counts.len() && ended < counts.len())
             {
@@ -74,7 +74,7 @@ fn discarded_payload_is_counted_whatever_its_size() {
     while ended < 200 {
         while started < 200 {
             let count = [4_096, 1 << 20, 17, 131_072][started as usize % 4];
-            let call = Call::Read { file: file(), offset: 0, count };
+            let call = Operation::Read { file: &file(), offset: 0, count };
             match connection.start(clock(), started, &call) {
                 Ok(()) => started += 1,
                 Err(StartError::Busy) => break,
@@ -107,8 +107,9 @@ fn writes_leave_from_the_pool() {
             let payload = PayloadRange { start: started as usize * 1_009, len: started * 8_191 };
             let payload = PayloadRange { len: payload.len % 500_000, ..payload };
             let (offset, stable) = (payload.start as u64, StableHow::Unstable);
-            let write = ExternalWrite { file: file(), offset, stable, payload };
-            match connection.start_write(clock(), started, &write) {
+            let data = Data::Pool(payload);
+            let write = Operation::Write { file: &file(), offset, stable, data };
+            match connection.start(clock(), started, &write) {
                 Ok(()) => (started, bytes) = (started + 1, bytes + u64::from(payload.len)),
                 Err(StartError::Busy) => break,
                 Err(error) => panic!("{error}"),
@@ -134,7 +135,7 @@ fn a_silent_server_times_out_with_the_pending_calls_named() {
     let mut connection = open(&mount, 4, None);
     let clock = ticks();
     for tag in [7, 8] {
-        let call = Call::Read { file: file(), offset: 0, count: 4_096 };
+        let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
         connection.start(clock(), tag, &call).unwrap();
     }
     let ended = connection.wait(&clock, Duration::from_millis(50), &mut |_| {}).unwrap();
@@ -154,7 +155,7 @@ fn a_server_that_closes_in_a_reply_is_lost() {
         let mount = Mount::connect(&start(Behaviour::CloseInRead)).unwrap();
         let mut connection = open(&mount, 4, keep_payload);
         let clock = ticks();
-        let call = Call::Read { file: file(), offset: 0, count: 1 << 20 };
+        let call = Operation::Read { file: &file(), offset: 0, count: 1 << 20 };
         connection.start(clock(), 9, &call).unwrap();
         let error = loop {
             match connection.wait(&clock, WAIT, &mut |event| panic!("{event:?}")) {
@@ -171,7 +172,7 @@ fn a_server_that_closes_in_a_reply_is_lost() {
 fn a_read_larger_than_the_slot_is_not_started() {
     let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
     let mut connection = open(&mount, 1, Some(4_096));
-    let call = Call::Read { file: file(), offset: 0, count: 4_097 };
+    let call = Operation::Read { file: &file(), offset: 0, count: 4_097 };
     let error = connection.start(0, 0, &call).unwrap_err();
     assert_eq!(error, StartError::TooLarge { bytes: 4_097, max: 4_096 });
 }

@@ -5,9 +5,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
-use nfs_proto::CallError;
-use nfs_proto::client::{ExternalWrite, Outcome, PayloadRange};
-use nfs_proto::nfs3::{Call, StableHow, Status};
+use nfs_proto::client::{Data, Operation, Outcome, PayloadRange};
+use nfs_proto::nfs3::{StableHow, Status};
 use nfs3_server::memfs::{MemFs, MemFsConfig};
 use nfs3_server::tcp::{NFSTcp, NFSTcpListener};
 
@@ -46,7 +45,7 @@ fn a_tree_is_made_listed_and_removed() {
     }
     mount.rmdir(root, "dir").unwrap();
     let gone = mount.lookup(root, "dir").unwrap_err();
-    assert_eq!(gone.answered(), Some(CallError::Status(Status::NoEnt)));
+    assert_eq!(gone.answered().and_then(|error| error.status()), Some(Status::NoEnt));
     mount.unmount().unwrap();
 }
 
@@ -84,13 +83,14 @@ fn the_measured_path_writes_and_reads_with_calls_in_flight() {
             while started < COUNT && connection.free_slots() > 0 {
                 let start = (started * LEN) as usize;
                 if reading {
-                    let call = Call::Read { file, offset: start as u64, count: LEN };
+                    let call = Operation::Read { file: &file, offset: start as u64, count: LEN };
                     connection.start(0, started, &call).unwrap();
                 } else {
                     let payload = PayloadRange { start, len: LEN };
                     let (offset, stable) = (start as u64, StableHow::FileSync);
-                    let write = ExternalWrite { file, offset, stable, payload };
-                    connection.start_write(0, started, &write).unwrap();
+                    let data = Data::Pool(payload);
+                    let write = Operation::Write { file: &file, offset, stable, data };
+                    connection.start(0, started, &write).unwrap();
                 }
                 started += 1;
             }

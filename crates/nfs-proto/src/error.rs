@@ -4,8 +4,8 @@
 //! [`CallError`] is how one call ended when it did not succeed. All are `Copy`, so that the
 //! measured path can count them without allocating.
 
-use crate::nfs3::Status;
 use crate::rpc::RpcError;
+use crate::status::{Spoken, Status};
 
 /// Tells why a message could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum StreamError {
 pub enum CallError {
     /// The server answered with an NFS error.
     #[error("the server answered {0}")]
-    Status(Status),
+    Status(Spoken),
     /// The call failed at the RPC level.
     #[error(transparent)]
     Rpc(RpcError),
@@ -78,8 +78,9 @@ impl From<DecodeError> for CallError {
     }
 }
 
-impl From<Status> for CallError {
-    fn from(status: Status) -> Self {
-        Self::Status(status)
+impl CallError {
+    /// Returns the status the server answered with, if it answered with one.
+    pub const fn status(&self) -> Option<Status> {
+        if let Self::Status(spoken) = self { Some(spoken.status) } else { None }
     }
 }

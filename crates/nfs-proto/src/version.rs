@@ -50,6 +50,16 @@ impl Version {
         }
     }
 
+    /// Tells whether files are opened and closed, and clients known to the server: v4.
+    pub fn is_stateful(self) -> bool {
+        self >= Self::V4_0
+    }
+
+    /// Tells whether a WRITE may be unstable until a COMMIT; in v2 each is durable.
+    pub fn has_commit(self) -> bool {
+        self >= Self::V3
+    }
+
     /// Tells whether every compound belongs to a session: v4.1 and later.
     pub fn has_sessions(self) -> bool {
         self >= Self::V4_1
@@ -73,9 +83,32 @@ impl std::fmt::Display for Version {
     }
 }
 
+/// The text names no version of NFS.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no version of NFS; there are 2, 3, 4.0, 4.1 and 4.2")]
+pub struct UnknownVersion(pub String);
+
+impl std::str::FromStr for Version {
+    type Err = UnknownVersion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        let found = Self::ALL.into_iter().find(|version| version.name() == text);
+        found.ok_or_else(|| UnknownVersion(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for version in Version::ALL {
+            assert_eq!(version.name().parse(), Ok(version));
+        }
+        let error = "4".parse::<Version>().unwrap_err();
+        assert!(error.to_string().contains("4.0, 4.1"), "{error}");
+    }
 
     #[test]
     fn minor_versions_come_back_and_only_v4_has_them() {

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{fattr, file};
-use nfs_proto::client::{Config, Outcome, PayloadMode, Session};
+use nfs_proto::client::{Config, File, Operation, Outcome, PayloadMode, Session, Version};
 use nfs_proto::limits::RECORD_BYTES_MAX;
-use nfs_proto::nfs3::{Call, Status};
-use nfs_proto::program::{self, Offered};
+use nfs_proto::nfs3::Status;
+use nfs_proto::program::Offered;
 use nfs_proto::record::{Inbox, Mark, append_fragmented};
 use nfs_proto::rpc::{Credential, RpcError};
 use nfs_proto::{CallError, DecodeError, StreamError, server};
@@ -16,13 +16,14 @@ use nfs_proto::{CallError, DecodeError, StreamError, server};
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 fn session(payload: PayloadMode) -> Session {
-    Session::new(&Config { slots: 4, credential: Credential::None, payload, xid_seed: 1 })
+    let (version, credential) = (Version::V3, Credential::None);
+    Session::new(&Config { version, slots: 4, credential, payload, xid_seed: 1 })
 }
 
 /// Starts a READ of `count` bytes, sends it, and returns its xid.
 fn start_read(session: &mut Session, tag: u32, count: u32) -> u32 {
-    let call = program::Call::Nfs3(Call::Read { file: file(), offset: 0, count });
-    session.start(1, tag, &call).unwrap();
+    let file = &File::from(file());
+    session.start(1, tag, &Operation::Read { file, offset: 0, count }).unwrap();
     let mut bytes = Vec::new();
     for chunk in session.outgoing() {
         let nfs_proto::client::Chunk::Bytes(chunk) = chunk else { unreachable!() };
@@ -272,7 +273,10 @@ fn failed_reads_and_refusals_are_typed() {
     let failure = nfs_proto::nfs3::Reply::failure(nfs_proto::nfs3::Procedure::Read, Status::Stale);
     server::encode_nfs3_reply(&mut out, xid, &failure);
     feed(&mut session, &out, false);
-    assert_eq!(session.poll_event().unwrap().result, Err(CallError::Status(Status::Stale)));
+    assert_eq!(
+        session.poll_event().unwrap().result,
+        Err(CallError::Status(Status::Stale.spoken(Version::V3)))
+    );
 
     for refusal in [RpcError::ProgramMismatch { low: 4, high: 4 }, RpcError::Authentication(5)] {
         let xid = start_read(&mut session, 1, 64);

@@ -2,12 +2,12 @@
 
 mod common;
 
-use nfs_proto::client::{Config, PayloadMode, Session};
+use nfs_proto::client::{Config, File, Operation, PayloadMode, Session, Version};
 use nfs_proto::nfs3::{
     Call, CreateHow, Fattr, FileHandle, FileType, Object, Procedure, ReadOk, Reply, Sattr, SetTime,
     StableHow, Status, Time, Verifier, WccAttr, WccData, WriteOk,
 };
-use nfs_proto::program::{self, Offered};
+use nfs_proto::program::Offered;
 use nfs_proto::rpc::Credential;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, portmap, server};
@@ -118,12 +118,11 @@ fn decode_all(bytes: &[u8]) {
 /// Feeds a stream to a client with a READ and a GETATTR in flight, in pieces.
 fn feed_client(stream: &[u8], piece: usize) {
     let payload = PayloadMode::Keep { bytes_per_slot: 100 };
-    let mut session =
-        Session::new(&Config { slots: 2, credential: Credential::None, payload, xid_seed: 0 });
-    let file = common::file();
-    let read = program::Call::Nfs3(Call::Read { file, offset: 0, count: 100 });
-    session.start(0, 1, &read).unwrap();
-    session.start(0, 2, &program::Call::Nfs3(Call::Getattr { file })).unwrap();
+    let (version, credential) = (Version::V3, Credential::None);
+    let mut session = Session::new(&Config { version, slots: 2, credential, payload, xid_seed: 0 });
+    let file = &File::from(common::file());
+    session.start(0, 1, &Operation::Read { file, offset: 0, count: 100 }).unwrap();
+    session.start(0, 2, &Operation::Getattr { file }).unwrap();
     let len = 2 * 1024 * 1024;
     let offered: usize = session
         .outgoing()

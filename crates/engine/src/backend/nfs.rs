@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use model::{Completion, Op};
 use nfs_client::Connection;
-use nfs_client::proto::nfs3::FileHandle;
+use nfs_client::proto::client::File;
 use workload::Pattern;
 
 use super::{Backend, Lost, Tally};
@@ -24,9 +24,9 @@ use transfers::Transfers;
 /// What the backend works on.
 pub struct NfsFiles {
     /// The working directory.
-    pub directory: FileHandle,
+    pub directory: File,
     /// Every `stride`-th file of the set; empty where a pass works by name.
-    pub files: Vec<FileHandle>,
+    pub files: Vec<File>,
     /// Distance between the numbers of files that are known here.
     pub stride: u32,
     /// Largest payload of a READ.

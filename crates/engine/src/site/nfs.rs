@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use model::units::Size;
 use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec};
+use nfs_client::proto::client::File;
 use nfs_client::proto::limits::SLOTS_MAX;
-use nfs_client::proto::nfs3::{FileHandle, StableHow};
+use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount, MountError, MountOptions};
 use workload::{FileName, Pattern};
 
@@ -19,7 +20,7 @@ use crate::backend::nfs::{Nfs, NfsFiles};
 /// A working directory below the mounted path.
 pub(super) struct NfsSite {
     mount: Mutex<Mount>,
-    work: FileHandle,
+    work: File,
     work_name: String,
     shown: String,
     timeout: Duration,
@@ -223,7 +224,7 @@ fn connect(options: &MountOptions) -> Result<Mount, MountError> {
 }
 
 /// Lists what is in our directory; names that are no text are not ours.
-fn names(mount: &mut Mount, directory: FileHandle) -> Result<Vec<String>, CallFailure> {
+fn names(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
     let entries = mount.readdir(directory)?;
     let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
     Ok(names.filter(|name| name != "." && name != "..").collect())

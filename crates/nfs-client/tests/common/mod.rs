@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nfs_client::MountOptions;
 use nfs_proto::RpcError;
+use nfs_proto::client::File;
 use nfs_proto::mount3::{self, Export, Flavors, MountOk, MountStatus};
 use nfs_proto::nfs3::{
     self, Call, FileHandle, Fsinfo, Object, ReadOk, Reply, StableHow, Status, Verifier, WccData,
@@ -40,12 +41,20 @@ pub enum Behaviour {
 }
 
 /// The root handle.
-pub fn root() -> FileHandle {
+pub fn root() -> File {
+    root_handle().into()
+}
+
+fn root_handle() -> FileHandle {
     FileHandle::from_slice(b"root").unwrap()
 }
 
 /// The handle of every name there is.
-pub fn file() -> FileHandle {
+pub fn file() -> File {
+    file_handle().into()
+}
+
+fn file_handle() -> FileHandle {
     FileHandle::from_slice(b"the file").unwrap()
 }
 
@@ -177,7 +186,7 @@ fn mount(out: &mut Vec<u8>, xid: u32, call: &mount3::Call<'_>, behaviour: Behavi
         (mount3::Call::Mnt(_), Behaviour::Refuse(status)) => mount3::Reply::Mnt(Err(status)),
         (mount3::Call::Mnt(b"/export"), _) => {
             let flavors = Flavors::from_slice(&[1]);
-            mount3::Reply::Mnt(Ok(MountOk { root: root(), flavors }))
+            mount3::Reply::Mnt(Ok(MountOk { root: root_handle(), flavors }))
         }
         (mount3::Call::Mnt(_), _) => mount3::Reply::Mnt(Err(MountStatus::NoEnt)),
         (mount3::Call::Export, _) => mount3::Reply::Export(&exports),
@@ -200,9 +209,10 @@ fn nfs(out: &mut Vec<u8>, xid: u32, call: &Call<'_>) {
         Call::Lookup { name: b"missing", .. } => {
             Reply::failure(nfs3::Procedure::Lookup, Status::NoEnt)
         }
-        Call::Lookup { .. } => {
-            Reply::Lookup { dir: None, result: Ok(Object { file: file(), attributes: None }) }
-        }
+        Call::Lookup { .. } => Reply::Lookup {
+            dir: None,
+            result: Ok(Object { file: file_handle(), attributes: None }),
+        },
         Call::Read { offset, count, .. } => {
             data = content(offset, count as usize);
             Reply::Read { attributes: None, result: Ok(ReadOk { eof: false, data: &data }) }

@@ -1,53 +1,61 @@
 //! What a client session reports: one event for each call that ended.
 //!
-//! [`Event`] carries the instants of its call and an [`Outcome`] that is small and `Copy`; replies
-//! that are rare or large are [`Outcome::Raw`], to be decoded from the event's body.
+//! [`Event`] carries the instants of its call and an [`Outcome`] that is small and `Copy`, the same
+//! for all versions; what is rare or large is decoded from the event on demand.
 
-use crate::error::CallError;
-use crate::nfs2;
-use crate::nfs3::{Fattr, FileHandle, Procedure, Reply, StableHow, Verifier};
+use super::dialect;
+use super::file::File;
+use super::listing::Listing;
+use super::operation::OperationKind;
+use crate::error::{CallError, DecodeError};
+use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
 use crate::program::Call;
-use crate::xdr::Reader;
+use crate::version::Version;
+use crate::{mount3, portmap};
+
+/// The attributes of a file. What a version or a server does not tell is 0.
+pub type Attributes = nfs3::Fattr;
 
 /// What was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A procedure of NFS v2.
-    Nfs2(nfs2::Procedure),
-    /// A procedure of NFS v3.
-    Nfs3(Procedure),
-    /// A procedure of MOUNT v1, by number.
-    Mount1(u32),
-    /// A procedure of MOUNT v3, by number.
-    Mount3(u32),
-    /// A procedure of portmap v2, by number.
-    Portmap(u32),
-    /// A procedure of rpcbind v3 or v4, by number.
-    Rpcbind(u32),
+    /// A file operation.
+    File(OperationKind),
+    /// A call of any program, made as it is.
+    Raw {
+        /// The program's number.
+        program: u32,
+        /// Its version.
+        version: u32,
+        /// The procedure's number.
+        procedure: u32,
+    },
 }
 
 impl Kind {
     /// Returns what this call calls.
     pub const fn of(call: &Call<'_>) -> Self {
-        match call {
-            Call::Nfs2(call) => Self::Nfs2(call.procedure()),
-            Call::Nfs3(call) => Self::Nfs3(call.procedure()),
-            Call::Mount1(call) => Self::Mount1(call.procedure()),
-            Call::Mount3(call) => Self::Mount3(call.procedure()),
-            Call::Portmap(call) => Self::Portmap(call.procedure()),
-            Call::Rpcbind3(call) | Call::Rpcbind4(call) => Self::Rpcbind(call.procedure()),
-        }
+        let (program, version, procedure) = call.numbers();
+        Self::Raw { program, version, procedure }
     }
 }
 
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Nfs2(procedure) => write!(f, "{procedure}"),
-            Self::Nfs3(procedure) => write!(f, "{procedure}"),
-            Self::Mount1(number) | Self::Mount3(number) => write!(f, "MOUNT procedure {number}"),
-            Self::Portmap(number) => write!(f, "portmap procedure {number}"),
-            Self::Rpcbind(number) => write!(f, "rpcbind procedure {number}"),
+        match *self {
+            Self::File(kind) => write!(f, "{kind}"),
+            Self::Raw { procedure: 0, .. } => f.write_str("NULL"),
+            Self::Raw { program: mount3::PROGRAM, procedure: 1, .. } => f.write_str("MNT"),
+            Self::Raw { program: mount3::PROGRAM, procedure: 3, .. } => f.write_str("UMNT"),
+            Self::Raw { program: mount3::PROGRAM, procedure: 5, .. } => f.write_str("EXPORT"),
+            Self::Raw { program: portmap::PROGRAM, version: 2, procedure: 3 } => {
+                f.write_str("GETPORT")
+            }
+            Self::Raw { program: portmap::PROGRAM, procedure: 3, .. } => f.write_str("GETADDR"),
+            Self::Raw { program: nfs3::PROGRAM, version: 4, .. } => f.write_str("COMPOUND"),
+            Self::Raw { program, version, procedure } => {
+                write!(f, "procedure {procedure} of program {program}, version {version}")
+            }
         }
     }
 }
@@ -55,16 +63,16 @@ impl std::fmt::Display for Kind {
 /// What a successful call brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Success, with nothing to tell: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK.
+    /// Success, with nothing to tell: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK, CLOSE.
     Done,
     /// Of GETATTR.
-    Attributes(Fattr),
-    /// Of LOOKUP, CREATE, MKDIR, SYMLINK and MKNOD.
+    Attributes(Attributes),
+    /// Of LOOKUP, OPEN, CREATE, MKDIR, SYMLINK and MKNOD.
     Object {
-        /// The handle, where the server gave it; LOOKUP always does.
-        file: Option<FileHandle>,
+        /// The file, where the server named it; LOOKUP and OPEN always do.
+        file: Option<File>,
         /// The attributes, where the server gave them.
-        attributes: Option<Fattr>,
+        attributes: Option<Attributes>,
     },
     /// Of ACCESS: the bits that are granted.
     Access(u32),
@@ -89,6 +97,32 @@ pub enum Outcome {
         /// To be compared with that of the WRITEs.
         verifier: Verifier,
     },
+    /// Of FSSTAT.
+    Fsstat(Fsstat),
+    /// Of FSINFO.
+    Fsinfo(Fsinfo),
+    /// Of PATHCONF.
+    Pathconf(Pathconf),
+    /// Of SEEK.
+    Found {
+        /// Where, in bytes.
+        offset: u64,
+        /// Whether the file ends there.
+        eof: bool,
+    },
+    /// Of COPY.
+    Copied {
+        /// Bytes copied.
+        count: u64,
+        /// How durable they are.
+        committed: StableHow,
+        /// To be compared with that of a COMMIT.
+        verifier: Verifier,
+    },
+    /// Of READDIR and READDIRPLUS: see [`Event::listing`].
+    Listing,
+    /// Of READLINK: see [`Event::target`].
+    Target,
     /// Of all others: decode [`Event::body`].
     Raw,
 }
@@ -100,6 +134,8 @@ pub struct Event<'a> {
     pub tag: u32,
     /// What was called.
     pub kind: Kind,
+    /// The version that the session speaks.
+    pub version: Version,
     /// When the call was started.
     pub started_ns: u64,
     /// When the write that sent its first byte began.
@@ -112,6 +148,24 @@ pub struct Event<'a> {
     pub body: &'a [u8],
     /// The payload of a READ, where it is kept.
     pub payload: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// Decodes the page that an [`Outcome::Listing`] brought.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is the event of another operation.
+    pub fn listing(&self) -> Result<Listing<'a>, DecodeError> {
+        dialect::listing(self.version, self.kind, self.body)
+    }
+
+    /// Decodes the target of the link that an [`Outcome::Target`] brought.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is the event of another operation.
+    pub fn target(&self) -> Result<&'a [u8], DecodeError> {
+        dialect::target(self.version, self.kind, self.body)
+    }
 }
 
 /// An event before it is taken.
@@ -128,60 +182,4 @@ impl Completed {
     pub(super) fn is_malformed(&self) -> bool {
         matches!(self.result, Err(CallError::Malformed(_)))
     }
-}
-
-/// Decodes the results of an accepted call, whose body is all that is left.
-pub(super) fn decode_outcome(kind: Kind, body: Reader<'_>) -> Result<Outcome, CallError> {
-    match kind {
-        Kind::Nfs2(procedure) => raw(nfs2::Reply::decode(procedure, body)?.status()),
-        Kind::Nfs3(procedure) => nfs3_outcome(&Reply::decode(procedure, body)?),
-        Kind::Mount1(_) | Kind::Mount3(_) | Kind::Portmap(_) | Kind::Rpcbind(_) => Ok(Outcome::Raw),
-    }
-}
-
-fn nfs3_outcome(reply: &Reply<'_>) -> Result<Outcome, CallError> {
-    Ok(match *reply {
-        Reply::Null => Outcome::Done,
-        Reply::Setattr { result, .. }
-        | Reply::Remove { result, .. }
-        | Reply::Rmdir { result, .. }
-        | Reply::Rename { result, .. }
-        | Reply::Link { result, .. } => {
-            result?;
-            Outcome::Done
-        }
-        Reply::Getattr { result } => Outcome::Attributes(result?),
-        Reply::Lookup { result, .. } => {
-            let object = result?;
-            Outcome::Object { file: Some(object.file), attributes: object.attributes }
-        }
-        Reply::Create { result, .. }
-        | Reply::Mkdir { result, .. }
-        | Reply::Symlink { result, .. }
-        | Reply::Mknod { result, .. } => {
-            let created = result?;
-            Outcome::Object { file: created.file, attributes: created.attributes }
-        }
-        Reply::Access { result, .. } => Outcome::Access(result?),
-        Reply::Read { result, .. } => {
-            let read = result?;
-            Outcome::Read { count: read.data.len() as u32, eof: read.eof }
-        }
-        Reply::Write { result, .. } => {
-            let crate::nfs3::WriteOk { count, committed, verifier } = result?;
-            Outcome::Written { count, committed, verifier }
-        }
-        Reply::Commit { result, .. } => Outcome::Committed { verifier: result? },
-        Reply::Readlink { result, .. } => raw(result)?,
-        Reply::Readdir { result, .. } => raw(result)?,
-        Reply::Readdirplus { result, .. } => raw(result)?,
-        Reply::Fsstat { result, .. } => raw(result)?,
-        Reply::Fsinfo { result, .. } => raw(result)?,
-        Reply::Pathconf { result, .. } => raw(result)?,
-    })
-}
-
-fn raw<T>(result: Result<T, crate::nfs3::Status>) -> Result<Outcome, CallError> {
-    result?;
-    Ok(Outcome::Raw)
 }

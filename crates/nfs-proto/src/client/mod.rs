@@ -1,20 +1,28 @@
-//! The client's side of a connection: from calls to stream bytes, from stream bytes to events.
+//! The client's side of a connection: from operations to bytes, from bytes to events.
 //!
 //! [`Session`] has a fixed number of slots, each one call in flight; the low bits of an xid name
-//! the slot, the high bits its generation, so that a late reply is told from a current one.
-//! Instants and bytes come in as arguments; the payload of a WRITE is named, never held, and the
-//! payload of a READ can be received past the session. Once warm, nothing is allocated.
-//! **Source:** RFC 5531 sections 9 and 11, RFC 1813.
+//! the slot, the high bits its generation, so that a late reply is told from a current one. An
+//! [`Operation`] is said in the session's [`Version`] by its dialect, and its [`Outcome`] is the
+//! same for all. Instants and bytes come in as arguments; the payload of a WRITE is named, never
+//! held, and the payload of a READ can be received past the session. Once warm, nothing is
+//! allocated. **Source:** RFC 5531 sections 9 and 11.
 
+mod dialect;
 mod event;
+mod file;
+mod listing;
+mod operation;
 mod receive;
 mod session;
 mod slot;
 mod types;
 
-pub use event::{Event, Kind, Outcome};
+pub use crate::version::{UnknownVersion, Version};
+pub use event::{Attributes, Event, Kind, Outcome};
+pub use file::{File, Stateid};
+pub use listing::{Entry, EntryIter, Listing};
+pub use operation::{Cursor, Data, OpenAccess, Operation, OperationKind, SeekWhat};
 pub use session::Session;
 pub use types::{
-    Chunk, Config, Counters, ExternalWrite, PayloadMode, PayloadRange, PayloadWant, Pending,
-    StartError,
+    Chunk, Config, Counters, PayloadMode, PayloadRange, PayloadWant, Pending, StartError,
 };

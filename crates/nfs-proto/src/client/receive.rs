@@ -6,13 +6,13 @@
 //! over. Fragments may end anywhere, and only bytes are bounded.
 //! **Source:** RFC 5531 section 11, RFC 1813 section 3.3.6.
 
-use super::Outcome;
-use super::event::{Completed, Kind, decode_outcome};
+use super::dialect::{Dialect, Prefix};
+use super::event::{Completed, Kind, Outcome};
+use super::operation::OperationKind;
 use super::slot::{Slot, SlotTable};
 use super::types::{Counters, PayloadMode, PayloadWant};
 use crate::error::{CallError, DecodeError, StreamError};
 use crate::limits::{INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX, TRANSFER_BYTES_MAX};
-use crate::nfs3::{Fattr, Procedure, Status};
 use crate::record::Mark;
 use crate::rpc::ReplyHeader;
 use crate::xdr::{Reader, pad_len};
@@ -42,14 +42,11 @@ struct Payload {
     eof: bool,
 }
 
-/// What the head of a reply to a READ says.
-enum Prefix {
-    /// More bytes are needed to tell: this many in all.
-    Need(usize),
-    /// A payload of `len` bytes follows.
-    Payload { len: u32, eof: bool },
-    /// No payload follows.
-    Other,
+/// What replies are understood with: the calls in flight and their language.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) table: &'a SlotTable,
+    pub(super) dialect: &'a Dialect,
 }
 
 /// Parses the stream of one connection.
@@ -99,7 +96,7 @@ impl Receiver {
     pub(super) fn take(
         &mut self,
         input: &[u8],
-        table: &SlotTable,
+        context: Context<'_>,
         counters: &mut Counters,
     ) -> Result<usize, StreamError> {
         if self.fragment_left == 0 {
@@ -111,7 +108,7 @@ impl Receiver {
                 let taken = input.len().min(*target - self.head.len());
                 self.head.extend_from_slice(&input[..taken]);
                 if self.head.len() == *target {
-                    self.look(table);
+                    self.look(context);
                 }
                 taken
             }
@@ -141,7 +138,7 @@ impl Receiver {
     }
 
     /// Ends the record and returns the event it makes, or `None` for a reply to nobody.
-    pub(super) fn finish(&mut self, now_ns: u64, table: &SlotTable) -> Option<Completed> {
+    pub(super) fn finish(&mut self, now_ns: u64, context: Context<'_>) -> Option<Completed> {
         let state = self.state;
         (self.last, self.record_bytes) = (false, 0);
         self.state = State::Head(FIRST_LOOK_BYTES);
@@ -155,8 +152,8 @@ impl Receiver {
             }
             State::Payload(payload) => (payload.slot, payload.outcome(), payload.received as u32),
             State::Head(_) => {
-                let slot = table.find_xid(whole.clone().u32().ok()?)?;
-                (slot, finish_head(header, reader, table.get(slot)), 0)
+                let slot = context.table.find_xid(whole.clone().u32().ok()?)?;
+                (slot, finish_head(header, reader, context, slot), 0)
             }
         };
         let body_at = self.head.len() - reader.remaining();
@@ -234,25 +231,28 @@ impl Receiver {
     }
 
     /// Decides how to go on, now that the head has what was waited for.
-    fn look(&mut self, table: &SlotTable) {
+    fn look(&mut self, context: Context<'_>) {
         let xid = Reader::new(&self.head).u32().unwrap_or_default();
-        let Some(index) = table.find_xid(xid) else {
+        let Some(index) = context.table.find_xid(xid) else {
             self.state = State::Skip(None);
             return;
         };
-        let slot = table.get(index);
-        if slot.kind != Kind::Nfs3(Procedure::Read) {
+        let slot = context.table.get(index);
+        if slot.kind != Kind::File(OperationKind::Read) {
             self.state = State::Head(usize::MAX);
             return;
         }
-        self.state = match read_prefix(&self.head) {
-            Prefix::Need(target) => State::Head(target),
-            Prefix::Other => State::Head(usize::MAX),
-            Prefix::Payload { len, .. } if len > slot.asked => {
+        self.state = match read_prefix(&self.head, slot, context.dialect) {
+            Err(DecodeError::Truncated { needed, left }) => {
+                State::Head(self.head.len() + needed - left)
+            }
+            // Decoding the whole reply finds the error again.
+            Err(_) | Ok(Prefix::Other) => State::Head(usize::MAX),
+            Ok(Prefix::Payload { len, .. }) if len > slot.asked => {
                 let error = DecodeError::TooLong { len, max: slot.asked };
                 State::Skip(Some((index, error)))
             }
-            Prefix::Payload { len, eof } => {
+            Ok(Prefix::Payload { len, eof }) => {
                 let len = len as usize;
                 State::Payload(Payload { slot: index, len, received: 0, tail: 0, eof })
             }
@@ -279,10 +279,12 @@ impl Payload {
 fn finish_head(
     header: Result<ReplyHeader, DecodeError>,
     body: Reader<'_>,
-    slot: &Slot,
+    context: Context<'_>,
+    slot: u32,
 ) -> Result<Outcome, CallError> {
     header?.result.map_err(CallError::Rpc)?;
-    let outcome = decode_outcome(slot.kind, body)?;
+    let slot = context.table.get(slot);
+    let outcome = context.dialect.outcome(slot, body)?;
     match outcome {
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())
@@ -291,27 +293,11 @@ fn finish_head(
     }
 }
 
-fn read_prefix(head: &[u8]) -> Prefix {
-    match try_read_prefix(Reader::new(head)) {
-        Ok(prefix) => prefix,
-        Err(DecodeError::Truncated { needed, left }) => Prefix::Need(head.len() + needed - left),
-        // Decoding the whole reply will find this again.
-        Err(_) => Prefix::Other,
-    }
-}
-
-fn try_read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError> {
-    if ReplyHeader::decode(&mut reader)?.result.is_err() || reader.u32()? != Status::Ok.number() {
+/// Looks for the payload of a READ in as much of its reply as has arrived.
+fn read_prefix(head: &[u8], slot: &Slot, dialect: &Dialect) -> Result<Prefix, DecodeError> {
+    let mut reader = Reader::new(head);
+    if ReplyHeader::decode(&mut reader)?.result.is_err() {
         return Ok(Prefix::Other);
     }
-    let attributes = if reader.bool("attributes_follow")? { Fattr::WIRE_BYTES } else { 0 };
-    let needed = attributes + 4 + 4 + 4;
-    if reader.remaining() < needed {
-        return Err(DecodeError::Truncated { needed, left: reader.remaining() });
-    }
-    reader.fixed(attributes)?;
-    let count = reader.u32()?;
-    let eof = reader.bool("eof")?;
-    let len = reader.u32()?;
-    if len == count { Ok(Prefix::Payload { len, eof }) } else { Ok(Prefix::Other) }
+    dialect.read_prefix(slot, reader)
 }

@@ -6,16 +6,19 @@
 
 use std::collections::VecDeque;
 
+use super::dialect::Dialect;
 use super::event::{Completed, Event, Kind};
-use super::receive::Receiver;
+use super::operation::{Data, Operation};
+use super::receive::{Context, Receiver};
 use super::slot::{SlotState, SlotTable};
-use super::types::{Chunk, Config, Counters, ExternalWrite, PayloadWant, Pending, StartError};
+use super::types::{Chunk, Config, Counters, PayloadRange, PayloadWant, Pending, StartError};
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::nfs3;
 use crate::program::Call;
 use crate::record;
 use crate::rpc::{CallHeader, Credential, RPC_VERSION};
+use crate::version::Version;
 use crate::xdr::Writer;
 
 // Where a framed call has the fields that differ from call to call.
@@ -25,6 +28,7 @@ const PROGRAM_AT: usize = 16;
 /// One connection's client state machine.
 #[derive(Debug)]
 pub struct Session {
+    dialect: Dialect,
     table: SlotTable,
     queue: VecDeque<u32>,
     queue_offset: usize,
@@ -42,6 +46,7 @@ impl Session {
     /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
         Self {
+            dialect: Dialect::new(config.version),
             table: SlotTable::new(config.slots, config.xid_seed),
             queue: VecDeque::with_capacity(config.slots),
             queue_offset: 0,
@@ -53,48 +58,53 @@ impl Session {
         }
     }
 
-    /// Starts a call; a WRITE payload is copied, see [`Session::start_write`] for the other way.
-    ///
-    /// # Errors
-    /// [`StartError::Busy`] when no slot is free: take events, then start again.
-    pub fn start(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
-        let (asked, payload_bytes) = match call {
-            Call::Nfs3(nfs3::Call::Read { count, .. }) => (*count, 0),
-            Call::Nfs3(nfs3::Call::Write { data, .. }) => (0, data.len() as u32),
-            _ => (0, 0),
-        };
-        check_size(asked, self.receiver.payload_bytes_max())?;
-        check_size(payload_bytes, TRANSFER_BYTES_MAX)?;
-        let index = self.take_slot(now_ns, tag, Kind::of(call), call.numbers())?;
-        let slot = self.table.get_mut(index);
-        (slot.asked, slot.payload_bytes) = (asked, payload_bytes);
-        self.expected_payload_bytes += u64::from(asked);
-        call.encode(&mut Writer::new(&mut slot.header));
-        record::end(&mut slot.header, 0, 0);
-        Ok(())
+    /// Returns the version that is spoken.
+    pub const fn version(&self) -> Version {
+        self.dialect.version()
     }
 
-    /// Starts a WRITE whose payload stays where it is.
+    /// Starts an operation.
     ///
     /// # Errors
-    /// [`StartError::Busy`] when no slot is free: take events, then start again.
-    pub fn start_write(
+    /// [`StartError::Busy`] when no slot is free: take events, then start again. The others are
+    /// for good.
+    pub fn start(
         &mut self,
         now_ns: u64,
         tag: u32,
-        write: &ExternalWrite,
+        operation: &Operation<'_>,
     ) -> Result<(), StartError> {
-        let len = write.payload.len;
-        check_size(len, TRANSFER_BYTES_MAX)?;
-        let procedure = nfs3::Procedure::Write;
-        let numbers = (nfs3::PROGRAM, nfs3::VERSION, procedure.number());
-        let index = self.take_slot(now_ns, tag, Kind::Nfs3(procedure), numbers)?;
+        let kind = operation.kind();
+        let procedure = self.dialect.procedure(kind)?;
+        let (asked, payload_bytes, payload) = sizes(operation);
+        check_size(asked, self.receiver.payload_bytes_max())?;
+        check_size(payload_bytes, TRANSFER_BYTES_MAX)?;
+        let numbers = (nfs3::PROGRAM, self.version().program_version(), procedure);
+        let index = self.take_slot(now_ns, tag, Kind::File(kind), numbers)?;
         let slot = self.table.get_mut(index);
-        (slot.asked, slot.payload_bytes, slot.payload) = (0, len, write.payload);
-        let mut writer = Writer::new(&mut slot.header);
-        nfs3::encode_write_header(&mut writer, &write.file, write.offset, write.stable, len);
-        let external = slot.external_len();
-        record::end(&mut slot.header, 0, external);
+        (slot.asked, slot.payload_bytes, slot.payload) = (asked, payload_bytes, payload);
+        if let Operation::Read { offset, .. } = operation {
+            slot.offset = *offset;
+        }
+        if let Err(error) = self.dialect.encode(operation, &mut Writer::new(&mut slot.header)) {
+            self.table.release(index);
+            return Err(error);
+        }
+        self.expected_payload_bytes += u64::from(asked);
+        self.enqueue(index);
+        Ok(())
+    }
+
+    /// Starts a call of any program as it is; its results are left in [`Event::body`].
+    ///
+    /// # Errors
+    /// [`StartError::Busy`] when no slot is free.
+    pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
+        let index = self.take_slot(now_ns, tag, Kind::of(call), call.numbers())?;
+        let slot = self.table.get_mut(index);
+        (slot.asked, slot.payload_bytes) = (0, 0);
+        call.encode(&mut Writer::new(&mut slot.header));
+        self.enqueue(index);
         Ok(())
     }
 
@@ -147,7 +157,8 @@ impl Session {
         let mut taken = 0;
         while self.completed.is_none() && taken < input.len() {
             let rest = &input[taken..];
-            taken += self.receiver.take(rest, &self.table, &mut self.counters)?;
+            let context = Context { table: &self.table, dialect: &self.dialect };
+            taken += self.receiver.take(rest, context, &mut self.counters)?;
             self.finish_record(now_ns);
         }
         self.counters.wire_bytes_in += taken as u64;
@@ -192,6 +203,7 @@ impl Session {
         Some(Event {
             tag: slot.tag,
             kind: slot.kind,
+            version: self.dialect.version(),
             started_ns: slot.started_ns,
             sent_ns: slot.sent_ns,
             done_ns: completed.done_ns,
@@ -271,8 +283,15 @@ impl Session {
             let at = PROGRAM_AT + 4 * position;
             slot.header[at..at + 4].copy_from_slice(&word.to_be_bytes());
         }
-        self.queue.push_back(index);
         Ok(index)
+    }
+
+    /// Completes the mark of an encoded call and puts it in line.
+    fn enqueue(&mut self, index: u32) {
+        let slot = self.table.get_mut(index);
+        let external = slot.external_len();
+        record::end(&mut slot.header, 0, external);
+        self.queue.push_back(index);
     }
 
     /// Turns the record into an event, where the receiver has one whole.
@@ -280,7 +299,8 @@ impl Session {
         if !self.receiver.at_record_end() {
             return;
         }
-        self.completed = self.receiver.finish(now_ns, &self.table);
+        let context = Context { table: &self.table, dialect: &self.dialect };
+        self.completed = self.receiver.finish(now_ns, context);
         match &self.completed {
             None => self.counters.late_replies += 1,
             Some(completed) => {
@@ -288,6 +308,18 @@ impl Session {
                 self.counters.malformed_replies += u64::from(completed.is_malformed());
             }
         }
+    }
+}
+
+/// Returns what a READ asks for, what a WRITE carries, and where that is if not in the call.
+fn sizes(operation: &Operation<'_>) -> (u32, u32, PayloadRange) {
+    match *operation {
+        Operation::Read { count, .. } => (count, 0, PayloadRange::default()),
+        Operation::Write { data: Data::Bytes(bytes), .. } => {
+            (0, u32::try_from(bytes.len()).unwrap_or(u32::MAX), PayloadRange::default())
+        }
+        Operation::Write { data: Data::Pool(payload), .. } => (0, payload.len, payload),
+        _ => (0, 0, PayloadRange::default()),
     }
 }
 

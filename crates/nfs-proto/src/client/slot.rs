@@ -3,10 +3,10 @@
 //! [`SlotTable`] hands out slots and finds them by xid: the low bits are the slot's index, the
 //! high bits its generation, which grows with every use. A slot keeps its buffers between uses.
 
-use super::Kind;
+use super::event::Kind;
+use super::operation::OperationKind;
 use super::types::{Chunk, PayloadRange};
 use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
-use crate::nfs3::Procedure;
 use crate::xdr::pad_len;
 
 /// Where a slot is in its cycle.
@@ -26,6 +26,8 @@ pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) started_ns: u64,
     pub(super) sent_ns: u64,
+    /// Where in the file a READ begins, in bytes.
+    pub(super) offset: u64,
     /// Bytes that a READ asked for.
     pub(super) asked: u32,
     /// Bytes of payload of a WRITE, wherever they are.
@@ -43,9 +45,10 @@ impl Slot {
             state: SlotState::Free,
             xid: 0,
             tag: 0,
-            kind: Kind::Nfs3(Procedure::Null),
+            kind: Kind::File(OperationKind::Null),
             started_ns: 0,
             sent_ns: 0,
+            offset: 0,
             asked: 0,
             payload_bytes: 0,
             header: Vec::with_capacity(CALL_HEADER_BYTES),

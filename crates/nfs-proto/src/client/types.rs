@@ -2,9 +2,10 @@
 //!
 //! All plain data; the state machine is [`super::Session`].
 
-use super::Kind;
-use crate::nfs3::{FileHandle, StableHow};
+use super::event::Kind;
+use super::operation::OperationKind;
 use crate::rpc::Credential;
+use crate::version::Version;
 
 /// What becomes of the payload of READ replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum PayloadMode {
 /// What a session is created with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config<'a> {
+    /// The version of NFS that is spoken.
+    pub version: Version,
     /// Calls in flight at most, 1 to [`crate::limits::SLOTS_MAX`].
     pub slots: usize,
     /// Who calls.
@@ -41,19 +44,6 @@ pub struct PayloadRange {
     pub len: u32,
 }
 
-/// A WRITE whose payload the socket layer sends from its own pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExternalWrite {
-    /// The file.
-    pub file: FileHandle,
-    /// Where in the file, in bytes.
-    pub offset: u64,
-    /// How durable.
-    pub stable: StableHow,
-    /// Where in the pool.
-    pub payload: PayloadRange,
-}
-
 /// Tells why a call was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
@@ -67,6 +57,28 @@ pub enum StartError {
         bytes: u32,
         /// The limit, in bytes.
         max: u32,
+    },
+    /// The version has no such operation.
+    #[error("NFS version {version} has no {kind}")]
+    Unsupported {
+        /// The operation.
+        kind: OperationKind,
+        /// The version.
+        version: Version,
+    },
+    /// The version can't address so far into a file.
+    #[error("the file is too large for this version: byte {end} of at most {max}")]
+    FileTooLarge {
+        /// Where the transfer would end, in bytes.
+        end: u64,
+        /// The largest file, in bytes.
+        max: u64,
+    },
+    /// The version has no handles of this length: it is a handle of another version.
+    #[error("a file handle of {bytes} bytes is none of this version")]
+    Handle {
+        /// Its length in bytes.
+        bytes: usize,
     },
 }
 

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use nfs_client::Connection;
 use nfs_client::proto::CallError;
-use nfs_client::proto::client::{self, Event, ExternalWrite, PayloadRange};
-use nfs_client::proto::nfs3::{Call, CreateHow, FileHandle, Sattr, StableHow, Status, Verifier};
+use nfs_client::proto::client::{self, Data, Event, File, Operation, PayloadRange};
+use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, Status, Verifier};
 use workload::FileName;
 
 use super::NfsFiles;
@@ -38,7 +38,7 @@ struct OpSlot {
     op: Op,
     sent_ns: u64,
     /// File that data moves to or from; of a create, once it is known.
-    file: Option<FileHandle>,
+    file: Option<File>,
     /// Bytes for which calls were started.
     started_bytes: u32,
     calls: u32,
@@ -149,34 +149,34 @@ impl Transfers {
     /// Starts the call of an op that moves no data.
     fn start_action(&self, connection: &mut Connection, now_ns: u64, op: &Op, tag: u32) {
         let name = FileName::new(op.file);
-        let (dir, name) = (self.set.directory, name.as_bytes());
-        let call = match op.kind {
+        let (dir, name) = (&self.set.directory, name.as_bytes());
+        let operation = match op.kind {
             OpKind::Create => {
                 let attributes = Sattr { mode: Some(0o644), ..Sattr::default() };
-                Call::Create { dir, name, how: CreateHow::Guarded(attributes) }
+                Operation::Create { dir, name, how: CreateHow::Guarded(attributes) }
             }
-            OpKind::Stat => Call::Lookup { dir, name },
-            OpKind::Remove => Call::Remove { dir, name },
+            OpKind::Stat => Operation::Lookup { dir, name },
+            OpKind::Remove => Operation::Remove { dir, name },
             OpKind::Sync | OpKind::Read | OpKind::Write => {
-                let file = self.set.files[(op.file / self.set.stride) as usize];
-                Call::Commit { file, offset: 0, count: 0 }
+                let file = &self.set.files[(op.file / self.set.stride) as usize];
+                Operation::Commit { file, offset: 0, count: 0 }
             }
         };
-        connection.start(now_ns, tag, &call).expect("a transfer is free, so a slot is");
+        connection.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
     }
 
     fn start_transfer(&self, connection: &mut Connection, now_ns: u64, tag: u32) {
         let Transfer { op, offset, len } = self.table[tag as usize];
-        let OpSlot { op, file, .. } = self.ops[op as usize];
-        let file = file.expect("data moves to and from files that are known");
+        let OpSlot { op, file, .. } = &self.ops[op as usize];
+        let file = file.as_ref().expect("data moves to and from files that are known");
         let started = if op.kind == OpKind::Read {
-            connection.start(now_ns, tag, &Call::Read { file, offset, count: len })
+            connection.start(now_ns, tag, &Operation::Read { file, offset, count: len })
         } else {
             let is_create = op.kind == OpKind::Create;
             let stable = if is_create { StableHow::FileSync } else { StableHow::Unstable };
             let start = self.set.pattern.range(op.file, offset, len).start;
-            let payload = PayloadRange { start, len };
-            connection.start_write(now_ns, tag, &ExternalWrite { file, offset, stable, payload })
+            let data = Data::Pool(PayloadRange { start, len });
+            connection.start(now_ns, tag, &Operation::Write { file, offset, stable, data })
         };
         started.expect("a transfer is free, so a slot is");
     }
@@ -283,7 +283,7 @@ impl Transfers {
 
 fn error_of(error: &CallError) -> OpError {
     match error {
-        CallError::Status(status) => OpError(status.number()),
+        CallError::Status(spoken) => OpError(spoken.status.number()),
         CallError::Rpc(_) | CallError::Malformed(_) => OpError::RPC,
     }
 }

@@ -1,0 +1,227 @@
+//! Version 2 as a dialect: each operation is one procedure, and each WRITE is durable.
+//!
+//! Offsets end below 2 GiB: what lies beyond is refused here, before it could wrap around.
+//! **Source:** RFC 1094.
+
+use super::super::event::{Attributes, Outcome};
+use super::super::file::File;
+use super::super::listing::{Entries, Listing};
+use super::super::operation::{Data, Operation, OperationKind};
+use super::super::slot::Slot;
+use super::super::types::StartError;
+use super::{Answer, Prefix, not_a};
+use crate::error::DecodeError;
+use crate::limits::V2_TRANSFER_BYTES_MAX;
+use crate::nfs2::{
+    self, Call, FILE_BYTES_MAX, FileHandle, Procedure, Reply, Sattr, Statfs, WriteHead,
+};
+use crate::nfs3::{self, CreateHow, Fsstat, StableHow, Status, Verifier};
+use crate::version::Version;
+use crate::xdr::{Reader, Writer};
+
+/// Returns the procedure that does this operation, if version 2 has one.
+pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
+    Some(match kind {
+        OperationKind::Null => Procedure::Null,
+        OperationKind::Getattr => Procedure::Getattr,
+        OperationKind::Setattr => Procedure::Setattr,
+        OperationKind::Lookup | OperationKind::Open => Procedure::Lookup,
+        OperationKind::Readlink => Procedure::Readlink,
+        OperationKind::Read => Procedure::Read,
+        OperationKind::Write => Procedure::Write,
+        OperationKind::Create => Procedure::Create,
+        OperationKind::Mkdir => Procedure::Mkdir,
+        OperationKind::Symlink => Procedure::Symlink,
+        OperationKind::Remove => Procedure::Remove,
+        OperationKind::Rmdir => Procedure::Rmdir,
+        OperationKind::Rename => Procedure::Rename,
+        OperationKind::Link => Procedure::Link,
+        OperationKind::Readdir => Procedure::Readdir,
+        OperationKind::Fsstat => Procedure::Statfs,
+        _ => return None,
+    })
+}
+
+/// Appends the arguments, up to a payload that is sent from elsewhere.
+pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Result<(), StartError> {
+    if let Operation::Write { file, offset, data, .. } = *operation {
+        let len = small(data.len() as u32)?;
+        let head = WriteHead { file: handle(file)?, offset: reach(offset, len)?, len };
+        nfs2::encode_write_header(writer, &head);
+        if let Data::Bytes(data) = data {
+            writer.fixed(data);
+        }
+        return Ok(());
+    }
+    call(operation)?.encode(writer);
+    Ok(())
+}
+
+/// Says an operation as a call.
+fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
+    Ok(match *operation {
+        Operation::Null => Call::Null,
+        Operation::Getattr { file } => Call::Getattr { file: handle(file)? },
+        Operation::Setattr { file, attributes } => {
+            Call::Setattr { file: handle(file)?, attributes: sattr(&attributes)? }
+        }
+        Operation::Readlink { file } => Call::Readlink { file: handle(file)? },
+        Operation::Read { file, offset, count } => {
+            Call::Read { file: handle(file)?, offset: reach(offset, 0)?, count: small(count)? }
+        }
+        Operation::Readdir { dir, cursor, bytes } => {
+            // Cookies came from this version and so have 32 bits.
+            Call::Readdir { dir: handle(dir)?, cookie: cursor.cookie as u32, count: bytes }
+        }
+        Operation::Fsstat { root } => Call::Statfs { file: handle(root)? },
+        _ => return named_call(operation),
+    })
+}
+
+/// Says an operation on a name as a call.
+fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
+    Ok(match *operation {
+        Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
+            Call::Lookup { dir: handle(dir)?, name }
+        }
+        Operation::Create { dir, name, how } => {
+            // Version 2 has one way of creating, the unchecked one.
+            let (CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes)) = how else {
+                return Err(unsupported(operation));
+            };
+            Call::Create { dir: handle(dir)?, name, attributes: sattr(&attributes)? }
+        }
+        Operation::Mkdir { dir, name, attributes } => {
+            Call::Mkdir { dir: handle(dir)?, name, attributes: sattr(&attributes)? }
+        }
+        Operation::Symlink { dir, name, attributes, target } => {
+            Call::Symlink { dir: handle(dir)?, name, target, attributes: sattr(&attributes)? }
+        }
+        Operation::Remove { dir, name } => Call::Remove { dir: handle(dir)?, name },
+        Operation::Rmdir { dir, name } => Call::Rmdir { dir: handle(dir)?, name },
+        Operation::Rename { from_dir, from, to_dir, to } => {
+            Call::Rename { from_dir: handle(from_dir)?, from, to_dir: handle(to_dir)?, to }
+        }
+        Operation::Link { file, dir, name } => {
+            Call::Link { file: handle(file)?, dir: handle(dir)?, name }
+        }
+        _ => return Err(unsupported(operation)),
+    })
+}
+
+fn unsupported(operation: &Operation<'_>) -> StartError {
+    StartError::Unsupported { kind: operation.kind(), version: Version::V2 }
+}
+
+fn handle(file: &File) -> Result<FileHandle, StartError> {
+    let bytes = file.handle.as_slice();
+    let right = <[u8; FileHandle::BYTES]>::try_from(bytes);
+    right.map(FileHandle).map_err(|_| StartError::Handle { bytes: bytes.len() })
+}
+
+/// Returns an offset whose `len` bytes end where this version can still tell.
+fn reach(offset: u64, len: u32) -> Result<u32, StartError> {
+    let max = u64::from(FILE_BYTES_MAX);
+    if offset + u64::from(len) > max {
+        return Err(StartError::FileTooLarge { end: offset + u64::from(len), max });
+    }
+    Ok(offset as u32)
+}
+
+fn small(bytes: u32) -> Result<u32, StartError> {
+    let max = V2_TRANSFER_BYTES_MAX;
+    if bytes > max { Err(StartError::TooLarge { bytes, max }) } else { Ok(bytes) }
+}
+
+fn sattr(attributes: &nfs3::Sattr) -> Result<Sattr, StartError> {
+    Ok(Sattr {
+        mode: attributes.mode,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        size: attributes.size.map(|size| reach(size, 0)).transpose()?,
+        atime: attributes.atime.into(),
+        mtime: attributes.mtime.into(),
+    })
+}
+
+/// Looks for the payload in the results of a READ. **Source:** RFC 1094 section 2.2.7.
+pub(super) fn read_prefix(slot: &Slot, mut reader: Reader<'_>) -> Result<Prefix, DecodeError> {
+    Ok(match nfs2::decode_read_head(&mut reader)? {
+        Some(head) => {
+            let eof = slot.offset + u64::from(head.len) >= u64::from(head.attributes.size);
+            Prefix::Payload { len: head.len, eof }
+        }
+        None => Prefix::Other,
+    })
+}
+
+/// Decodes the results of an operation, which are all that is left.
+pub(super) fn answer(slot: &Slot, kind: OperationKind, results: Reader<'_>) -> Answer {
+    let procedure = procedure(kind).ok_or_else(|| not_a("version 2 reply"))?;
+    Ok(outcome(slot, &Reply::decode(procedure, results)?))
+}
+
+fn outcome(slot: &Slot, reply: &Reply<'_>) -> Result<Outcome, Status> {
+    Ok(match *reply {
+        Reply::Null | Reply::Root | Reply::Writecache => Outcome::Done,
+        Reply::Setattr(result) => result.map(|_| Outcome::Done)?,
+        Reply::Remove(result)
+        | Reply::Rename(result)
+        | Reply::Link(result)
+        | Reply::Rmdir(result) => result.map(|()| Outcome::Done)?,
+        // The reply names no object; the caller looks it up.
+        Reply::Symlink(result) => {
+            result.map(|()| Outcome::Object { file: None, attributes: None })?
+        }
+        Reply::Getattr(result) => Outcome::Attributes(Attributes::from(&result?)),
+        Reply::Lookup(result) | Reply::Create(result) | Reply::Mkdir(result) => {
+            let object = result?;
+            let attributes = Some(Attributes::from(&object.attributes));
+            Outcome::Object { file: Some(object.file.into()), attributes }
+        }
+        Reply::Readlink(result) => result.map(|_| Outcome::Target)?,
+        Reply::Readdir(result) => result.map(|_| Outcome::Listing)?,
+        Reply::Read(result) => {
+            let read = result?;
+            let count = read.data.len() as u32;
+            let eof = slot.offset + u64::from(count) >= u64::from(read.attributes.size);
+            Outcome::Read { count, eof }
+        }
+        Reply::Write(result) => {
+            result?;
+            let (committed, verifier) = (StableHow::FileSync, Verifier::default());
+            Outcome::Written { count: slot.payload_bytes, committed, verifier }
+        }
+        Reply::Statfs(result) => Outcome::Fsstat(fsstat(&result?)),
+    })
+}
+
+fn fsstat(statfs: &Statfs) -> Fsstat {
+    let bytes = |blocks: u32| u64::from(blocks) * u64::from(statfs.block_bytes);
+    Fsstat {
+        total_bytes: bytes(statfs.blocks),
+        free_bytes: bytes(statfs.free_blocks),
+        available_bytes: bytes(statfs.available_blocks),
+        ..Fsstat::default()
+    }
+}
+
+/// Decodes a page of a directory.
+pub(super) fn listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
+    match Reply::decode(Procedure::Readdir, Reader::new(body))? {
+        Reply::Readdir(Ok(page)) => Ok(Listing {
+            verifier: Verifier::default(),
+            eof: page.eof,
+            entries: Entries::V2(page.entries),
+        }),
+        _ => Err(not_a("listing")),
+    }
+}
+
+/// Decodes the target of a symbolic link.
+pub(super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
+    match Reply::decode(Procedure::Readlink, Reader::new(body))? {
+        Reply::Readlink(Ok(target)) => Ok(target),
+        _ => Err(not_a("link target")),
+    }
+}

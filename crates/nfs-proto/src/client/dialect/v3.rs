@@ -1,0 +1,217 @@
+//! Version 3 as a dialect: each operation is one procedure. **Source:** RFC 1813.
+
+use super::super::event::Outcome;
+use super::super::file::File;
+use super::super::listing::{Entries, Listing};
+use super::super::operation::{Data, Operation, OperationKind};
+use super::super::types::StartError;
+use super::{Answer, Prefix, not_a};
+use crate::error::DecodeError;
+use crate::limits::V3_FILE_HANDLE_BYTES_MAX;
+use crate::nfs3::{self, Call, Fattr, FileHandle, Procedure, Reply, Status, WriteOk};
+use crate::xdr::{Reader, Writer};
+
+/// Returns the procedure that does this operation, if version 3 has one.
+pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
+    Some(match kind {
+        OperationKind::Null => Procedure::Null,
+        OperationKind::Getattr => Procedure::Getattr,
+        OperationKind::Setattr => Procedure::Setattr,
+        OperationKind::Lookup | OperationKind::Open => Procedure::Lookup,
+        OperationKind::Access => Procedure::Access,
+        OperationKind::Readlink => Procedure::Readlink,
+        OperationKind::Read => Procedure::Read,
+        OperationKind::Write => Procedure::Write,
+        OperationKind::Create => Procedure::Create,
+        OperationKind::Mkdir => Procedure::Mkdir,
+        OperationKind::Symlink => Procedure::Symlink,
+        OperationKind::Mknod => Procedure::Mknod,
+        OperationKind::Remove => Procedure::Remove,
+        OperationKind::Rmdir => Procedure::Rmdir,
+        OperationKind::Rename => Procedure::Rename,
+        OperationKind::Link => Procedure::Link,
+        OperationKind::Readdir => Procedure::Readdir,
+        OperationKind::ReaddirPlus => Procedure::Readdirplus,
+        OperationKind::Fsstat => Procedure::Fsstat,
+        OperationKind::Fsinfo => Procedure::Fsinfo,
+        OperationKind::Pathconf => Procedure::Pathconf,
+        OperationKind::Commit => Procedure::Commit,
+        OperationKind::Close
+        | OperationKind::Allocate
+        | OperationKind::Deallocate
+        | OperationKind::Seek
+        | OperationKind::ReadPlus
+        | OperationKind::Copy => return None,
+    })
+}
+
+/// Appends the arguments, up to a payload that is sent from elsewhere.
+pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Result<(), StartError> {
+    if let Operation::Write { file, offset, stable, data: Data::Pool(payload) } = *operation {
+        nfs3::encode_write_header(writer, &handle(file)?, offset, stable, payload.len);
+        return Ok(());
+    }
+    call(operation)?.encode(writer);
+    Ok(())
+}
+
+/// Says an operation as a call.
+fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
+    Ok(match *operation {
+        Operation::Null => Call::Null,
+        Operation::Getattr { file } => Call::Getattr { file: handle(file)? },
+        Operation::Setattr { file, attributes } => {
+            Call::Setattr { file: handle(file)?, attributes, guard: None }
+        }
+        Operation::Access { file, access } => Call::Access { file: handle(file)?, access },
+        Operation::Readlink { file } => Call::Readlink { file: handle(file)? },
+        Operation::Read { file, offset, count } => {
+            Call::Read { file: handle(file)?, offset, count }
+        }
+        Operation::Write { file, offset, stable, data } => {
+            let Data::Bytes(data) = data else { unreachable!("encoded without its payload") };
+            Call::Write { file: handle(file)?, offset, stable, data }
+        }
+        Operation::Readdir { dir, cursor, bytes } => {
+            let (cookie, verifier) = (cursor.cookie, cursor.verifier);
+            Call::Readdir { dir: handle(dir)?, cookie, verifier, count: bytes }
+        }
+        Operation::ReaddirPlus { dir, cursor, bytes } => {
+            let (cookie, verifier) = (cursor.cookie, cursor.verifier);
+            let dir = handle(dir)?;
+            Call::Readdirplus { dir, cookie, verifier, dircount: bytes, maxcount: bytes }
+        }
+        Operation::Fsstat { root } => Call::Fsstat { root: handle(root)? },
+        Operation::Fsinfo { root } => Call::Fsinfo { root: handle(root)? },
+        Operation::Pathconf { file } => Call::Pathconf { file: handle(file)? },
+        Operation::Commit { file, offset, count } => {
+            Call::Commit { file: handle(file)?, offset, count }
+        }
+        _ => return named_call(operation),
+    })
+}
+
+/// Says an operation on a name as a call.
+fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
+    Ok(match *operation {
+        Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
+            Call::Lookup { dir: handle(dir)?, name }
+        }
+        Operation::Create { dir, name, how } => Call::Create { dir: handle(dir)?, name, how },
+        Operation::Mkdir { dir, name, attributes } => {
+            Call::Mkdir { dir: handle(dir)?, name, attributes }
+        }
+        Operation::Symlink { dir, name, attributes, target } => {
+            Call::Symlink { dir: handle(dir)?, name, attributes, target }
+        }
+        Operation::Mknod { dir, name, what } => Call::Mknod { dir: handle(dir)?, name, what },
+        Operation::Remove { dir, name } => Call::Remove { dir: handle(dir)?, name },
+        Operation::Rmdir { dir, name } => Call::Rmdir { dir: handle(dir)?, name },
+        Operation::Rename { from_dir, from, to_dir, to } => {
+            Call::Rename { from_dir: handle(from_dir)?, from, to_dir: handle(to_dir)?, to }
+        }
+        Operation::Link { file, dir, name } => {
+            Call::Link { file: handle(file)?, dir: handle(dir)?, name }
+        }
+        _ => unreachable!("a session asks `procedure` first"),
+    })
+}
+
+fn handle(file: &File) -> Result<FileHandle, StartError> {
+    let bytes = file.handle.as_slice().len();
+    if bytes > V3_FILE_HANDLE_BYTES_MAX {
+        return Err(StartError::Handle { bytes });
+    }
+    Ok(file.handle)
+}
+
+/// Looks for the payload in the results of a READ. **Source:** RFC 1813 section 3.3.6.
+pub(super) fn read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError> {
+    if reader.u32()? != Status::Ok.number() {
+        return Ok(Prefix::Other);
+    }
+    let attributes = if reader.bool("attributes_follow")? { Fattr::WIRE_BYTES } else { 0 };
+    let needed = attributes + 4 + 4 + 4;
+    if reader.remaining() < needed {
+        return Err(DecodeError::Truncated { needed, left: reader.remaining() });
+    }
+    reader.fixed(attributes)?;
+    let count = reader.u32()?;
+    let eof = reader.bool("eof")?;
+    let len = reader.u32()?;
+    if len == count { Ok(Prefix::Payload { len, eof }) } else { Ok(Prefix::Other) }
+}
+
+/// Decodes the results of an operation, which are all that is left.
+pub(super) fn answer(kind: OperationKind, results: Reader<'_>) -> Answer {
+    let procedure = procedure(kind).ok_or_else(|| not_a("version 3 reply"))?;
+    Ok(outcome(&Reply::decode(procedure, results)?))
+}
+
+fn outcome(reply: &Reply<'_>) -> Result<Outcome, Status> {
+    Ok(match *reply {
+        Reply::Null => Outcome::Done,
+        Reply::Setattr { result, .. }
+        | Reply::Remove { result, .. }
+        | Reply::Rmdir { result, .. }
+        | Reply::Rename { result, .. }
+        | Reply::Link { result, .. } => {
+            result?;
+            Outcome::Done
+        }
+        Reply::Getattr { result } => Outcome::Attributes(result?),
+        Reply::Lookup { result, .. } => {
+            let object = result?;
+            Outcome::Object { file: Some(object.file.into()), attributes: object.attributes }
+        }
+        Reply::Create { result, .. }
+        | Reply::Mkdir { result, .. }
+        | Reply::Symlink { result, .. }
+        | Reply::Mknod { result, .. } => {
+            let created = result?;
+            Outcome::Object { file: created.file.map(File::from), attributes: created.attributes }
+        }
+        Reply::Access { result, .. } => Outcome::Access(result?),
+        Reply::Read { result, .. } => {
+            let read = result?;
+            Outcome::Read { count: read.data.len() as u32, eof: read.eof }
+        }
+        Reply::Write { result, .. } => {
+            let WriteOk { count, committed, verifier } = result?;
+            Outcome::Written { count, committed, verifier }
+        }
+        Reply::Commit { result, .. } => Outcome::Committed { verifier: result? },
+        Reply::Readlink { result, .. } => result.map(|_| Outcome::Target)?,
+        Reply::Readdir { result, .. } => result.map(|_| Outcome::Listing)?,
+        Reply::Readdirplus { result, .. } => result.map(|_| Outcome::Listing)?,
+        Reply::Fsstat { result, .. } => Outcome::Fsstat(result?),
+        Reply::Fsinfo { result, .. } => Outcome::Fsinfo(result?),
+        Reply::Pathconf { result, .. } => Outcome::Pathconf(result?),
+    })
+}
+
+/// Decodes a page of a directory.
+pub(super) fn listing(kind: OperationKind, body: &[u8]) -> Result<Listing<'_>, DecodeError> {
+    let procedure = procedure(kind).ok_or_else(|| not_a("listing"))?;
+    match Reply::decode(procedure, Reader::new(body))? {
+        Reply::Readdir { result: Ok(page), .. } => Ok(Listing {
+            verifier: page.verifier,
+            eof: page.eof,
+            entries: Entries::V3(page.entries),
+        }),
+        Reply::Readdirplus { result: Ok(page), .. } => Ok(Listing {
+            verifier: page.verifier,
+            eof: page.eof,
+            entries: Entries::V3Plus(page.entries),
+        }),
+        _ => Err(not_a("listing")),
+    }
+}
+
+/// Decodes the target of a symbolic link.
+pub(super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
+    match Reply::decode(Procedure::Readlink, Reader::new(body))? {
+        Reply::Readlink { result: Ok(target), .. } => Ok(target),
+        _ => Err(not_a("link target")),
+    }
+}

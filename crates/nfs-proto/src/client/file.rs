@@ -1,0 +1,41 @@
+//! What names a file, whatever the version of NFS.
+//!
+//! [`File`] is a handle and, in version 4, the stateid of an open; both are opaque, `Copy` and held
+//! inline. A handle of version 2 has 32 bytes, of version 3 up to 64, of version 4 up to 128.
+//! **Source:** RFC 1094 section 2.3.3, RFC 1813 section 2.4, RFC 8881 sections 2.2 and 3.3.12.
+
+use crate::nfs2;
+use crate::nfs3::FileHandle;
+
+/// What a server of version 4 calls an open by. **Source:** RFC 8881 section 3.3.12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Stateid {
+    /// Grows with each change of the state.
+    pub seqid: u32,
+    /// Opaque.
+    pub other: [u8; 12],
+}
+
+/// A file: its handle and the open that data moves under.
+///
+/// In versions 2 and 3 the stateid is the default one and not sent. In version 4 the default one,
+/// all zero, is the anonymous stateid: data may move without an open where the server allows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct File {
+    /// The handle.
+    pub handle: FileHandle,
+    /// The open, in version 4.
+    pub stateid: Stateid,
+}
+
+impl From<FileHandle> for File {
+    fn from(handle: FileHandle) -> Self {
+        Self { handle, stateid: Stateid::default() }
+    }
+}
+
+impl From<nfs2::FileHandle> for File {
+    fn from(handle: nfs2::FileHandle) -> Self {
+        FileHandle::from_slice(handle.as_slice()).expect("32 bytes fit into 128").into()
+    }
+}

@@ -1,0 +1,93 @@
+//! Directory listings of any version, as a view of the reply they came in.
+
+use super::event::Attributes;
+use crate::nfs2;
+use crate::nfs3::{self, FileHandle, Verifier};
+
+/// A page of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listing<'a> {
+    /// To be sent with the next page's cookie.
+    pub verifier: Verifier,
+    /// Whether the directory ends here.
+    pub eof: bool,
+    /// The entries as encoded, checked.
+    pub(super) entries: Entries<'a>,
+}
+
+/// The entries in the encoding of their version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entries<'a> {
+    V2(nfs2::Entries<'a>),
+    V3(nfs3::Entries<'a>),
+    V3Plus(nfs3::EntriesPlus<'a>),
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Id of the file within its file system.
+    pub fileid: u64,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Where the listing goes on after this entry.
+    pub cookie: u64,
+    /// Its attributes, where they were asked for and given.
+    pub attributes: Option<Attributes>,
+    /// Its handle, where it was asked for and given.
+    pub handle: Option<FileHandle>,
+}
+
+impl<'a> Listing<'a> {
+    /// Iterates over the entries.
+    pub fn iter(&self) -> EntryIter<'a> {
+        EntryIter(match self.entries {
+            Entries::V2(entries) => Iter::V2(entries.iter()),
+            Entries::V3(entries) => Iter::V3(entries.iter()),
+            Entries::V3Plus(entries) => Iter::V3Plus(entries.iter()),
+        })
+    }
+}
+
+impl<'a> IntoIterator for &Listing<'a> {
+    type Item = Entry<'a>;
+    type IntoIter = EntryIter<'a>;
+
+    fn into_iter(self) -> EntryIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over the entries of a [`Listing`].
+#[derive(Debug, Clone)]
+pub struct EntryIter<'a>(Iter<'a>);
+
+#[derive(Debug, Clone)]
+enum Iter<'a> {
+    V2(nfs2::Iter<'a>),
+    V3(nfs3::Iter<'a>),
+    V3Plus(nfs3::IterPlus<'a>),
+}
+
+impl<'a> Iterator for EntryIter<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        match &mut self.0 {
+            Iter::V2(entries) => {
+                let nfs2::Entry { fileid, name, cookie } = entries.next()?;
+                let (fileid, cookie) = (fileid.into(), cookie.into());
+                Some(Entry { fileid, name, cookie, attributes: None, handle: None })
+            }
+            Iter::V3(entries) => {
+                let nfs3::Entry { fileid, name, cookie } = entries.next()?;
+                Some(Entry { fileid, name, cookie, attributes: None, handle: None })
+            }
+            Iter::V3Plus(entries) => {
+                let nfs3::EntryPlus { entry, attributes, file } = entries.next()?;
+                let nfs3::Entry { fileid, name, cookie } = entry;
+                Some(Entry { fileid, name, cookie, attributes, handle: file })
+            }
+        }
+    }
+}

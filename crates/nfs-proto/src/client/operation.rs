@@ -1,0 +1,243 @@
+//! One vocabulary of file operations for all versions of NFS.
+//!
+//! [`Operation`] says what to do; a session's dialect says it in its version. What a version lacks
+//! is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes its
+//! place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in counters
+//! and messages.
+//! **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862.
+
+use super::file::File;
+use super::types::PayloadRange;
+use crate::nfs3::{CreateHow, MknodWhat, Sattr, StableHow, Verifier};
+
+/// The payload of a WRITE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data<'a> {
+    /// These bytes; they are copied.
+    Bytes(&'a [u8]),
+    /// This part of the socket layer's pool; it is sent from there.
+    Pool(PayloadRange),
+}
+
+impl Data<'_> {
+    /// Returns the length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "an empty WRITE is nothing special")]
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Pool(range) => range.len as usize,
+        }
+    }
+}
+
+/// What an OPEN is for. **Source:** RFC 8881 section 18.16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpenAccess {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Both.
+    Both,
+}
+
+/// What SEEK looks for. **Source:** RFC 7862 section 15.11.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SeekWhat {
+    /// Data.
+    Data,
+    /// A hole, or the end of the file.
+    Hole,
+}
+
+/// Where a listing goes on; the default is its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cursor {
+    /// Of the last entry that was seen.
+    pub cookie: u64,
+    /// Of the last page.
+    pub verifier: Verifier,
+}
+
+/// A file operation with its arguments. Offsets and lengths are in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
+pub enum Operation<'a> {
+    /// Does nothing.
+    Null,
+    /// Gets attributes.
+    Getattr { file: &'a File },
+    /// Sets attributes.
+    Setattr { file: &'a File, attributes: Sattr },
+    /// Finds a name in a directory.
+    Lookup { dir: &'a File, name: &'a [u8] },
+    /// Asks which bits of [`crate::nfs3::access`] are granted.
+    Access { file: &'a File, access: u32 },
+    /// Reads a symbolic link.
+    Readlink { file: &'a File },
+    /// Reads `count` bytes from `offset`.
+    Read { file: &'a File, offset: u64, count: u32 },
+    /// Writes `data` at `offset`.
+    Write { file: &'a File, offset: u64, stable: StableHow, data: Data<'a> },
+    /// Creates a file. In version 4 it is open for reading and writing then: close it.
+    Create { dir: &'a File, name: &'a [u8], how: CreateHow },
+    /// Creates a directory.
+    Mkdir { dir: &'a File, name: &'a [u8], attributes: Sattr },
+    /// Creates a symbolic link to `target`.
+    Symlink { dir: &'a File, name: &'a [u8], attributes: Sattr, target: &'a [u8] },
+    /// Creates a special file.
+    Mknod { dir: &'a File, name: &'a [u8], what: MknodWhat },
+    /// Removes a file.
+    Remove { dir: &'a File, name: &'a [u8] },
+    /// Removes a directory.
+    Rmdir { dir: &'a File, name: &'a [u8] },
+    /// Renames an entry.
+    Rename { from_dir: &'a File, from: &'a [u8], to_dir: &'a File, to: &'a [u8] },
+    /// Adds a name to a file.
+    Link { file: &'a File, dir: &'a File, name: &'a [u8] },
+    /// Lists a directory in a reply of at most `bytes`.
+    Readdir { dir: &'a File, cursor: Cursor, bytes: u32 },
+    /// Lists a directory with handles and attributes in a reply of at most `bytes`.
+    ReaddirPlus { dir: &'a File, cursor: Cursor, bytes: u32 },
+    /// Gets the fill state of the file system.
+    Fsstat { root: &'a File },
+    /// Gets the limits of the file system.
+    Fsinfo { root: &'a File },
+    /// Gets POSIX limits.
+    Pathconf { file: &'a File },
+    /// Makes `count` bytes from `offset` durable; a count of 0 means to the end.
+    Commit { file: &'a File, offset: u64, count: u32 },
+    /// Opens a file that exists; a LOOKUP where files are not opened.
+    Open { dir: &'a File, name: &'a [u8], access: OpenAccess },
+    /// Closes an open.
+    Close { file: &'a File },
+    /// Reserves space.
+    Allocate { file: &'a File, offset: u64, len: u64 },
+    /// Makes a hole.
+    Deallocate { file: &'a File, offset: u64, len: u64 },
+    /// Finds the next data or hole from `offset` on.
+    Seek { file: &'a File, offset: u64, what: SeekWhat },
+    /// Reads `count` bytes from `offset`, holes being told and not sent.
+    ReadPlus { file: &'a File, offset: u64, count: u32 },
+    /// Has the server copy `len` bytes; 0 means to the end.
+    Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 },
+}
+
+impl Operation<'_> {
+    /// Returns the name of this operation.
+    pub const fn kind(&self) -> OperationKind {
+        match self {
+            Self::Null => OperationKind::Null,
+            Self::Getattr { .. } => OperationKind::Getattr,
+            Self::Setattr { .. } => OperationKind::Setattr,
+            Self::Lookup { .. } => OperationKind::Lookup,
+            Self::Access { .. } => OperationKind::Access,
+            Self::Readlink { .. } => OperationKind::Readlink,
+            Self::Read { .. } => OperationKind::Read,
+            Self::Write { .. } => OperationKind::Write,
+            Self::Create { .. } => OperationKind::Create,
+            Self::Mkdir { .. } => OperationKind::Mkdir,
+            Self::Symlink { .. } => OperationKind::Symlink,
+            Self::Mknod { .. } => OperationKind::Mknod,
+            Self::Remove { .. } => OperationKind::Remove,
+            Self::Rmdir { .. } => OperationKind::Rmdir,
+            Self::Rename { .. } => OperationKind::Rename,
+            Self::Link { .. } => OperationKind::Link,
+            Self::Readdir { .. } => OperationKind::Readdir,
+            Self::ReaddirPlus { .. } => OperationKind::ReaddirPlus,
+            Self::Fsstat { .. } => OperationKind::Fsstat,
+            Self::Fsinfo { .. } => OperationKind::Fsinfo,
+            Self::Pathconf { .. } => OperationKind::Pathconf,
+            Self::Commit { .. } => OperationKind::Commit,
+            Self::Open { .. } => OperationKind::Open,
+            Self::Close { .. } => OperationKind::Close,
+            Self::Allocate { .. } => OperationKind::Allocate,
+            Self::Deallocate { .. } => OperationKind::Deallocate,
+            Self::Seek { .. } => OperationKind::Seek,
+            Self::ReadPlus { .. } => OperationKind::ReadPlus,
+            Self::Copy { .. } => OperationKind::Copy,
+        }
+    }
+
+    /// Tells whether doing it twice leaves what doing it once leaves, and answers the same.
+    ///
+    /// A guarded or exclusive CREATE, REMOVE, RENAME and the like answer differently the second
+    /// time; OPEN and CLOSE change what the server knows of the client.
+    pub const fn is_idempotent(&self) -> bool {
+        match self {
+            Self::Create { how, .. } => matches!(how, CreateHow::Unchecked(_)),
+            Self::Mkdir { .. }
+            | Self::Symlink { .. }
+            | Self::Mknod { .. }
+            | Self::Remove { .. }
+            | Self::Rmdir { .. }
+            | Self::Rename { .. }
+            | Self::Link { .. }
+            | Self::Open { .. }
+            | Self::Close { .. }
+            | Self::Copy { .. } => false,
+            _ => true,
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($variant:ident = $name:literal;)*) => {
+        /// The name of an operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "each is documented at its `Operation`")]
+        pub enum OperationKind {
+            $($variant,)*
+        }
+
+        impl OperationKind {
+            /// All operations.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the name in capitals, as the RFCs write it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Null = "NULL";
+    Getattr = "GETATTR";
+    Setattr = "SETATTR";
+    Lookup = "LOOKUP";
+    Access = "ACCESS";
+    Readlink = "READLINK";
+    Read = "READ";
+    Write = "WRITE";
+    Create = "CREATE";
+    Mkdir = "MKDIR";
+    Symlink = "SYMLINK";
+    Mknod = "MKNOD";
+    Remove = "REMOVE";
+    Rmdir = "RMDIR";
+    Rename = "RENAME";
+    Link = "LINK";
+    Readdir = "READDIR";
+    ReaddirPlus = "READDIRPLUS";
+    Fsstat = "FSSTAT";
+    Fsinfo = "FSINFO";
+    Pathconf = "PATHCONF";
+    Commit = "COMMIT";
+    Open = "OPEN";
+    Close = "CLOSE";
+    Allocate = "ALLOCATE";
+    Deallocate = "DEALLOCATE";
+    Seek = "SEEK";
+    ReadPlus = "READ_PLUS";
+    Copy = "COPY";
+}
+
+impl std::fmt::Display for OperationKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
