@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::units::{parse_size, parse_time_ns};
 use nfs_proto::mount3::MountStatus;
-use nfs_server::{FaultPlan, Server, ServerConfig, StoreMode};
+use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime, StoreMode};
 
 use crate::args::ServeArgs;
 use crate::exit::{End, Failure};
@@ -43,9 +43,11 @@ fn config(args: &ServeArgs) -> Result<ServerConfig, Failure> {
     let usage =
         |flag: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{flag}: {error}"));
     let memory = parse_size(&args.memory).map_err(|error| usage("--memory", &error))?;
-    let service_time_ns = match args.service_time.as_deref() {
-        Some(text) => parse_time_ns(text).map_err(|error| usage("--service-time", &error))?,
-        None => 0,
+    let service_time = match args.service_time.as_deref() {
+        Some(text) => ServiceTime::Fixed {
+            time_ns: parse_time_ns(text).map_err(|error| usage("--service-time", &error))?,
+        },
+        None => ServiceTime::None,
     };
     Ok(ServerConfig {
         port: args.port,
@@ -57,7 +59,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig, Failure> {
         store: if args.discard { StoreMode::Discard } else { StoreMode::Keep },
         congestion_control: Some("cubic".to_owned()),
         faults: FaultPlan {
-            service_time_ns,
+            service_time,
             hang_after_calls: args.hang_after,
             close_after_calls: args.close_after,
             refuse_mount: args.refuse_mount.then_some(MountStatus::Access),

@@ -24,6 +24,8 @@ pub struct Request<'a> {
     pub credential: Credential<'a>,
     /// What is asked, or why the session refused it; a refusal is already answered.
     pub body: Result<Call<'a>, RpcError>,
+    /// Length of the call in bytes, without fragment marks.
+    pub bytes: usize,
 }
 
 /// The receiving half of one connection.
@@ -96,7 +98,11 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
     let mut reader = Reader::new(record);
     let header = CallHeader::decode(&mut reader)?;
     let xid = header.xid;
-    let refuse = |error| Ok(Request { xid, credential: Credential::None, body: Err(error) });
+    let bytes = record.len();
+    let refuse = |error| {
+        let credential = Credential::None;
+        Ok(Request { xid, credential, body: Err(error), bytes })
+    };
     if header.rpc_version != RPC_VERSION {
         return refuse(RpcError::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION });
     }
@@ -104,7 +110,7 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
         return refuse(RpcError::Authentication(AUTH_BAD_CREDENTIAL));
     };
     let numbers = (header.program, header.version, header.procedure);
-    Ok(Request { xid, credential, body: Call::decode(offered, numbers, reader) })
+    Ok(Request { xid, credential, body: Call::decode(offered, numbers, reader), bytes })
 }
 
 /// Appends a framed reply to `out`.

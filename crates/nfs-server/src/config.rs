@@ -7,9 +7,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use thiserror::Error;
 
+use crate::access::Network;
 use crate::clock;
 use crate::fault::FaultPlan;
 use crate::fs::{FileTime, FsError, StoreMode};
+use crate::tls::TlsConfig;
 
 /// Where the portmapper program is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,13 +25,53 @@ pub enum Portmap {
     Port(u16),
 }
 
+/// Versions of NFS that are offered; a call of another one is told the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// NFS v2, with MOUNT v1.
+    pub v2: bool,
+    /// NFS v3, with MOUNT v3.
+    pub v3: bool,
+    /// NFS v4.0.
+    pub v4_0: bool,
+    /// NFS v4.1.
+    pub v4_1: bool,
+    /// NFS v4.2.
+    pub v4_2: bool,
+}
+
+impl Versions {
+    /// All of them.
+    pub const ALL: Self = Self { v2: true, v3: true, v4_0: true, v4_1: true, v4_2: true };
+    /// None of them, to add to.
+    pub const NONE: Self = Self { v2: false, v3: false, v4_0: false, v4_1: false, v4_2: false };
+
+    /// Whether any version is offered.
+    pub fn any(self) -> bool {
+        self != Self::NONE
+    }
+}
+
 /// Everything a server needs to know; `ServerConfig::default()` serves `/export` on loopback.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Address to listen on; loopback unless asked.
     pub listen: IpAddr,
-    /// Port of NFS and MOUNT; 0 lets the system choose.
+    /// Who may call, besides loopback. Off loopback the list must not be empty. Others are closed
+    /// as they connect, and their datagrams are ignored.
+    pub allowed: Vec<Network>,
+    /// Whether loopback may call without being on the list.
+    pub loopback_allowed: bool,
+    /// Port of NFS and MOUNT, the same for TCP and UDP; 0 lets the system choose.
     pub port: u16,
+    /// Whether TCP is served.
+    pub tcp: bool,
+    /// Whether UDP is served: v2, v3, MOUNT and the portmapper.
+    pub udp: bool,
+    /// RPC over TLS on TCP, where it is offered.
+    pub tls: Option<TlsConfig>,
+    /// Versions of NFS offered.
+    pub versions: Versions,
     /// Where the portmapper program is answered.
     pub portmap: Portmap,
     /// Directories that can be mounted, each an absolute path; they are made at the start.
@@ -40,9 +82,19 @@ pub struct ServerConfig {
     pub memory_limit_bytes: u64,
     /// Event loops, each a thread; 0 means one per core.
     pub threads: usize,
-    /// Connections served at once; more are closed as they come. Each can hold input buffers of
-    /// about twice `write_bytes_max` and 5 MiB of unsent replies, beside the memory limit.
+    /// Connections served at once; more are closed as they come. Each takes a descriptor, and the
+    /// process's soft limit (RLIMIT_NOFILE) less `limits::DESCRIPTORS_RESERVED` bounds it too. An
+    /// idle connection holds less than 2 KiB; a busy one up to about twice `write_bytes_max` of
+    /// input and 5 MiB of unsent replies, beside the memory limit.
     pub clients_max: usize,
+    /// Time in which a record that was begun must arrive, in nanoseconds; else the connection is
+    /// closed. It is looked at every half second.
+    pub partial_record_timeout_ns: u64,
+    /// Replies kept for repeated calls of v2, v3 and v4.0 that must not be carried out twice; 0
+    /// keeps none. Each takes at most `limits::CACHED_REPLY_BYTES_MAX`.
+    pub cached_replies_max: usize,
+    /// Lease of a v4 client, in seconds.
+    pub lease_s: u32,
     /// Largest READ granted, in bytes (rtmax).
     pub read_bytes_max: u32,
     /// Largest WRITE granted, in bytes (wtmax).
@@ -62,13 +114,22 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            allowed: Vec::new(),
+            loopback_allowed: true,
             port: 0,
+            tcp: true,
+            udp: true,
+            tls: None,
+            versions: Versions::ALL,
             portmap: Portmap::Off,
             exports: vec!["/export".to_owned()],
             store: StoreMode::Keep,
             memory_limit_bytes: 1 << 30,
             threads: 1,
-            clients_max: 4096,
+            clients_max: 16_384,
+            partial_record_timeout_ns: 30_000_000_000,
+            cached_replies_max: 4096,
+            lease_s: 90,
             read_bytes_max: 1 << 20,
             write_bytes_max: 1 << 20,
             directory_bytes_preferred: 1 << 20,
@@ -108,6 +169,9 @@ pub enum ServerError {
         /// Why.
         source: io::Error,
     },
+    /// The certificate or key can't be used.
+    #[error("can't use TLS: {0}")]
+    Tls(String),
     /// The system refused something an event loop needs.
     #[error("can't {what}: {source}")]
     System {

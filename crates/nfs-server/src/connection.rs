@@ -6,20 +6,19 @@
 //! what it asked for.
 
 use std::io::IoSlice;
-use std::net::{IpAddr, TcpStream};
+use std::net::TcpStream;
 
-use nfs_proto::nfs3::Procedure;
-use nfs_proto::program::Call;
-use nfs_proto::server::{Request, Session};
+use nfs_proto::server::Session;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::delay::{Delayed, Delays};
-use crate::fault::{Fate, FaultState};
+use crate::dispatch::{Handled, handle};
+use crate::fault::FaultState;
 use crate::limits::{OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX};
 use crate::outbox::Outbox;
-use crate::service::Service;
+use crate::service::{Origin, Service};
 
 /// The connection is over; its owner drops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub(crate) struct Connection {
     /// Events that the kernel was asked for.
     pub(crate) interest: EventFlags,
     token: u64,
-    peer: IpAddr,
+    origin: Origin,
     session: Session,
     outbox: Outbox,
     faults: Option<Box<FaultState>>,
@@ -55,7 +54,7 @@ impl Connection {
     /// Takes over an accepted socket.
     pub(crate) fn new(
         token: u64,
-        (stream, peer): (TcpStream, IpAddr),
+        (stream, origin): (TcpStream, Origin),
         session: Session,
         faults: Option<Box<FaultState>>,
     ) -> Self {
@@ -63,7 +62,7 @@ impl Connection {
             stream,
             interest: EventFlags::empty(),
             token,
-            peer,
+            origin,
             session,
             outbox: Outbox::default(),
             faults,
@@ -143,7 +142,7 @@ impl Connection {
                 Ok(false)
             }
             Ok(count) => {
-                service.counters.wire_in.add(count as u64);
+                service.counters.wire_in_bytes.add(count as u64);
                 self.session.filled(count);
                 Ok(true)
             }
@@ -181,25 +180,35 @@ impl Connection {
                     return Err(Closed);
                 }
             };
-            let Some(faults) = &mut self.faults else {
-                service.answer(&request, self.peer, &mut self.outbox);
+            if self.faults.is_none() {
+                service.answer(&request, &self.origin, &mut self.outbox);
                 self.outbox.seal();
                 continue;
-            };
-            self.outbox.seal();
-            let fate = faults.next(&service.shared.faults, procedure(&request));
-            let (phase, reply) = suffer(fate, &request, self.peer, service);
-            self.phase = phase;
-            match (reply, delays.as_mut()) {
-                (Some((reply, delay_ns)), Some(delays)) if delay_ns > 0 => {
-                    self.delayed_bytes += reply.bytes();
-                    delays.add(delay_ns, Delayed { token: self.token, reply });
-                }
-                (Some((reply, _)), _) => self.outbox.append(reply),
-                (None, _) => {}
             }
+            self.outbox.seal();
+            let handled = handle(service, &mut self.faults, &request, &self.origin);
+            self.take(handled, delays);
         }
         Ok(true)
+    }
+
+    /// Does with a reply what the planned faults say.
+    fn take(&mut self, handled: Handled, delays: &mut Option<Delays>) {
+        let (reply, hold_ns, twice) = match handled {
+            Handled::Reply { reply, hold_ns, twice } => (reply, hold_ns, twice),
+            Handled::Silence => return,
+            Handled::Hang => return self.phase = Phase::Hung,
+            Handled::Close => return self.phase = Phase::Ending,
+        };
+        for reply in twice.then(|| reply.clone()).into_iter().chain([reply]) {
+            match delays.as_mut() {
+                Some(delays) if hold_ns > 0 => {
+                    self.delayed_bytes += reply.bytes();
+                    delays.add(hold_ns, Delayed { token: self.token, reply });
+                }
+                _ => self.outbox.append(reply),
+            }
+        }
     }
 
     /// Sends until the queue is empty or the socket takes no more.
@@ -211,7 +220,7 @@ impl Connection {
             let flags = SendFlags::NOSIGNAL;
             match sendmsg(&self.stream, &vectors[..count], &mut control, flags) {
                 Ok(sent) => {
-                    service.counters.wire_out.add(sent as u64);
+                    service.counters.wire_out_bytes.add(sent as u64);
                     self.outbox.consume(sent);
                 }
                 Err(Errno::AGAIN) => return Ok(()),
@@ -220,43 +229,5 @@ impl Connection {
             }
         }
         Ok(())
-    }
-}
-
-/// The procedure a planned fault goes by; `None` for refused calls and other programs.
-fn procedure(request: &Request<'_>) -> Option<Procedure> {
-    match &request.body {
-        Ok(Call::Nfs3(call)) => Some(call.procedure()),
-        _ => None,
-    }
-}
-
-/// Lets a planned fault happen to one request: what becomes of the connection, and the reply with
-/// the nanoseconds it is held back.
-fn suffer(
-    fate: Fate,
-    request: &Request<'_>,
-    peer: IpAddr,
-    service: &mut Service,
-) -> (Phase, Option<(Outbox, u64)>) {
-    if !matches!(fate, Fate::Answer(_)) {
-        service.counters.faults.add(1);
-    }
-    let mut reply = Outbox::default();
-    match (fate, procedure(request)) {
-        (Fate::Hang, _) => (Phase::Hung, None),
-        (Fate::Close, _) => (Phase::Ending, None),
-        (Fate::Fail(status, delay_ns), Some(procedure)) => {
-            service.fail(request.xid, procedure, status, &mut reply);
-            (Phase::Open, Some((reply, delay_ns)))
-        }
-        (Fate::Answer(delay_ns) | Fate::Fail(_, delay_ns), _) => {
-            service.answer(request, peer, &mut reply);
-            (Phase::Open, Some((reply, delay_ns)))
-        }
-        (Fate::Drop, _) => {
-            service.answer(request, peer, &mut reply);
-            (Phase::Open, None)
-        }
     }
 }

@@ -1,16 +1,30 @@
 //! What the server counts.
 //!
 //! Each thread counts into a block of its own that only it writes, so counting is a plain load
-//! and store; [`ServerCounters`] is the sum of all blocks at the moment of reading.
+//! and store; [`ServerCounters`] is the sum of all blocks at the moment of reading. Plain counts
+//! are listed once, in `counted!`; those by procedure, operation, status and fault are arrays.
 
+use std::array::from_fn;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nfs_proto::nfs3::{Procedure, Status};
+use nfs_proto::Status;
+use nfs_proto::nfs3::Procedure;
+
+use crate::fault::FaultKind;
 
 const PROCEDURES: usize = Procedure::ALL.len();
-/// One slot for each status of the RFC and one for all others.
-const STATUSES: usize = Status::ALL.len() + 1;
+const FAULT_KINDS: usize = FaultKind::ALL.len();
+/// Procedures of NFS v2. **Source:** RFC 1094 section 2.2.
+const NFS2_PROCEDURES: usize = 18;
+/// Numbers of operations of NFS v4 up to REMOVEXATTR. **Source:** RFC 8276 section 8.
+const NFS4_OPERATIONS: usize = 76;
+/// Statuses of all versions lie below this number, or less than it above `STATUS_EXTRA`.
+const STATUS_RANGE: u32 = 128;
+/// Further statuses begin here. **Source:** RFC 1813 section 2.6, RFC 8881 section 15.1.
+const STATUS_EXTRA: u32 = 10_000;
+/// The last slot is for numbers outside of both ranges.
+const STATUSES: usize = 2 * STATUS_RANGE as usize + 1;
 
 /// A counter that one thread writes and any thread reads.
 #[derive(Debug, Default)]
@@ -22,126 +36,248 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A counter for each status; more of them than `Default` is derived for.
-#[derive(Debug)]
-struct ByStatus([Counter; STATUSES]);
+macro_rules! counted {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// One thread's counts; aligned so that two threads never share a cache line.
+        #[derive(Debug)]
+        #[repr(align(128))]
+        pub(crate) struct ThreadCounters {
+            nfs2_calls: [Counter; NFS2_PROCEDURES],
+            calls: [Counter; PROCEDURES],
+            nfs4_operations: [Counter; NFS4_OPERATIONS],
+            statuses: [Counter; STATUSES],
+            faults: [Counter; FAULT_KINDS],
+            pub(crate) connections_closed: Counter,
+            $(pub(crate) $name: Counter,)*
+        }
 
-impl Default for ByStatus {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| Counter::default()))
-    }
+        impl Default for ThreadCounters {
+            fn default() -> Self {
+                Self {
+                    nfs2_calls: from_fn(|_| Counter::default()),
+                    calls: from_fn(|_| Counter::default()),
+                    nfs4_operations: from_fn(|_| Counter::default()),
+                    statuses: from_fn(|_| Counter::default()),
+                    faults: from_fn(|_| Counter::default()),
+                    connections_closed: Counter::default(),
+                    $($name: Counter::default(),)*
+                }
+            }
+        }
+
+        /// Sums over all threads since the start.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct ServerCounters {
+            /// NFS v2 calls by procedure number.
+            pub nfs2_calls: [u64; NFS2_PROCEDURES],
+            /// NFS v3 calls by procedure number; see [`ServerCounters::calls_of`].
+            pub calls: [u64; PROCEDURES],
+            /// NFS v4 operations by number.
+            pub nfs4_operations: [u64; NFS4_OPERATIONS],
+            /// Errors of all versions of NFS, planned ones included; numbers that no version
+            /// defines are together.
+            pub errors: BTreeMap<Status, u64>,
+            /// Planned faults by kind; see [`ServerCounters::faults_of`].
+            pub faults: [u64; FAULT_KINDS],
+            /// Connections open now.
+            pub connections_open: u64,
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Default for ServerCounters {
+            fn default() -> Self {
+                Self {
+                    nfs2_calls: [0; NFS2_PROCEDURES],
+                    calls: [0; PROCEDURES],
+                    nfs4_operations: [0; NFS4_OPERATIONS],
+                    errors: BTreeMap::new(),
+                    faults: [0; FAULT_KINDS],
+                    connections_open: 0,
+                    $($name: 0,)*
+                }
+            }
+        }
+
+        impl ServerCounters {
+            fn merge_plain(&mut self, thread: &ThreadCounters) {
+                $(self.$name += thread.$name.get();)*
+            }
+        }
+    };
 }
 
-/// One thread's counts; aligned so that two threads never share a cache line.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct ThreadCounters {
-    pub(crate) calls: [Counter; PROCEDURES],
-    statuses: ByStatus,
-    pub(crate) mount_calls: Counter,
-    pub(crate) portmap_calls: Counter,
-    pub(crate) refused_calls: Counter,
-    pub(crate) payload_read: Counter,
-    pub(crate) payload_written: Counter,
-    pub(crate) wire_in: Counter,
-    pub(crate) wire_out: Counter,
-    pub(crate) accepted: Counter,
-    pub(crate) turned_away: Counter,
-    pub(crate) closed: Counter,
-    pub(crate) broken_streams: Counter,
-    pub(crate) faults: Counter,
+counted! {
+    /// NFS v4 compounds of all minor versions.
+    nfs4_compounds,
+    /// Calls of MOUNT.
+    mount_calls,
+    /// Calls of the portmapper and rpcbind.
+    portmap_calls,
+    /// Calls refused at the RPC level: unknown program or procedure, garbage, bad credential.
+    refused_calls,
+    /// Payload of READ replies, in bytes.
+    payload_read_bytes,
+    /// Payload of WRITE calls that was taken, in bytes.
+    payload_written_bytes,
+    /// Bytes received from sockets.
+    wire_in_bytes,
+    /// Bytes handed to sockets.
+    wire_out_bytes,
+    /// Connections accepted.
+    connections_accepted,
+    /// Connections closed at once because of `clients_max`, or for want of descriptors.
+    connections_turned_away,
+    /// Connections closed because their stream made no sense.
+    broken_streams,
+    /// Connections closed because a record that was begun did not arrive in time.
+    stalled_records,
+    /// Connections closed and datagrams ignored for their sender's address.
+    peers_refused,
+    /// Datagrams received from peers that are let in.
+    datagrams_in,
+    /// Datagrams sent.
+    datagrams_out,
+    /// Datagrams that made no sense, or were cut; they are not answered.
+    datagrams_broken,
+    /// Replies that the system did not take, or that fit no datagram.
+    datagrams_unsent,
+    /// Repeated calls that were answered from the cache of replies.
+    cache_hits,
+    /// Calls that were looked up in the cache of replies and were new.
+    cache_misses,
+    /// Repeated calls that were ignored, the first one being at work.
+    cache_busy,
+    /// TLS handshakes completed.
+    tls_handshakes,
+    /// TLS handshakes, or streams, that failed.
+    tls_failures,
 }
 
 impl ThreadCounters {
+    /// Counts a call of NFS v2 by its procedure's number.
+    pub(crate) fn nfs2_call(&self, procedure: u32) {
+        if let Some(counter) = self.nfs2_calls.get(procedure as usize) {
+            counter.add(1);
+        }
+    }
+
     /// Counts a call of NFS v3.
     pub(crate) fn call(&self, procedure: Procedure) {
         self.calls[procedure.number() as usize].add(1);
     }
 
-    /// Counts an error reply of NFS v3.
+    /// Counts an operation of NFS v4 by its number.
+    pub(crate) fn nfs4_operation(&self, operation: u32) {
+        if let Some(counter) = self.nfs4_operations.get(operation as usize) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts an error reply of any version.
     pub(crate) fn error(&self, status: Status) {
-        let known = Status::ALL.iter().position(|listed| *listed == status);
-        self.statuses.0[known.unwrap_or(STATUSES - 1)].add(1);
+        let slot = match status.number() {
+            low if low < STATUS_RANGE => low,
+            high if (STATUS_EXTRA..STATUS_EXTRA + STATUS_RANGE).contains(&high) => {
+                high - STATUS_EXTRA + STATUS_RANGE
+            }
+            _ => STATUSES as u32 - 1,
+        };
+        self.statuses[slot as usize].add(1);
+    }
+
+    /// Counts what a planned fault did.
+    pub(crate) fn fault(&self, kind: FaultKind) {
+        self.faults[kind as usize].add(1);
     }
 }
 
-/// Sums over all threads since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerCounters {
-    /// NFS v3 calls by procedure number; see [`ServerCounters::calls_of`].
-    pub calls: [u64; PROCEDURES],
-    /// NFS v3 error replies by status, planned ones included.
-    pub errors: BTreeMap<Status, u64>,
-    /// Calls of MOUNT.
-    pub mount_calls: u64,
-    /// Calls of the portmapper.
-    pub portmap_calls: u64,
-    /// Calls refused at the RPC level: unknown program or procedure, garbage, bad credential.
-    pub refused_calls: u64,
-    /// Payload of READ replies, in bytes.
-    pub payload_read_bytes: u64,
-    /// Payload of WRITE calls that was taken, in bytes.
-    pub payload_written_bytes: u64,
-    /// Bytes received from sockets.
-    pub wire_in_bytes: u64,
-    /// Bytes handed to sockets.
-    pub wire_out_bytes: u64,
-    /// Connections accepted.
-    pub connections_accepted: u64,
-    /// Connections closed at once because of `clients_max`, or for want of descriptors.
-    pub connections_turned_away: u64,
-    /// Connections open now.
-    pub connections_open: u64,
-    /// Connections closed because their stream made no sense.
-    pub broken_streams: u64,
-    /// Calls that a planned fault failed, dropped, hung or closed; delays are not counted.
-    pub planned_faults: u64,
+/// The status that a slot counts.
+fn status_of_slot(slot: usize) -> Status {
+    Status::from_number(match slot as u32 {
+        low if low < STATUS_RANGE => low,
+        high if high < 2 * STATUS_RANGE => high - STATUS_RANGE + STATUS_EXTRA,
+        _ => u32::MAX,
+    })
 }
 
 impl ServerCounters {
     /// Adds one thread's counts.
     pub(crate) fn merge(&mut self, thread: &ThreadCounters) {
-        for (sum, counter) in self.calls.iter_mut().zip(&thread.calls) {
-            *sum += counter.get();
-        }
-        let names = Status::ALL.iter().copied().chain([Status::Other(0)]);
-        for (status, counter) in names.zip(&thread.statuses.0) {
+        let add = |sums: &mut [u64], counters: &[Counter]| {
+            sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.get());
+        };
+        add(&mut self.nfs2_calls, &thread.nfs2_calls);
+        add(&mut self.calls, &thread.calls);
+        add(&mut self.nfs4_operations, &thread.nfs4_operations);
+        add(&mut self.faults, &thread.faults);
+        for (slot, counter) in thread.statuses.iter().enumerate() {
             if counter.get() > 0 {
-                *self.errors.entry(status).or_default() += counter.get();
+                *self.errors.entry(status_of_slot(slot)).or_default() += counter.get();
             }
         }
-        self.mount_calls += thread.mount_calls.get();
-        self.portmap_calls += thread.portmap_calls.get();
-        self.refused_calls += thread.refused_calls.get();
-        self.payload_read_bytes += thread.payload_read.get();
-        self.payload_written_bytes += thread.payload_written.get();
-        self.wire_in_bytes += thread.wire_in.get();
-        self.wire_out_bytes += thread.wire_out.get();
-        let accepted = thread.accepted.get();
-        self.connections_accepted += accepted;
-        self.connections_open += accepted.saturating_sub(thread.closed.get());
-        self.connections_turned_away += thread.turned_away.get();
-        self.broken_streams += thread.broken_streams.get();
-        self.planned_faults += thread.faults.get();
+        let accepted = thread.connections_accepted.get();
+        self.connections_open += accepted.saturating_sub(thread.connections_closed.get());
+        self.merge_plain(thread);
     }
 
-    /// Calls of one procedure.
+    /// Calls of one procedure of NFS v3.
     pub fn calls_of(&self, procedure: Procedure) -> u64 {
         self.calls[procedure.number() as usize]
     }
 
-    /// All NFS v3 calls.
+    /// All calls of NFS: v2 and v3 calls and v4 compounds.
     pub fn calls_total(&self) -> u64 {
-        self.calls.iter().sum()
+        let calls = self.nfs2_calls.iter().chain(&self.calls);
+        calls.sum::<u64>() + self.nfs4_compounds
     }
 
-    /// COMMIT calls.
+    /// COMMIT calls of NFS v3.
     pub fn commits(&self) -> u64 {
         self.calls_of(Procedure::Commit)
+    }
+
+    /// What planned faults of one kind did.
+    pub fn faults_of(&self, kind: FaultKind) -> u64 {
+        self.faults[kind as usize]
+    }
+
+    /// All planned faults but those that only set the pace: service times and the bandwidth cap.
+    pub fn planned_faults(&self) -> u64 {
+        let counted = FaultKind::ALL.iter().filter(|kind| !kind.is_pace());
+        counted.map(|kind| self.faults_of(*kind)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_of_all_versions_come_back_under_their_number() {
+        let thread = ThreadCounters::default();
+        let statuses = [5, 99, 10_001, 10_008, 10_096, 127, 128, 9_999, 70_000];
+        statuses.iter().for_each(|number| thread.error(Status::from_number(*number)));
+        let mut sum = ServerCounters::default();
+        sum.merge(&thread);
+        let expected = [(5, 1), (99, 1), (127, 1), (10_001, 1), (10_008, 1), (10_096, 1)];
+        let mut errors: BTreeMap<_, u64> =
+            expected.map(|(number, count)| (Status::from_number(number), count)).into();
+        errors.insert(Status::Other(u32::MAX), 3);
+        assert_eq!(sum.errors, errors);
+    }
+
+    #[test]
+    fn fault_kinds_count_apart_and_pace_is_no_misdeed() {
+        let thread = ThreadCounters::default();
+        FaultKind::ALL.iter().for_each(|kind| thread.fault(*kind));
+        let mut sum = ServerCounters::default();
+        sum.merge(&thread);
+        assert!(FaultKind::ALL.iter().all(|kind| sum.faults_of(*kind) == 1));
+        assert_eq!(sum.planned_faults(), FaultKind::ALL.len() as u64 - 2);
     }
 }

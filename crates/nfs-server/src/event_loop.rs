@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::clock::monotonic_ns;
 use crate::connection::{Closed, Connection};
 use crate::delay::Delays;
 use crate::limits::EVENTS_MAX;
-use crate::service::Service;
+use crate::service::{Origin, Service, Transport};
 
 const TOKEN_WAKE: u64 = 0;
 const TOKEN_TIMER: u64 = 1;
@@ -34,7 +34,7 @@ const TOKEN_CONNECTION: u64 = 16;
 #[derive(Debug)]
 struct Arrival {
     stream: TcpStream,
-    peer: IpAddr,
+    peer: SocketAddr,
     offered: Offered,
     number: u64,
 }
@@ -121,11 +121,9 @@ impl EventLoop {
         for (token, listener) in (TOKEN_LISTENER..).zip(&listeners) {
             add(&listener.socket, token)?;
         }
-        let holds_back = service.shared.faults.service_time_ns > 0;
-        let delays = holds_back.then(Delays::new).transpose()?;
-        if let Some(delays) = &delays {
-            add(delays.timer(), TOKEN_TIMER)?;
-        }
+        let delays = Delays::new()?;
+        add(delays.timer(), TOKEN_TIMER)?;
+        let delays = Some(delays);
         Ok(Self {
             index,
             epoll,
@@ -186,7 +184,7 @@ impl EventLoop {
         if outcome.is_err() {
             // Closing the socket takes it out of the epoll set.
             self.connections.remove(&token);
-            self.service.counters.closed.add(1);
+            self.service.counters.connections_closed.add(1);
             self.fleet.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -208,7 +206,7 @@ impl EventLoop {
             match socket.accept() {
                 Ok((stream, peer)) => {
                     let offered = *offered;
-                    self.deal_out(stream, peer.ip(), offered);
+                    self.deal_out(stream, peer, offered);
                 }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR | Errno::CONNABORTED) => {}
@@ -224,17 +222,20 @@ impl EventLoop {
     fn turn_away(&mut self, which: usize) {
         self.spare = None;
         if self.listeners[which].socket.accept().is_ok() {
-            self.service.counters.turned_away.add(1);
+            self.service.counters.connections_turned_away.add(1);
         }
         self.spare = spare();
     }
 
-    fn deal_out(&mut self, stream: TcpStream, peer: IpAddr, offered: Offered) {
+    fn deal_out(&mut self, stream: TcpStream, peer: SocketAddr, offered: Offered) {
+        if !self.service.shared.allowed.admits(peer.ip()) {
+            return self.service.counters.peers_refused.add(1);
+        }
         let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         let open = self.fleet.open.fetch_add(1, Ordering::Relaxed);
         if ready.is_err() || open >= self.fleet.clients_max {
             self.fleet.open.fetch_sub(1, Ordering::Relaxed);
-            self.service.counters.turned_away.add(1);
+            self.service.counters.connections_turned_away.add(1);
             return;
         }
         let number = self.fleet.accepted.fetch_add(1, Ordering::Relaxed);
@@ -262,15 +263,17 @@ impl EventLoop {
         let shared = &self.service.shared;
         let session = Session::with_record_limit(arrival.offered, shared.record_bytes_max);
         let faults = shared.faults.start(arrival.number);
-        let socket = (arrival.stream, arrival.peer);
+        let origin =
+            Origin { peer: arrival.peer, transport: Transport::Tcp, connection: arrival.number };
+        let socket = (arrival.stream, origin);
         let mut connection = Connection::new(token, socket, session, faults);
         connection.interest = connection.wanted();
         let data = EventData::new_u64(token);
-        self.service.counters.accepted.add(1);
+        self.service.counters.connections_accepted.add(1);
         if epoll::add(&self.epoll, &connection.stream, data, connection.interest).is_ok() {
             self.connections.insert(token, connection);
         } else {
-            self.service.counters.closed.add(1);
+            self.service.counters.connections_closed.add(1);
             self.fleet.open.fetch_sub(1, Ordering::Relaxed);
         }
     }

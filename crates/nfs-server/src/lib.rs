@@ -10,11 +10,13 @@
 //!
 //! **Source:** RFC 1813 (NFS v3, MOUNT v3), RFC 5531 (RPC), RFC 1833 (portmapper).
 
+mod access;
 mod clock;
 mod config;
 mod connection;
 mod counters;
 mod delay;
+mod dispatch;
 mod event_loop;
 mod fault;
 pub mod fs;
@@ -22,9 +24,15 @@ pub mod limits;
 mod outbox;
 mod server;
 mod service;
+mod tls;
 
-pub use crate::config::{Portmap, ServerConfig, ServerError};
+pub use crate::access::{Network, NetworkError};
+pub use crate::config::{Portmap, ServerConfig, ServerError, Versions};
 pub use crate::counters::ServerCounters;
-pub use crate::fault::{ErrorFault, FaultPlan, PartsPerMillion};
+pub use crate::fault::{
+    BandwidthCap, CallServiceTime, CappedBytes, DelayFault, ErrorFault, FaultKind, FaultPlan,
+    FaultedCalls, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,
+};
 pub use crate::fs::StoreMode;
 pub use crate::server::Server;
+pub use crate::tls::{Certificate, TlsConfig};

@@ -34,12 +34,27 @@ pub const EVENTS_MAX: usize = 256;
 /// Length of the queue of connections not yet accepted.
 pub const BACKLOG: i32 = 4096;
 
+/// Descriptors of the process that are not for connections: loops, listeners, files of others.
+pub const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// Largest reply kept for a repeated call, in bytes; a larger one is carried out anew.
+pub const CACHED_REPLY_BYTES_MAX: usize = 4 * 1024;
+
+/// Largest READ and WRITE granted over UDP, in bytes, so that call and reply fit a datagram.
+pub const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 56 * 1024;
+
+/// Largest payload of a datagram over IPv4, in bytes. **Source:** RFC 768 and RFC 791: 65,535
+/// less both headers.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
 /// Lines that MOUNT's DUMP keeps; further mounts are granted and not listed.
 pub const MOUNTS_MAX: usize = 2048;
 
 const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);
 const _: () = assert!(RECEIVE_BYTES_MIN >= RECORD_OVERHEAD_BYTES);
 const _: () = assert!(VECTORS_MAX <= 1024);
+const _: () =
+    assert!(DATAGRAM_TRANSFER_BYTES_MAX as usize + RECORD_OVERHEAD_BYTES <= DATAGRAM_BYTES_MAX);
 // Three words frame each line of DUMP.
 const _: () = assert!(
     MOUNTS_MAX * (12 + MOUNT_PATH_BYTES_MAX + MOUNT_NAME_BYTES_MAX) as usize <= RECORD_BYTES_MAX

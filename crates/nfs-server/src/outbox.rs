@@ -11,7 +11,7 @@ use std::io::IoSlice;
 use crate::fs::Piece;
 use crate::limits::{HEAD_KEEP_BYTES, HEAD_SLACK_BYTES};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Segment {
     /// Head bytes from one absolute position to another.
     Head(u64, u64),
@@ -20,7 +20,7 @@ enum Segment {
 }
 
 /// The queue; see the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
     head: Vec<u8>,
     /// Absolute position of the first byte of `head`.

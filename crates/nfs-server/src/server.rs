@@ -15,13 +15,15 @@ use nfs_proto::program::Offered;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
+use crate::access::AllowList;
 use crate::clock::new_boot_id;
 use crate::config::{Portmap, ServerConfig, ServerError};
 use crate::counters::{ServerCounters, ThreadCounters};
 use crate::event_loop::{EventLoop, Fleet, Listener, Mailbox};
+use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
 use crate::limits::{BACKLOG, TRANSFER_BYTES_MIN};
-use crate::service::{Service, Shared};
+use crate::service::{Granted, Service, Shared};
 
 /// A running server.
 #[derive(Debug)]
@@ -203,6 +205,11 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
             return Err(ServerError::Setting { setting, value: value.to_string(), expected });
         }
     }
+    if !config.listen.to_canonical().is_loopback() && config.allowed.is_empty() {
+        let (setting, value) = ("allowed", "empty".to_owned());
+        let expected = "a list of client addresses where the server listens off loopback";
+        return Err(ServerError::Setting { setting, value, expected });
+    }
     let bad = config.exports.iter().find(|path| {
         !path.starts_with('/') || path.split('/').any(|name| matches!(name, "." | ".."))
     });
@@ -234,15 +241,25 @@ fn share(
     Shared {
         fs,
         exports: config.exports,
-        read_bytes_max: lower(config.faults.read_bytes_max, config.read_bytes_max),
-        write_bytes_max: lower(config.faults.write_bytes_max, config.write_bytes_max),
-        directory_bytes_preferred: config.directory_bytes_preferred,
+        versions: config.versions,
+        lease_s: config.lease_s,
+        granted: Granted {
+            read_bytes_max: lower(config.faults.read_bytes_max, config.read_bytes_max),
+            write_bytes_max: lower(config.faults.write_bytes_max, config.write_bytes_max),
+            directory_bytes_preferred: config.directory_bytes_preferred,
+        },
+        allowed: AllowList::new(config.allowed, config.loopback_allowed),
+        partial_record_timeout_ns: config.partial_record_timeout_ns,
         record_bytes_max: config.write_bytes_max as usize + RECORD_OVERHEAD_BYTES,
+        pipe: Pipe::default(),
         faults: config.faults,
         clock: config.clock,
+        tcp: config.tcp,
+        udp: config.udp,
         port: address.port(),
         portmap_port: portmap_address.map(|address| address.port()),
         mounts: Mutex::new(BTreeSet::new()),
+        restarts: AtomicU64::new(0),
     }
 }
 
@@ -262,7 +279,8 @@ fn open_listeners(config: &ServerConfig) -> Result<Vec<Listener>, ServerError> {
         Ok(Listener { socket, offered })
     };
     let same_port = config.portmap == Portmap::SamePort;
-    let nfs = Offered { nfs3: true, mount3: true, portmap: same_port, ..Offered::NONE };
+    let v3 = config.versions.v3;
+    let nfs = Offered { nfs3: v3, mount3: v3, portmap: same_port, ..Offered::NONE };
     let mut listeners = vec![open(config.port, nfs)?];
     if let Portmap::Port(port) = config.portmap {
         listeners.push(open(port, Offered { portmap: true, ..Offered::NONE })?);

@@ -12,7 +12,7 @@ use engine::{Monitor, Site, SiteConfig, SystemClock, measure};
 use fleet::Broken;
 use model::{BackendKind, CaveatCode, Durability, Pass, RunSpec, Target, Workload};
 use nfs_proto::nfs3::{Procedure, Status};
-use nfs_server::{ErrorFault, FaultPlan, PartsPerMillion, ServerConfig, StoreMode};
+use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
 use workload::Pattern;
 
 use crate::rig::{Rig, codes, metadata, nfs, server, stream};
@@ -113,9 +113,9 @@ fn an_error_of_the_server_is_an_error_of_the_pass() {
     let faults = FaultPlan {
         seed: 1,
         errors: vec![ErrorFault {
-            procedure: Some(Procedure::Write),
+            calls: FaultedCalls::V3(Procedure::Write.number()),
             status: Status::Io,
-            probability: PartsPerMillion(10_000),
+            share: PartsPerMillion(10_000),
         }],
         ..FaultPlan::default()
     };

@@ -26,11 +26,11 @@ impl Service {
         let mut page = std::mem::take(&mut self.page);
         let reply = match *call {
             Call::Readdir { dir, cookie, verifier, count } => {
-                let count = count.min(self.shared.read_bytes_max);
+                let count = count.min(self.granted.read_bytes_max);
                 self.readdir(dir, (cookie, verifier), count, &mut page)
             }
             Call::Readdirplus { dir, cookie, verifier, dircount, maxcount } => {
-                let counts = (dircount, maxcount.min(self.shared.read_bytes_max));
+                let counts = (dircount, maxcount.min(self.granted.read_bytes_max));
                 self.readdirplus(dir, (cookie, verifier), counts, &mut page)
             }
             _ => unreachable!("answer_nfs3 sends only these here"),
@@ -56,7 +56,7 @@ impl Service {
         let mut builder = EntriesBuilder::new(page, count);
         let fitted = listing.entries.iter().take_while(|entry| builder.push(&wire(entry))).count();
         let result = self.page_end(&listing, fitted).map(|eof| WireListing {
-            verifier: self.shared.verifier(),
+            verifier: self.shared.cookie_verifier(),
             entries: builder.finish(),
             eof,
         });
@@ -88,7 +88,7 @@ impl Service {
         };
         let fitted = listing.entries.iter().take_while(|entry| push(entry)).count();
         let result = self.page_end(&listing, fitted).map(|eof| ListingPlus {
-            verifier: self.shared.verifier(),
+            verifier: self.shared.cookie_verifier(),
             entries: builder.finish(),
             eof,
         });
@@ -103,7 +103,7 @@ impl Service {
         count: u32,
     ) -> Result<Listing, FsError> {
         let id = self.id(dir)?;
-        if cookie != 0 && verifier != self.shared.verifier() {
+        if cookie != 0 && verifier != self.shared.cookie_verifier() {
             return Err(FsError::BadCookie);
         }
         let mut room = count as usize;

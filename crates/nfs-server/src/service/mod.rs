@@ -1,8 +1,10 @@
 //! From a decoded request to an encoded reply.
 //!
 //! A [`Service`] belongs to one thread: it holds that thread's scratch space and counters, and
-//! shares everything else. Nothing here knows sockets; the reply goes into an [`Outbox`], READ
-//! payload as pieces of the store. Another version of NFS becomes a module beside `nfs3`.
+//! shares everything else. Nothing here knows sockets: a request comes with its [`Origin`], and
+//! the reply goes into an [`Outbox`], READ payload as pieces of the store. Each version of NFS is
+//! a module with one way in, `answer_nfs3` and its like. Whatever writes data does it through
+//! [`Service::write_data`], so that planned faults and verifiers hold for all versions alike.
 
 mod convert;
 mod listing;
@@ -11,48 +13,123 @@ mod names;
 mod nfs3;
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nfs_proto::RpcError;
-use nfs_proto::nfs3::{Procedure, Reply, Status, Verifier};
+use nfs_proto::nfs3::{Reply, Status, Verifier};
 use nfs_proto::program;
 use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential};
 use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal};
 
+use crate::access::AllowList;
+use crate::clock::mix;
+use crate::config::Versions;
 use crate::counters::ThreadCounters;
-use crate::fault::FaultPlan;
-use crate::fs::{Caller, Context, FileSystem, FileTime, Piece};
+use crate::fault::{FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
+use crate::fs::{Caller, Change, Context, FileSystem, FileTime, FsError, InodeId, Piece};
+use crate::limits::DATAGRAM_TRANSFER_BYTES_MAX;
 use crate::outbox::Outbox;
 
 /// Owner of what a caller without a name makes. **Source:** `nobody` of Linux.
 const NOBODY: u32 = 65_534;
+
+/// How a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp,
+    /// TCP under TLS.
+    Tls,
+    Udp,
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) peer: SocketAddr,
+    pub(crate) transport: Transport,
+    /// Number of the connection, never used twice while the server lives; that of the thread's
+    /// socket for UDP.
+    pub(crate) connection: u64,
+}
+
+/// Transfer sizes in bytes that one transport is granted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted {
+    pub(crate) read_bytes_max: u32,
+    pub(crate) write_bytes_max: u32,
+    pub(crate) directory_bytes_preferred: u32,
+}
+
+impl Granted {
+    /// The same, cut so that each call and reply fits a datagram.
+    fn in_datagrams(self) -> Self {
+        Self {
+            read_bytes_max: self.read_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
+            write_bytes_max: self.write_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
+            directory_bytes_preferred: self
+                .directory_bytes_preferred
+                .min(DATAGRAM_TRANSFER_BYTES_MAX),
+        }
+    }
+}
 
 /// What all threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) fs: FileSystem,
     pub(crate) exports: Vec<String>,
-    /// Granted sizes in bytes: READ, WRITE, READDIR.
-    pub(crate) read_bytes_max: u32,
-    pub(crate) write_bytes_max: u32,
-    pub(crate) directory_bytes_preferred: u32,
+    pub(crate) versions: Versions,
+    pub(crate) lease_s: u32,
+    pub(crate) granted: Granted,
     /// Longest call taken: a WRITE of the configured size, though a fault may grant less.
     pub(crate) record_bytes_max: usize,
+    pub(crate) partial_record_timeout_ns: u64,
+    pub(crate) allowed: AllowList,
     pub(crate) faults: FaultPlan,
+    pub(crate) pipe: Pipe,
     pub(crate) clock: fn() -> FileTime,
+    /// Whether NFS and MOUNT are served over TCP and UDP.
+    pub(crate) tcp: bool,
+    pub(crate) udp: bool,
     /// Port of NFS and MOUNT, and that of the portmapper where it has one.
     pub(crate) port: u16,
     pub(crate) portmap_port: Option<u16>,
     /// Host and path of each MNT not taken back.
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
+    /// Planned restarts so far.
+    pub(crate) restarts: AtomicU64,
 }
 
 impl Shared {
-    /// Tells clients when the server may have lost their unstable writes: changes at each start.
+    /// Tells clients when the server may have lost their unstable writes: changes at each start
+    /// and each planned restart.
     pub(crate) fn verifier(&self) -> Verifier {
+        let restarts = self.restarts.load(Ordering::Acquire);
+        let boot_id = self.fs.boot_id();
+        let value = if restarts == 0 { boot_id } else { mix(boot_id ^ restarts) };
+        Verifier(value.to_be_bytes())
+    }
+
+    /// Verifier of directory cookies: they stay good as long as the store lives.
+    pub(crate) fn cookie_verifier(&self) -> Verifier {
         Verifier(self.fs.boot_id().to_be_bytes())
     }
+
+    /// Forgets what a restart forgets; no loop serves anybody meanwhile.
+    pub(crate) fn forget(&self) {
+        self.restarts.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// What became of data that was to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) change: Change,
+    /// Bytes taken, perhaps fewer than given.
+    pub(crate) count: u32,
+    pub(crate) verifier: Verifier,
 }
 
 /// One thread's way of answering; see the module.
@@ -62,19 +139,24 @@ pub(crate) struct Service {
     pub(crate) counters: Arc<ThreadCounters>,
     /// Time of the calls at hand: read once for each turn of the event loop.
     pub(crate) now: FileTime,
+    /// The planned faults of the caller at hand, where there are any.
+    pub(crate) faults: Option<Box<FaultState>>,
+    /// What the transport at hand is granted.
+    granted: Granted,
     pieces: Vec<Piece>,
     page: Vec<u8>,
 }
 
 impl Service {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<ThreadCounters>) -> Self {
-        let now = (shared.clock)();
-        Self { shared, counters, now, pieces: Vec::new(), page: Vec::new() }
+        let (now, granted) = ((shared.clock)(), shared.granted);
+        let (pieces, page) = (Vec::new(), Vec::new());
+        Self { shared, counters, now, faults: None, granted, pieces, page }
     }
 
-    /// Carries a request out and puts its reply into `out`. A request that the session refused is
-    /// answered already and only counted.
-    pub(crate) fn answer(&mut self, request: &Request<'_>, peer: IpAddr, out: &mut Outbox) {
+    /// Carries a request out and puts its reply, framed as a record, into `out`. A request that
+    /// the session refused is answered already and only counted.
+    pub(crate) fn answer(&mut self, request: &Request<'_>, origin: &Origin, out: &mut Outbox) {
         let xid = request.xid;
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
@@ -84,13 +166,24 @@ impl Service {
             encode_refusal(out.head(), xid, RpcError::Authentication(AUTH_TOO_WEAK));
             return out.seal();
         };
+        self.granted = match origin.transport {
+            Transport::Udp => self.shared.granted.in_datagrams(),
+            Transport::Tcp | Transport::Tls => self.shared.granted,
+        };
         match call {
             program::Call::Nfs3(call) => {
-                self.counters.call(call.procedure());
-                let context = Context { caller, now: self.now };
-                self.answer_nfs3(call, context, xid, out);
+                let procedure = call.procedure();
+                self.counters.call(procedure);
+                let called = FaultedCalls::V3(procedure.number());
+                if let Some(status) = self.planned_error(called, true) {
+                    self.counters.error(status);
+                    encode_nfs3_reply(out.head(), xid, &Reply::failure(procedure, status));
+                } else {
+                    let context = Context { caller, now: self.now };
+                    self.answer_nfs3(call, context, xid, out);
+                }
             }
-            program::Call::Mount3(call) => self.answer_mount(*call, peer, xid, out),
+            program::Call::Mount3(call) => self.answer_mount(*call, origin, xid, out),
             program::Call::Portmap(call) => self.answer_portmap(*call, xid, out),
             program::Call::Nfs2(_)
             | program::Call::Mount1(_)
@@ -103,12 +196,38 @@ impl Service {
         out.seal();
     }
 
-    /// Answers a call of NFS v3 with an error, doing nothing.
-    pub(crate) fn fail(&self, xid: u32, procedure: Procedure, status: Status, out: &mut Outbox) {
-        self.counters.call(procedure);
-        self.counters.error(status);
-        encode_nfs3_reply(out.head(), xid, &Reply::failure(procedure, status));
-        out.seal();
+    /// Lets the planned faults meet a procedure, or an operation of a compound, before it is
+    /// carried out; a status is to be answered instead. `first` marks a procedure, and that one
+    /// operation of a compound where faults of all calls may strike: the first but SEQUENCE.
+    pub(crate) fn planned_error(&mut self, called: FaultedCalls, first: bool) -> Option<Status> {
+        let status = self.faults.as_mut()?.meet(&self.shared.faults, called, first)?;
+        self.counters.fault(FaultKind::Error);
+        Some(status)
+    }
+
+    /// Writes to a file, never more than is granted: the RFCs allow to answer with less.
+    /// `unstable` data may be lost in a planned restart until it is committed.
+    pub(crate) fn write_data(
+        &mut self,
+        id: InodeId,
+        offset: u64,
+        data: &[u8],
+        unstable: bool,
+    ) -> Result<Written, FsError> {
+        // Read before the data is taken: a verifier may be older than the data, never newer.
+        let verifier = self.shared.verifier();
+        let mut data = &data[..data.len().min(self.granted.write_bytes_max as usize)];
+        if let Some(faults) = &mut self.faults
+            && data.len() > 1
+            && faults.strikes(self.shared.faults.short_write)
+        {
+            data = &data[..data.len() / 2];
+            self.counters.fault(FaultKind::ShortWrite);
+        }
+        let _ = unstable;
+        let (change, count) = self.shared.fs.write(id, offset, data, self.now)?;
+        self.counters.payload_written_bytes.add(count as u64);
+        Ok(Written { change, count: count as u32, verifier })
     }
 }
 

@@ -17,7 +17,8 @@ use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 use nfs_proto::server::{encode_refusal, encode_reply};
 
 use super::convert::handle;
-use super::{Service, Shared};
+use super::{Origin, Service, Shared};
+use crate::fault::FaultKind;
 use crate::fs::{FileKind, FsError};
 use crate::limits::MOUNTS_MAX;
 use crate::outbox::Outbox;
@@ -27,17 +28,21 @@ impl Service {
     pub(super) fn answer_mount(
         &self,
         call: mount3::Call<'_>,
-        peer: IpAddr,
+        origin: &Origin,
         xid: u32,
         out: &mut Outbox,
     ) {
         self.counters.mount_calls.add(1);
+        let peer = origin.peer.ip().to_canonical();
         let reply = |reply: mount3::Reply<'_>, out: &mut Outbox| {
             encode_reply(out.head(), xid, &Reply::Mount3(reply));
         };
         match call {
             mount3::Call::Null => reply(mount3::Reply::Null, out),
             mount3::Call::Mnt(path) => {
+                if self.shared.faults.refuse_mount.is_some() {
+                    self.counters.fault(FaultKind::RefusedMount);
+                }
                 reply(mount3::Reply::Mnt(self.shared.mount(path, peer)), out);
             }
             mount3::Call::Dump => {

@@ -12,8 +12,8 @@ use nfs_proto::nfs3::{
 };
 use nfs_proto::server::{encode_nfs3_reply, encode_read_reply_header};
 
-use super::Service;
 use super::convert::{fattr, file_time, set_attributes, status, wcc};
+use super::{Service, Written};
 use crate::fs::{
     BLOCK_BYTES, Context, FILE_BYTES_MAX, FileKind, FsError, InodeId, LINKS_MAX, NAME_BYTES_MAX,
 };
@@ -125,7 +125,7 @@ impl Service {
     }
 
     fn read(&mut self, file: &FileHandle, range: (u64, u32), xid: u32, out: &mut Outbox) {
-        let range = (range.0, range.1.min(self.shared.read_bytes_max));
+        let range = (range.0, range.1.min(self.granted.read_bytes_max));
         let found = self
             .id(*file)
             .and_then(|id| self.shared.fs.read(id, range, self.now, &mut self.pieces));
@@ -142,24 +142,21 @@ impl Service {
         let pad = encode_read_reply_header(head, xid, Some(&attributes), span.eof, span.count);
         self.pieces.drain(..).for_each(|piece| out.push(piece));
         out.head().extend_from_slice(&[0; 3][..pad]);
-        self.counters.payload_read.add(u64::from(span.count));
+        self.counters.payload_read_bytes.add(u64::from(span.count));
     }
 
     fn write(
-        &self,
+        &mut self,
         file: FileHandle,
         offset: u64,
         stable: StableHow,
         data: &[u8],
     ) -> Reply<'static> {
-        // More than was granted is answered with a short count, which the RFC allows.
-        let data = &data[..data.len().min(self.shared.write_bytes_max as usize)];
-        let written = self.id(file).and_then(|id| self.shared.fs.write(id, offset, data, self.now));
+        let unstable = stable == StableHow::Unstable;
+        let written = self.id(file).and_then(|id| self.write_data(id, offset, data, unstable));
         match written {
-            Ok((change, count)) => {
-                self.counters.payload_written.add(count as u64);
-                let verifier = self.shared.verifier();
-                let ok = WriteOk { count: count as u32, committed: stable, verifier };
+            Ok(Written { change, count, verifier }) => {
+                let ok = WriteOk { count, committed: stable, verifier };
                 Reply::Write { wcc: wcc(&change), result: Ok(ok) }
             }
             Err(error) => {
@@ -205,13 +202,13 @@ impl Service {
 
     fn fsinfo(&self) -> Fsinfo {
         Fsinfo {
-            read_bytes_max: self.shared.read_bytes_max,
-            read_bytes_preferred: self.shared.read_bytes_max,
+            read_bytes_max: self.granted.read_bytes_max,
+            read_bytes_preferred: self.granted.read_bytes_max,
             read_bytes_multiple: READ_MULTIPLE_BYTES,
-            write_bytes_max: self.shared.write_bytes_max,
-            write_bytes_preferred: self.shared.write_bytes_max,
+            write_bytes_max: self.granted.write_bytes_max,
+            write_bytes_preferred: self.granted.write_bytes_max,
             write_bytes_multiple: READ_MULTIPLE_BYTES,
-            directory_bytes_preferred: self.shared.directory_bytes_preferred,
+            directory_bytes_preferred: self.granted.directory_bytes_preferred,
             file_bytes_max: FILE_BYTES_MAX,
             time_delta: Time { seconds: 0, nanos: 1 },
             properties: Fsinfo::LINK | Fsinfo::SYMLINK | Fsinfo::HOMOGENEOUS | Fsinfo::CAN_SET_TIME,

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use nfs_proto::mount3::{self, MountStatus};
 use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply, Status};
 use nfs_proto::program;
-use nfs_server::{ErrorFault, FaultPlan, PartsPerMillion, Server, ServerConfig};
+use nfs_server::{
+    ErrorFault, FaultKind, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig,
+    ServiceTime,
+};
 
 use crate::client::{Client, start, until};
 
@@ -26,8 +29,8 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
 #[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
 fn a_service_time_delays_each_reply_and_blocks_nobody() {
     let delay = Duration::from_millis(50);
-    let service_time_ns = delay.as_nanos() as u64;
-    let (server, mut client, file) = faulty(FaultPlan { service_time_ns, ..FaultPlan::default() });
+    let service_time = ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 };
+    let (server, mut client, file) = faulty(FaultPlan { service_time, ..FaultPlan::default() });
     let started = Instant::now();
     client.nfs(Call::Getattr { file });
     assert!(started.elapsed() >= delay);
@@ -68,9 +71,9 @@ fn lower_transfer_sizes_are_told_and_kept_to() {
 #[test]
 fn error_replies_befall_their_procedure_and_change_nothing() {
     let fault = ErrorFault {
-        procedure: Some(Procedure::Create),
+        calls: FaultedCalls::V3(Procedure::Create.number()),
         status: Status::Jukebox,
-        probability: ALWAYS,
+        share: ALWAYS,
     };
     let (server, mut client, root) =
         faulty(FaultPlan { errors: vec![fault], ..FaultPlan::default() });
@@ -81,15 +84,15 @@ fn error_replies_befall_their_procedure_and_change_nothing() {
     assert!(client.size(root).is_ok());
     assert!(server.list("/export").unwrap().is_empty());
     let counters = server.counters();
-    assert_eq!((counters.planned_faults, counters.errors[&Status::Jukebox]), (1, 1));
+    assert_eq!((counters.planned_faults(), counters.errors[&Status::Jukebox]), (1, 1));
     assert_eq!(counters.calls_of(Procedure::Create), 1);
 }
 
 #[test]
 fn errors_with_a_probability_repeat_with_their_seed() {
     let outcomes = |seed| {
-        let probability = PartsPerMillion(300_000);
-        let errors = vec![ErrorFault { procedure: None, status: Status::Io, probability }];
+        let share = PartsPerMillion(300_000);
+        let errors = vec![ErrorFault { calls: FaultedCalls::All, status: Status::Io, share }];
         let (_server, mut client, root) =
             faulty(FaultPlan { seed, errors, ..FaultPlan::default() });
         (0..200).map(|_| client.size(root).is_ok()).collect::<Vec<_>>()
@@ -118,7 +121,7 @@ fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
     client.send_nfs(Call::Mkdir { dir: root, name: b"d", attributes });
     assert!(client.is_silent());
     assert_eq!(server.list("/export").unwrap(), ["d"]);
-    assert_eq!(server.counters().planned_faults, 1);
+    assert_eq!(server.counters().faults_of(FaultKind::Drop), 1);
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn some_replies_are_dropped_and_the_others_come() {
     let (server, mut client, root) = faulty(FaultPlan { drop_reply, ..FaultPlan::default() });
     (0..100).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
     until(&server, |server| server.counters().calls_of(Procedure::Getattr) == 100);
-    let kept = 100 - server.counters().planned_faults;
+    let kept = 100 - server.counters().faults_of(FaultKind::Drop);
     let xids: Vec<_> = (0..kept).map(|_| client.receive(1).xid).collect();
     assert!((30..70).contains(&xids.len()), "{}", xids.len());
     assert!(xids.is_sorted());
@@ -160,7 +163,7 @@ fn a_connection_closes_after_its_calls() {
 #[test]
 fn faults_combine() {
     let (_server, mut client, root) = faulty(FaultPlan {
-        service_time_ns: 1_000_000,
+        service_time: ServiceTime::Fixed { time_ns: 1_000_000 },
         close_after_calls: Some(2),
         ..FaultPlan::default()
     });

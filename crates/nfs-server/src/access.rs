@@ -1,0 +1,137 @@
+//! Which addresses may talk to the server.
+//!
+//! A [`Network`] is an address and the length of its prefix; [`AllowList`] is what every accepted
+//! connection and every datagram is held against. An IPv4 address that arrives as IPv6 is judged
+//! as IPv4. This is a fence against accidents and not authentication.
+//!
+//! **Source:** RFC 4632 section 3.1 (prefixes), RFC 4291 section 2.5.5.2 (mapped addresses).
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A range of addresses, such as `10.0.0.0/8`, `fd00::/8` or one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Network {
+    address: IpAddr,
+    prefix_bits: u8,
+}
+
+/// A text is no range of addresses.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{0}` is no address range; write an address or a range such as 192.168.1.0/24")]
+pub struct NetworkError(pub String);
+
+impl Network {
+    /// Makes the range of all addresses that share the first `prefix_bits` bits with `address`;
+    /// bits beyond the length of the address (32 or 128) count nothing.
+    pub fn new(address: IpAddr, prefix_bits: u8) -> Self {
+        let address = address.to_canonical();
+        Self { address, prefix_bits: prefix_bits.min(width_bits(address)) }
+    }
+
+    /// Tells whether an address lies in the range.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let differing = own.to_bits() ^ other.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix_bits)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let differing = own.to_bits() ^ other.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix_bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let error = || NetworkError(text.to_owned());
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| error())?;
+        let width = width_bits(address);
+        let prefix_bits = match prefix {
+            Some(prefix) => prefix.parse().ok().filter(|bits| *bits <= width).ok_or_else(error)?,
+            None => width,
+        };
+        Ok(Self { address, prefix_bits })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_bits)
+    }
+}
+
+/// Who is let in.
+#[derive(Clone, Debug)]
+pub(crate) struct AllowList {
+    networks: Vec<Network>,
+    loopback: bool,
+}
+
+impl AllowList {
+    /// Makes the list of some networks, and of loopback where wanted.
+    pub(crate) fn new(networks: Vec<Network>, loopback: bool) -> Self {
+        Self { networks, loopback }
+    }
+
+    /// Tells whether a peer is let in.
+    pub(crate) fn admits(&self, peer: IpAddr) -> bool {
+        let own = self.loopback && peer.to_canonical().is_loopback();
+        own || self.networks.iter().any(|network| network.contains(peer))
+    }
+}
+
+fn width_bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contains(network: &str, address: &str) -> bool {
+        network.parse::<Network>().unwrap().contains(address.parse().unwrap())
+    }
+
+    #[test]
+    fn prefixes_decide() {
+        assert!(contains("10.1.0.0/16", "10.1.255.3"));
+        assert!(!contains("10.1.0.0/16", "10.2.0.1"));
+        assert!(contains("0.0.0.0/0", "203.0.113.9"));
+        assert!(contains("192.0.2.7", "192.0.2.7"));
+        assert!(!contains("192.0.2.7", "192.0.2.6"));
+        assert!(contains("fd00::/8", "fd12::1"));
+        assert!(!contains("fd00::/8", "fe80::1"));
+        assert!(!contains("0.0.0.0/0", "::1"));
+    }
+
+    #[test]
+    fn a_mapped_address_is_judged_as_ipv4() {
+        assert!(contains("10.0.0.0/8", "::ffff:10.9.9.9"));
+        assert!(!contains("10.0.0.0/8", "::ffff:11.9.9.9"));
+        let list = AllowList::new(Vec::new(), true);
+        assert!(list.admits("::ffff:127.0.0.1".parse().unwrap()));
+        assert!(!list.admits("192.0.2.1".parse().unwrap()));
+        assert!(!AllowList::new(Vec::new(), false).admits("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_no_range_is_told() {
+        for text in ["", "host", "10.0.0.0/33", "10.0.0.0/", "::/129", "10.0.0.0/8/8"] {
+            assert_eq!(text.parse::<Network>(), Err(NetworkError(text.to_owned())));
+        }
+        assert_eq!("10.0.0.0/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
+    }
+}

@@ -1,0 +1,96 @@
+//! One request on its way through the planned faults.
+//!
+//! [`handle`] carries a request out and says what becomes of its reply: sent now, later, twice or
+//! never. It is the same for streams and datagrams, which differ only in how a reply is sent.
+
+use nfs_proto::server::Request;
+
+use crate::clock::monotonic_ns;
+use crate::fault::{CappedBytes, Fate, FaultKind, FaultState};
+use crate::outbox::Outbox;
+use crate::service::{Origin, Service};
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Handled {
+    /// It is answered.
+    Reply {
+        reply: Outbox,
+        /// Nanoseconds to wait before it is sent.
+        hold_ns: u64,
+        /// It is sent twice.
+        twice: bool,
+    },
+    /// It is not answered.
+    Silence,
+    /// The connection falls silent.
+    Hang,
+    /// The connection is closed.
+    Close,
+}
+
+/// Carries a request out under planned faults.
+pub(crate) fn handle(
+    service: &mut Service,
+    faults: &mut Option<Box<FaultState>>,
+    request: &Request<'_>,
+    origin: &Origin,
+) -> Handled {
+    let Some(state) = faults else {
+        let mut reply = Outbox::default();
+        service.answer(request, origin, &mut reply);
+        return Handled::Reply { reply, hold_ns: 0, twice: false };
+    };
+    let (drop, delay_ns, twice) = match state.begin(&service.shared.faults) {
+        Fate::Carry { drop, delay_ns, duplicate } => (drop, delay_ns, duplicate),
+        Fate::Hang => {
+            service.counters.fault(FaultKind::Hang);
+            return Handled::Hang;
+        }
+        Fate::Close => {
+            service.counters.fault(FaultKind::Close);
+            return Handled::Close;
+        }
+    };
+    let payload_before = payload_bytes(service);
+    let mut reply = Outbox::default();
+    service.faults = faults.take();
+    service.answer(request, origin, &mut reply);
+    *faults = service.faults.take();
+    let service_time_ns = faults.as_ref().map_or(0, |state| state.service_time_ns());
+    let counters = &service.counters;
+    if drop {
+        counters.fault(FaultKind::Drop);
+        return Handled::Silence;
+    }
+    let payload = payload_bytes(service) - payload_before;
+    let pipe_ns = time_in_pipe(service, payload, (request.bytes + reply.bytes()) as u64);
+    let strikes = [
+        (FaultKind::ServiceTime, service_time_ns > 0),
+        (FaultKind::Delay, delay_ns > 0),
+        (FaultKind::Duplicate, twice),
+        (FaultKind::Bandwidth, pipe_ns > 0),
+    ];
+    strikes.iter().filter(|(_, struck)| *struck).for_each(|(kind, _)| counters.fault(*kind));
+    let hold_ns = service_time_ns.saturating_add(delay_ns).max(pipe_ns);
+    Handled::Reply { reply, hold_ns, twice }
+}
+
+/// Payload of READ and WRITE so far, in bytes.
+fn payload_bytes(service: &Service) -> u64 {
+    service.counters.payload_read_bytes.get() + service.counters.payload_written_bytes.get()
+}
+
+/// How long the bandwidth cap holds back a reply, in nanoseconds.
+fn time_in_pipe(service: &Service, payload_bytes: u64, wire_bytes: u64) -> u64 {
+    let Some(cap) = service.shared.faults.bandwidth else { return 0 };
+    let bytes = match cap.counts {
+        CappedBytes::Payload => payload_bytes,
+        CappedBytes::Wire => wire_bytes,
+    };
+    if bytes == 0 {
+        return 0;
+    }
+    let now_ns = monotonic_ns();
+    service.shared.pipe.reserve(bytes, cap.bytes_per_s, now_ns).saturating_sub(now_ns)
+}

@@ -1,0 +1,44 @@
+//! The bandwidth cap: a pipe that all threads share.
+//!
+//! One number says until when the pipe is taken. Whoever sends takes the next stretch of time and
+//! learns when its last byte has left; so the cap holds over all connections, and an idle pipe
+//! saves nothing up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const NANOSECONDS_PER_SECOND: u128 = 1_000_000_000;
+
+/// A pipe of one rate.
+#[derive(Debug, Default)]
+pub(crate) struct Pipe {
+    taken_until_ns: AtomicU64,
+}
+
+impl Pipe {
+    /// Takes the time that `bytes` need and returns when they have left, in nanoseconds of the
+    /// clock that `now_ns` is of.
+    pub(crate) fn reserve(&self, bytes: u64, bytes_per_s: u64, now_ns: u64) -> u64 {
+        let rate = u128::from(bytes_per_s.max(1));
+        let cost_ns = u128::from(bytes) * NANOSECONDS_PER_SECOND / rate;
+        let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
+        let until = |taken: u64| taken.max(now_ns).saturating_add(cost_ns);
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let taken = self.taken_until_ns.fetch_update(success, failure, |taken| Some(until(taken)));
+        until(taken.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_leave_one_after_the_other_at_the_rate() {
+        let pipe = Pipe::default();
+        assert_eq!(pipe.reserve(1000, 1_000_000, 500), 1_000_500);
+        assert_eq!(pipe.reserve(1000, 1_000_000, 500), 2_000_500);
+        // A pause is not made up for.
+        assert_eq!(pipe.reserve(1000, 1_000_000, 9_000_000), 10_000_000);
+        assert_eq!(pipe.reserve(u64::MAX, 0, 0), u64::MAX);
+    }
+}

@@ -1,0 +1,244 @@
+//! Planned faults: what the server does wrong on purpose, and when.
+//!
+//! A [`FaultPlan`] is plain data. Each connection, and each UDP socket, walks through it with a
+//! `FaultState` of its own, seeded by the plan's seed and the connection's number, so the faults
+//! one connection sees depend on the calls it makes and on nothing else. Without a plan no
+//! connection has a state, and each call pays one test of an `Option`. Whatever strikes is counted
+//! by its [`FaultKind`].
+
+mod bandwidth;
+mod service_time;
+mod state;
+
+use nfs_proto::Status;
+use nfs_proto::mount3::MountStatus;
+
+pub(crate) use self::bandwidth::Pipe;
+pub use self::service_time::ServiceTime;
+pub(crate) use self::state::{Fate, FaultState};
+
+/// A probability in parts per million: 1,000,000 is certainty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartsPerMillion(pub u32);
+
+/// The calls that a fault befalls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultedCalls {
+    /// Every call of NFS but NULL; of v4 every compound.
+    All,
+    /// One procedure of v2, by number. **Source:** RFC 1094 section 2.2.
+    V2(u32),
+    /// One procedure of v3, by number. **Source:** RFC 1813 section 3.3.
+    V3(u32),
+    /// One operation of v4, by number. **Source:** RFC 7530 section 16, RFC 8881, RFC 7862.
+    V4(u32),
+}
+
+/// A status to answer with instead of doing what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorFault {
+    /// What it befalls. `All` meets a v4 compound at its first operation after SEQUENCE.
+    pub calls: FaultedCalls,
+    /// What is answered, whether or not the version spoken knows it.
+    pub status: Status,
+    /// How often.
+    pub share: PartsPerMillion,
+}
+
+/// A service time for some calls only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallServiceTime {
+    /// What it holds for; a v4 compound takes the longest among its operations.
+    pub calls: FaultedCalls,
+    /// The time instead of the general one.
+    pub time: ServiceTime,
+}
+
+/// A share of the replies that comes late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelayFault {
+    /// How often.
+    pub share: PartsPerMillion,
+    /// How late, in nanoseconds, on top of the service time.
+    pub delay_ns: u64,
+}
+
+/// Which bytes a bandwidth cap counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CappedBytes {
+    /// Payload of READ and WRITE.
+    #[default]
+    Payload,
+    /// Everything: calls and replies with their record marks.
+    Wire,
+}
+
+/// A rate that all clients share. Calls are carried out at once, and their replies wait as if
+/// they left through a pipe of this rate, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BandwidthCap {
+    /// Bytes per second; 0 counts as 1.
+    pub bytes_per_s: u64,
+    /// Which bytes.
+    pub counts: CappedBytes,
+}
+
+/// Something that happens to the whole server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// Nothing is read or answered for so many nanoseconds.
+    Stall {
+        /// How long, in nanoseconds.
+        lasts_ns: u64,
+    },
+    /// All connections are closed; the write verifier changes, and clients, sessions, opens and
+    /// cached replies are forgotten. File handles stay valid and data stays, but for
+    /// [`FaultPlan::lose_unstable`].
+    Restart,
+}
+
+/// An event and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduledEvent {
+    /// When, in nanoseconds after the start.
+    pub after_ns: u64,
+    /// What.
+    pub event: ServerEvent,
+}
+
+/// All faults of a server; the default has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Time that each reply of NFS is held back; the call is carried out at once.
+    pub service_time: ServiceTime,
+    /// Service times of some calls, instead of the general one; the first that fits counts.
+    pub service_times: Vec<CallServiceTime>,
+    /// Rate that all clients share.
+    pub bandwidth: Option<BandwidthCap>,
+    /// Largest READ granted, in bytes, where below the configured one.
+    pub read_bytes_max: Option<u32>,
+    /// Largest WRITE granted, in bytes, where below the configured one.
+    pub write_bytes_max: Option<u32>,
+    /// Errors to answer with; the first that strikes counts.
+    pub errors: Vec<ErrorFault>,
+    /// Every MNT is answered with this.
+    pub refuse_mount: Option<MountStatus>,
+    /// How often a call is carried out and never answered.
+    pub drop_reply: PartsPerMillion,
+    /// How often a reply is late.
+    pub delay_reply: DelayFault,
+    /// How often a reply is sent twice.
+    pub duplicate_reply: PartsPerMillion,
+    /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
+    pub short_write: PartsPerMillion,
+    /// Stalls and restarts, in any order.
+    pub schedule: Vec<ScheduledEvent>,
+    /// A restart takes back data that was written UNSTABLE and not committed.
+    pub lose_unstable: bool,
+    /// Connections open beyond which further ones are accepted and never answered.
+    pub hang_from_clients: Option<usize>,
+    /// Calls answered on a connection before it falls silent, staying open.
+    pub hang_after_calls: Option<u64>,
+    /// Calls answered on a connection before it is closed.
+    pub close_after_calls: Option<u64>,
+    /// Nanoseconds without a call after which a connection is closed; it happens up to half a
+    /// second late.
+    pub close_idle_after_ns: Option<u64>,
+}
+
+/// What a planned fault did, for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A reply was held back by a service time.
+    ServiceTime,
+    /// A reply was held back by the bandwidth cap.
+    Bandwidth,
+    /// A call was answered with an error.
+    Error,
+    /// An MNT was refused.
+    RefusedMount,
+    /// A reply was never sent.
+    Drop,
+    /// A reply was sent late.
+    Delay,
+    /// A reply was sent twice.
+    Duplicate,
+    /// A WRITE took less than it was given.
+    ShortWrite,
+    /// A connection fell silent.
+    Hang,
+    /// A connection was closed.
+    Close,
+    /// A connection was closed for being idle.
+    CloseIdle,
+    /// The server stalled.
+    Stall,
+    /// The server restarted.
+    Restart,
+}
+
+impl FaultKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::ServiceTime,
+        Self::Bandwidth,
+        Self::Error,
+        Self::RefusedMount,
+        Self::Drop,
+        Self::Delay,
+        Self::Duplicate,
+        Self::ShortWrite,
+        Self::Hang,
+        Self::Close,
+        Self::CloseIdle,
+        Self::Stall,
+        Self::Restart,
+    ];
+
+    /// What it is called in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ServiceTime => "service time",
+            Self::Bandwidth => "bandwidth cap",
+            Self::Error => "error",
+            Self::RefusedMount => "refused mount",
+            Self::Drop => "dropped reply",
+            Self::Delay => "delayed reply",
+            Self::Duplicate => "duplicated reply",
+            Self::ShortWrite => "short write",
+            Self::Hang => "hung connection",
+            Self::Close => "closed connection",
+            Self::CloseIdle => "closed idle connection",
+            Self::Stall => "stall",
+            Self::Restart => "restart",
+        }
+    }
+
+    /// Whether it only makes replies later, and says nothing wrong.
+    pub const fn is_pace(self) -> bool {
+        matches!(self, Self::ServiceTime | Self::Bandwidth)
+    }
+}
+
+impl FaultPlan {
+    /// Whether calls have to be looked at one by one.
+    fn touches_calls(&self) -> bool {
+        !self.service_time.is_none()
+            || !self.service_times.is_empty()
+            || self.bandwidth.is_some()
+            || !self.errors.is_empty()
+            || self.drop_reply.0 > 0
+            || self.delay_reply.share.0 > 0
+            || self.duplicate_reply.0 > 0
+            || self.short_write.0 > 0
+            || self.hang_after_calls.is_some()
+            || self.close_after_calls.is_some()
+    }
+
+    /// Starts the way of connection `number` through the plan, where there is anything to do.
+    pub(crate) fn start(&self, number: u64) -> Option<Box<FaultState>> {
+        self.touches_calls().then(|| Box::new(FaultState::new(self.seed, number)))
+    }
+}
