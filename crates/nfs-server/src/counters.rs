@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nfs_proto::Status;
+use nfs_proto::nfs2;
 use nfs_proto::nfs3::Procedure;
 
 use crate::fault::FaultKind;
 
 const PROCEDURES: usize = Procedure::ALL.len();
 const FAULT_KINDS: usize = FaultKind::ALL.len();
-/// Procedures of NFS v2. **Source:** RFC 1094 section 2.2.
-const NFS2_PROCEDURES: usize = 18;
+const NFS2_PROCEDURES: usize = nfs2::Procedure::ALL.len();
 /// Numbers of operations of NFS v4 up to REMOVEXATTR. **Source:** RFC 8276 section 8.
 const NFS4_OPERATIONS: usize = 76;
 /// Statuses of all versions lie below this number, or less than it above `STATUS_EXTRA`.
@@ -73,7 +73,7 @@ macro_rules! counted {
         /// Sums over all threads since the start.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct ServerCounters {
-            /// NFS v2 calls by procedure number.
+            /// NFS v2 calls by procedure number; see [`ServerCounters::nfs2_calls_of`].
             pub nfs2_calls: [u64; NFS2_PROCEDURES],
             /// NFS v3 calls by procedure number; see [`ServerCounters::calls_of`].
             pub calls: [u64; PROCEDURES],
@@ -159,11 +159,9 @@ counted! {
 }
 
 impl ThreadCounters {
-    /// Counts a call of NFS v2 by its procedure's number.
-    pub(crate) fn nfs2_call(&self, procedure: u32) {
-        if let Some(counter) = self.nfs2_calls.get(procedure as usize) {
-            counter.add(1);
-        }
+    /// Counts a call of NFS v2.
+    pub(crate) fn nfs2_call(&self, procedure: nfs2::Procedure) {
+        self.nfs2_calls[procedure.number() as usize].add(1);
     }
 
     /// Counts a call of NFS v3.
@@ -223,6 +221,11 @@ impl ServerCounters {
         let accepted = thread.connections_accepted.get();
         self.connections_open += accepted.saturating_sub(thread.connections_closed.get());
         self.merge_plain(thread);
+    }
+
+    /// Calls of one procedure of NFS v2.
+    pub fn nfs2_calls_of(&self, procedure: nfs2::Procedure) -> u64 {
+        self.nfs2_calls[procedure.number() as usize]
     }
 
     /// Calls of one procedure of NFS v3.

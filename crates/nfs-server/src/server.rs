@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX};
+use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX};
 use nfs_proto::program::Offered;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
@@ -23,7 +23,7 @@ use crate::event_loop::{EventLoop, Fleet, Listener, Mailbox};
 use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
 use crate::limits::{BACKLOG, TRANSFER_BYTES_MIN};
-use crate::service::{Granted, Service, Shared};
+use crate::service::{Granted, Registered, Service, Shared, registrations};
 
 /// A running server.
 #[derive(Debug)]
@@ -57,7 +57,11 @@ impl Server {
         };
         let congestion_control = tcp_congestion(&listeners[0].socket).ok();
         let (threads, clients_max) = (thread_count(config.threads), config.clients_max);
-        let shared = Arc::new(share(config, fs, address, portmap_address));
+        let registered = listeners.iter().filter_map(|listener| {
+            Some(registrations(local(listener).ok()?, false, listener.offered))
+        });
+        let registered = registered.flatten().collect();
+        let shared = Arc::new(share(config, fs, registered));
         let mut server = Self {
             address,
             portmap_address,
@@ -231,12 +235,7 @@ fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
     Ok(fs)
 }
 
-fn share(
-    config: ServerConfig,
-    fs: FileSystem,
-    address: SocketAddr,
-    portmap_address: Option<SocketAddr>,
-) -> Shared {
+fn share(config: ServerConfig, fs: FileSystem, registrations: Vec<Registered>) -> Shared {
     let lower = |limit: Option<u32>, size: u32| limit.map_or(size, |limit| limit.min(size));
     Shared {
         fs,
@@ -250,14 +249,13 @@ fn share(
         },
         allowed: AllowList::new(config.allowed, config.loopback_allowed),
         partial_record_timeout_ns: config.partial_record_timeout_ns,
-        record_bytes_max: config.write_bytes_max as usize + RECORD_OVERHEAD_BYTES,
+        // A client of v2 may write 8192 bytes whatever is granted.
+        record_bytes_max: config.write_bytes_max.max(V2_TRANSFER_BYTES_MAX) as usize
+            + RECORD_OVERHEAD_BYTES,
         pipe: Pipe::default(),
         faults: config.faults,
         clock: config.clock,
-        tcp: config.tcp,
-        udp: config.udp,
-        port: address.port(),
-        portmap_port: portmap_address.map(|address| address.port()),
+        registrations,
         mounts: Mutex::new(BTreeSet::new()),
         restarts: AtomicU64::new(0),
     }
@@ -279,11 +277,13 @@ fn open_listeners(config: &ServerConfig) -> Result<Vec<Listener>, ServerError> {
         Ok(Listener { socket, offered })
     };
     let same_port = config.portmap == Portmap::SamePort;
-    let v3 = config.versions.v3;
-    let nfs = Offered { nfs3: v3, mount3: v3, portmap: same_port, ..Offered::NONE };
+    let portmapper = Offered { portmap: true, rpcbind: true, ..Offered::NONE };
+    let (v2, v3) = (config.versions.v2, config.versions.v3);
+    let programs = if same_port { portmapper } else { Offered::NONE };
+    let nfs = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..programs };
     let mut listeners = vec![open(config.port, nfs)?];
     if let Portmap::Port(port) = config.portmap {
-        listeners.push(open(port, Offered { portmap: true, ..Offered::NONE })?);
+        listeners.push(open(port, portmapper)?);
     }
     Ok(listeners)
 }

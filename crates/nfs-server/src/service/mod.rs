@@ -10,7 +10,10 @@ mod convert;
 mod listing;
 mod mount;
 mod names;
+mod nfs2;
 mod nfs3;
+mod portmap;
+mod sockaddr;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -21,8 +24,9 @@ use nfs_proto::RpcError;
 use nfs_proto::nfs3::{Reply, Status, Verifier};
 use nfs_proto::program;
 use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential};
-use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal};
+use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply};
 
+pub(crate) use self::portmap::{Registered, registrations};
 use crate::access::AllowList;
 use crate::clock::mix;
 use crate::config::Versions;
@@ -90,12 +94,8 @@ pub(crate) struct Shared {
     pub(crate) faults: FaultPlan,
     pub(crate) pipe: Pipe,
     pub(crate) clock: fn() -> FileTime,
-    /// Whether NFS and MOUNT are served over TCP and UDP.
-    pub(crate) tcp: bool,
-    pub(crate) udp: bool,
-    /// Port of NFS and MOUNT, and that of the portmapper where it has one.
-    pub(crate) port: u16,
-    pub(crate) portmap_port: Option<u16>,
+    /// What the portmapper tells.
+    pub(crate) registrations: Vec<Registered>,
     /// Host and path of each MNT not taken back.
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
     /// Planned restarts so far.
@@ -171,6 +171,19 @@ impl Service {
             Transport::Tcp | Transport::Tls => self.shared.granted,
         };
         match call {
+            program::Call::Nfs2(call) => {
+                let procedure = call.procedure();
+                self.counters.nfs2_call(procedure);
+                let called = FaultedCalls::V2(procedure.number());
+                if let Some(status) = self.planned_error(called, true) {
+                    self.counters.error(status);
+                    let reply = nfs_proto::nfs2::Reply::failure(procedure, status);
+                    encode_reply(out.head(), xid, &program::Reply::Nfs2(reply));
+                } else {
+                    let context = Context { caller, now: self.now };
+                    self.answer_nfs2(call, context, xid, out);
+                }
+            }
             program::Call::Nfs3(call) => {
                 let procedure = call.procedure();
                 self.counters.call(procedure);
@@ -183,14 +196,11 @@ impl Service {
                     self.answer_nfs3(call, context, xid, out);
                 }
             }
+            program::Call::Mount1(call) => self.answer_mount1(*call, origin, xid, out),
             program::Call::Mount3(call) => self.answer_mount(*call, origin, xid, out),
             program::Call::Portmap(call) => self.answer_portmap(*call, xid, out),
-            program::Call::Nfs2(_)
-            | program::Call::Mount1(_)
-            | program::Call::Rpcbind3(_)
-            | program::Call::Rpcbind4(_) => {
-                self.counters.refused_calls.add(1);
-                encode_refusal(out.head(), xid, RpcError::ProgramUnavailable);
+            program::Call::Rpcbind3(call) | program::Call::Rpcbind4(call) => {
+                self.answer_rpcbind(*call, xid, out);
             }
         }
         out.seal();

@@ -1,20 +1,19 @@
-//! MOUNT v3 and the portmapper: how clients find the way in.
+//! MOUNT v1 and v3: how clients find the way in.
 //!
-//! MNT grants an export or a directory below it. The portmapper tells of this server's own
-//! programs and takes no registrations.
+//! MNT grants an export or a directory below it. Both versions share everything but the form of a
+//! granted handle.
 //!
-//! **Source:** RFC 1813 section 5, RFC 1833 section 3.
+//! **Source:** RFC 1094 appendix A, RFC 1813 section 5.
 
 use std::net::IpAddr;
 use std::sync::{MutexGuard, PoisonError};
 
-use nfs_proto::RpcError;
+use nfs_proto::mount1;
 use nfs_proto::mount3::{self, Export, Flavors, MountOk, MountStatus, Mounted};
-use nfs_proto::nfs3;
-use nfs_proto::portmap::{self, Mapping, PROTOCOL_TCP};
+use nfs_proto::nfs2;
 use nfs_proto::program::Reply;
 use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
-use nfs_proto::server::{encode_refusal, encode_reply};
+use nfs_proto::server::encode_reply;
 
 use super::convert::handle;
 use super::{Origin, Service, Shared};
@@ -24,7 +23,31 @@ use crate::limits::MOUNTS_MAX;
 use crate::outbox::Outbox;
 
 impl Service {
-    /// Carries out a call of MOUNT.
+    /// Carries out a call of MOUNT v1.
+    pub(super) fn answer_mount1(
+        &self,
+        call: mount1::Call<'_>,
+        origin: &Origin,
+        xid: u32,
+        out: &mut Outbox,
+    ) {
+        let mount1::Call::Mnt(path) = call else {
+            // All but MNT is the same in both versions, down to the bytes.
+            return self.answer_mount(call, origin, xid, out);
+        };
+        self.counters.mount_calls.add(1);
+        let peer = origin.peer.ip().to_canonical();
+        if self.shared.faults.refuse_mount.is_some() {
+            self.counters.fault(FaultKind::RefusedMount);
+        }
+        let handle = |ok: MountOk| {
+            nfs2::FileHandle::from_slice(ok.root.as_slice()).ok_or(MountStatus::ServerFault)
+        };
+        let reply = mount1::Reply::Mnt(self.shared.mount(path, peer).and_then(handle));
+        encode_reply(out.head(), xid, &Reply::Mount1(reply));
+    }
+
+    /// Carries out a call of MOUNT v3.
     pub(super) fn answer_mount(
         &self,
         call: mount3::Call<'_>,
@@ -74,28 +97,6 @@ impl Service {
             }
         }
     }
-
-    /// Carries out a call of the portmapper.
-    pub(super) fn answer_portmap(&self, call: portmap::Call<'_>, xid: u32, out: &mut Outbox) {
-        self.counters.portmap_calls.add(1);
-        let mappings = self.shared.mappings();
-        let reply = match call {
-            portmap::Call::Null => portmap::Reply::Null,
-            portmap::Call::Set(_) => portmap::Reply::Set(false),
-            portmap::Call::Unset(_) => portmap::Reply::Unset(false),
-            portmap::Call::Getport(wanted) => {
-                let key = |m: &Mapping| (m.program, m.version, m.protocol);
-                let found = mappings.iter().find(|mapping| key(mapping) == key(&wanted));
-                portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port))
-            }
-            portmap::Call::Dump => portmap::Reply::Dump(&mappings),
-            // Passing calls on would make this server a reflector.
-            portmap::Call::Callit(_) => {
-                return encode_refusal(out.head(), xid, RpcError::ProcedureUnavailable);
-            }
-        };
-        encode_reply(out.head(), xid, &Reply::Portmap(reply));
-    }
 }
 
 impl Shared {
@@ -130,21 +131,6 @@ impl Shared {
         }
         let flavors = Flavors::from_slice(&[AUTH_SYS, AUTH_NONE]);
         Ok(MountOk { root: handle(&self.fs, id), flavors })
-    }
-
-    fn mappings(&self) -> Vec<Mapping> {
-        let mapping = |program, version, port: u16| Mapping {
-            program,
-            version,
-            protocol: PROTOCOL_TCP,
-            port: u32::from(port),
-        };
-        let own = self.portmap_port.unwrap_or(self.port);
-        vec![
-            mapping(portmap::PROGRAM, portmap::VERSION, own),
-            mapping(nfs3::PROGRAM, nfs3::VERSION, self.port),
-            mapping(mount3::PROGRAM, mount3::VERSION, self.port),
-        ]
     }
 }
 

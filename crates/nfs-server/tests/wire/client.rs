@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use nfs_proto::RpcError;
+use nfs_proto::nfs2;
 use nfs_proto::nfs3::{Call, CreateHow, FileHandle, Procedure, Reply, Sattr, Status};
 use nfs_proto::program;
 use nfs_proto::record::{self, Inbox};
@@ -38,6 +39,13 @@ impl Answer {
         assert_eq!(self.rpc, Ok(()));
         let procedure = Procedure::from_number(self.procedure).unwrap();
         Reply::decode(procedure, Reader::new(&self.results)).expect("a well-formed reply")
+    }
+
+    /// Decodes the results of a call of NFS v2.
+    pub fn nfs2(&self) -> nfs2::Reply<'_> {
+        assert_eq!(self.rpc, Ok(()));
+        let procedure = nfs2::Procedure::from_number(self.procedure).unwrap();
+        nfs2::Reply::decode(procedure, Reader::new(&self.results)).expect("a well-formed reply")
     }
 
     /// The results of a call of another program.
@@ -102,6 +110,19 @@ impl Client {
         out
     }
 
+    /// Encodes a framed call without arguments, of a program that may not exist.
+    pub fn encode_numbers(&mut self, program: u32, version: u32, procedure: u32) -> Vec<u8> {
+        self.xid += 1;
+        let (xid, credential) = (self.xid, Ok(Credential::None));
+        let header =
+            CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
+        let mut out = Vec::new();
+        let mark = record::begin(&mut out);
+        header.encode(&mut Writer::new(&mut out));
+        record::end(&mut out, mark, 0);
+        out
+    }
+
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
@@ -139,6 +160,11 @@ impl Client {
     /// Makes one call of NFS v3.
     pub fn nfs(&mut self, call: Call<'_>) -> Answer {
         self.call(&program::Call::Nfs3(call))
+    }
+
+    /// Makes one call of NFS v2.
+    pub fn nfs2(&mut self, call: nfs2::Call<'_>) -> Answer {
+        self.call(&program::Call::Nfs2(call))
     }
 
     /// Sends a call of NFS v3 without waiting for its reply.

@@ -7,5 +7,7 @@ mod client;
 mod faults;
 mod listing;
 mod mount;
+mod nfs2;
+mod portmap;
 mod robustness;
 mod semantics;

@@ -1,0 +1,70 @@
+//! NFS v2: READDIR.
+//!
+//! A cookie is that of the file system, cut to 32 bits; a directory that has given out more is
+//! listed up to there and then fails, rather than again from the start.
+//!
+//! **Source:** RFC 1094 section 2.2.17.
+
+use nfs_proto::Status;
+use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
+use nfs_proto::nfs2::{EntriesBuilder, Entry, FileHandle, Listing, Reply};
+use nfs_proto::server::encode_reply;
+
+use super::convert::status;
+use crate::fs;
+use crate::outbox::Outbox;
+use crate::service::Service;
+
+/// Least bytes of an entry besides its name: the word before, fileid, length and cookie.
+const ENTRY_BYTES: usize = 16;
+
+impl Service {
+    /// Carries out READDIR from a cookie on, within so many bytes.
+    pub(super) fn readdir2(
+        &mut self,
+        dir: FileHandle,
+        (cookie, count): (u32, u32),
+        xid: u32,
+        out: &mut Outbox,
+    ) {
+        let mut page = std::mem::take(&mut self.page);
+        let count = count.min(V2_TRANSFER_BYTES_MAX);
+        let gathered = self.gather2(dir, cookie, count);
+        let result = self.counted(gathered.and_then(|found| fill(&found, count, &mut page)));
+        let reply = nfs_proto::program::Reply::Nfs2(Reply::Readdir(result));
+        encode_reply(out.head(), xid, &reply);
+        self.page = page;
+    }
+
+    /// Gathers what surely fits and perhaps an entry more.
+    fn gather2(&self, dir: FileHandle, cookie: u32, count: u32) -> Result<fs::Listing, Status> {
+        let id = self.id2(dir)?;
+        let mut room = count as usize;
+        let listed = self.shared.fs.list(id, cookie.into(), |name| {
+            let bytes = ENTRY_BYTES + name.len();
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        });
+        listed.map_err(status)
+    }
+}
+
+/// Builds a page; an error where not even one entry of several fits.
+fn fill<'p>(found: &fs::Listing, count: u32, page: &'p mut Vec<u8>) -> Result<Listing<'p>, Status> {
+    let mut builder = EntriesBuilder::new(page, count);
+    let mut fitted = 0;
+    for entry in &found.entries {
+        let Ok(cookie) = u32::try_from(entry.cookie) else { break };
+        let fileid = entry.id.fileid() as u32;
+        if !builder.push(&Entry { fileid, name: &entry.name, cookie }) {
+            break;
+        }
+        fitted += 1;
+    }
+    let eof = found.eof && fitted == found.entries.len();
+    if fitted == 0 && !eof {
+        return Err(Status::Io);
+    }
+    Ok(Listing { entries: builder.finish(), eof })
+}

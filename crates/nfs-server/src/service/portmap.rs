@@ -1,0 +1,198 @@
+//! The portmapper: portmap v2 and rpcbind v3 and v4 over one list of registrations.
+//!
+//! It tells of this server's own programs, each where it listens, and takes no registrations from
+//! others. Calls to be passed on (CALLIT, BCAST, INDIRECT) are refused: they would make this
+//! server a reflector. Statistics are not kept.
+//!
+//! **Source:** RFC 1833 sections 2 and 3.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use nfs_proto::RpcError;
+use nfs_proto::portmap::{self, Mapping, PROTOCOL_TCP, PROTOCOL_UDP};
+use nfs_proto::program::{Offered, Reply};
+use nfs_proto::rpcbind::{self, AddressEntry, NetId, Netbuf, UniversalAddress};
+use nfs_proto::server::{encode_refusal, encode_reply};
+
+use super::Service;
+use super::sockaddr;
+use crate::outbox::Outbox;
+
+/// Who registered everything, as DUMP shows it.
+const OWNER: &[u8] = b"dfsbench";
+
+/// One version of a program where it listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registered {
+    program: u32,
+    version: u32,
+    netid: NetId,
+    port: u16,
+    address: UniversalAddress,
+}
+
+/// What one listener offers, as registrations; `udp` says which kind of socket it is.
+pub(crate) fn registrations(listener: SocketAddr, udp: bool, offered: Offered) -> Vec<Registered> {
+    let any_v4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), listener.port());
+    // A socket on all IPv6 addresses takes IPv4 as well. **Source:** ipv6(7), IPV6_V6ONLY.
+    let both = listener.is_ipv6() && listener.ip().is_unspecified();
+    let addresses = [Some(listener), both.then_some(any_v4)];
+    let offered = offered.table().into_iter().filter(|(.., offered)| *offered);
+    offered
+        .flat_map(|(program, version, _)| {
+            addresses.into_iter().flatten().map(move |address| Registered {
+                program,
+                version,
+                netid: NetId::of(udp, address.ip()),
+                port: address.port(),
+                address: UniversalAddress::new(address),
+            })
+        })
+        .collect()
+}
+
+impl Registered {
+    fn mapping(&self) -> Mapping {
+        let protocol = if self.netid.is_udp() { PROTOCOL_UDP } else { PROTOCOL_TCP };
+        let port = u32::from(self.port);
+        Mapping { program: self.program, version: self.version, protocol, port }
+    }
+
+    fn registration(&self) -> rpcbind::Registration<'_> {
+        rpcbind::Registration {
+            program: self.program,
+            version: self.version,
+            netid: self.netid.name().as_bytes(),
+            address: self.address.as_bytes(),
+            owner: OWNER,
+        }
+    }
+
+    fn entry(&self) -> AddressEntry<'_> {
+        let datagrams = self.netid.is_udp();
+        AddressEntry {
+            address: self.address.as_bytes(),
+            netid: self.netid.name().as_bytes(),
+            semantics: if datagrams { AddressEntry::DATAGRAMS } else { AddressEntry::STREAM },
+            family: if self.netid.is_ipv6() { b"inet6" } else { b"inet" },
+            protocol: if datagrams { b"udp" } else { b"tcp" },
+        }
+    }
+}
+
+impl Service {
+    /// Carries out a call of portmap v2.
+    pub(super) fn answer_portmap(&self, call: portmap::Call<'_>, xid: u32, out: &mut Outbox) {
+        self.counters.portmap_calls.add(1);
+        let reply = match call {
+            portmap::Call::Null => portmap::Reply::Null,
+            portmap::Call::Set(_) => portmap::Reply::Set(false),
+            portmap::Call::Unset(_) => portmap::Reply::Unset(false),
+            portmap::Call::Getport(wanted) => {
+                let key = |m: &Mapping| (m.program, m.version, m.protocol);
+                let mut mappings = self.shared.registrations.iter().map(Registered::mapping);
+                let found = mappings.find(|mapping| key(mapping) == key(&wanted));
+                portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port))
+            }
+            portmap::Call::Dump => {
+                let mut mappings: Vec<_> =
+                    self.shared.registrations.iter().map(Registered::mapping).collect();
+                mappings.dedup();
+                let reply = Reply::Portmap(portmap::Reply::Dump(&mappings));
+                return encode_reply(out.head(), xid, &reply);
+            }
+            portmap::Call::Callit(_) => {
+                return encode_refusal(out.head(), xid, RpcError::ProcedureUnavailable);
+            }
+        };
+        encode_reply(out.head(), xid, &Reply::Portmap(reply));
+    }
+
+    /// Carries out a call of rpcbind v3 or v4.
+    pub(super) fn answer_rpcbind(&self, call: rpcbind::Call<'_>, xid: u32, out: &mut Outbox) {
+        self.counters.portmap_calls.add(1);
+        let all = &self.shared.registrations;
+        let text = |found: Option<&Registered>| {
+            found.map(|found| found.address).map_or_else(Vec::new, |a| a.as_bytes().to_vec())
+        };
+        let mut reply = |reply| encode_reply(out.head(), xid, &Reply::Rpcbind(reply));
+        match call {
+            rpcbind::Call::Null => reply(rpcbind::Reply::Null),
+            rpcbind::Call::Set(_) | rpcbind::Call::Unset(_) => reply(rpcbind::Reply::Done(false)),
+            rpcbind::Call::Getaddr(wanted) => {
+                let other = || all.iter().find(|listed| serves(listed, &wanted));
+                let found = all.iter().find(|listed| is_exactly(listed, &wanted)).or_else(other);
+                reply(rpcbind::Reply::Address(&text(found)));
+            }
+            rpcbind::Call::Getversaddr(wanted) => {
+                let found = all.iter().find(|listed| is_exactly(listed, &wanted));
+                reply(rpcbind::Reply::Address(&text(found)));
+            }
+            rpcbind::Call::Dump => {
+                let list: Vec<_> = all.iter().map(Registered::registration).collect();
+                reply(rpcbind::Reply::Dump(&list));
+            }
+            rpcbind::Call::Getaddrlist(wanted) => {
+                let key = (wanted.program, wanted.version);
+                let same = all.iter().filter(|listed| (listed.program, listed.version) == key);
+                let list: Vec<_> = same.map(Registered::entry).collect();
+                reply(rpcbind::Reply::Addresses(&list));
+            }
+            rpcbind::Call::Gettime => reply(rpcbind::Reply::Time(self.now.seconds())),
+            rpcbind::Call::ToBinary(text) => {
+                let bytes = UniversalAddress::parse(text).map_or_else(Vec::new, sockaddr::encode);
+                let bytes_max = bytes.len() as u32;
+                reply(rpcbind::Reply::Binary(Netbuf { bytes_max, bytes: &bytes }));
+            }
+            rpcbind::Call::ToText(netbuf) => {
+                let address = sockaddr::decode(netbuf.bytes).map(UniversalAddress::new);
+                let text = address.as_ref().map_or(&b""[..], UniversalAddress::as_bytes);
+                reply(rpcbind::Reply::Address(text));
+            }
+            rpcbind::Call::Broadcast(_) | rpcbind::Call::Indirect(_) | rpcbind::Call::Getstat => {
+                encode_refusal(out.head(), xid, RpcError::ProcedureUnavailable);
+            }
+        }
+    }
+}
+
+/// Whether this is the program that is wanted, in any version, over the transport named.
+fn serves(listed: &Registered, wanted: &rpcbind::Registration<'_>) -> bool {
+    listed.program == wanted.program && listed.netid.name().as_bytes() == wanted.netid
+}
+
+fn is_exactly(listed: &Registered, wanted: &rpcbind::Registration<'_>) -> bool {
+    serves(listed, wanted) && listed.version == wanted.version
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn netids(listener: &str, udp: bool) -> Vec<(NetId, String)> {
+        let only_3 = Offered { nfs3: true, ..Offered::NONE };
+        let list = registrations(listener.parse().unwrap(), udp, only_3);
+        assert!(list.iter().all(|listed| (listed.program, listed.version) == (100_003, 3)));
+        let text = |listed: &Registered| String::from_utf8_lossy(listed.address.as_bytes()).into();
+        list.iter().map(|listed| (listed.netid, text(listed))).collect()
+    }
+
+    #[test]
+    fn a_listener_is_registered_where_it_listens() {
+        let v4 = netids("127.0.0.1:2049", false);
+        assert_eq!(v4, [(NetId::Tcp, "127.0.0.1.8.1".to_owned())]);
+        let v6 = netids("[::1]:2049", true);
+        assert_eq!(v6, [(NetId::Udp6, "::1.8.1".to_owned())]);
+        let any = netids("[::]:2049", false);
+        let both = [(NetId::Tcp6, "::.8.1".to_owned()), (NetId::Tcp, "0.0.0.0.8.1".to_owned())];
+        assert_eq!(any, both);
+    }
+
+    #[test]
+    fn everything_offered_is_registered_and_nothing_else() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let all = registrations(address, false, Offered::ALL);
+        assert_eq!(all.len(), Offered::ALL.table().len());
+        assert!(registrations(address, false, Offered::NONE).is_empty());
+    }
+}
