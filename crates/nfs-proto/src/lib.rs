@@ -22,6 +22,7 @@ pub mod mount1;
 pub mod mount3;
 pub mod nfs2;
 pub mod nfs3;
+pub mod nfs4;
 pub mod portmap;
 pub mod program;
 pub mod record;

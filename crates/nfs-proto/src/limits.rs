@@ -33,6 +33,9 @@ pub const FILE_HANDLE_BYTES_MAX: usize = 128;
 /// The longest NFS v3 file handle. **Source:** RFC 1813 section 2.4, NFS3_FHSIZE.
 pub const V3_FILE_HANDLE_BYTES_MAX: usize = 64;
 
+/// The longest tag of a compound. **Source:** RFC 7530 section 2.1, NFS4_OPAQUE_LIMIT.
+pub const COMPOUND_TAG_BYTES_MAX: u32 = 1024;
+
 /// The longest path of a MOUNT call. **Source:** RFC 1813 section 5.1.1, MNTPATHLEN.
 pub const MOUNT_PATH_BYTES_MAX: u32 = 1024;
 

@@ -107,6 +107,12 @@ pub struct AuthSys<'a> {
 impl<'a> AuthSys<'a> {
     fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
+        let sys = Self::decode_fields(&mut reader)?;
+        reader.finish()?;
+        Ok(sys)
+    }
+
+    pub(crate) fn decode_fields(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let stamp = reader.u32()?;
         let machine_name = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
         let uid = reader.u32()?;
@@ -119,11 +125,10 @@ impl<'a> AuthSys<'a> {
         for id in &mut groups.ids[..len as usize] {
             *id = reader.u32()?;
         }
-        reader.finish()?;
         Ok(Self { stamp, machine_name, uid, gid, groups })
     }
 
-    fn encode(&self, writer: &mut Writer<'_>) {
+    pub(crate) fn encode(&self, writer: &mut Writer<'_>) {
         writer.u32(self.stamp);
         writer.opaque(self.machine_name);
         writer.u32(self.uid);

@@ -154,6 +154,16 @@ impl<'b> Writer<'b> {
         self.raw(&value.to_be_bytes());
     }
 
+    /// Replaces an unsigned 32-bit integer that was appended at `position`, such as a length that
+    /// was not known yet.
+    ///
+    /// # Panics
+    /// When there are not four bytes at that position.
+    #[inline]
+    pub fn set_u32(&mut self, position: usize, value: u32) {
+        self.out[position..position + 4].copy_from_slice(&value.to_be_bytes());
+    }
+
     /// Appends an unsigned 64-bit integer.
     #[inline]
     pub fn u64(&mut self, value: u64) {

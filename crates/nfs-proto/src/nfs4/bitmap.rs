@@ -1,0 +1,147 @@
+//! Sets of attribute numbers, and of other small numbers. **Source:** RFC 7530 section 2.1.
+//!
+//! [`Bitmap`] holds 128 bits inline; all attributes defined so far are below 96. On the wire its
+//! trailing zero words are left out.
+
+use super::wire::Wire;
+use crate::error::DecodeError;
+use crate::xdr::{Reader, Writer};
+
+/// The words kept.
+const WORDS: u32 = 4;
+/// The words accepted; those that are not kept must be zero.
+const WORDS_MAX: u32 = 16;
+
+/// A set of numbers below 128.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Bitmap(u128);
+
+impl Bitmap {
+    /// The set without numbers.
+    pub const EMPTY: Self = Self(0);
+
+    /// Returns the set of these numbers.
+    ///
+    /// # Panics
+    /// When a number is not below 128.
+    pub const fn of(numbers: &[u32]) -> Self {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < numbers.len() {
+            assert!(numbers[index] < 32 * WORDS);
+            bits |= 1 << numbers[index];
+            index += 1;
+        }
+        Self(bits)
+    }
+
+    /// Tells whether `number` is in the set.
+    pub const fn contains(self, number: u32) -> bool {
+        number < 32 * WORDS && self.0 >> number & 1 == 1
+    }
+
+    /// Returns the set with `number`.
+    pub const fn with(self, number: u32) -> Self {
+        Self(self.0 | Self::of(&[number]).0)
+    }
+
+    /// Returns what is in either set.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns what is in both sets.
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns what is in this set and not in the other.
+    pub const fn difference(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Tells whether the set has no numbers.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Iterates over the numbers, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let number = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(number)
+        })
+    }
+
+    const fn word(self, index: u32) -> u32 {
+        (self.0 >> (32 * index)) as u32
+    }
+}
+
+impl std::fmt::Debug for Bitmap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Bitmap")?;
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl Wire<'_> for Bitmap {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let words = reader.u32()?;
+        if words > WORDS_MAX {
+            return Err(DecodeError::TooLong { len: words, max: WORDS_MAX });
+        }
+        let mut bits = 0;
+        for index in 0..words {
+            let word = reader.u32()?;
+            if index < WORDS {
+                bits |= u128::from(word) << (32 * index);
+            } else if word != 0 {
+                return Err(DecodeError::BadValue { what: "bits above 127", value: word });
+            }
+        }
+        Ok(Self(bits))
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        let words = WORDS - self.0.leading_zeros() / 32;
+        writer.u32(words);
+        for index in 0..words {
+            writer.u32(self.word(index));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailing_zero_words_are_left_out_and_accepted() {
+        for (numbers, words) in [(&[][..], 0), (&[0, 31], 1), (&[32], 2), (&[127], 4)] {
+            let mut out = Vec::new();
+            let set = Bitmap::of(numbers);
+            set.encode(&mut Writer::new(&mut out));
+            assert_eq!(out.len(), 4 + 4 * words);
+            assert_eq!(Bitmap::decode(&mut Reader::new(&out)), Ok(set));
+            assert!(set.iter().eq(numbers.iter().copied()));
+        }
+        let long = [[0, 0, 0, 16].as_slice(), &[0, 0, 0, 3], &[0; 60]].concat();
+        assert_eq!(Bitmap::decode(&mut Reader::new(&long)), Ok(Bitmap::of(&[0, 1])));
+    }
+
+    #[test]
+    fn too_many_words_and_unknown_bits_are_errors() {
+        let error = Bitmap::decode(&mut Reader::new(&[0xff; 80])).unwrap_err();
+        assert_eq!(error, DecodeError::TooLong { len: u32::MAX, max: 16 });
+        let high = [[0, 0, 0, 5].as_slice(), &[0; 16], &[0, 0, 0, 1]].concat();
+        assert!(matches!(
+            Bitmap::decode(&mut Reader::new(&high)),
+            Err(DecodeError::BadValue { value: 1, .. })
+        ));
+    }
+}

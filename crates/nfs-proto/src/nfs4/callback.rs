@@ -1,0 +1,279 @@
+//! Calls from the server to the client: CB_NULL and CB_COMPOUND.
+//!
+//! A server encodes [`CallbackOp`]s and decodes [`CallbackResult`]s, a client the other way. The
+//! client of this house answers what it must: [`CallbackOp`]s are decoded one by one, as those of
+//! a compound. **Source:** RFC 7530 section 17, RFC 8881 sections 19 and 20.
+
+use super::attributes::Fattr;
+use super::bitmap::Bitmap;
+use super::session::ReferringCalls;
+use super::types::{SessionId, StateOwner, Stateid};
+use super::wire::{List, by_code};
+use crate::error::DecodeError;
+use crate::limits::COMPOUND_TAG_BYTES_MAX;
+use crate::nfs3::FileHandle;
+use crate::status::Status;
+use crate::xdr::{Reader, Writer};
+
+/// The version of the callback program; its number is the client's choice.
+/// **Source:** RFC 7531, RFC 5662.
+pub const CALLBACK_VERSION: u32 = 1;
+
+macro_rules! callback_codes {
+    ($($(#[$doc:meta])* $variant:ident = $number:literal, $first:literal;)*) => {
+        /// A callback operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        pub enum CallbackCode {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl CallbackCode {
+            /// All callback operations.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the operation of this number.
+            pub const fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            const fn is_in_minor(self, minor: u32) -> bool {
+                match self {
+                    $(Self::$variant => matches!(minor, $first..),)*
+                }
+            }
+        }
+    };
+}
+
+callback_codes! {
+    /// Asks for attributes of a file under a write delegation.
+    Getattr = 3, 0;
+    /// Recalls a delegation.
+    Recall = 4, 0;
+    /// Recalls a layout.
+    LayoutRecall = 5, 1;
+    /// Tells of changes of a directory.
+    Notify = 6, 1;
+    /// Offers a delegation that was wanted.
+    PushDelegation = 7, 1;
+    /// Recalls some of all delegations.
+    RecallAny = 8, 1;
+    /// Tells that there are resources again.
+    RecallableObjectAvailable = 9, 1;
+    /// Recalls slots.
+    RecallSlot = 10, 1;
+    /// Starts every callback of a session.
+    Sequence = 11, 1;
+    /// Cancels the wish for delegations.
+    WantsCancelled = 12, 1;
+    /// Tells that a lock may be free.
+    NotifyLock = 13, 1;
+    /// Tells of changes of pNFS devices.
+    NotifyDeviceid = 14, 1;
+    /// Tells that a copy has ended.
+    Offload = 15, 2;
+    /// Stands in replies for a number that is no operation.
+    Illegal = 10044, 0;
+}
+
+by_code! {
+    /// A callback operation with its arguments.
+    pub enum CallbackOp<'a>: CallbackCode {
+        /// Asks for attributes of a file under a write delegation.
+        Getattr { file: FileHandle, request: Bitmap },
+        /// Recalls a delegation.
+        Recall { stateid: Stateid, truncate: bool, file: FileHandle },
+        /// Recalls all but this number of delegations of these types.
+        RecallAny { objects_to_keep: u32, types: Bitmap },
+        /// Asks to use no slot above this.
+        RecallSlot { target_highest_slot: u32 },
+        /// Starts every callback of a session.
+        Sequence {
+            session: SessionId,
+            sequence: u32,
+            slot: u32,
+            highest_slot: u32,
+            cache_this: bool,
+            referring: List<'a, ReferringCalls<'a>>,
+        },
+        /// Tells that a lock may be free.
+        NotifyLock { file: FileHandle, owner: StateOwner<'a> },
+    }
+}
+
+by_code! {
+    /// The results of a callback operation that succeeded.
+    pub enum CallbackOk<'a>: CallbackCode {
+        /// The attributes.
+        Getattr { attributes: Fattr<'a> },
+        /// Done.
+        Recall,
+        /// Done.
+        RecallAny,
+        /// Done.
+        RecallSlot,
+        /// The slot's state.
+        Sequence {
+            session: SessionId,
+            sequence: u32,
+            slot: u32,
+            highest_slot: u32,
+            target_highest_slot: u32,
+        },
+        /// Done.
+        NotifyLock,
+    }
+}
+
+impl CallbackOp<'_> {
+    /// Appends number and arguments.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.code() as u32);
+        self.encode_body(writer);
+    }
+}
+
+/// The result of a callback operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallbackResult<'a> {
+    /// It succeeded.
+    Ok(CallbackOk<'a>),
+    /// It failed with a status other than [`Status::Ok`].
+    Failed(CallbackCode, Status),
+}
+
+impl<'a> CallbackResult<'a> {
+    /// Returns the status.
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::Ok(_) => Status::Ok,
+            Self::Failed(_, status) => *status,
+        }
+    }
+
+    /// Reads number, status and results.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when they are not all there or the operation is not understood.
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let number = reader.u32()?;
+        let unknown = DecodeError::BadValue { what: "the operation of a result", value: number };
+        let code = CallbackCode::from_number(number).ok_or(unknown)?;
+        match Status::from_number(reader.u32()?) {
+            Status::Ok => CallbackOk::decode_body(code, reader)?.map(Self::Ok).ok_or(unknown),
+            status => Ok(Self::Failed(code, status)),
+        }
+    }
+
+    /// Appends number, status and results.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Ok(ok) => {
+                writer.u32(ok.code() as u32);
+                writer.u32(Status::Ok.number());
+                ok.encode_body(writer);
+            }
+            Self::Failed(code, status) => {
+                writer.u32(*code as u32);
+                writer.u32(status.number());
+            }
+        }
+    }
+}
+
+/// A list of callback operations.
+#[derive(Debug, Clone, Copy)]
+pub struct CallbackCompound<'a> {
+    /// Returned with the reply.
+    pub tag: &'a [u8],
+    /// The minor version.
+    pub minor: u32,
+    /// The client's number for its callback channel, v4.0.
+    pub ident: u32,
+    left: u32,
+    reader: Reader<'a>,
+}
+
+impl<'a> CallbackCompound<'a> {
+    /// Reads a callback compound, which must be all that is left.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the client answers GARBAGE_ARGS.
+    pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+        let (minor, ident, left) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (needed, remaining) = ((left as usize).saturating_mul(4), reader.remaining());
+        if needed > remaining {
+            return Err(DecodeError::Truncated { needed, left: remaining });
+        }
+        Ok(Self { tag, minor, ident, left, reader })
+    }
+}
+
+/// Iterates over the operations; an error is what to answer, and ends the compound.
+impl<'a> Iterator for CallbackCompound<'a> {
+    type Item = Result<CallbackOp<'a>, (CallbackCode, Status)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let code = self.reader.u32().ok().and_then(CallbackCode::from_number);
+        let in_minor = |code: &CallbackCode| code.is_in_minor(self.minor);
+        let known = code.filter(in_minor).filter(|code| *code != CallbackCode::Illegal);
+        let error = match known {
+            None => (CallbackCode::Illegal, Status::OpIllegal),
+            Some(code) => match CallbackOp::decode_body(code, &mut self.reader) {
+                Ok(Some(op)) => return Some(Ok(op)),
+                Ok(None) => (code, Status::NotSupp),
+                Err(_) => (code, Status::BadXdr),
+            },
+        };
+        self.left = 0;
+        Some(Err(error))
+    }
+}
+
+/// Appends a callback compound of these operations.
+pub fn encode_callback(writer: &mut Writer<'_>, minor: u32, ident: u32, ops: &[CallbackOp<'_>]) {
+    writer.opaque(b"");
+    writer.u32(minor);
+    writer.u32(ident);
+    writer.u32(ops.len() as u32);
+    for op in ops {
+        op.encode(writer);
+    }
+}
+
+/// Appends the reply to a callback compound.
+pub fn encode_callback_reply<'a>(
+    writer: &mut Writer<'_>,
+    tag: &[u8],
+    results: impl Iterator<Item = CallbackResult<'a>>,
+) {
+    let status_at = writer.position();
+    writer.u32(Status::Ok.number());
+    writer.opaque(tag);
+    let count_at = writer.position();
+    writer.u32(0);
+    let (mut count, mut status) = (0, Status::Ok);
+    for result in results {
+        result.encode(writer);
+        (count, status) = (count + 1, result.status());
+    }
+    writer.set_u32(status_at, status.number());
+    writer.set_u32(count_at, count);
+}
+
+/// Reads the reply to a callback compound up to its results, and returns its status and how many
+/// [`CallbackResult`]s follow.
+///
+/// # Errors
+/// [`DecodeError`] when it is malformed.
+pub fn decode_callback_reply(reader: &mut Reader<'_>) -> Result<(Status, u32), DecodeError> {
+    let status = Status::from_number(reader.u32()?);
+    reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+    Ok((status, reader.u32()?))
+}

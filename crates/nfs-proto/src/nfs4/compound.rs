@@ -1,0 +1,326 @@
+//! COMPOUND: a list of operations in one call, and their results in one reply.
+//!
+//! [`Compound`] and [`CompoundReply`] are views whose operations are decoded one by one, since
+//! none after a failure counts. [`CompoundBuilder`] and [`ReplyBuilder`] write them straight into
+//! the buffer that is sent, and fill in count and status at the end.
+//! **Source:** RFC 7530 sections 15.2 and 16.2, RFC 8881 section 16.2.
+
+use super::attributes::Attributes;
+use super::bitmap::Bitmap;
+use super::op::Op;
+use super::opcode::OpCode;
+use super::result::{OpOk, OpResult, encode_getattr_ok, encode_read_header};
+use crate::error::DecodeError;
+use crate::limits::COMPOUND_TAG_BYTES_MAX;
+use crate::status::Status;
+use crate::xdr::{Reader, Writer};
+
+/// A word for each operation is the least that a compound of them takes.
+const OP_BYTES_MIN: usize = 4;
+
+fn check_count(count: u32, reader: &Reader<'_>) -> Result<(), DecodeError> {
+    let needed = (count as usize).saturating_mul(OP_BYTES_MIN);
+    let left = reader.remaining();
+    if needed > left { Err(DecodeError::Truncated { needed, left }) } else { Ok(()) }
+}
+
+/// A list of operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compound<'a> {
+    /// Returned with the reply; for people who read captures.
+    pub tag: &'a [u8],
+    /// The minor version.
+    pub minor: u32,
+    count: u32,
+    ops: &'a [u8],
+}
+
+impl<'a> Compound<'a> {
+    /// Reads a compound, which must be all that is left; its operations are only counted.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the server answers GARBAGE_ARGS.
+    pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+        let (minor, count) = (reader.u32()?, reader.u32()?);
+        check_count(count, &reader)?;
+        Ok(Self { tag, minor, count, ops: reader.rest() })
+    }
+
+    /// Appends the compound.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.opaque(self.tag);
+        writer.u32(self.minor);
+        writer.u32(self.count);
+        writer.raw(self.ops);
+    }
+
+    /// Returns the number of operations.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Iterates over the operations.
+    pub const fn ops(&self) -> Ops<'a> {
+        Ops { minor: self.minor, left: self.count, reader: Reader::new(self.ops) }
+    }
+}
+
+/// An operation that can't be carried out, with what to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadOp {
+    /// Under which operation to answer.
+    pub code: OpCode,
+    /// OP_ILLEGAL for no operation of this minor version, NOTSUPP for one that is not understood
+    /// here or not any more, BADXDR for malformed arguments.
+    pub status: Status,
+}
+
+/// Iterates over the operations of a compound; ends after the first that is bad.
+#[derive(Debug, Clone, Copy)]
+pub struct Ops<'a> {
+    minor: u32,
+    left: u32,
+    reader: Reader<'a>,
+}
+
+impl Ops<'_> {
+    /// Returns how many operations are left.
+    pub const fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// Tells whether bytes follow the last operation.
+    pub const fn has_trailing(&self) -> bool {
+        self.left == 0 && self.reader.remaining() > 0
+    }
+}
+
+impl<'a> Iterator for Ops<'a> {
+    type Item = Result<Op<'a>, BadOp>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let bad = |code, status| Some(Err(BadOp { code, status }));
+        let number = self.reader.u32().ok();
+        let code = number.and_then(|number| OpCode::in_minor(number, self.minor));
+        let Some(code) = code.filter(|code| *code != OpCode::Illegal) else {
+            self.left = 0;
+            return bad(OpCode::Illegal, Status::OpIllegal);
+        };
+        let decoded = if code.is_obsolete_in(self.minor) {
+            Ok(None)
+        } else {
+            Op::decode(code, &mut self.reader)
+        };
+        match decoded {
+            Ok(Some(op)) => return Some(Ok(op)),
+            _ => self.left = 0,
+        }
+        match decoded {
+            Err(_) => bad(code, Status::BadXdr),
+            Ok(_) => bad(code, Status::NotSupp),
+        }
+    }
+}
+
+/// The results of a compound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompoundReply<'a> {
+    /// That of the last operation carried out.
+    pub status: Status,
+    /// That of the call.
+    pub tag: &'a [u8],
+    count: u32,
+    results: &'a [u8],
+}
+
+impl<'a> CompoundReply<'a> {
+    /// Reads a reply, which must be all that is left; its results are only counted.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when it is malformed.
+    pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let status = Status::from_number(reader.u32()?);
+        let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+        let count = reader.u32()?;
+        check_count(count, &reader)?;
+        Ok(Self { status, tag, count, results: reader.rest() })
+    }
+
+    /// Appends the reply.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.status.number());
+        writer.opaque(self.tag);
+        writer.u32(self.count);
+        writer.raw(self.results);
+    }
+
+    /// Returns the number of results.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns what reads the results one by one.
+    pub const fn results(&self) -> Results<'a> {
+        Results { left: self.count, reader: Reader::new(self.results) }
+    }
+}
+
+/// Reads the results of a compound one by one.
+#[derive(Debug, Clone, Copy)]
+pub struct Results<'a> {
+    left: u32,
+    reader: Reader<'a>,
+}
+
+impl<'a> Results<'a> {
+    /// Returns the next result, of whatever operation it is; `None` at the end.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when it is malformed or not understood.
+    pub fn next_result(&mut self) -> Result<Option<OpResult<'a>>, DecodeError> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        OpResult::decode(&mut self.reader).map(Some)
+    }
+
+    /// Ends the reply.
+    ///
+    /// # Errors
+    /// [`DecodeError::Trailing`] when bytes are left.
+    pub fn finish(self) -> Result<(), DecodeError> {
+        self.reader.finish()
+    }
+}
+
+/// Writes a compound.
+#[derive(Debug)]
+pub struct CompoundBuilder<'b> {
+    out: &'b mut Vec<u8>,
+    count_at: usize,
+    count: u32,
+}
+
+impl<'b> CompoundBuilder<'b> {
+    /// Starts a compound after what `out` already holds.
+    pub fn new(out: &'b mut Vec<u8>, tag: &[u8], minor: u32) -> Self {
+        let mut writer = Writer::new(out);
+        writer.opaque(tag);
+        writer.u32(minor);
+        let count_at = writer.position();
+        writer.u32(0);
+        Self { out, count_at, count: 0 }
+    }
+
+    /// Appends an operation.
+    pub fn push(&mut self, op: &Op<'_>) {
+        self.push_with(|writer| op.encode(writer));
+    }
+
+    /// Appends an operation that `encode` writes, number and arguments.
+    pub fn push_with(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
+        encode(&mut Writer::new(self.out));
+        self.count += 1;
+    }
+
+    /// Fills in the count.
+    pub fn finish(self) {
+        Writer::new(self.out).set_u32(self.count_at, self.count);
+    }
+}
+
+/// Writes the reply to a compound.
+#[derive(Debug)]
+pub struct ReplyBuilder<'b> {
+    out: &'b mut Vec<u8>,
+    start: usize,
+    count_at: usize,
+    count: u32,
+    status: Status,
+}
+
+impl<'b> ReplyBuilder<'b> {
+    /// Starts a reply with the call's tag after what `out` already holds.
+    pub fn new(out: &'b mut Vec<u8>, tag: &[u8]) -> Self {
+        let start = out.len();
+        let mut writer = Writer::new(out);
+        writer.u32(0);
+        writer.opaque(tag);
+        let count_at = writer.position();
+        writer.u32(0);
+        Self { out, start, count_at, count: 0, status: Status::Ok }
+    }
+
+    /// Appends the results of an operation that succeeded.
+    pub fn ok(&mut self, ok: &OpOk<'_>) {
+        self.push(&OpResult::Ok(*ok));
+    }
+
+    /// Appends a failure, which should be the last result.
+    pub fn fail(&mut self, code: OpCode, status: Status) {
+        self.push(&OpResult::Failed(code, status));
+    }
+
+    /// Appends a result.
+    pub fn push(&mut self, result: &OpResult<'_>) {
+        self.status = result.status();
+        self.push_with(|writer| result.encode(writer));
+    }
+
+    /// Appends the result of a GETATTR: those of the `asked` attributes that there are.
+    pub fn getattr_ok(&mut self, attributes: &Attributes<'_>, asked: Bitmap) {
+        self.push_with(|writer| encode_getattr_ok(writer, attributes, asked));
+    }
+
+    /// Appends the result of a READ up to its payload of `len` bytes. Payload and padding have to
+    /// follow: through [`ReplyBuilder::payload`], or sent by the caller after the last result.
+    pub fn read_header(&mut self, eof: bool, len: u32) {
+        self.push_with(|writer| encode_read_header(writer, eof, len));
+    }
+
+    /// Lets the caller append the payload that [`ReplyBuilder::read_header`] announced.
+    pub fn payload(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    /// Appends a result that `encode` writes: number, status of success, results.
+    pub fn push_with(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
+        encode(&mut Writer::new(self.out));
+        self.count += 1;
+    }
+
+    /// Sets the status of the whole without a result, such as MINOR_VERS_MISMATCH.
+    pub fn set_status(&mut self, status: Status) {
+        self.status = status;
+    }
+
+    /// Returns the bytes of the reply so far, its status not filled in.
+    pub fn bytes(&self) -> &[u8] {
+        &self.out[self.start..]
+    }
+
+    /// Returns the number of results so far.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns a mark for [`ReplyBuilder::rewind`].
+    pub fn mark(&self) -> (usize, u32) {
+        (self.out.len(), self.count)
+    }
+
+    /// Takes back all results since the mark, all but whose last were successes.
+    pub fn rewind(&mut self, (len, count): (usize, u32)) {
+        self.out.truncate(len);
+        (self.count, self.status) = (count, Status::Ok);
+    }
+
+    /// Fills in status and count, and returns the status.
+    pub fn finish(self) -> Status {
+        let mut writer = Writer::new(self.out);
+        writer.set_u32(self.start, self.status.number());
+        writer.set_u32(self.count_at, self.count);
+        self.status
+    }
+}

@@ -1,0 +1,186 @@
+//! The arms of smaller unions: what CREATE makes, SECINFO lists, READ_PLUS finds, COPY names.
+//!
+//! **Source:** RFC 7531, RFC 5662, RFC 7863.
+
+use super::wire::{Wire, wire_struct};
+use crate::error::DecodeError;
+use crate::nfs3::{Device, FileType};
+use crate::xdr::{Reader, Writer};
+
+/// Kinds of content, of SEEK and READ_PLUS. **Source:** RFC 7863, data_content4.
+pub mod content {
+    /// Bytes that were written.
+    pub const DATA: u32 = 0;
+    /// A range without.
+    pub const HOLE: u32 = 1;
+}
+
+/// What CREATE makes. **Source:** RFC 7531, createtype4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreateKind<'a> {
+    /// A directory.
+    Directory,
+    /// A symbolic link to this.
+    Symlink(&'a [u8]),
+    /// A block device.
+    Block(Device),
+    /// A character device.
+    Character(Device),
+    /// A socket.
+    Socket,
+    /// A named pipe.
+    Fifo,
+    /// A type that CREATE does not make; the server answers NFS4ERR_BADTYPE.
+    Other(u32),
+}
+
+impl<'a> Wire<'a> for CreateKind<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let number = reader.u32()?;
+        Ok(match FileType::from_number(number) {
+            Ok(FileType::Directory) => Self::Directory,
+            Ok(FileType::Symlink) => Self::Symlink(Wire::decode(reader)?),
+            Ok(FileType::Block) => Self::Block(Device::decode(reader)?),
+            Ok(FileType::Character) => Self::Character(Device::decode(reader)?),
+            Ok(FileType::Socket) => Self::Socket,
+            Ok(FileType::Fifo) => Self::Fifo,
+            Ok(FileType::Regular) | Err(_) => Self::Other(number),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(match self {
+            Self::Directory => FileType::Directory.number(),
+            Self::Symlink(_) => FileType::Symlink.number(),
+            Self::Block(_) => FileType::Block.number(),
+            Self::Character(_) => FileType::Character.number(),
+            Self::Socket => FileType::Socket.number(),
+            Self::Fifo => FileType::Fifo.number(),
+            Self::Other(number) => *number,
+        });
+        match self {
+            Self::Symlink(target) => writer.opaque(target),
+            Self::Block(device) | Self::Character(device) => device.encode(writer),
+            Self::Directory | Self::Socket | Self::Fifo | Self::Other(_) => {}
+        }
+    }
+}
+
+wire_struct! {
+    /// The mechanism of RPCSEC_GSS. **Source:** RFC 7531, rpcsec_gss_info.
+    pub struct GssInfo<'a> {
+        /// Object id of the mechanism.
+        oid: &'a [u8],
+        /// Quality of protection.
+        quality: u32,
+        /// None (1), integrity (2) or privacy (3).
+        service: u32,
+    }
+}
+
+/// A security flavor that is accepted. **Source:** RFC 7531, secinfo4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecurityFlavor<'a> {
+    /// A flavor without parameters, by number: AUTH_NONE, AUTH_SYS.
+    Plain(u32),
+    /// RPCSEC_GSS.
+    Gss(GssInfo<'a>),
+}
+
+impl SecurityFlavor<'_> {
+    /// The flavor number of RPCSEC_GSS. **Source:** RFC 2203.
+    pub const RPCSEC_GSS: u32 = 6;
+}
+
+impl<'a> Wire<'a> for SecurityFlavor<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match reader.u32()? {
+            Self::RPCSEC_GSS => GssInfo::decode(reader).map(Self::Gss),
+            flavor => Ok(Self::Plain(flavor)),
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Plain(flavor) => writer.u32(*flavor),
+            Self::Gss(info) => {
+                writer.u32(Self::RPCSEC_GSS);
+                info.encode(writer);
+            }
+        }
+    }
+}
+
+/// A part of what READ_PLUS found. **Source:** RFC 7863, read_plus_content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment<'a> {
+    /// Bytes at this offset.
+    Data(u64, &'a [u8]),
+    /// A hole at this offset, of this length in bytes.
+    Hole(u64, u64),
+}
+
+impl<'a> Wire<'a> for Segment<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match reader.u32()? {
+            content::DATA => Self::Data(reader.u64()?, Wire::decode(reader)?),
+            content::HOLE => Self::Hole(reader.u64()?, reader.u64()?),
+            value => return Err(DecodeError::BadValue { what: "data_content4", value }),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Data(offset, data) => {
+                writer.u32(content::DATA);
+                writer.u64(*offset);
+                writer.opaque(data);
+            }
+            Self::Hole(offset, length) => {
+                writer.u32(content::HOLE);
+                writer.u64(*offset);
+                writer.u64(*length);
+            }
+        }
+    }
+}
+
+/// Where another server is. **Source:** RFC 7863, netloc4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetLocation<'a> {
+    /// By name.
+    Name(&'a [u8]),
+    /// By URL.
+    Url(&'a [u8]),
+    /// By address: netid and universal address.
+    Address(&'a [u8], &'a [u8]),
+}
+
+impl<'a> Wire<'a> for NetLocation<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match reader.u32()? {
+            1 => Self::Name(Wire::decode(reader)?),
+            2 => Self::Url(Wire::decode(reader)?),
+            3 => Self::Address(Wire::decode(reader)?, Wire::decode(reader)?),
+            value => return Err(DecodeError::BadValue { what: "netloc_type4", value }),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Name(name) => {
+                writer.u32(1);
+                writer.opaque(name);
+            }
+            Self::Url(url) => {
+                writer.u32(2);
+                writer.opaque(url);
+            }
+            Self::Address(netid, address) => {
+                writer.u32(3);
+                writer.opaque(netid);
+                writer.opaque(address);
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The arguments of every operation of NFS v4 that is understood here.
+//!
+//! [`Op`] is a view: names, owners and payloads stay where they were received. The table below is
+//! both encoder and decoder. A WRITE whose payload is sent from elsewhere is encoded by
+//! [`encode_write_header`].
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+
+use super::attributes::Fattr;
+use super::bitmap::Bitmap;
+use super::data::{CreateKind, NetLocation};
+use super::opcode::OpCode;
+use super::open::{Claim, OpenHow};
+use super::session::{CallbackSecurity, ChannelAttributes, Implementation, StateProtection};
+use super::types::{
+    ClientId, ClientOwner, LockType, Locker, NetAddress, SessionId, StateOwner, Stateid,
+};
+use super::wire::{List, Wire, by_code};
+use crate::error::DecodeError;
+use crate::nfs3::{FileHandle, StableHow, Verifier};
+use crate::xdr::{Reader, Writer};
+
+by_code! {
+    /// An operation with its arguments.
+    pub enum Op<'a>: OpCode {
+        /// Asks which bits of [`crate::nfs3::access`] are granted on the current object.
+        Access { access: u32 },
+        /// Closes an open of the current file.
+        Close { seqid: u32, stateid: Stateid },
+        /// Makes `count` bytes from `offset` durable; a count of 0 means to the end.
+        Commit { offset: u64, count: u32 },
+        /// Creates an object in the current directory and makes it current.
+        Create { kind: CreateKind<'a>, name: &'a [u8], attributes: Fattr<'a> },
+        /// Gives up delegations that wait for recovery.
+        Delegpurge { client: ClientId },
+        /// Returns the delegation of the current file.
+        Delegreturn { stateid: Stateid },
+        /// Gets attributes of the current object.
+        Getattr { request: Bitmap },
+        /// Gets the current handle.
+        Getfh,
+        /// Adds a name in the current directory to the saved file.
+        Link { name: &'a [u8] },
+        /// Locks a range of the current file.
+        Lock {
+            lock_type: LockType, reclaim: bool, offset: u64, length: u64, locker: Locker<'a>,
+        },
+        /// Tests for a lock of the current file.
+        Lockt { lock_type: LockType, offset: u64, length: u64, owner: StateOwner<'a> },
+        /// Unlocks a range of the current file.
+        Locku { lock_type: LockType, seqid: u32, stateid: Stateid, offset: u64, length: u64 },
+        /// Makes the object of this name in the current directory current.
+        Lookup { name: &'a [u8] },
+        /// Makes the parent of the current directory current.
+        Lookupp,
+        /// Goes on if the attributes differ.
+        Nverify { attributes: Fattr<'a> },
+        /// Opens a regular file and makes it current.
+        Open {
+            seqid: u32,
+            share_access: u32,
+            share_deny: u32,
+            owner: StateOwner<'a>,
+            how: OpenHow<'a>,
+            claim: Claim<'a>,
+        },
+        /// Makes the current object's directory of named attributes current.
+        Openattr { create_dir: bool },
+        /// Confirms an owner's first open, v4.0.
+        OpenConfirm { stateid: Stateid, seqid: u32 },
+        /// Gives up part of an open.
+        OpenDowngrade { stateid: Stateid, seqid: u32, share_access: u32, share_deny: u32 },
+        /// Makes this handle current.
+        Putfh { file: FileHandle },
+        /// Makes the public handle current.
+        Putpubfh,
+        /// Makes the root current.
+        Putrootfh,
+        /// Reads `count` bytes from `offset`.
+        Read { stateid: Stateid, offset: u64, count: u32 },
+        /// Lists the current directory: at most `dircount` bytes of names, `maxcount` in all.
+        Readdir {
+            cookie: u64, verifier: Verifier, dircount: u32, maxcount: u32, request: Bitmap,
+        },
+        /// Reads the current symbolic link.
+        Readlink,
+        /// Removes a name from the current directory.
+        Remove { name: &'a [u8] },
+        /// Renames an entry of the saved directory to one of the current directory.
+        Rename { from: &'a [u8], to: &'a [u8] },
+        /// Renews a lease, v4.0.
+        Renew { client: ClientId },
+        /// Makes the saved handle current.
+        Restorefh,
+        /// Saves the current handle.
+        Savefh,
+        /// Asks for the security flavors of a name in the current directory.
+        Secinfo { name: &'a [u8] },
+        /// Sets attributes of the current object.
+        Setattr { stateid: Stateid, attributes: Fattr<'a> },
+        /// Introduces a client, v4.0.
+        Setclientid {
+            owner: ClientOwner<'a>,
+            callback_program: u32,
+            callback_address: NetAddress<'a>,
+            callback_ident: u32,
+        },
+        /// Confirms a client, v4.0.
+        SetclientidConfirm { client: ClientId, confirm: Verifier },
+        /// Goes on if the attributes are the same.
+        Verify { attributes: Fattr<'a> },
+        /// Writes `data` at `offset`.
+        Write { stateid: Stateid, offset: u64, stable: StableHow, data: &'a [u8] },
+        /// Forgets an owner of locks, v4.0.
+        ReleaseLockowner { owner: StateOwner<'a> },
+        /// Changes the backchannel's security.
+        BackchannelCtl { callback_program: u32, security: List<'a, CallbackSecurity<'a>> },
+        /// Binds the connection to a session, in a [`super::direction`].
+        BindConnToSession { session: SessionId, direction: u32, rdma: bool },
+        /// Introduces a client; the flags are those of [`super::exchange`].
+        ExchangeId {
+            owner: ClientOwner<'a>,
+            flags: u32,
+            protection: StateProtection,
+            implementation: Option<Implementation<'a>>,
+        },
+        /// Creates a session; the flags are those of [`super::create_session`].
+        CreateSession {
+            client: ClientId,
+            sequence: u32,
+            flags: u32,
+            fore: ChannelAttributes,
+            back: ChannelAttributes,
+            callback_program: u32,
+            security: List<'a, CallbackSecurity<'a>>,
+        },
+        /// Destroys a session.
+        DestroySession { session: SessionId },
+        /// Frees a stateid without locks.
+        FreeStateid { stateid: Stateid },
+        /// Asks for the security flavors of the current object (0) or its parent (1).
+        SecinfoNoName { style: u32 },
+        /// Starts every compound of a session.
+        Sequence {
+            session: SessionId, sequence: u32, slot: u32, highest_slot: u32, cache_this: bool,
+        },
+        /// Tests whether stateids are valid.
+        TestStateid { stateids: List<'a, Stateid> },
+        /// Destroys a client id.
+        DestroyClientid { client: ClientId },
+        /// States that nothing is left to reclaim.
+        ReclaimComplete { one_fs: bool },
+        /// Reserves space, v4.2.
+        Allocate { stateid: Stateid, offset: u64, length: u64 },
+        /// Copies from the saved file to the current one, v4.2; a count of 0 means to the end.
+        Copy {
+            source: Stateid,
+            destination: Stateid,
+            source_offset: u64,
+            destination_offset: u64,
+            count: u64,
+            consecutive: bool,
+            synchronous: bool,
+            servers: List<'a, NetLocation<'a>>,
+        },
+        /// Makes a hole, v4.2.
+        Deallocate { stateid: Stateid, offset: u64, length: u64 },
+        /// Announces how a range will be used, v4.2.
+        IoAdvise { stateid: Stateid, offset: u64, count: u64, hints: Bitmap },
+        /// Cancels a copy, v4.2.
+        OffloadCancel { stateid: Stateid },
+        /// Asks how far a copy is, v4.2.
+        OffloadStatus { stateid: Stateid },
+        /// Reads data and holes, v4.2.
+        ReadPlus { stateid: Stateid, offset: u64, count: u32 },
+        /// Finds the next data or hole, v4.2; see [`super::content`].
+        Seek { stateid: Stateid, offset: u64, what: u32 },
+        /// Shares the blocks of a range of the saved file with the current one, v4.2.
+        Clone {
+            source: Stateid,
+            destination: Stateid,
+            source_offset: u64,
+            destination_offset: u64,
+            count: u64,
+        },
+    }
+}
+
+impl<'a> Op<'a> {
+    /// Reads the arguments of an operation, or returns `None` when they are not understood.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the server answers NFS4ERR_BADXDR.
+    pub fn decode(code: OpCode, reader: &mut Reader<'a>) -> Result<Option<Self>, DecodeError> {
+        Self::decode_body(code, reader)
+    }
+
+    /// Appends number and arguments.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.code().number());
+        self.encode_body(writer);
+    }
+}
+
+/// Appends a WRITE up to its payload; the caller sends the `len` payload bytes and
+/// [`crate::xdr::pad_len`] zero bytes after them, so that it has to be the last operation.
+pub fn encode_write_header(
+    writer: &mut Writer<'_>,
+    stateid: &Stateid,
+    offset: u64,
+    stable: StableHow,
+    len: u32,
+) {
+    writer.u32(OpCode::Write.number());
+    stateid.encode(writer);
+    writer.u64(offset);
+    writer.u32(stable.number());
+    writer.u32(len);
+}

@@ -1,0 +1,241 @@
+//! The operations of NFS v4 by number. **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
+//!
+//! [`OpCode`] names all that an RFC defines, those too whose arguments are not understood here:
+//! a server answers them NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
+
+macro_rules! opcodes {
+    ($($(#[$doc:meta])* $variant:ident = $number:literal, $first:literal..=$last:literal,
+        $name:literal;)*) => {
+        /// An operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum OpCode {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl OpCode {
+            /// All operations.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the operation of this number.
+            pub const fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the name in the RFC.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Tells whether this minor version defines the operation; in v4.1 some of v4.0 are
+            /// defined to be answered NFS4ERR_NOTSUPP, see [`OpCode::is_obsolete_in`].
+            pub const fn is_in_minor(self, minor: u32) -> bool {
+                match self {
+                    $(Self::$variant => matches!(minor, $first..),)*
+                }
+            }
+
+            /// Tells whether this minor version replaced the operation by sessions.
+            /// **Source:** RFC 8881 section 17, "mandatory to not implement".
+            pub const fn is_obsolete_in(self, minor: u32) -> bool {
+                match self {
+                    $(Self::$variant => !matches!(minor, 0..=$last),)*
+                }
+            }
+        }
+    };
+}
+
+opcodes! {
+    /// Asks for access rights.
+    Access = 3, 0..=2, "ACCESS";
+    /// Closes a file.
+    Close = 4, 0..=2, "CLOSE";
+    /// Makes written data durable.
+    Commit = 5, 0..=2, "COMMIT";
+    /// Creates an object that is not a regular file.
+    Create = 6, 0..=2, "CREATE";
+    /// Gives up delegations that wait for recovery.
+    Delegpurge = 7, 0..=2, "DELEGPURGE";
+    /// Returns a delegation.
+    Delegreturn = 8, 0..=2, "DELEGRETURN";
+    /// Gets attributes.
+    Getattr = 9, 0..=2, "GETATTR";
+    /// Gets the current handle.
+    Getfh = 10, 0..=2, "GETFH";
+    /// Adds a name to a file.
+    Link = 11, 0..=2, "LINK";
+    /// Locks a range.
+    Lock = 12, 0..=2, "LOCK";
+    /// Tests for a lock.
+    Lockt = 13, 0..=2, "LOCKT";
+    /// Unlocks a range.
+    Locku = 14, 0..=2, "LOCKU";
+    /// Finds a name in a directory.
+    Lookup = 15, 0..=2, "LOOKUP";
+    /// Finds the parent directory.
+    Lookupp = 16, 0..=2, "LOOKUPP";
+    /// Goes on if attributes differ.
+    Nverify = 17, 0..=2, "NVERIFY";
+    /// Opens a regular file.
+    Open = 18, 0..=2, "OPEN";
+    /// Finds the named attributes.
+    Openattr = 19, 0..=2, "OPENATTR";
+    /// Confirms an owner's first open.
+    OpenConfirm = 20, 0..=0, "OPEN_CONFIRM";
+    /// Gives up part of an open.
+    OpenDowngrade = 21, 0..=2, "OPEN_DOWNGRADE";
+    /// Sets the current handle.
+    Putfh = 22, 0..=2, "PUTFH";
+    /// Sets the current handle to the public one.
+    Putpubfh = 23, 0..=2, "PUTPUBFH";
+    /// Sets the current handle to the root.
+    Putrootfh = 24, 0..=2, "PUTROOTFH";
+    /// Reads from a file.
+    Read = 25, 0..=2, "READ";
+    /// Lists a directory.
+    Readdir = 26, 0..=2, "READDIR";
+    /// Reads a symbolic link.
+    Readlink = 27, 0..=2, "READLINK";
+    /// Removes a name.
+    Remove = 28, 0..=2, "REMOVE";
+    /// Renames an entry.
+    Rename = 29, 0..=2, "RENAME";
+    /// Renews a lease.
+    Renew = 30, 0..=0, "RENEW";
+    /// Makes the saved handle current.
+    Restorefh = 31, 0..=2, "RESTOREFH";
+    /// Saves the current handle.
+    Savefh = 32, 0..=2, "SAVEFH";
+    /// Asks for security flavors.
+    Secinfo = 33, 0..=2, "SECINFO";
+    /// Sets attributes.
+    Setattr = 34, 0..=2, "SETATTR";
+    /// Introduces a client.
+    Setclientid = 35, 0..=0, "SETCLIENTID";
+    /// Confirms a client.
+    SetclientidConfirm = 36, 0..=0, "SETCLIENTID_CONFIRM";
+    /// Goes on if attributes are the same.
+    Verify = 37, 0..=2, "VERIFY";
+    /// Writes to a file.
+    Write = 38, 0..=2, "WRITE";
+    /// Forgets an owner of locks.
+    ReleaseLockowner = 39, 0..=0, "RELEASE_LOCKOWNER";
+    /// Changes the backchannel's security.
+    BackchannelCtl = 40, 1..=2, "BACKCHANNEL_CTL";
+    /// Binds a connection to a session.
+    BindConnToSession = 41, 1..=2, "BIND_CONN_TO_SESSION";
+    /// Introduces a client.
+    ExchangeId = 42, 1..=2, "EXCHANGE_ID";
+    /// Creates a session.
+    CreateSession = 43, 1..=2, "CREATE_SESSION";
+    /// Destroys a session.
+    DestroySession = 44, 1..=2, "DESTROY_SESSION";
+    /// Frees a stateid without locks.
+    FreeStateid = 45, 1..=2, "FREE_STATEID";
+    /// Asks for a directory delegation.
+    GetDirDelegation = 46, 1..=2, "GET_DIR_DELEGATION";
+    /// Gets the address of a pNFS device.
+    Getdeviceinfo = 47, 1..=2, "GETDEVICEINFO";
+    /// Lists pNFS devices.
+    Getdevicelist = 48, 1..=2, "GETDEVICELIST";
+    /// Commits a layout.
+    Layoutcommit = 49, 1..=2, "LAYOUTCOMMIT";
+    /// Gets a layout.
+    Layoutget = 50, 1..=2, "LAYOUTGET";
+    /// Returns a layout.
+    Layoutreturn = 51, 1..=2, "LAYOUTRETURN";
+    /// Asks for the security flavors of the current object.
+    SecinfoNoName = 52, 1..=2, "SECINFO_NO_NAME";
+    /// Starts every compound of a session.
+    Sequence = 53, 1..=2, "SEQUENCE";
+    /// Sets a secret.
+    SetSsv = 54, 1..=2, "SET_SSV";
+    /// Tests whether stateids are valid.
+    TestStateid = 55, 1..=2, "TEST_STATEID";
+    /// Asks for a delegation.
+    WantDelegation = 56, 1..=2, "WANT_DELEGATION";
+    /// Destroys a client id.
+    DestroyClientid = 57, 1..=2, "DESTROY_CLIENTID";
+    /// States that nothing is left to reclaim.
+    ReclaimComplete = 58, 1..=2, "RECLAIM_COMPLETE";
+    /// Reserves space.
+    Allocate = 59, 2..=2, "ALLOCATE";
+    /// Copies a range.
+    Copy = 60, 2..=2, "COPY";
+    /// Prepares a copy between servers.
+    CopyNotify = 61, 2..=2, "COPY_NOTIFY";
+    /// Makes a hole.
+    Deallocate = 62, 2..=2, "DEALLOCATE";
+    /// Announces how a range will be used.
+    IoAdvise = 63, 2..=2, "IO_ADVISE";
+    /// Reports a layout's error.
+    Layouterror = 64, 2..=2, "LAYOUTERROR";
+    /// Reports a layout's use.
+    Layoutstats = 65, 2..=2, "LAYOUTSTATS";
+    /// Cancels a copy.
+    OffloadCancel = 66, 2..=2, "OFFLOAD_CANCEL";
+    /// Asks how far a copy is.
+    OffloadStatus = 67, 2..=2, "OFFLOAD_STATUS";
+    /// Reads data and holes.
+    ReadPlus = 68, 2..=2, "READ_PLUS";
+    /// Finds the next data or hole.
+    Seek = 69, 2..=2, "SEEK";
+    /// Writes a pattern.
+    WriteSame = 70, 2..=2, "WRITE_SAME";
+    /// Shares the blocks of a range.
+    Clone = 71, 2..=2, "CLONE";
+    /// Gets an extended attribute.
+    Getxattr = 72, 2..=2, "GETXATTR";
+    /// Sets an extended attribute.
+    Setxattr = 73, 2..=2, "SETXATTR";
+    /// Lists extended attributes.
+    Listxattrs = 74, 2..=2, "LISTXATTRS";
+    /// Removes an extended attribute.
+    Removexattr = 75, 2..=2, "REMOVEXATTR";
+    /// Stands in replies for a number that is no operation.
+    Illegal = 10044, 0..=2, "ILLEGAL";
+}
+
+impl OpCode {
+    /// Returns the number on the wire.
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// Returns the operation of this number, if the minor version defines it.
+    pub const fn in_minor(number: u32, minor: u32) -> Option<Self> {
+        match Self::from_number(number) {
+            Some(code) if code.is_in_minor(minor) => Some(code),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for OpCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_minor_version_has_its_operations() {
+        let count = |minor| (0..100).filter_map(|n| OpCode::in_minor(n, minor)).count();
+        assert_eq!([count(0), count(1), count(2)], [37, 56, 73]);
+        let obsolete = |code: &&OpCode| code.is_obsolete_in(1);
+        assert_eq!(OpCode::ALL.iter().filter(obsolete).count(), 5);
+        assert_eq!(OpCode::in_minor(53, 0), None);
+        for code in OpCode::ALL {
+            assert_eq!(OpCode::from_number(code.number()), Some(*code));
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What OPEN takes and gives: how to create, what to claim, which delegation was granted.
+//!
+//! **Source:** RFC 7530 section 16.16, RFC 8881 section 18.16.
+
+use super::attributes::Fattr;
+use super::types::Stateid;
+use super::wire::{Wire, wire_enum, wire_struct};
+use crate::error::DecodeError;
+use crate::nfs3::Verifier;
+use crate::xdr::{Reader, Writer};
+
+/// Bits of `share_access` and `share_deny`. **Source:** RFC 7531, RFC 5662.
+pub mod share {
+    /// Denies nothing.
+    pub const NONE: u32 = 0;
+    /// Reads, or denies reading.
+    pub const READ: u32 = 1;
+    /// Writes, or denies writing.
+    pub const WRITE: u32 = 2;
+    /// Both.
+    pub const BOTH: u32 = 3;
+    /// The bits that say which delegation is wanted, since v4.1.
+    pub const WANT_MASK: u32 = 0xff00;
+    /// No delegation is wanted, since v4.1.
+    pub const WANT_NO_DELEGATION: u32 = 0x0400;
+}
+
+/// Bits of the flags that OPEN returns. **Source:** RFC 7531, RFC 5662.
+pub mod open_result {
+    /// OPEN_CONFIRM must follow, v4.0.
+    pub const CONFIRM: u32 = 0x2;
+    /// The server's locks are those of POSIX.
+    pub const LOCKTYPE_POSIX: u32 = 0x4;
+    /// The server keeps a file that is removed while open, since v4.1.
+    pub const PRESERVE_UNLINKED: u32 = 0x8;
+    /// The server may send CB_NOTIFY_LOCK, since v4.1.
+    pub const MAY_NOTIFY_LOCK: u32 = 0x20;
+}
+
+/// Whether OPEN creates. **Source:** RFC 7531 openflag4, RFC 5662 createhow4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenHow<'a> {
+    /// The file must exist.
+    NoCreate,
+    /// It may exist.
+    Unchecked(Fattr<'a>),
+    /// It must not exist.
+    Guarded(Fattr<'a>),
+    /// It must not exist, unless it was created with the same verifier.
+    Exclusive(Verifier),
+    /// The same with attributes, since v4.1.
+    ExclusiveWith(Verifier, Fattr<'a>),
+}
+
+impl<'a> Wire<'a> for OpenHow<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match reader.u32()? {
+            0 => return Ok(Self::NoCreate),
+            1 => {}
+            value => return Err(DecodeError::BadValue { what: "opentype4", value }),
+        }
+        Ok(match reader.u32()? {
+            0 => Self::Unchecked(Fattr::decode(reader)?),
+            1 => Self::Guarded(Fattr::decode(reader)?),
+            2 => Self::Exclusive(Verifier::decode(reader)?),
+            3 => Self::ExclusiveWith(Verifier::decode(reader)?, Fattr::decode(reader)?),
+            value => return Err(DecodeError::BadValue { what: "createmode4", value }),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        let mode = match self {
+            Self::NoCreate => return writer.u32(0),
+            Self::Unchecked(_) => 0,
+            Self::Guarded(_) => 1,
+            Self::Exclusive(_) => 2,
+            Self::ExclusiveWith(..) => 3,
+        };
+        writer.u32(1);
+        writer.u32(mode);
+        match self {
+            Self::NoCreate => {}
+            Self::Unchecked(attributes) | Self::Guarded(attributes) => attributes.encode(writer),
+            Self::Exclusive(verifier) => verifier.encode(writer),
+            Self::ExclusiveWith(verifier, attributes) => {
+                verifier.encode(writer);
+                attributes.encode(writer);
+            }
+        }
+    }
+}
+
+/// What is opened. **Source:** RFC 7531 open_claim4, RFC 5662.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim<'a> {
+    /// A name in the current directory.
+    Name(&'a [u8]),
+    /// The current file, as it was open before the server restarted, with this delegation type.
+    Previous(u32),
+    /// A name in the current directory, by a delegation that is held.
+    DelegateCurrent(Stateid, &'a [u8]),
+    /// A name in the current directory, by a delegation from before the client restarted.
+    DelegatePrevious(&'a [u8]),
+    /// The current file, since v4.1.
+    Current,
+    /// The current file, by a delegation that is held, since v4.1.
+    DelegateCurrentFile(Stateid),
+    /// The current file, by a delegation from before the client restarted, since v4.1.
+    DelegatePreviousFile,
+}
+
+impl<'a> Wire<'a> for Claim<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match reader.u32()? {
+            0 => Self::Name(Wire::decode(reader)?),
+            1 => Self::Previous(reader.u32()?),
+            2 => Self::DelegateCurrent(Stateid::decode(reader)?, Wire::decode(reader)?),
+            3 => Self::DelegatePrevious(Wire::decode(reader)?),
+            4 => Self::Current,
+            5 => Self::DelegateCurrentFile(Stateid::decode(reader)?),
+            6 => Self::DelegatePreviousFile,
+            value => return Err(DecodeError::BadValue { what: "open_claim_type4", value }),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Name(name) => {
+                writer.u32(0);
+                writer.opaque(name);
+            }
+            Self::Previous(delegation) => {
+                writer.u32(1);
+                writer.u32(*delegation);
+            }
+            Self::DelegateCurrent(stateid, name) => {
+                writer.u32(2);
+                stateid.encode(writer);
+                writer.opaque(name);
+            }
+            Self::DelegatePrevious(name) => {
+                writer.u32(3);
+                writer.opaque(name);
+            }
+            Self::Current => writer.u32(4),
+            Self::DelegateCurrentFile(stateid) => {
+                writer.u32(5);
+                stateid.encode(writer);
+            }
+            Self::DelegatePreviousFile => writer.u32(6),
+        }
+    }
+}
+
+wire_struct! {
+    /// An entry of an access control list. **Source:** RFC 7530 section 6.2.1, nfsace4.
+    pub struct Ace<'a> {
+        /// Allows, denies, audits or alarms.
+        ace_type: u32,
+        /// How it is inherited.
+        flags: u32,
+        /// The rights.
+        access: u32,
+        /// Whom it is about.
+        who: &'a [u8],
+    }
+}
+
+wire_enum! {
+    /// Why there is no delegation. **Source:** RFC 5662, why_no_delegation4.
+    pub enum NoDelegation("why_no_delegation4") {
+        /// None was wanted.
+        NotWanted = 0,
+        /// Others use the file.
+        Contention = 1,
+        /// The server lacks a resource.
+        Resource = 2,
+        /// The file system does not support it.
+        NotSupportedType = 3,
+        /// A write delegation is held already.
+        WriteDelegated = 4,
+        /// A delegation can't be upgraded.
+        NotUpgraded = 5,
+        /// A delegation can't be downgraded.
+        NotDowngraded = 6,
+        /// The wish was withdrawn.
+        Cancelled = 7,
+        /// It is a directory.
+        IsDirectory = 8,
+    }
+}
+
+/// How much may be written under a delegation before the server is asked.
+/// **Source:** RFC 7531, nfs_space_limit4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpaceLimit {
+    /// Up to this file size, in bytes.
+    Size(u64),
+    /// So many blocks of so many bytes.
+    Blocks(u32, u32),
+}
+
+/// The delegation that OPEN granted. **Source:** RFC 7531 open_delegation4, RFC 5662.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delegation<'a> {
+    /// None.
+    None,
+    /// To read.
+    Read {
+        /// Names the delegation.
+        stateid: Stateid,
+        /// Whether it is recalled already.
+        recall: bool,
+        /// Who may open without asking the server.
+        permissions: Ace<'a>,
+    },
+    /// To read and write.
+    Write {
+        /// Names the delegation.
+        stateid: Stateid,
+        /// Whether it is recalled already.
+        recall: bool,
+        /// How much may be written.
+        limit: SpaceLimit,
+        /// Who may open without asking the server.
+        permissions: Ace<'a>,
+    },
+    /// None, and why, since v4.1; the flag says for contention that the server will push one, and
+    /// for lack of resources that it will tell when there are some.
+    NoneExt(NoDelegation, bool),
+}
+
+impl<'a> Wire<'a> for Delegation<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let kind = reader.u32()?;
+        Ok(match kind {
+            0 => Self::None,
+            1 => Self::Read {
+                stateid: Stateid::decode(reader)?,
+                recall: reader.bool("recall")?,
+                permissions: Ace::decode(reader)?,
+            },
+            2 => Self::Write {
+                stateid: Stateid::decode(reader)?,
+                recall: reader.bool("recall")?,
+                limit: SpaceLimit::decode(reader)?,
+                permissions: Ace::decode(reader)?,
+            },
+            3 => {
+                let why = NoDelegation::decode(reader)?;
+                let flagged = matches!(why, NoDelegation::Contention | NoDelegation::Resource);
+                Self::NoneExt(why, flagged && reader.bool("server_will")?)
+            }
+            value => return Err(DecodeError::BadValue { what: "open_delegation_type4", value }),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::None => writer.u32(0),
+            Self::Read { stateid, recall, permissions } => {
+                writer.u32(1);
+                stateid.encode(writer);
+                writer.bool(*recall);
+                permissions.encode(writer);
+            }
+            Self::Write { stateid, recall, limit, permissions } => {
+                writer.u32(2);
+                stateid.encode(writer);
+                writer.bool(*recall);
+                limit.encode(writer);
+                permissions.encode(writer);
+            }
+            Self::NoneExt(why, will) => {
+                writer.u32(3);
+                why.encode(writer);
+                if matches!(why, NoDelegation::Contention | NoDelegation::Resource) {
+                    writer.bool(*will);
+                }
+            }
+        }
+    }
+}
+
+impl Wire<'_> for SpaceLimit {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match reader.u32()? {
+            1 => Self::Size(reader.u64()?),
+            2 => Self::Blocks(reader.u32()?, reader.u32()?),
+            value => return Err(DecodeError::BadValue { what: "limit_by4", value }),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Size(bytes) => {
+                writer.u32(1);
+                writer.u64(*bytes);
+            }
+            Self::Blocks(blocks, bytes) => {
+                writer.u32(2);
+                writer.u32(*blocks);
+                writer.u32(*bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Finds the payload of a READ in a reply of which only the start has arrived.
+//!
+//! [`read_prefix`] walks the results that may stand before the READ of a client's compound, so
+//! that the payload can be received past the session. It decides nothing about a reply that has
+//! no payload: that is decoded as a whole. **Source:** RFC 7530 section 16.23.
+
+use super::opcode::OpCode;
+use crate::error::DecodeError;
+use crate::limits::COMPOUND_TAG_BYTES_MAX;
+use crate::status::Status;
+use crate::xdr::Reader;
+
+/// Bytes of a successful SEQUENCE after its status.
+const SEQUENCE_BYTES: usize = 16 + 5 * 4;
+
+/// What a READ says before its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadPrefix {
+    /// Bytes of payload.
+    pub len: u32,
+    /// Whether the file ends here.
+    pub eof: bool,
+}
+
+/// Reads a compound's reply up to the payload of its READ, which only SEQUENCE and PUTFH may
+/// precede. `None` means that no payload can be found this way.
+///
+/// # Errors
+/// [`DecodeError::Truncated`] when more bytes are needed to tell; `needed - left` of them at least.
+pub fn read_prefix(reader: &mut Reader<'_>) -> Result<Option<ReadPrefix>, DecodeError> {
+    if reader.u32()? != Status::Ok.number() {
+        return Ok(None);
+    }
+    reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+    for _ in 0..reader.u32()? {
+        let code = OpCode::from_number(reader.u32()?);
+        if reader.u32()? != Status::Ok.number() {
+            return Ok(None);
+        }
+        match code {
+            Some(OpCode::Sequence) => {
+                reader.array::<SEQUENCE_BYTES>()?;
+            }
+            Some(OpCode::Putfh) => {}
+            Some(OpCode::Read) => {
+                let eof = reader.bool("eof")?;
+                return Ok(Some(ReadPrefix { len: reader.u32()?, eof }));
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,293 @@
+//! The results of every operation of NFS v4 that is understood here.
+//!
+//! [`OpOk`] is what follows a status of success; the table below is both encoder and decoder.
+//! [`OpResult`] adds the failures, a few of which say more than their status. A READ whose payload
+//! is sent from elsewhere is encoded by [`encode_read_header`].
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+
+use super::attributes::{Attributes, Fattr};
+use super::bitmap::Bitmap;
+use super::data::{SecurityFlavor, Segment};
+use super::directory::Entries;
+use super::opcode::OpCode;
+use super::open::Delegation;
+use super::session::{ChannelAttributes, Implementation, StateProtectionReply};
+use super::types::{ChangeInfo, ClientId, Denied, NetAddress, SessionId, Stateid};
+use super::wire::{List, Wire, by_code};
+use crate::error::DecodeError;
+use crate::nfs3::{FileHandle, StableHow, Verifier};
+use crate::status::Status;
+use crate::xdr::{Reader, Writer};
+
+by_code! {
+    /// The results of an operation that succeeded.
+    pub enum OpOk<'a>: OpCode {
+        /// Which of the rights are known, and which of those granted.
+        Access { supported: u32, access: u32 },
+        /// The stateid, which is not valid any more.
+        Close { stateid: Stateid },
+        /// To be compared with that of the WRITEs.
+        Commit { verifier: Verifier },
+        /// The directory's change, and which attributes were set.
+        Create { change: ChangeInfo, set: Bitmap },
+        /// Done.
+        Delegpurge,
+        /// Done.
+        Delegreturn,
+        /// The attributes.
+        Getattr { attributes: Fattr<'a> },
+        /// The current handle.
+        Getfh { file: FileHandle },
+        /// The directory's change.
+        Link { change: ChangeInfo },
+        /// Names the lock.
+        Lock { stateid: Stateid },
+        /// The lock could be had.
+        Lockt,
+        /// Names what is left of the lock.
+        Locku { stateid: Stateid },
+        /// Done.
+        Lookup,
+        /// Done.
+        Lookupp,
+        /// The attributes differ.
+        Nverify,
+        /// Names the open; the flags are those of [`super::open_result`].
+        Open {
+            stateid: Stateid,
+            change: ChangeInfo,
+            flags: u32,
+            set: Bitmap,
+            delegation: Delegation<'a>,
+        },
+        /// Done.
+        Openattr,
+        /// The open's next stateid.
+        OpenConfirm { stateid: Stateid },
+        /// The open's next stateid.
+        OpenDowngrade { stateid: Stateid },
+        /// Done.
+        Putfh,
+        /// Done.
+        Putpubfh,
+        /// Done.
+        Putrootfh,
+        /// What was read.
+        Read { eof: bool, data: &'a [u8] },
+        /// A part of the directory.
+        Readdir { verifier: Verifier, entries: Entries<'a>, eof: bool },
+        /// Where the link leads.
+        Readlink { target: &'a [u8] },
+        /// The directory's change.
+        Remove { change: ChangeInfo },
+        /// Both directories' change.
+        Rename { from: ChangeInfo, to: ChangeInfo },
+        /// Done.
+        Renew,
+        /// Done.
+        Restorefh,
+        /// Done.
+        Savefh,
+        /// The flavors, best first.
+        Secinfo { flavors: List<'a, SecurityFlavor<'a>> },
+        /// Which attributes were set.
+        Setattr { set: Bitmap },
+        /// The client id, and what confirms it.
+        Setclientid { client: ClientId, confirm: Verifier },
+        /// Done.
+        SetclientidConfirm,
+        /// The attributes are the same.
+        Verify,
+        /// How much was written, and how durable it is.
+        Write { count: u32, committed: StableHow, verifier: Verifier },
+        /// Done.
+        ReleaseLockowner,
+        /// Done.
+        BackchannelCtl,
+        /// How the connection was bound.
+        BindConnToSession { session: SessionId, direction: u32, rdma: bool },
+        /// The client id, and who the server is.
+        ExchangeId {
+            client: ClientId,
+            sequence: u32,
+            flags: u32,
+            protection: StateProtectionReply,
+            server_minor_id: u64,
+            server_major_id: &'a [u8],
+            scope: &'a [u8],
+            implementation: Option<Implementation<'a>>,
+        },
+        /// The session with its limits.
+        CreateSession {
+            session: SessionId,
+            sequence: u32,
+            flags: u32,
+            fore: ChannelAttributes,
+            back: ChannelAttributes,
+        },
+        /// Done.
+        DestroySession,
+        /// Done.
+        FreeStateid,
+        /// The flavors, best first.
+        SecinfoNoName { flavors: List<'a, SecurityFlavor<'a>> },
+        /// The slot's state; the flags are those of [`super::sequence_status`].
+        Sequence {
+            session: SessionId,
+            sequence: u32,
+            slot: u32,
+            highest_slot: u32,
+            target_highest_slot: u32,
+            flags: u32,
+        },
+        /// A status for each stateid.
+        TestStateid { statuses: List<'a, Status> },
+        /// Done.
+        DestroyClientid,
+        /// Done.
+        ReclaimComplete,
+        /// Done.
+        Allocate,
+        /// What was copied; a callback id where the copy goes on after the reply.
+        Copy {
+            callback_id: Option<Stateid>,
+            count: u64,
+            committed: StableHow,
+            verifier: Verifier,
+            consecutive: bool,
+            synchronous: bool,
+        },
+        /// Done.
+        Deallocate,
+        /// Which hints were taken.
+        IoAdvise { hints: Bitmap },
+        /// Done.
+        OffloadCancel,
+        /// Bytes copied, and the final status if there is one.
+        OffloadStatus { count: u64, complete: Option<Status> },
+        /// Data and holes.
+        ReadPlus { eof: bool, segments: List<'a, Segment<'a>> },
+        /// Where the next data or hole is.
+        Seek { eof: bool, offset: u64 },
+        /// Done.
+        Clone,
+    }
+}
+
+/// The result of an operation. A failure's status is never [`Status::Ok`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpResult<'a> {
+    /// It succeeded.
+    Ok(OpOk<'a>),
+    /// It failed, with nothing more to tell.
+    Failed(OpCode, Status),
+    /// LOCK or LOCKT failed for this lock.
+    Denied(OpCode, Denied<'a>),
+    /// SETATTR failed after it had set these.
+    SetattrFailed(Status, Bitmap),
+    /// SETCLIENTID found the client id in use, from this address.
+    ClientInUse(NetAddress<'a>),
+    /// COPY could not be consecutive, or not synchronous.
+    CopyUnmet {
+        /// Whether the server can copy consecutively.
+        consecutive: bool,
+        /// Whether the server can copy synchronously.
+        synchronous: bool,
+    },
+}
+
+impl<'a> OpResult<'a> {
+    /// Returns the code of the operation.
+    pub const fn code(&self) -> OpCode {
+        match self {
+            Self::Ok(ok) => ok.code(),
+            Self::Failed(code, _) | Self::Denied(code, _) => *code,
+            Self::SetattrFailed(..) => OpCode::Setattr,
+            Self::ClientInUse(_) => OpCode::Setclientid,
+            Self::CopyUnmet { .. } => OpCode::Copy,
+        }
+    }
+
+    /// Returns the status.
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::Ok(_) => Status::Ok,
+            Self::Failed(_, status) | Self::SetattrFailed(status, _) => *status,
+            Self::Denied(..) => Status::Denied,
+            Self::ClientInUse(_) => Status::ClidInUse,
+            Self::CopyUnmet { .. } => Status::OffloadNoReqs,
+        }
+    }
+
+    /// Returns the results of success.
+    ///
+    /// # Errors
+    /// The status of a failure.
+    pub fn ok(self) -> Result<OpOk<'a>, Status> {
+        match self {
+            Self::Ok(ok) => Ok(ok),
+            failed => Err(failed.status()),
+        }
+    }
+
+    /// Reads number, status and results.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when they are not all there or the operation is not understood.
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let number = reader.u32()?;
+        let unknown = DecodeError::BadValue { what: "the operation of a result", value: number };
+        let code = OpCode::from_number(number).ok_or(unknown)?;
+        let status = Status::decode(reader)?;
+        Ok(match (code, status) {
+            (_, Status::Ok) => Self::Ok(OpOk::decode_body(code, reader)?.ok_or(unknown)?),
+            (OpCode::Lock | OpCode::Lockt, Status::Denied) => {
+                Self::Denied(code, Denied::decode(reader)?)
+            }
+            (OpCode::Setattr, status) => Self::SetattrFailed(status, Bitmap::decode(reader)?),
+            (OpCode::Setclientid, Status::ClidInUse) => {
+                Self::ClientInUse(NetAddress::decode(reader)?)
+            }
+            (OpCode::Copy, Status::OffloadNoReqs) => Self::CopyUnmet {
+                consecutive: reader.bool("consecutive")?,
+                synchronous: reader.bool("synchronous")?,
+            },
+            (code, status) => Self::Failed(code, status),
+        })
+    }
+
+    /// Appends number, status and results.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.code().number());
+        writer.u32(self.status().number());
+        match self {
+            Self::Ok(ok) => ok.encode_body(writer),
+            // SETATTR says which attributes it set in any case.
+            Self::Failed(OpCode::Setattr, _) => Bitmap::EMPTY.encode(writer),
+            Self::Failed(..) => {}
+            Self::Denied(_, denied) => denied.encode(writer),
+            Self::SetattrFailed(_, set) => set.encode(writer),
+            Self::ClientInUse(address) => address.encode(writer),
+            Self::CopyUnmet { consecutive, synchronous } => {
+                writer.bool(*consecutive);
+                writer.bool(*synchronous);
+            }
+        }
+    }
+}
+
+/// Appends the result of a successful GETATTR: those of the `asked` attributes that there are.
+pub fn encode_getattr_ok(writer: &mut Writer<'_>, attributes: &Attributes<'_>, asked: Bitmap) {
+    writer.u32(OpCode::Getattr.number());
+    writer.u32(Status::Ok.number());
+    attributes.encode(asked, writer);
+}
+
+/// Appends the result of a successful READ up to its payload; the caller sends the `len` payload
+/// bytes and [`crate::xdr::pad_len`] zero bytes after them, before the next result if there is one.
+pub fn encode_read_header(writer: &mut Writer<'_>, eof: bool, len: u32) {
+    writer.u32(OpCode::Read.number());
+    writer.u32(Status::Ok.number());
+    writer.bool(eof);
+    writer.u32(len);
+}

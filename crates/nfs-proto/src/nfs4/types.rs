@@ -1,0 +1,270 @@
+//! The small types of NFS v4: stateids, sessions, clients, times, owners.
+//!
+//! All are `Copy`; names stay where they were received. **Source:** RFC 7530 sections 2 and 9,
+//! RFC 8881 sections 3.3 and 8.2.
+
+use super::wire::{Wire, wire_enum, wire_struct};
+use crate::error::DecodeError;
+use crate::nfs3;
+use crate::xdr::{Reader, Writer};
+
+/// Names a state (open, lock, delegation) and its version. **Source:** RFC 8881 section 3.3.12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Stateid {
+    /// Grows with every change of the state; 0 means the newest, in v4.1.
+    pub seqid: u32,
+    /// Names the state.
+    pub other: [u8; 12],
+}
+
+impl Stateid {
+    /// Bytes on the wire.
+    pub const WIRE_BYTES: usize = 16;
+    /// No state: I/O that obeys the locks of others. **Source:** RFC 8881 section 8.2.3.
+    pub const ANONYMOUS: Self = Self { seqid: 0, other: [0; 12] };
+    /// No state, and READ passes over the locks of others. **Source:** RFC 8881 section 8.2.3.
+    pub const READ_BYPASS: Self = Self { seqid: u32::MAX, other: [0xff; 12] };
+    /// The one that an earlier operation of the compound made, since v4.1.
+    /// **Source:** RFC 8881 section 16.2.3.1.2.
+    pub const CURRENT: Self = Self { seqid: 1, other: [0; 12] };
+    /// Never valid, since v4.1. **Source:** RFC 8881 section 8.2.3.
+    pub const INVALID: Self = Self { seqid: u32::MAX, other: [0; 12] };
+
+    /// Tells whether this is one of the special stateids that name no state.
+    pub fn is_special(&self) -> bool {
+        self.other == [0; 12] || self.other == [0xff; 12]
+    }
+}
+
+impl Wire<'_> for Stateid {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { seqid: reader.u32()?, other: *reader.array::<12>()? })
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.seqid);
+        writer.raw(&self.other);
+    }
+}
+
+/// Names a session of v4.1. **Source:** RFC 8881 section 2.10.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SessionId(pub [u8; 16]);
+
+impl Wire<'_> for SessionId {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.array::<16>().map(|bytes| Self(*bytes))
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.raw(&self.0);
+    }
+}
+
+/// The server's short name of a client. **Source:** RFC 7530 section 9.1.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct ClientId(pub u64);
+
+impl Wire<'_> for ClientId {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.u64().map(Self)
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u64(self.0);
+    }
+}
+
+/// An instant of the server's clock. **Source:** RFC 7530 section 2.2.1, nfstime4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Time {
+    /// Seconds since 1970-01-01 UTC; negative before.
+    pub seconds: i64,
+    /// Nanoseconds within the second, below 1,000,000,000.
+    pub nanos: u32,
+}
+
+impl From<nfs3::Time> for Time {
+    fn from(time: nfs3::Time) -> Self {
+        Self { seconds: i64::from(time.seconds), nanos: time.nanos }
+    }
+}
+
+impl From<Time> for nfs3::Time {
+    /// Takes the nearest instant that 32 bits of seconds can tell.
+    fn from(time: Time) -> Self {
+        let seconds = time.seconds.clamp(0, i64::from(u32::MAX)) as u32;
+        Self { seconds, nanos: time.nanos }
+    }
+}
+
+/// How a time is to be set. **Source:** RFC 7530 section 2.2.2, settime4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetTime {
+    /// Set to the server's clock.
+    Server,
+    /// Set to this instant.
+    Client(Time),
+}
+
+impl Wire<'_> for SetTime {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.u32()? {
+            0 => Ok(Self::Server),
+            1 => Time::decode(reader).map(Self::Client),
+            value => Err(DecodeError::BadValue { what: "time_how4", value }),
+        }
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Server => writer.u32(0),
+            Self::Client(time) => {
+                writer.u32(1);
+                time.encode(writer);
+            }
+        }
+    }
+}
+
+wire_struct! {
+    /// Id of a file system. **Source:** RFC 7530 section 2.2.5, fsid4.
+    #[derive(Default, Hash)]
+    pub struct Fsid {
+        /// The more significant half.
+        major: u64,
+        /// The less significant half.
+        minor: u64,
+    }
+}
+
+wire_struct! {
+    /// A directory's change attribute around an operation. **Source:** RFC 7530 section 2.2.3.
+    #[derive(Default)]
+    pub struct ChangeInfo {
+        /// Whether nothing else happened in between.
+        atomic: bool,
+        /// From before.
+        before: u64,
+        /// From after.
+        after: u64,
+    }
+}
+
+wire_struct! {
+    /// Who opens or locks. **Source:** RFC 7531, open_owner4 and lock_owner4.
+    pub struct StateOwner<'a> {
+        /// The client.
+        client: ClientId,
+        /// The owner within the client, opaque.
+        owner: &'a [u8],
+    }
+}
+
+wire_struct! {
+    /// A client as it names itself. **Source:** RFC 7531 nfs_client_id4, RFC 5662 client_owner4.
+    pub struct ClientOwner<'a> {
+        /// Changes when the client restarts.
+        verifier: nfs3::Verifier,
+        /// Stays when the client restarts.
+        id: &'a [u8],
+    }
+}
+
+wire_struct! {
+    /// An address in universal form. **Source:** RFC 7531 clientaddr4, RFC 5665.
+    pub struct NetAddress<'a> {
+        /// Such as `tcp` or `tcp6`.
+        netid: &'a [u8],
+        /// Such as `127.0.0.1.8.1`.
+        address: &'a [u8],
+    }
+}
+
+wire_enum! {
+    /// What a lock does, and whether to wait for it. **Source:** RFC 7531, nfs_lock_type4.
+    pub enum LockType("nfs_lock_type4") {
+        /// Shared, refused at once.
+        Read = 1,
+        /// Exclusive, refused at once.
+        Write = 2,
+        /// Shared, the client will ask again.
+        ReadBlocking = 3,
+        /// Exclusive, the client will ask again.
+        WriteBlocking = 4,
+    }
+}
+
+/// Who locks: an owner new to the file, or one with a lock stateid.
+/// **Source:** RFC 7531, locker4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locker<'a> {
+    /// The first lock of this owner on this file.
+    New {
+        /// Sequence number of the open's owner, v4.0.
+        open_seqid: u32,
+        /// The open.
+        open: Stateid,
+        /// First sequence number of the lock's owner, v4.0.
+        lock_seqid: u32,
+        /// The lock's owner.
+        owner: StateOwner<'a>,
+    },
+    /// A further lock.
+    Existing {
+        /// The lock.
+        lock: Stateid,
+        /// Sequence number of the lock's owner, v4.0.
+        lock_seqid: u32,
+    },
+}
+
+impl<'a> Wire<'a> for Locker<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(if reader.bool("new_lock_owner")? {
+            Self::New {
+                open_seqid: reader.u32()?,
+                open: Stateid::decode(reader)?,
+                lock_seqid: reader.u32()?,
+                owner: StateOwner::decode(reader)?,
+            }
+        } else {
+            Self::Existing { lock: Stateid::decode(reader)?, lock_seqid: reader.u32()? }
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::New { open_seqid, open, lock_seqid, owner } => {
+                writer.bool(true);
+                writer.u32(*open_seqid);
+                open.encode(writer);
+                writer.u32(*lock_seqid);
+                owner.encode(writer);
+            }
+            Self::Existing { lock, lock_seqid } => {
+                writer.bool(false);
+                lock.encode(writer);
+                writer.u32(*lock_seqid);
+            }
+        }
+    }
+}
+
+wire_struct! {
+    /// The lock that stands in the way. **Source:** RFC 7531, LOCK4denied.
+    pub struct Denied<'a> {
+        /// First byte.
+        offset: u64,
+        /// Bytes; all ones means to the end.
+        length: u64,
+        /// Its type.
+        lock_type: LockType,
+        /// Its owner.
+        owner: StateOwner<'a>,
+    }
+}
