@@ -5,7 +5,7 @@
 
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer};
-use crate::{RpcError, mount1, mount3, nfs2, nfs3, portmap, rpcbind};
+use crate::{RpcError, mount1, mount3, nfs2, nfs3, nfs4, portmap, rpcbind};
 
 /// A call of any program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Call<'a> {
     Nfs2(nfs2::Call<'a>),
     /// NFS version 3.
     Nfs3(nfs3::Call<'a>),
+    /// NFS version 4; the minor version stands in the compound.
+    Nfs4(nfs4::Call<'a>),
     /// MOUNT version 1.
     Mount1(mount1::Call<'a>),
     /// MOUNT version 3.
@@ -32,6 +34,7 @@ impl<'a> Call<'a> {
         match self {
             Self::Nfs2(call) => (nfs2::PROGRAM, nfs2::VERSION, call.procedure().number()),
             Self::Nfs3(call) => (nfs3::PROGRAM, nfs3::VERSION, call.procedure().number()),
+            Self::Nfs4(call) => (nfs4::PROGRAM, nfs4::VERSION, call.procedure()),
             Self::Mount1(call) => (mount1::PROGRAM, mount1::VERSION, call.procedure()),
             Self::Mount3(call) => (mount3::PROGRAM, mount3::VERSION, call.procedure()),
             Self::Portmap(call) => (portmap::PROGRAM, portmap::VERSION, call.procedure()),
@@ -45,6 +48,7 @@ impl<'a> Call<'a> {
         match self {
             Self::Nfs2(call) => call.encode(writer),
             Self::Nfs3(call) => call.encode(writer),
+            Self::Nfs4(call) => call.encode(writer),
             Self::Mount1(call) | Self::Mount3(call) => call.encode(writer),
             Self::Portmap(call) => call.encode(writer),
             Self::Rpcbind3(call) | Self::Rpcbind4(call) => call.encode(writer),
@@ -69,6 +73,9 @@ impl<'a> Call<'a> {
             (nfs3::PROGRAM, nfs3::VERSION) => nfs3::Procedure::from_number(procedure)
                 .map(|procedure| nfs3::Call::decode(procedure, arguments).map(Self::Nfs3))
                 .transpose(),
+            (nfs4::PROGRAM, nfs4::VERSION) => {
+                map(nfs4::Call::decode(procedure, arguments), Self::Nfs4)
+            }
             (mount1::PROGRAM, mount1::VERSION) => {
                 map(mount1::Call::decode(procedure, arguments), Self::Mount1)
             }
@@ -102,6 +109,8 @@ pub struct Offered {
     pub nfs2: bool,
     /// NFS version 3.
     pub nfs3: bool,
+    /// NFS version 4, whatever its minor versions.
+    pub nfs4: bool,
     /// MOUNT version 1.
     pub mount1: bool,
     /// MOUNT version 3.
@@ -114,13 +123,21 @@ pub struct Offered {
 
 impl Offered {
     /// All programs on one port.
-    pub const ALL: Self =
-        Self { nfs2: true, nfs3: true, mount1: true, mount3: true, portmap: true, rpcbind: true };
+    pub const ALL: Self = Self {
+        nfs2: true,
+        nfs3: true,
+        nfs4: true,
+        mount1: true,
+        mount3: true,
+        portmap: true,
+        rpcbind: true,
+    };
 
     /// No program at all; to be filled in.
     pub const NONE: Self = Self {
         nfs2: false,
         nfs3: false,
+        nfs4: false,
         mount1: false,
         mount3: false,
         portmap: false,
@@ -128,10 +145,11 @@ impl Offered {
     };
 
     /// Returns every program and version known here, and whether it is offered.
-    pub const fn table(self) -> [(u32, u32, bool); 7] {
+    pub const fn table(self) -> [(u32, u32, bool); 8] {
         [
             (nfs2::PROGRAM, nfs2::VERSION, self.nfs2),
             (nfs3::PROGRAM, nfs3::VERSION, self.nfs3),
+            (nfs4::PROGRAM, nfs4::VERSION, self.nfs4),
             (mount1::PROGRAM, mount1::VERSION, self.mount1),
             (mount3::PROGRAM, mount3::VERSION, self.mount3),
             (portmap::PROGRAM, portmap::VERSION, self.portmap),
@@ -169,6 +187,8 @@ pub enum Reply<'a> {
     Nfs2(nfs2::Reply<'a>),
     /// NFS version 3.
     Nfs3(nfs3::Reply<'a>),
+    /// NFS version 4.
+    Nfs4(nfs4::Reply<'a>),
     /// MOUNT version 1.
     Mount1(mount1::Reply<'a>),
     /// MOUNT version 3.
@@ -185,6 +205,7 @@ impl Reply<'_> {
         match self {
             Self::Nfs2(reply) => reply.encode(writer),
             Self::Nfs3(reply) => reply.encode(writer),
+            Self::Nfs4(reply) => reply.encode(writer),
             Self::Mount1(reply) => reply.encode(writer),
             Self::Mount3(reply) => reply.encode(writer),
             Self::Portmap(reply) => reply.encode(writer),

@@ -122,6 +122,19 @@ pub fn encode_reply(out: &mut Vec<u8>, xid: u32, reply: &Reply<'_>) {
     record::end(out, mark, 0);
 }
 
+/// Begins a framed reply in `out`, up to its results: the caller appends them, then calls
+/// [`end_reply`] with the mark that is returned. So a compound's results are written in place.
+pub fn begin_reply(out: &mut Vec<u8>, xid: u32) -> usize {
+    let mark = record::begin(out);
+    ReplyHeader { xid, result: Ok(()) }.encode(&mut Writer::new(out));
+    mark
+}
+
+/// Ends a framed reply of which `external_bytes`, padding included, are sent from elsewhere.
+pub fn end_reply(out: &mut [u8], mark: usize, external_bytes: usize) {
+    record::end(out, mark, external_bytes);
+}
+
 /// Appends a framed NFS v3 reply to `out`.
 pub fn encode_nfs3_reply(out: &mut Vec<u8>, xid: u32, reply: &nfs3::Reply<'_>) {
     encode_reply(out, xid, &Reply::Nfs3(*reply));

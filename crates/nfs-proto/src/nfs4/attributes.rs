@@ -245,18 +245,11 @@ attributes! {
 impl Attributes<'_> {
     /// Appends those of the `asked` attributes that there are, as a fattr4.
     pub fn encode(&self, asked: Bitmap, writer: &mut Writer<'_>) {
-        let mut mask = Bitmap::EMPTY;
-        for number in asked.iter() {
-            if self.encode_one(number, None) {
-                mask = mask.with(number);
-            }
-        }
+        let mask = self.present(asked);
         mask.encode(writer);
         let len_at = writer.position();
         writer.u32(0);
-        for number in mask.iter() {
-            self.encode_one(number, Some(&mut *writer));
-        }
+        self.encode_values(mask, writer);
         let len = writer.position() - len_at - 4;
         writer.set_u32(len_at, len as u32);
     }
@@ -264,7 +257,22 @@ impl Attributes<'_> {
     /// Writes those of the `asked` attributes that there are to `scratch`, which is cleared.
     pub fn to_fattr<'s>(&self, asked: Bitmap, scratch: &'s mut Vec<u8>) -> Fattr<'s> {
         scratch.clear();
-        self.encode(asked, &mut Writer::new(scratch));
-        Fattr::decode(&mut Reader::new(scratch)).expect("what was encoded can be decoded")
+        let mask = self.present(asked);
+        self.encode_values(mask, &mut Writer::new(scratch));
+        Fattr { mask, values: scratch }
+    }
+
+    fn present(&self, asked: Bitmap) -> Bitmap {
+        let mut mask = Bitmap::EMPTY;
+        for number in asked.iter().filter(|number| self.encode_one(*number, None)) {
+            mask = mask.with(number);
+        }
+        mask
+    }
+
+    fn encode_values(&self, mask: Bitmap, writer: &mut Writer<'_>) {
+        for number in mask.iter() {
+            self.encode_one(number, Some(&mut *writer));
+        }
     }
 }

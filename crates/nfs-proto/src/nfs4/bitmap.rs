@@ -14,6 +14,7 @@ const WORDS_MAX: u32 = 16;
 
 /// A set of numbers below 128.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[must_use]
 pub struct Bitmap(u128);
 
 impl Bitmap {

@@ -186,7 +186,7 @@ impl<'a> CallbackResult<'a> {
 }
 
 /// A list of callback operations.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallbackCompound<'a> {
     /// Returned with the reply.
     pub tag: &'a [u8],
@@ -194,8 +194,8 @@ pub struct CallbackCompound<'a> {
     pub minor: u32,
     /// The client's number for its callback channel, v4.0.
     pub ident: u32,
-    left: u32,
-    reader: Reader<'a>,
+    count: u32,
+    ops: &'a [u8],
 }
 
 impl<'a> CallbackCompound<'a> {
@@ -205,17 +205,29 @@ impl<'a> CallbackCompound<'a> {
     /// [`DecodeError`]; the client answers GARBAGE_ARGS.
     pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
-        let (minor, ident, left) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        let (needed, remaining) = ((left as usize).saturating_mul(4), reader.remaining());
-        if needed > remaining {
-            return Err(DecodeError::Truncated { needed, left: remaining });
+        let (minor, ident, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (needed, left) = ((count as usize).saturating_mul(4), reader.remaining());
+        if needed > left {
+            return Err(DecodeError::Truncated { needed, left });
         }
-        Ok(Self { tag, minor, ident, left, reader })
+        Ok(Self { tag, minor, ident, count, ops: reader.rest() })
+    }
+
+    /// Iterates over the operations.
+    pub const fn ops(&self) -> CallbackOps<'a> {
+        CallbackOps { minor: self.minor, left: self.count, reader: Reader::new(self.ops) }
     }
 }
 
-/// Iterates over the operations; an error is what to answer, and ends the compound.
-impl<'a> Iterator for CallbackCompound<'a> {
+/// Iterates over the operations of a callback; an error is what to answer, and ends them.
+#[derive(Debug, Clone)]
+pub struct CallbackOps<'a> {
+    minor: u32,
+    left: u32,
+    reader: Reader<'a>,
+}
+
+impl<'a> Iterator for CallbackOps<'a> {
     type Item = Result<CallbackOp<'a>, (CallbackCode, Status)>;
 
     fn next(&mut self) -> Option<Self::Item> {

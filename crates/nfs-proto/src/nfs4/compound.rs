@@ -77,7 +77,7 @@ pub struct BadOp {
 }
 
 /// Iterates over the operations of a compound; ends after the first that is bad.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ops<'a> {
     minor: u32,
     left: u32,

@@ -257,12 +257,12 @@ impl Wire<'_> for Device {
 impl Wire<'_> for Time {
     #[inline]
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self { seconds: reader.u64()? as i64, nanos: reader.u32()? })
+        Ok(Self { seconds: reader.u64()?.cast_signed(), nanos: reader.u32()? })
     }
 
     #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.u64(self.seconds as u64);
+        writer.u64(self.seconds.cast_unsigned());
         writer.u32(self.nanos);
     }
 }

@@ -202,6 +202,10 @@ impl Service {
             program::Call::Rpcbind3(call) | program::Call::Rpcbind4(call) => {
                 self.answer_rpcbind(*call, xid, out);
             }
+            program::Call::Nfs4(_) => {
+                self.counters.refused_calls.add(1);
+                encode_refusal(out.head(), xid, RpcError::ProgramUnavailable);
+            }
         }
         out.seal();
     }
