@@ -84,6 +84,7 @@ impl Connection {
             credential: mount.options.credential(),
             payload,
             xid_seed: xid_seed(&stream),
+            ..Config::default()
         });
         let pool = Arc::clone(&options.write_pool);
         let discard = vec![0; if options.keep_payload.is_some() { 0 } else { DISCARD_BYTES }];

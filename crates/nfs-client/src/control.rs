@@ -46,6 +46,7 @@ impl Control {
             credential: options.credential(),
             payload: PayloadMode::Keep { bytes_per_slot: TRANSFER_BYTES_DEFAULT },
             xid_seed: xid_seed(&stream),
+            ..Config::default()
         };
         let session = Session::new(&config);
         let receive = vec![0; RECEIVE_BYTES];

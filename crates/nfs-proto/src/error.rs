@@ -70,6 +70,9 @@ pub enum CallError {
     /// The reply could not be decoded.
     #[error("the reply is malformed: {0}")]
     Malformed(DecodeError),
+    /// The connection broke before the reply; whether the call was done is not known.
+    #[error("the connection was lost before the reply")]
+    Lost,
 }
 
 impl From<DecodeError> for CallError {

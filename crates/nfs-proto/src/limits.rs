@@ -54,13 +54,28 @@ pub const SLOTS_MAX: usize = 4096;
 /// The capacity a session's input buffer starts with, in bytes.
 pub const INPUT_BYTES_START: usize = 64 * 1024;
 
-/// The capacity of each slot's buffer for an outgoing call without its payload, in bytes.
-pub const CALL_HEADER_BYTES: usize = 1024;
+/// The capacity a client session's buffer for the head of a reply starts with, in bytes: all of a
+/// usual reply but its payload.
+pub const REPLY_HEAD_BYTES: usize = 1024;
 
-// A credential of the largest size, a handle, a name and attributes fit one slot's buffer.
-const _: () = assert!(
-    CALL_HEADER_BYTES >= AUTH_BYTES_MAX as usize + FILE_HANDLE_BYTES_MAX + 255 + 64 + 12 * 4
-);
+/// The capacity each slot's buffer for an outgoing call without its payload starts with, beyond
+/// what all calls of the session have in common, in bytes: a usual name and its surroundings.
+pub const CALL_HEADER_BYTES: usize = 384;
+
+/// The longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
+pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;
+
+/// The first wait after a server has answered "later", in nanoseconds; each further one is twice
+/// as long. **Source:** Linux fs/nfs/nfs4proc.c, `NFS4_POLL_RETRY_MIN`.
+pub const DELAY_NS_MIN: u64 = 100_000_000;
+
+/// The longest wait after a server has answered "later", in nanoseconds. **Source:** Linux
+/// include/linux/nfs_fs.h, `NFS_JUKEBOX_RETRY_TIME`.
+pub const DELAY_NS_MAX: u64 = 5_000_000_000;
+
+// A handle of the largest size, a usual name, attributes and the frame of a compound fit.
+const _: () = assert!(CALL_HEADER_BYTES >= FILE_HANDLE_BYTES_MAX + 64 + 12 * 4 + 128);
+const _: () = assert!(DELAY_NS_MIN < DELAY_NS_MAX && DELAY_NS_MAX < RETRANSMIT_NS_MAX);
 // A fragment mark has 31 bits for its length.
 const _: () = assert!(RECORD_BYTES_MAX < 1 << 31);
 const _: () = assert!(RECORD_OVERHEAD_BYTES > 2 * CALL_HEADER_BYTES);

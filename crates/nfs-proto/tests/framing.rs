@@ -17,7 +17,7 @@ type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 fn session(payload: PayloadMode) -> Session {
     let (version, credential) = (Version::V3, Credential::None);
-    Session::new(&Config { version, slots: 4, credential, payload, xid_seed: 1 })
+    Session::new(&Config { version, slots: 4, credential, payload, ..Config::default() })
 }
 
 /// Starts a READ of `count` bytes, sends it, and returns its xid.

@@ -103,6 +103,7 @@ impl Pair {
             credential: Credential::Sys(auth),
             payload: PayloadMode::Keep { bytes_per_slot: PAYLOAD_MAX as u32 },
             xid_seed: seed as u32,
+            ..Config::default()
         };
         Self {
             random: Random(seed),
@@ -291,7 +292,7 @@ fn check_event(event: &Event<'_>, expected: Expected, now_ns: u64) {
             assert_eq!(event.result, Ok(Outcome::Attributes(common::fattr())));
         }
         Expected::Missing => {
-            assert_eq!(event.result, Err(CallError::Status(Status::NoEnt.spoken(Version::V3))))
+            assert_eq!(event.result, Err(CallError::Status(Status::NoEnt.spoken(Version::V3))));
         }
     }
 }

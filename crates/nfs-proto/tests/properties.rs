@@ -119,7 +119,8 @@ fn decode_all(bytes: &[u8]) {
 fn feed_client(stream: &[u8], piece: usize) {
     let payload = PayloadMode::Keep { bytes_per_slot: 100 };
     let (version, credential) = (Version::V3, Credential::None);
-    let mut session = Session::new(&Config { version, slots: 2, credential, payload, xid_seed: 0 });
+    let mut session =
+        Session::new(&Config { version, slots: 2, credential, payload, ..Config::default() });
     let file = &File::from(common::file());
     session.start(0, 1, &Operation::Read { file, offset: 0, count: 100 }).unwrap();
     session.start(0, 2, &Operation::Getattr { file }).unwrap();

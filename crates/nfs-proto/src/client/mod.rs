@@ -13,6 +13,7 @@ mod file;
 mod listing;
 mod operation;
 mod receive;
+mod recovery;
 mod session;
 mod slot;
 mod types;
@@ -24,5 +25,6 @@ pub use listing::{Entry, EntryIter, Listing};
 pub use operation::{Cursor, Data, OpenAccess, Operation, OperationKind, SeekWhat};
 pub use session::Session;
 pub use types::{
-    Chunk, Config, Counters, PayloadMode, PayloadRange, PayloadWant, Pending, StartError,
+    Chunk, Config, Counters, Framing, PayloadMode, PayloadRange, PayloadWant, Pending, Retry,
+    StartError,
 };

@@ -12,7 +12,7 @@ use super::operation::OperationKind;
 use super::slot::{Slot, SlotTable};
 use super::types::{Counters, PayloadMode, PayloadWant};
 use crate::error::{CallError, DecodeError, StreamError};
-use crate::limits::{INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX, TRANSFER_BYTES_MAX};
+use crate::limits::{MARK_BYTES, RECORD_BYTES_MAX, REPLY_HEAD_BYTES, TRANSFER_BYTES_MAX};
 use crate::record::Mark;
 use crate::rpc::ReplyHeader;
 use crate::xdr::{Reader, pad_len};
@@ -80,7 +80,7 @@ impl Receiver {
             last: false,
             record_bytes: 0,
             state: State::Head(FIRST_LOOK_BYTES),
-            head: Vec::with_capacity(INPUT_BYTES_START),
+            head: Vec::with_capacity(REPLY_HEAD_BYTES),
             kept: vec![0; kept_stride * slots],
             kept_stride,
             payload_bytes_max,
@@ -130,6 +130,25 @@ impl Receiver {
         };
         self.fragment_left -= taken;
         Ok(taken)
+    }
+
+    /// Forgets what has arrived of a record, since its stream is gone.
+    pub(super) fn reset(&mut self) {
+        (self.mark_len, self.fragment_left) = (0, 0);
+        (self.last, self.record_bytes) = (false, 0);
+        self.state = State::Head(FIRST_LOOK_BYTES);
+        self.head.clear();
+    }
+
+    /// Expects one record of `len` bytes, at least 1, without a mark.
+    pub(super) fn begin_datagram(&mut self, len: usize) {
+        self.reset();
+        (self.fragment_left, self.last) = (len, true);
+    }
+
+    /// Returns the xid at the start of the record that ended last.
+    pub(super) fn xid(&self) -> Option<u32> {
+        Reader::new(&self.head).u32().ok()
     }
 
     /// Tells whether a record is complete and waits for [`Receiver::finish`].

@@ -1,8 +1,8 @@
 //! The client's state machine: slots, what is to be sent, and what came back.
 //!
 //! [`Session`] owns the slots and the queue of calls to send; [`super::receive`] owns the parsing
-//! of the stream. At most one event waits at a time: while it does no input is taken, so that its
-//! body can be borrowed from where it was received.
+//! of the stream, [`super::recovery`] what is sent again. At most one reply waits at a time: while
+//! it does no input is taken, so that its body can be borrowed from where it was received.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,12 @@ use super::dialect::Dialect;
 use super::event::{Completed, Event, Kind};
 use super::operation::{Data, Operation};
 use super::receive::{Context, Receiver};
-use super::slot::{SlotState, SlotTable};
-use super::types::{Chunk, Config, Counters, PayloadRange, PayloadWant, Pending, StartError};
+use super::slot::{Slot, SlotState, SlotTable};
+use super::types::{
+    Chunk, Config, Counters, Framing, PayloadRange, PayloadWant, Pending, Retry, StartError,
+};
 use crate::error::StreamError;
-use crate::limits::TRANSFER_BYTES_MAX;
+use crate::limits::{CALL_HEADER_BYTES, MARK_BYTES, TRANSFER_BYTES_MAX};
 use crate::nfs3;
 use crate::program::Call;
 use crate::record;
@@ -22,21 +24,27 @@ use crate::version::Version;
 use crate::xdr::Writer;
 
 // Where a framed call has the fields that differ from call to call.
-const XID_AT: usize = 4;
+pub(super) const XID_AT: usize = 4;
 const PROGRAM_AT: usize = 16;
 
 /// One connection's client state machine.
 #[derive(Debug)]
 pub struct Session {
-    dialect: Dialect,
-    table: SlotTable,
-    queue: VecDeque<u32>,
-    queue_offset: usize,
+    pub(super) dialect: Dialect,
+    pub(super) framing: Framing,
+    pub(super) retry: Retry,
+    pub(super) table: SlotTable,
+    pub(super) queue: VecDeque<u32>,
+    pub(super) queue_offset: usize,
     template: Vec<u8>,
-    receiver: Receiver,
+    pub(super) receiver: Receiver,
     expected_payload_bytes: u64,
-    completed: Option<Completed>,
-    counters: Counters,
+    pub(super) completed: Option<Completed>,
+    /// Calls that ended by the loss of their connection and were not taken as events yet.
+    pub(super) lost: usize,
+    /// No call is due to be sent again before.
+    pub(super) timer_ns: u64,
+    pub(super) counters: Counters,
 }
 
 impl Session {
@@ -45,15 +53,22 @@ impl Session {
     /// # Panics
     /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
+        let template = call_template(config.credential);
+        let header_bytes = template.len() + CALL_HEADER_BYTES;
+        let datagrams = config.framing == Framing::Datagram;
         Self {
-            dialect: Dialect::new(config.version),
-            table: SlotTable::new(config.slots, config.xid_seed),
+            dialect: Dialect::new(config.version, config.slots),
+            framing: config.framing,
+            retry: config.retry,
+            table: SlotTable::new(config.slots, config.xid_seed, header_bytes, datagrams),
             queue: VecDeque::with_capacity(config.slots),
             queue_offset: 0,
-            template: call_template(config.credential),
+            template,
             receiver: Receiver::new(config.payload, config.slots),
             expected_payload_bytes: 0,
             completed: None,
+            lost: 0,
+            timer_ns: u64::MAX,
             counters: Counters::default(),
         }
     }
@@ -83,10 +98,11 @@ impl Session {
         let index = self.take_slot(now_ns, tag, Kind::File(kind), numbers)?;
         let slot = self.table.get_mut(index);
         (slot.asked, slot.payload_bytes, slot.payload) = (asked, payload_bytes, payload);
+        slot.idempotent = self.dialect.is_idempotent(operation);
         if let Operation::Read { offset, .. } = operation {
             slot.offset = *offset;
         }
-        if let Err(error) = self.dialect.encode(operation, &mut Writer::new(&mut slot.header)) {
+        if let Err(error) = self.dialect.encode(index, operation, &mut slot.header) {
             self.table.release(index);
             return Err(error);
         }
@@ -102,7 +118,7 @@ impl Session {
     pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
         let index = self.take_slot(now_ns, tag, Kind::of(call), call.numbers())?;
         let slot = self.table.get_mut(index);
-        (slot.asked, slot.payload_bytes) = (0, 0);
+        slot.idempotent = false;
         call.encode(&mut Writer::new(&mut slot.header));
         self.enqueue(index);
         Ok(())
@@ -113,12 +129,19 @@ impl Session {
         !self.queue.is_empty()
     }
 
-    /// Iterates over what is to be sent next, for one vectored write.
+    /// Iterates over what is to be sent next on a stream, for one vectored write.
     pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.queue.iter().enumerate().flat_map(|(position, index)| {
             let skip = if position == 0 { self.queue_offset } else { 0 };
-            self.table.get(*index).chunks(skip)
+            self.table.get(*index).chunks(self.unframed() + skip)
         })
+    }
+
+    /// Iterates over the pieces of the next datagram; none where nothing waits. After sending it
+    /// state its length by [`Session::sent`].
+    pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
+        let next = self.queue.front();
+        next.into_iter().flat_map(|index| self.table.get(*index).chunks(self.unframed()))
     }
 
     /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
@@ -128,13 +151,14 @@ impl Session {
     /// When more bytes are stated than were offered.
     pub fn sent(&mut self, now_ns: u64, mut len: usize) {
         self.counters.wire_bytes_out += len as u64;
+        let unframed = self.unframed();
         while len > 0 {
             let index = *self.queue.front().expect("no more bytes sent than were offered");
             let slot = self.table.get_mut(index);
-            if self.queue_offset == 0 {
+            if self.queue_offset == 0 && !slot.resent {
                 slot.sent_ns = now_ns;
             }
-            let left = slot.wire_len() - self.queue_offset;
+            let left = slot.wire_len() - unframed - self.queue_offset;
             if len < left {
                 self.queue_offset += len;
                 return;
@@ -143,8 +167,11 @@ impl Session {
             self.queue_offset = 0;
             self.queue.pop_front();
             slot.state = SlotState::Sent;
-            self.counters.calls_sent += 1;
-            self.counters.payload_bytes_out += u64::from(slot.payload_bytes);
+            if !slot.resent {
+                self.counters.calls_sent += 1;
+                self.counters.payload_bytes_out += u64::from(slot.payload_bytes);
+            }
+            self.set_timer(index, now_ns);
         }
     }
 
@@ -163,6 +190,27 @@ impl Session {
         }
         self.counters.wire_bytes_in += taken as u64;
         Ok(taken)
+    }
+
+    /// Takes a datagram.
+    ///
+    /// # Panics
+    /// When an event waits.
+    pub fn handle_datagram(&mut self, now_ns: u64, datagram: &[u8]) {
+        assert!(self.completed.is_none(), "the last event was not taken");
+        self.counters.wire_bytes_in += datagram.len() as u64;
+        if datagram.is_empty() {
+            self.counters.late_replies += 1;
+            return;
+        }
+        self.receiver.begin_datagram(datagram.len());
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let context = Context { table: &self.table, dialect: &self.dialect };
+            let taken = self.receiver.take(rest, context, &mut self.counters);
+            rest = &rest[taken.expect("only marks are refused, and a datagram has none")..];
+        }
+        self.finish_record(now_ns);
     }
 
     /// Returns which READ payload bytes the stream holds next; they can be received elsewhere and
@@ -192,12 +240,12 @@ impl Session {
 
     /// Tells whether an event waits.
     pub fn has_event(&self) -> bool {
-        self.completed.is_some()
+        self.completed.is_some() || self.lost > 0
     }
 
     /// Returns the event that waits, and frees its slot.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
-        let completed = self.completed.take()?;
+        let completed = self.completed.take().or_else(|| self.take_lost())?;
         let slot = self.table.release(completed.slot);
         self.expected_payload_bytes -= u64::from(slot.asked);
         Some(Event {
@@ -226,6 +274,8 @@ impl Session {
             }
             self.queue.remove(position);
         }
+        self.lost -= usize::from(self.table.get(index).state == SlotState::Lost);
+        self.dialect.gave_up(index);
         self.receiver.forget(index);
         self.expected_payload_bytes -= u64::from(self.table.release(index).asked);
         true
@@ -255,9 +305,11 @@ impl Session {
         })
     }
 
-    /// Returns when the oldest call in flight was started.
+    /// Returns when the oldest call was started that is to be answered; one that the server has
+    /// put off is not.
     pub fn oldest_pending_ns(&self) -> Option<u64> {
-        self.table.in_use().map(|slot| slot.started_ns).min()
+        let awaited = |slot: &&Slot| matches!(slot.state, SlotState::Queued | SlotState::Sent);
+        self.table.in_use().filter(awaited).map(|slot| slot.started_ns).min()
     }
 
     /// Returns what went over the wire so far.
@@ -287,11 +339,17 @@ impl Session {
     }
 
     /// Completes the mark of an encoded call and puts it in line.
-    fn enqueue(&mut self, index: u32) {
+    pub(super) fn enqueue(&mut self, index: u32) {
         let slot = self.table.get_mut(index);
         let external = slot.external_len();
         record::end(&mut slot.header, 0, external);
+        slot.state = SlotState::Queued;
         self.queue.push_back(index);
+    }
+
+    /// Bytes of a framed call that this transport leaves out.
+    fn unframed(&self) -> usize {
+        if self.framing == Framing::Datagram { MARK_BYTES } else { 0 }
     }
 
     /// Turns the record into an event, where the receiver has one whole.
@@ -300,14 +358,16 @@ impl Session {
             return;
         }
         let context = Context { table: &self.table, dialect: &self.dialect };
-        self.completed = self.receiver.finish(now_ns, context);
-        match &self.completed {
-            None => self.counters.late_replies += 1,
-            Some(completed) => {
-                self.counters.replies += 1;
-                self.counters.malformed_replies += u64::from(completed.is_malformed());
-            }
-        }
+        let Some(completed) = self.receiver.finish(now_ns, context) else {
+            let xid = self.receiver.xid();
+            let duplicate = xid.is_some_and(|xid| self.table.was_answered(xid));
+            self.counters.duplicate_replies += u64::from(duplicate);
+            self.counters.late_replies += u64::from(!duplicate);
+            return;
+        };
+        self.counters.replies += 1;
+        self.counters.malformed_replies += u64::from(completed.is_malformed());
+        self.answered(&completed);
     }
 }
 

@@ -6,7 +6,7 @@
 use super::event::Kind;
 use super::operation::OperationKind;
 use super::types::{Chunk, PayloadRange};
-use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
+use crate::limits::SLOTS_MAX;
 use crate::xdr::pad_len;
 
 /// Where a slot is in its cycle.
@@ -15,6 +15,10 @@ pub(super) enum SlotState {
     Free,
     Queued,
     Sent,
+    /// Put off by the server, to be sent again when it is due.
+    Waiting,
+    /// Ended by the loss of its connection.
+    Lost,
 }
 
 /// One call in flight.
@@ -26,6 +30,18 @@ pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) started_ns: u64,
     pub(super) sent_ns: u64,
+    /// When a call that was sent or put off is to be sent again.
+    pub(super) due_ns: u64,
+    /// How often it was sent again since the last major timeout.
+    pub(super) retransmissions: u32,
+    /// How often the server put it off.
+    pub(super) delays: u32,
+    /// It was sent before, so that a reply may come whatever its state is.
+    pub(super) resent: bool,
+    /// It may be made twice.
+    pub(super) idempotent: bool,
+    /// The last call of this slot that was answered.
+    pub(super) answered_xid: Option<u32>,
     /// Where in the file a READ begins, in bytes.
     pub(super) offset: u64,
     /// Bytes that a READ asked for.
@@ -40,7 +56,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn new(generation: u32) -> Self {
+    fn new(generation: u32, header_bytes: usize) -> Self {
         Self {
             state: SlotState::Free,
             xid: 0,
@@ -48,10 +64,16 @@ impl Slot {
             kind: Kind::File(OperationKind::Null),
             started_ns: 0,
             sent_ns: 0,
+            due_ns: 0,
+            retransmissions: 0,
+            delays: 0,
+            resent: false,
+            idempotent: false,
+            answered_xid: None,
             offset: 0,
             asked: 0,
             payload_bytes: 0,
-            header: Vec::with_capacity(CALL_HEADER_BYTES),
+            header: Vec::with_capacity(header_bytes),
             payload: PayloadRange::default(),
             generation,
         }
@@ -92,15 +114,19 @@ pub(super) struct SlotTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
     index_bits: u32,
+    /// Replies may overtake a retransmission.
+    datagrams: bool,
 }
 
 impl SlotTable {
-    pub(super) fn new(count: usize, xid_seed: u32) -> Self {
+    /// Makes `count` slots, each with room for a call of `header_bytes` without its payload.
+    pub(super) fn new(count: usize, xid_seed: u32, header_bytes: usize, datagrams: bool) -> Self {
         assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
         Self {
-            slots: (0..count).map(|_| Slot::new(xid_seed)).collect(),
+            slots: (0..count).map(|_| Slot::new(xid_seed, header_bytes)).collect(),
             free: (0..count as u32).rev().collect(),
             index_bits: count.next_power_of_two().trailing_zeros(),
+            datagrams,
         }
     }
 
@@ -127,13 +153,26 @@ impl SlotTable {
     /// Takes a free slot and gives it a fresh xid.
     pub(super) fn take(&mut self) -> Option<u32> {
         let index = self.free.pop()?;
+        self.renew_xid(index);
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.xid = slot.generation << self.index_bits | index;
         slot.state = SlotState::Queued;
         slot.header.clear();
         slot.payload = PayloadRange::default();
+        (slot.retransmissions, slot.delays, slot.resent) = (0, 0, false);
+        (slot.offset, slot.asked, slot.payload_bytes) = (0, 0, 0);
         Some(index)
+    }
+
+    /// Gives a slot an xid that none of its calls had for a long time.
+    pub(super) fn renew_xid(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.xid = slot.generation << self.index_bits | index;
+    }
+
+    /// Returns the indices of all slots.
+    pub(super) fn indices(&self) -> std::ops::Range<u32> {
+        0..self.slots.len() as u32
     }
 
     /// Frees a slot and returns what it held.
@@ -147,9 +186,24 @@ impl SlotTable {
 
     /// Returns the slot whose call has this xid and was sent as a whole.
     pub(super) fn find_xid(&self, xid: u32) -> Option<u32> {
-        let index = xid & ((1 << self.index_bits) - 1);
+        let index = self.index_of(xid);
         let slot = self.slots.get(index as usize)?;
-        (slot.state == SlotState::Sent && slot.xid == xid).then_some(index)
+        let is_out = match slot.state {
+            SlotState::Sent => true,
+            SlotState::Queued => self.datagrams && slot.resent,
+            _ => false,
+        };
+        (is_out && slot.xid == xid).then_some(index)
+    }
+
+    /// Tells whether this is the xid of a call that was answered last in its slot.
+    pub(super) fn was_answered(&self, xid: u32) -> bool {
+        let slot = self.slots.get(self.index_of(xid) as usize);
+        slot.is_some_and(|slot| slot.answered_xid == Some(xid))
+    }
+
+    fn index_of(&self, xid: u32) -> u32 {
+        xid & ((1 << self.index_bits) - 1)
     }
 
     /// Returns a slot in use with this tag.
@@ -165,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_xid_is_found_only_while_its_call_is_out() {
-        let mut table = SlotTable::new(3, 7);
+        let mut table = SlotTable::new(3, 7, 100, false);
         let index = table.take().unwrap();
         let xid = table.get(index).xid;
         assert_eq!(table.find_xid(xid), None);
@@ -180,7 +234,7 @@ mod tests {
 
     #[test]
     fn chunks_add_up_wherever_sending_stopped() {
-        let mut slot = Slot::new(0);
+        let mut slot = Slot::new(0, 100);
         slot.header.extend([1; 10]);
         slot.payload = PayloadRange { start: 100, len: 5 };
         assert_eq!(slot.wire_len(), 10 + 5 + 3);

@@ -19,11 +19,47 @@ pub enum PayloadMode {
     },
 }
 
+/// How messages are told apart on the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// A stream of records. **Source:** RFC 5531 section 11.
+    Record,
+    /// One message in each datagram; what is lost is sent again.
+    Datagram,
+}
+
+/// When a call is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// How long a datagram may be without a reply before it is sent again, in nanoseconds; each
+    /// further time takes twice as long, up to 60 s.
+    pub timeo_ns: u64,
+    /// How often a datagram is sent again before that counts as a major timeout, and the times
+    /// start over.
+    pub retrans: u32,
+    /// For how long after its start a call may be put off by a server that answers "later" before
+    /// that answer is its result, in nanoseconds.
+    pub patience_ns: u64,
+}
+
+/// What Linux does over UDP, and half a minute of patience.
+///
+/// **Source:** nfs(5), `timeo` and `retrans`; Linux include/linux/nfs_fs.h, `NFS_DEF_UDP_TIMEO`.
+impl Default for Retry {
+    fn default() -> Self {
+        Self { timeo_ns: 1_100_000_000, retrans: 3, patience_ns: 30_000_000_000 }
+    }
+}
+
 /// What a session is created with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config<'a> {
     /// The version of NFS that is spoken.
     pub version: Version,
+    /// How messages are told apart.
+    pub framing: Framing,
+    /// When calls are sent again.
+    pub retry: Retry,
     /// Calls in flight at most, 1 to [`crate::limits::SLOTS_MAX`].
     pub slots: usize,
     /// Who calls.
@@ -33,6 +69,21 @@ pub struct Config<'a> {
     /// Where the xids start; different connections should differ, for the sake of servers that
     /// remember replies by xid.
     pub xid_seed: u32,
+}
+
+/// One call at a time of NFS v3 by nobody over a stream, READ payloads discarded.
+impl Default for Config<'_> {
+    fn default() -> Self {
+        Self {
+            version: Version::V3,
+            framing: Framing::Record,
+            retry: Retry::default(),
+            slots: 1,
+            credential: Credential::None,
+            payload: PayloadMode::Discard,
+            xid_seed: 0,
+        }
+    }
 }
 
 /// A part of the pool that the socket layer sends WRITE payloads from.
@@ -116,14 +167,28 @@ pub struct Pending {
 /// What went over the wire; only ever grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Calls sent as a whole.
+    /// Calls sent as a whole, each counted once however often it was sent.
     pub calls_sent: u64,
     /// Replies that completed a call, errors and malformed ones included.
     pub replies: u64,
     /// Replies that could not be decoded.
     pub malformed_replies: u64,
-    /// Replies to no call in flight.
+    /// Replies to no call in flight, duplicates not counted.
     pub late_replies: u64,
+    /// Further replies to a call that has ended and whose slot was not used since.
+    pub duplicate_replies: u64,
+    /// Datagrams that were sent again for want of a reply.
+    pub retransmissions: u64,
+    /// Times that a datagram had no reply to its last retransmission either.
+    pub major_timeouts: u64,
+    /// Answers of "later", after which the call waited and was made again.
+    pub delays: u64,
+    /// Times that the connection was made anew.
+    pub reconnects: u64,
+    /// Calls that were sent again over a new connection.
+    pub replays: u64,
+    /// Calls that ended because their connection was lost and they must not be made twice.
+    pub lost_calls: u64,
     /// Fragments received.
     pub fragments_in: u64,
     /// Bytes sent, everything above TCP.

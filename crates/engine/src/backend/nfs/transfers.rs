@@ -284,6 +284,6 @@ impl Transfers {
 fn error_of(error: &CallError) -> OpError {
     match error {
         CallError::Status(spoken) => OpError(spoken.status.number()),
-        CallError::Rpc(_) | CallError::Malformed(_) => OpError::RPC,
+        CallError::Rpc(_) | CallError::Malformed(_) | CallError::Lost => OpError::RPC,
     }
 }

@@ -29,14 +29,24 @@ pub(super) enum Prefix {
 /// What a whole reply says: an outcome or a status, unless it is malformed.
 pub(super) type Answer = Result<Result<Outcome, Status>, DecodeError>;
 
-/// The language of one session.
+/// How it goes on after a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The call has ended.
+    Done,
+    /// The slot's call was rewritten to a further one, to be sent at once; the same event follows.
+    Again,
+}
+
+/// The language of one session, with what it keeps between calls.
 #[derive(Debug)]
 pub(super) struct Dialect {
     version: Version,
 }
 
 impl Dialect {
-    pub(super) fn new(version: Version) -> Self {
+    /// Creates the dialect of a session with so many slots.
+    pub(super) fn new(version: Version, _slots: usize) -> Self {
         Self { version }
     }
 
@@ -54,18 +64,46 @@ impl Dialect {
         number.ok_or(StartError::Unsupported { kind, version: self.version })
     }
 
-    /// Appends the arguments of an operation, up to an external payload.
+    /// Tells whether an operation may be made twice in this version.
+    pub(super) fn is_idempotent(&self, operation: &Operation<'_>) -> bool {
+        let opens_nothing = !self.version.is_stateful() && operation.kind() == OperationKind::Open;
+        operation.is_idempotent() || opens_nothing
+    }
+
+    /// Tells whether the server makes a call once, however often it is sent.
+    pub(super) fn is_exactly_once(&self, kind: Kind) -> bool {
+        self.version.has_sessions() && matches!(kind, Kind::File(_))
+    }
+
+    /// Appends the arguments of an operation in a slot, up to an external payload.
     pub(super) fn encode(
         &mut self,
+        _slot: u32,
         operation: &Operation<'_>,
-        writer: &mut Writer<'_>,
+        header: &mut Vec<u8>,
     ) -> Result<(), StartError> {
+        let writer = &mut Writer::new(header);
         match self.version {
             Version::V2 => v2::encode(operation, writer),
             Version::V3 => v3::encode(operation, writer),
             version => Err(StartError::Unsupported { kind: operation.kind(), version }),
         }
     }
+
+    /// Takes note of the end of a slot's call; `results` is what followed the RPC header, of a READ
+    /// without its payload.
+    #[expect(clippy::unused_self, reason = "version 4 keeps state")]
+    pub(super) fn ended(&mut self, _slot: u32, _call: &mut Slot, _results: &[u8]) -> Next {
+        Next::Done
+    }
+
+    /// Adapts a slot's call that was answered to being made anew.
+    #[expect(clippy::unused_self, reason = "version 4 keeps state")]
+    pub(super) fn again(&mut self, _slot: u32, _header: &mut [u8]) {}
+
+    /// Takes note that the reply to a slot's call will never be seen.
+    #[expect(clippy::unused_self, reason = "version 4 keeps state")]
+    pub(super) fn gave_up(&mut self, _slot: u32) {}
 
     /// Looks for the payload in the results of a READ, as far as they have arrived.
     ///

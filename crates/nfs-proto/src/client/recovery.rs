@@ -1,0 +1,167 @@
+//! What is sent again, and when.
+//!
+//! Datagrams without a reply are retransmitted with growing waits. After a connection was lost its
+//! calls are sent again where that can do no harm: all of an NFSv4.1 session, whose slots make them
+//! exactly once, else the idempotent ones; the others end as [`CallError::Lost`]. A server that
+//! answers "later" is asked again, within the session's patience. All of it is counted.
+//! **Source:** RFC 8881 section 2.10.6, RFC 1813 section 4.3, nfs(5).
+
+use super::dialect::Next;
+use super::event::{Completed, Kind};
+use super::session::{Session, XID_AT};
+use super::slot::SlotState;
+use super::types::Framing;
+use crate::error::CallError;
+use crate::limits::{DELAY_NS_MAX, DELAY_NS_MIN, RETRANSMIT_NS_MAX};
+use crate::status::Status;
+
+impl Session {
+    /// Returns when [`Session::handle_timeout`] has something to do at the earliest.
+    pub fn next_timeout_ns(&self) -> Option<u64> {
+        (self.timer_ns != u64::MAX).then_some(self.timer_ns)
+    }
+
+    /// Puts the calls in line that are due to be sent again. Costs nothing while none is.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if now_ns < self.timer_ns {
+            return;
+        }
+        self.timer_ns = u64::MAX;
+        for index in self.table.indices() {
+            let slot = self.table.get(index);
+            let timed = match slot.state {
+                SlotState::Waiting => true,
+                SlotState::Sent => self.framing == Framing::Datagram && !self.is_answered(index),
+                _ => false,
+            };
+            if !timed {
+                continue;
+            }
+            if slot.due_ns > now_ns {
+                self.timer_ns = self.timer_ns.min(slot.due_ns);
+            } else if slot.state == SlotState::Sent {
+                self.retransmit(index);
+            } else {
+                self.ask_again(index);
+            }
+        }
+    }
+
+    /// Starts over on a new connection: calls that were out are put in line again, or end as
+    /// [`CallError::Lost`] where they must not be made twice.
+    pub fn reconnected(&mut self, now_ns: u64) {
+        self.counters.reconnects += 1;
+        self.receiver.reset();
+        self.queue_offset = 0;
+        for index in self.table.indices() {
+            if self.table.get(index).state != SlotState::Sent || self.is_answered(index) {
+                continue;
+            }
+            let exactly_once = self.dialect.is_exactly_once(self.table.get(index).kind);
+            let slot = self.table.get_mut(index);
+            if slot.idempotent || exactly_once {
+                (slot.state, slot.resent) = (SlotState::Queued, true);
+                self.queue.push_front(index);
+                self.counters.replays += 1;
+            } else {
+                (slot.state, slot.due_ns) = (SlotState::Lost, now_ns);
+                self.lost += 1;
+                self.counters.lost_calls += 1;
+                self.dialect.gave_up(index);
+            }
+        }
+    }
+
+    /// Notes when a call that was just sent is to be sent again.
+    pub(super) fn set_timer(&mut self, index: u32, now_ns: u64) {
+        if self.framing == Framing::Datagram {
+            let slot = self.table.get_mut(index);
+            let wait_ns = self.retry.timeo_ns.saturating_mul(1 << slot.retransmissions.min(16));
+            slot.due_ns = now_ns.saturating_add(wait_ns.min(RETRANSMIT_NS_MAX));
+            self.timer_ns = self.timer_ns.min(slot.due_ns);
+        }
+    }
+
+    /// Takes a reply: it ends its call, puts it off, or leads to a further one.
+    pub(super) fn answered(&mut self, completed: &Completed) {
+        let index = completed.slot;
+        self.withdraw(index);
+        if let Kind::File(_) = self.table.get(index).kind {
+            let body = self.receiver.body(completed.body_at);
+            let slot = self.table.get_mut(index);
+            if self.dialect.ended(index, slot, body) == Next::Again {
+                self.ask_again(index);
+                return;
+            }
+        }
+        let slot = self.table.get_mut(index);
+        slot.answered_xid = Some(slot.xid);
+        let wait_ns = (DELAY_NS_MIN << slot.delays.min(16)).min(DELAY_NS_MAX);
+        let due_ns = completed.done_ns.saturating_add(wait_ns);
+        let patient = due_ns <= slot.started_ns.saturating_add(self.retry.patience_ns);
+        if is_later(completed) && patient {
+            slot.delays += 1;
+            (slot.state, slot.due_ns) = (SlotState::Waiting, due_ns);
+            self.timer_ns = self.timer_ns.min(due_ns);
+            self.counters.delays += 1;
+        } else {
+            self.completed = Some(*completed);
+        }
+    }
+
+    /// Returns the next call that was lost, as an event.
+    pub(super) fn take_lost(&mut self) -> Option<Completed> {
+        if self.lost == 0 {
+            return None;
+        }
+        let is_lost = |index: &u32| self.table.get(*index).state == SlotState::Lost;
+        let slot = self.table.indices().find(is_lost)?;
+        self.lost -= 1;
+        let done_ns = self.table.get(slot).due_ns;
+        let result = Err(CallError::Lost);
+        Some(Completed { slot, done_ns, result, body_at: usize::MAX, payload_bytes: 0 })
+    }
+
+    /// Sends a datagram again, as it is: the server may know it by its xid.
+    fn retransmit(&mut self, index: u32) {
+        let slot = self.table.get_mut(index);
+        if slot.retransmissions >= self.retry.retrans {
+            slot.retransmissions = 0;
+            self.counters.major_timeouts += 1;
+        } else {
+            slot.retransmissions += 1;
+        }
+        (slot.state, slot.resent) = (SlotState::Queued, true);
+        self.counters.retransmissions += 1;
+        self.queue.push_back(index);
+    }
+
+    /// Makes a call anew that was answered: with another xid, or a server would remember it.
+    fn ask_again(&mut self, index: u32) {
+        self.table.renew_xid(index);
+        let slot = self.table.get_mut(index);
+        (slot.resent, slot.retransmissions) = (true, 0);
+        slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
+        self.dialect.again(index, &mut slot.header);
+        self.enqueue(index);
+    }
+
+    /// Takes a call out of line whose reply came before its retransmission left.
+    fn withdraw(&mut self, index: u32) {
+        if self.table.get(index).state == SlotState::Queued {
+            self.queue.retain(|queued| *queued != index);
+            self.table.get_mut(index).state = SlotState::Sent;
+        }
+    }
+
+    /// Tells whether the reply of this slot waits to be taken.
+    fn is_answered(&self, index: u32) -> bool {
+        self.completed.is_some_and(|completed| completed.slot == index)
+    }
+}
+
+/// Tells whether a server asks to try again later.
+fn is_later(completed: &Completed) -> bool {
+    let Err(error) = &completed.result else { return false };
+    matches!(error.status(), Some(Status::Jukebox | Status::Grace))
+}

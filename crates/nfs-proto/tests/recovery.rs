@@ -1,0 +1,261 @@
+//! What a client session sends again: datagrams without a reply, calls of a lost connection, calls
+//! that the server put off. Time is virtual.
+
+mod common;
+
+use common::{dir, fattr, file};
+use nfs_proto::client::{
+    Chunk, Config, Event, File, Framing, Kind, Operation, OperationKind, Outcome, PayloadMode,
+    Retry, Session,
+};
+use nfs_proto::nfs3::{Call, CreateHow, Procedure, ReadOk, Reply, Sattr, Status};
+use nfs_proto::program::{self, Offered};
+use nfs_proto::rpc::CallHeader;
+use nfs_proto::xdr::Reader;
+use nfs_proto::{CallError, server};
+
+const MS: u64 = 1_000_000;
+
+fn session(framing: Framing) -> Session {
+    let retry = Retry { timeo_ns: 100 * MS, retrans: 3, patience_ns: 1_000 * MS };
+    let payload = PayloadMode::Keep { bytes_per_slot: 4096 };
+    Session::new(&Config { framing, retry, slots: 4, payload, ..Config::default() })
+}
+
+/// Sends one message and returns it without its mark.
+fn send(session: &mut Session, now_ns: u64, framing: Framing) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut take = |chunk: Chunk<'_>| match chunk {
+        Chunk::Bytes(chunk) => bytes.extend_from_slice(chunk),
+        Chunk::Pool(_) => unreachable!("nothing is in a pool"),
+    };
+    match framing {
+        Framing::Datagram => session.outgoing_datagram().for_each(&mut take),
+        Framing::Record => session.outgoing().for_each(&mut take),
+    }
+    session.sent(now_ns, bytes.len());
+    if framing == Framing::Record { bytes.split_off(4.min(bytes.len())) } else { bytes }
+}
+
+fn xid(call: &[u8]) -> u32 {
+    Reader::new(call).u32().unwrap()
+}
+
+/// A reply without its mark.
+fn reply(xid: u32, reply: &Reply<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    server::encode_nfs3_reply(&mut out, xid, reply);
+    out.split_off(4)
+}
+
+fn attributes(xid: u32) -> Vec<u8> {
+    reply(xid, &Reply::Getattr { result: Ok(fattr()) })
+}
+
+fn getattr(session: &mut Session, now_ns: u64, tag: u32) {
+    session.start(now_ns, tag, &Operation::Getattr { file: &File::from(file()) }).unwrap();
+}
+
+fn feed_record(session: &mut Session, now_ns: u64, record: &[u8]) {
+    let mut framed = Vec::new();
+    nfs_proto::record::append_fragmented(&mut framed, record, 50);
+    assert_eq!(session.handle_input(now_ns, &framed), Ok(framed.len()));
+}
+
+#[test]
+fn a_datagram_without_a_reply_is_sent_again_after_twice_the_time() {
+    let mut session = session(Framing::Datagram);
+    getattr(&mut session, 0, 1);
+    let first = send(&mut session, 0, Framing::Datagram);
+    let mut due = Vec::new();
+    for _ in 0..6 {
+        let now = session.next_timeout_ns().unwrap();
+        session.handle_timeout(now - 1);
+        assert!(!session.wants_write(), "not before its time");
+        session.handle_timeout(now);
+        assert_eq!(send(&mut session, now, Framing::Datagram), first, "the same message");
+        due.push(now / MS);
+    }
+    // 100 ms, then twice as long each of 3 times; then a major timeout starts it over.
+    assert_eq!(due, [100, 300, 700, 1500, 1600, 1800]);
+    session.handle_datagram(1900 * MS, &attributes(xid(&first)));
+    let event = session.poll_event().unwrap();
+    assert_eq!((event.started_ns, event.sent_ns, event.done_ns), (0, 0, 1900 * MS));
+    let counters = session.counters();
+    assert_eq!((counters.calls_sent, counters.replies), (1, 1));
+    assert_eq!((counters.retransmissions, counters.major_timeouts), (6, 1));
+    session.handle_timeout(10_000 * MS);
+    assert!(!session.wants_write() && session.next_timeout_ns().is_none());
+}
+
+#[test]
+fn a_wait_between_retransmissions_ends_at_a_minute() {
+    let retry = Retry { timeo_ns: 1_000 * MS, retrans: 30, ..Retry::default() };
+    let framing = Framing::Datagram;
+    let mut session = Session::new(&Config { framing, retry, ..Config::default() });
+    getattr(&mut session, 0, 1);
+    let mut sent_at = 0;
+    for round in 0..20 {
+        send(&mut session, sent_at, framing);
+        let due = session.next_timeout_ns().unwrap();
+        assert_eq!(due - sent_at, ((1_000 * MS) << round.min(40)).min(60_000 * MS));
+        session.handle_timeout(due);
+        sent_at = due;
+    }
+}
+
+#[test]
+fn a_second_reply_is_a_duplicate_and_an_old_one_late() {
+    let mut session = session(Framing::Datagram);
+    getattr(&mut session, 0, 1);
+    let first = send(&mut session, 0, Framing::Datagram);
+    session.handle_timeout(100 * MS);
+    assert!(session.wants_write());
+    // The reply to the first transmission comes before the second has left.
+    session.handle_datagram(101 * MS, &attributes(xid(&first)));
+    assert!(session.poll_event().is_some());
+    assert!(!session.wants_write(), "nothing is sent for a call that has ended");
+    session.handle_datagram(102 * MS, &attributes(xid(&first)));
+    session.handle_datagram(103 * MS, &attributes(0xdead_beef));
+    session.handle_datagram(104 * MS, b"abc");
+    session.handle_datagram(105 * MS, b"");
+    assert!(session.poll_event().is_none());
+    let counters = session.counters();
+    assert_eq!((counters.duplicate_replies, counters.late_replies), (1, 3));
+}
+
+#[test]
+fn a_datagram_carries_its_payload_into_the_slot() {
+    let mut session = session(Framing::Datagram);
+    let read = Operation::Read { file: &File::from(file()), offset: 0, count: 4096 };
+    session.start(0, 7, &read).unwrap();
+    let call = send(&mut session, 0, Framing::Datagram);
+    let data: Vec<u8> = (0..3001_u32).map(|at| at as u8).collect();
+    let result = Ok(ReadOk { eof: true, data: &data });
+    let answer = reply(xid(&call), &Reply::Read { attributes: Some(fattr()), result });
+    session.handle_datagram(1, &answer[..answer.len() - 8]);
+    let event = session.poll_event().unwrap();
+    assert!(matches!(event.result, Err(CallError::Malformed(_))), "cut: {event:?}");
+    session.start(0, 8, &read).unwrap();
+    let call = send(&mut session, 0, Framing::Datagram);
+    let answer = reply(xid(&call), &Reply::Read { attributes: Some(fattr()), result });
+    session.handle_datagram(1, &answer);
+    let event = session.poll_event().unwrap();
+    assert_eq!(event.result, Ok(Outcome::Read { count: 3001, eof: true }));
+    assert_eq!((event.tag, event.payload), (8, &data[..]));
+}
+
+#[test]
+fn calls_of_a_lost_connection_are_made_again_only_where_that_is_harmless() {
+    let framing = Framing::Record;
+    let mut session = session(framing);
+    let (file, dir) = (&File::from(file()), &File::from(dir()));
+    let how = CreateHow::Guarded(Sattr::default());
+    session.start(1, 1, &Operation::Read { file, offset: 0, count: 64 }).unwrap();
+    session.start(1, 2, &Operation::Create { dir, name: b"new", how }).unwrap();
+    let both = send(&mut session, 2, framing);
+    // These two are not sent as a whole, so the server can't have done them.
+    session.start(3, 3, &Operation::Remove { dir, name: b"old" }).unwrap();
+    session.sent(3, 20);
+    getattr(&mut session, 3, 4);
+    assert_eq!(session.handle_input(4, &[0x80, 0, 0, 40, 1, 2, 3]), Ok(7), "a reply begins");
+
+    session.reconnected(5);
+    let event = session.poll_event().unwrap();
+    assert_eq!((event.tag, event.done_ns), (2, 5));
+    assert_eq!(event.kind, Kind::File(OperationKind::Create));
+    assert_eq!(event.result, Err(CallError::Lost));
+    assert!(session.poll_event().is_none());
+
+    let again = messages(&mut session);
+    let expected = [Procedure::Read, Procedure::Remove, Procedure::Getattr];
+    assert_eq!(again.iter().map(|(_, procedure)| *procedure).collect::<Vec<_>>(), expected);
+    assert_eq!(again[0].0, xid(&both), "under its xid");
+    for (xid, procedure) in again {
+        feed_record(&mut session, 7, &reply(xid, &Reply::failure(procedure, Status::Io)));
+        assert!(session.poll_event().is_some());
+    }
+    let counters = session.counters();
+    assert_eq!((counters.reconnects, counters.replays, counters.lost_calls), (1, 1, 1));
+    assert_eq!((counters.calls_sent, counters.late_replies), (4, 0));
+    assert_eq!(session.in_flight(), 0);
+}
+
+/// Sends all that waits, as a server reads it: xids and procedures.
+fn messages(session: &mut Session) -> Vec<(u32, Procedure)> {
+    let mut stream = Vec::new();
+    for chunk in session.outgoing() {
+        let Chunk::Bytes(bytes) = chunk else { unreachable!("nothing is in a pool") };
+        stream.extend_from_slice(bytes);
+    }
+    session.sent(6, stream.len());
+    let mut server = server::Session::new(Offered::ALL);
+    server.handle_input(&stream);
+    let mut seen = Vec::new();
+    while let Some(request) = server.next_request(&mut Vec::new()).unwrap() {
+        let Ok(program::Call::Nfs3(call)) = request.body else { panic!("{request:?}") };
+        seen.push((request.xid, Call::procedure(&call)));
+    }
+    seen
+}
+
+#[test]
+fn a_call_that_was_put_off_is_made_again_under_another_xid() {
+    let mut session = session(Framing::Record);
+    getattr(&mut session, 0, 1);
+    let later = Reply::failure(Procedure::Getattr, Status::Jukebox);
+    let mut now = 0;
+    let mut xids = Vec::new();
+    for wait_ms in [100, 200] {
+        let call = send(&mut session, now, Framing::Record);
+        xids.push(xid(&call));
+        feed_record(&mut session, now, &reply(xid(&call), &later));
+        assert!(session.poll_event().is_none() && !session.wants_write());
+        assert_eq!(session.oldest_pending_ns(), None, "the server owes no answer");
+        assert_eq!(session.next_timeout_ns(), Some(now + wait_ms * MS));
+        now += wait_ms * MS;
+        session.handle_timeout(now);
+    }
+    let call = send(&mut session, now, Framing::Record);
+    CallHeader::decode(&mut Reader::new(&call)).unwrap();
+    assert!(!xids.contains(&xid(&call)) && xids[0] != xids[1]);
+    feed_record(&mut session, now, &attributes(xid(&call)));
+    let event = session.poll_event().unwrap();
+    assert_eq!((event.started_ns, event.done_ns), (0, 300 * MS));
+    assert!(event.result.is_ok());
+    let counters = session.counters();
+    assert_eq!((counters.delays, counters.calls_sent, counters.replies), (2, 1, 3));
+}
+
+#[test]
+fn patience_ends() {
+    let mut session = session(Framing::Record);
+    getattr(&mut session, 0, 1);
+    let mut now = 0;
+    let event_ns = loop {
+        let call = send(&mut session, now, Framing::Record);
+        let later = Reply::failure(Procedure::Getattr, Status::Jukebox);
+        feed_record(&mut session, now, &reply(xid(&call), &later));
+        if let Some(Event { result, .. }) = session.poll_event() {
+            assert_eq!(result.unwrap_err().status(), Some(Status::Jukebox));
+            break now;
+        }
+        now = session.next_timeout_ns().unwrap();
+        session.handle_timeout(now);
+    };
+    // 100, 200 and 400 ms; another 800 would exceed the second.
+    assert_eq!(event_ns, 700 * MS);
+    assert_eq!(session.in_flight(), 0);
+}
+
+#[test]
+fn a_call_that_waits_can_be_given_up() {
+    let mut session = session(Framing::Record);
+    getattr(&mut session, 0, 1);
+    let call = send(&mut session, 0, Framing::Record);
+    let later = Reply::failure(Procedure::Getattr, Status::Jukebox);
+    feed_record(&mut session, 0, &reply(xid(&call), &later));
+    assert!(session.abandon(1));
+    session.handle_timeout(10_000 * MS);
+    assert!(!session.wants_write() && session.in_flight() == 0);
+}
