@@ -1,7 +1,8 @@
 //! Walks the matrix: one trial after the other, each stored before the next begins.
 //!
 //! [`preflight`] makes and removes a site at every target before anything is measured, so that a
-//! plan that can't work fails at once and leaves nothing. [`walk`] then obeys the plan's order.
+//! plan that can't work fails at once and leaves nothing. [`walk`] then obeys the plan's order;
+//! runs that contradict the protocols are stored and never tried.
 //! A run that fails is a row of the table and not the end of the campaign.
 
 mod trial;
@@ -91,7 +92,8 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     let any_moves_data = walk.plan.runs.iter().any(|spec| moves_data(&spec));
     let mut tried: Vec<(&Target, BackendKind, bool)> = Vec::new();
     let mut reason = None;
-    for spec in walk.plan.runs.iter().filter(|spec| !any_moves_data || moves_data(spec)) {
+    let possible = walk.plan.runs.iter().filter(|spec| spec.impossible().is_none());
+    for spec in possible.filter(|spec| !any_moves_data || moves_data(spec)) {
         let key = (&spec.target, spec.backend, spec.direct);
         if tried.contains(&key) {
             continue;
@@ -112,6 +114,13 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
         return Ok(());
     }
     reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
+}
+
+/// The trials that can be made, in the plan's order.
+pub fn steps(plan: &Plan) -> Vec<Step> {
+    let mut steps = plan.order();
+    steps.retain(|step| plan.runs[step.run].impossible().is_none());
+    steps
 }
 
 /// Measures the tool's own ceiling: the null backend, one worker, one op in flight.
@@ -143,7 +152,7 @@ pub fn walk(
         keys.push(store.add_run(id, index as u32, spec)?);
     }
     let mut failures = vec![0; specs.len()];
-    for (position, Step { run, trial: index }) in walk.plan.order().into_iter().enumerate() {
+    for (position, Step { run, trial: index }) in steps(walk.plan).into_iter().enumerate() {
         if walk.stop.load(Relaxed) {
             break;
         }
@@ -175,6 +184,7 @@ fn null_spec() -> RunSpec {
         file_size_bytes: 1 << 30,
         files: 1,
         workers: 1,
+        clients: 0,
         queue_depth: 1,
         read_percent: 100,
         duration_ms: CEILING_MS,

@@ -14,7 +14,7 @@ use controller::{Event, Walk};
 use engine::SystemClock;
 use fleet::in_process;
 use model::{Campaign, CampaignState, Target, TrialState, Verdict};
-use plan::{Plan, RawPlan, Surroundings, TargetArg};
+use plan::{Plan, RawPlan, TargetArg};
 use results::Store;
 
 use crate::args::{Format, RunArgs};
@@ -65,12 +65,7 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
         Some(text) => RawPlan::for_target(plan::parse_target(text)?),
     };
     raw.apply(&args.overrides())?;
-    let around = Surroundings {
-        temp_dir: std::env::temp_dir(),
-        uid: target::caller().0,
-        gid: target::caller().1,
-        seed: token() % 1_000_000_000,
-    };
+    let around = target::surroundings(token() % 1_000_000_000);
     let plan = Plan::resolve(&raw, &around)?;
     for idle in raw.without_effect() {
         output::message(&format!("warning: {idle}"));
@@ -164,11 +159,11 @@ next:    dfsbench run DIR --direct true           a directory of yours, past the
                                                   factors: what such a matrix would take
 ";
 
-/// Every trial was made and every figure stands.
+/// Every trial that could be made was, and every figure stands.
 fn counts(campaign: &Campaign) -> bool {
     let mut trials = campaign.runs.iter().flat_map(|run| &run.trials);
     campaign.state == CampaignState::Complete
-        && campaign.runs.iter().all(|run| !run.trials.is_empty())
+        && campaign.runs.iter().all(|run| !run.trials.is_empty() || run.spec.impossible().is_some())
         && trials.all(|trial| {
             trial.state == TrialState::Done
                 && trial.passes.iter().all(|p| Verdict::of(&p.caveats) != Verdict::Invalid)

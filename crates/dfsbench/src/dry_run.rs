@@ -34,7 +34,7 @@ pub fn describe(plan: &Plan) -> String {
         text,
         "\n{} runs x {} trials = {} trials, seed {}\nestimate: {} written, {} read, {} in all \
          (targets at {} MB/s, {} random and {} metadata op/s)\n",
-        plan.runs.len(),
+        estimate.trials / u64::from(plan.trials),
         plan.trials,
         estimate.trials,
         plan.seed,
@@ -57,6 +57,9 @@ fn header(varying: &[&str]) -> Vec<String> {
 }
 
 fn passes(run: &RunSpec) -> String {
+    if let Some(why) = run.impossible() {
+        return format!("none: {why}");
+    }
     run.workload.passes().iter().map(|pass: &Pass| pass.name()).collect::<Vec<_>>().join(", ")
 }
 

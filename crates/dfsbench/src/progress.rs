@@ -29,7 +29,7 @@ pub struct Progress {
 impl Progress {
     /// Starts to show.
     pub fn new(plan: &Plan, quiet: bool) -> Self {
-        let total = plan.order().len();
+        let total = controller::steps(plan).len();
         let terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(
             Some(total as u64),

@@ -5,9 +5,10 @@
 
 use std::process::ExitCode;
 
+use model::NfsTarget;
 use model::units::parse_size;
 use nfs_client::{Mount, MountOptions};
-use plan::TargetArg;
+use plan::{NfsAddress, Surroundings, TargetArg};
 use workload::Pattern;
 
 use crate::args::{CatArgs, PatternArgs};
@@ -18,8 +19,19 @@ use crate::output;
 const STEP: u32 = 1 << 20;
 
 /// The user and group of this process.
-pub fn caller() -> (u32, u32) {
+fn caller() -> (u32, u32) {
     (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
+}
+
+/// What only this process and its calendar know of a plan.
+pub fn surroundings(seed: u64) -> Surroundings {
+    let (uid, gid) = caller();
+    Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed }
+}
+
+/// The server of an address, used as whoever calls where it doesn't say.
+fn named(address: &NfsAddress) -> NfsTarget {
+    address.resolve(&surroundings(0))
 }
 
 /// Writes what a measured file should hold.
@@ -45,14 +57,8 @@ pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(format!("`{}` is no nfs:// address", args.url)));
     };
     let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
-    let (uid, gid) = caller();
-    let options = MountOptions {
-        port: address.port,
-        mount_port: address.mount_port,
-        uid: address.uid.unwrap_or(uid),
-        gid: address.gid.unwrap_or(gid),
-        ..MountOptions::new(&address.host, directory)
-    };
+    let target = NfsTarget { path: directory.to_owned(), ..named(&address) };
+    let options = MountOptions::from_target(&target);
     let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.url));
     let mut mount = Mount::connect(&options).map_err(|error| failed(&error))?;
     let file = mount.lookup(mount.root(), name).map_err(|error| failed(&error))?;

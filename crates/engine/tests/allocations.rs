@@ -80,6 +80,7 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
         file_size_bytes: if workload == Workload::Metadata { 1000 } else { 1 << 20 },
         files: if workload == Workload::Metadata { 200 } else { 2 },
         workers: 1,
+        clients: 0,
         queue_depth: 8,
         read_percent: 70,
         duration_ms: 100,
@@ -143,16 +144,7 @@ fn the_loop_allocates_nothing() {
     let server = Server::start(ServerConfig::default()).unwrap();
     let port = Some(server.address().port());
     let nfs = || {
-        Target::Nfs(NfsTarget {
-            host: "127.0.0.1".into(),
-            port,
-            mount_port: port,
-            path: "/export".into(),
-            version: 3,
-            uid: 0,
-            gid: 0,
-            embedded: false,
-        })
+        Target::Nfs(NfsTarget { port, mount_port: port, ..NfsTarget::new("127.0.0.1", "/export") })
     };
     for workload in [Workload::Stream, Workload::Metadata] {
         for (target, backend) in [

@@ -8,10 +8,13 @@ pub mod campaign;
 pub mod caveat;
 pub mod fact;
 pub mod histogram;
+pub mod impossible;
+pub mod nfs;
 pub mod op;
 pub mod random;
 pub mod spec;
 pub mod units;
+mod words;
 
 pub use campaign::{
     Campaign, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run, Trial,
@@ -20,5 +23,7 @@ pub use campaign::{
 pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
 pub use fact::Fact;
 pub use histogram::Histogram;
+pub use impossible::Impossible;
+pub use nfs::{Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, XprtSec};
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
-pub use spec::{BackendKind, Durability, NfsTarget, Pass, RunSpec, Target, Workload};
+pub use spec::{BackendKind, Durability, Pass, RunSpec, Target, Workload};

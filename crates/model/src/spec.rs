@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Size;
+use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto};
+use crate::units::{Nanos, Size};
+use crate::words::words;
 
 /// How ops are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -156,66 +158,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where an export is and as whom it is used.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct NfsTarget {
-    /// Host name or address.
-    pub host: String,
-    /// Port of the NFS program; `None` asks the portmapper.
-    pub port: Option<u16>,
-    /// Port of the MOUNT program; `None` asks the portmapper.
-    pub mount_port: Option<u16>,
-    /// Path to mount; it may lead below an export.
-    pub path: String,
-    /// NFS version.
-    pub version: u32,
-    /// User id sent with each call.
-    pub uid: u32,
-    /// Group id sent with each call.
-    pub gid: u32,
-    /// It is the in-memory server of this very process.
-    pub embedded: bool,
-}
-
-impl NfsTarget {
-    /// Says whether the server is reached without leaving this host, as far as its name tells.
-    pub fn is_loopback(&self) -> bool {
-        let address = self.host.parse::<std::net::IpAddr>();
-        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-    }
-}
-
-impl fmt::Display for NfsTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.embedded {
-            return write!(f, "nfs://(in-memory server){}", self.path);
-        }
-        let host =
-            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        match self.port {
-            Some(port) => write!(f, "nfs://{host}:{port}{}", self.path),
-            None => write!(f, "nfs://{host}{}", self.path),
-        }
-    }
-}
-
-/// When written data must be safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Durability {
-    /// Never waited for.
-    None,
-    /// Each file is synced (`fsync`, COMMIT) inside the timed window.
-    Sync,
-}
-
-impl Durability {
-    /// Names the durability as plans and tables do.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Sync => "sync",
-        }
+words! {
+    /// When written data must be safe.
+    Durability {
+        /// Never waited for.
+        None = "none",
+        /// Each file is synced (`fsync`, COMMIT) inside the timed window.
+        Sync = "sync",
     }
 }
 
@@ -238,6 +187,10 @@ pub struct RunSpec {
     pub files: u32,
     /// Threads with a recorder each.
     pub workers: u32,
+    /// NFS clients that are emulated, each with connections and a name of its own; at least
+    /// `workers`, or 0 for one per worker: see [`RunSpec::clients`].
+    #[serde(default)]
+    pub clients: u32,
     /// Ops in flight per worker.
     pub queue_depth: u32,
     /// Share of reads in a mix, in percent.
@@ -295,11 +248,49 @@ impl RunSpec {
             settings.push(("verify", self.verify.to_string()));
         }
         if let Target::Nfs(nfs) = &self.target {
-            settings.push(("nfsvers", nfs.version.to_string()));
-            let shown = self.transfer_size_bytes.map(|bytes| Size(u64::from(bytes)).to_string());
-            settings.push(("transfer_size", shown.unwrap_or_else(|| "server's".to_owned())));
+            settings.extend(self.nfs_settings(&nfs.settings));
         }
         settings
+    }
+
+    /// The settings that only a run over NFS has.
+    fn nfs_settings(&self, nfs: &NfsSettings) -> Vec<(&'static str, String)> {
+        let transfer_size = self.transfer_size_bytes.map(|bytes| Size(bytes.into()).to_string());
+        let mut settings = vec![
+            ("nfsvers", nfs.version.to_string()),
+            ("proto", nfs.proto.to_string()),
+            ("xprtsec", nfs.xprtsec.to_string()),
+            ("nconnect", nfs.nconnect.to_string()),
+            ("transfer_size", transfer_size.unwrap_or_else(|| "server's".to_owned())),
+        ];
+        if self.clients > 0 {
+            settings.push(("clients", self.clients.to_string()));
+        }
+        if self.workload == Workload::Stream {
+            settings.push(("read_ahead", nfs.read_ahead.to_string()));
+            settings.push(("write_behind", nfs.write_behind.to_string()));
+        }
+        if self.workload != Workload::Metadata && nfs.version != NfsVersion::V2 {
+            settings.push(("stable", nfs.stable.to_string()));
+        }
+        if nfs.proto == Proto::Udp {
+            settings.push(("timeo", Nanos(nfs.timeo_ms.saturating_mul(1_000_000)).to_string()));
+            settings.push(("retrans", nfs.retrans.to_string()));
+        }
+        settings
+    }
+
+    /// NFS clients that are emulated, all workers together.
+    pub const fn clients(&self) -> u32 {
+        if self.clients == 0 { self.workers } else { self.clients }
+    }
+
+    /// How NFS is spoken; the defaults where it isn't.
+    pub fn nfs(&self) -> NfsSettings {
+        match &self.target {
+            Target::Nfs(nfs) => nfs.settings,
+            Target::Null | Target::Directory { .. } => NfsSettings::default(),
+        }
     }
 
     /// Bytes that the file set holds.
@@ -309,8 +300,9 @@ impl RunSpec {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::nfs::Sec;
 
     #[test]
     fn passes_keep_their_names() {
@@ -322,7 +314,7 @@ mod tests {
         assert_eq!(Pass::from_name("silly"), None);
     }
 
-    fn run(workload: Workload, read_percent: u32) -> RunSpec {
+    pub(crate) fn run(workload: Workload, read_percent: u32) -> RunSpec {
         RunSpec {
             target_name: "null".into(),
             target: Target::Null,
@@ -332,6 +324,7 @@ mod tests {
             file_size_bytes: 4096,
             files: 2,
             workers: 1,
+            clients: 0,
             queue_depth: 1,
             read_percent,
             duration_ms: 1_000,
@@ -359,17 +352,36 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_target_prints_as_a_url() {
-        let nfs = NfsTarget {
-            host: "::1".into(),
-            port: Some(2049),
-            mount_port: None,
-            path: "/export".into(),
-            version: 3,
-            uid: 0,
-            gid: 0,
-            embedded: false,
+    fn settings_of_nfs_are_those_that_the_version_and_the_transport_have() {
+        let names = |workload, version, proto| {
+            let mut nfs = NfsTarget::new("h", "/e");
+            (nfs.settings.version, nfs.settings.proto) = (version, proto);
+            let spec = RunSpec { target: Target::Nfs(nfs), ..run(workload, 0) };
+            let settings = spec.settings().into_iter().map(|(name, _)| name);
+            settings.skip_while(|name| *name != "transfer_size").skip(1).collect::<Vec<_>>()
         };
-        assert_eq!(nfs.to_string(), "nfs://[::1]:2049/export");
+        let stream = ["read_ahead", "write_behind", "stable"];
+        assert_eq!(names(Workload::Stream, NfsVersion::V3, Proto::Tcp), stream);
+        let old = ["read_ahead", "write_behind", "timeo", "retrans"];
+        assert_eq!(names(Workload::Stream, NfsVersion::V2, Proto::Udp), old);
+        assert_eq!(names(Workload::Random, NfsVersion::V4_1, Proto::Tcp), ["stable"]);
+        assert!(names(Workload::Metadata, NfsVersion::V4_1, Proto::Tcp).is_empty());
+    }
+
+    #[test]
+    fn a_run_stored_before_there_were_versions_still_reads() {
+        let stored = r#"{"target_name":"n","target":{"kind":"nfs","host":"h","port":null,
+            "mount_port":7,"path":"/e","version":3,"uid":5,"gid":6,"embedded":true},
+            "backend":"nfs","workload":"stream","io_size_bytes":1,"file_size_bytes":1,"files":4,
+            "workers":4,"queue_depth":8,"read_percent":0,"duration_ms":0,
+            "transfer_size_bytes":null,"direct":false,"invalidate":true,"durability":"sync",
+            "verify":false,"timeout_ms":5000}"#;
+        let spec: RunSpec = serde_json::from_str(stored).unwrap();
+        let Target::Nfs(nfs) = &spec.target else { panic!("{}", spec.target) };
+        assert_eq!((nfs.identity.uid, nfs.identity.gid, nfs.identity.sec), (5, 6, Sec::Sys));
+        assert_eq!(nfs.settings, NfsSettings::default());
+        assert_eq!((spec.clients(), spec.impossible()), (4, None));
+        let again: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+        assert_eq!(again, spec);
     }
 }

@@ -73,8 +73,9 @@ impl MountOptions {
         Self {
             port: target.port,
             mount_port: target.mount_port,
-            uid: target.uid,
-            gid: target.gid,
+            uid: target.identity.uid,
+            gid: target.identity.gid,
+            groups: target.identity.groups.clone(),
             ..Self::new(&target.host, &target.path)
         }
     }

@@ -3,17 +3,19 @@
 //! Each check sees one run and names the setting that is best changed, with the line or flag
 //! where its level was written. Single values were judged when they were read.
 
-use model::{RunSpec, Target, Workload};
+use model::{Impossible, RunSpec, Target, Workload};
 
-use crate::error::{Fault, Place, PlanError};
+use crate::error::{Fault, Place, PlanError, Spot};
 use crate::limits::{self, show_size};
 use crate::raw::Settings;
 use crate::setting::{Setting, Value};
 use crate::{defaults, text};
 
-/// What was written for a run: by its workload, which wins, or as a factor of the plan.
+/// What was written for a run: by its workload, which wins, with its target, or as a factor.
 pub(crate) struct Written<'a> {
     pub workload: &'a Settings,
+    /// What stands with the target, which wins over the factors.
+    pub target: Option<&'a Settings>,
     pub factors: &'a Settings,
     /// What the in-memory server may hold, in bytes.
     pub server_memory_bytes: u64,
@@ -22,17 +24,22 @@ pub(crate) struct Written<'a> {
 impl Written<'_> {
     /// The levels of a setting, or its default in `run`.
     pub fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
-        match self.workload.get(setting).or_else(|| self.factors.get(setting)) {
+        match self.written(setting) {
             Some(levels) => levels.iter().map(|level| level.value).collect(),
             None => vec![defaults::of(setting, run)],
         }
     }
 
+    fn written(&self, setting: Setting) -> Option<&[Spot<Value>]> {
+        let of_target = || self.target.and_then(|settings| settings.get(setting));
+        let own = self.workload.get(setting).or_else(of_target);
+        own.or_else(|| self.factors.get(setting))
+    }
+
     /// Where the level that `run` has was written.
     fn place(&self, setting: Setting, run: &RunSpec) -> Place {
-        let levels = self.workload.get(setting).or_else(|| self.factors.get(setting));
         let level = setting.get(run);
-        levels
+        self.written(setting)
             .and_then(|levels| levels.iter().find(|spot| spot.value == level))
             .map_or(Place::Whole, |spot| spot.place)
     }
@@ -45,6 +52,41 @@ impl Written<'_> {
         Fault { message: format!("{} workload: {}", run.workload.name(), fault.message), ..fault }
             .of(setting.key(), place)
     }
+}
+
+/// Says what is wrong with a run that contradicts the protocols.
+pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<PlanError> {
+    let why = run.impossible()?;
+    let (settings, hint): (&[Setting], &str) = match why {
+        Impossible::VersionOverUdp(_) => {
+            (&[Setting::Proto, Setting::NfsVers], "proto tcp, or nfsvers 2 or 3")
+        }
+        Impossible::TlsOverUdp => {
+            (&[Setting::Proto, Setting::XprtSec], "proto tcp, or xprtsec none")
+        }
+        Impossible::TlsWithV2 => {
+            (&[Setting::XprtSec, Setting::NfsVers], "xprtsec none, or nfsvers 3 or newer")
+        }
+        Impossible::ConnectionsOverUdp => {
+            (&[Setting::Nconnect, Setting::Proto], "nconnect 1, or proto tcp")
+        }
+        Impossible::FileTooLargeForV2 => (
+            &[Setting::FileSize, Setting::NfsVers],
+            "at most 2147483647 bytes, or nfsvers 3 or newer",
+        ),
+        Impossible::TransferTooLargeForV2 => (
+            &[Setting::TransferSize, Setting::NfsVers],
+            "transfer_size 8KiB, or nfsvers 3 or newer",
+        ),
+        Impossible::TransferTooLargeForUdp => {
+            (&[Setting::TransferSize, Setting::Proto], "transfer_size 32KiB, or proto tcp")
+        }
+        Impossible::FewerClientsThanWorkers => (
+            &[Setting::Clients, Setting::Workers],
+            "each worker drives clients of its own: at least as many as workers",
+        ),
+    };
+    Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
 }
 
 /// Refuses a run whose settings contradict each other.
@@ -112,7 +154,8 @@ fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let in_flight = u64::from(run.workers) * u64::from(run.queue_depth);
+    // Each client of a worker has that many in flight.
+    let in_flight = u64::from(run.clients().max(run.workers)) * u64::from(run.queue_depth);
     let bytes = in_flight * u64::from(run.io_size_bytes);
     if bytes <= limits::BUFFERS_MAX {
         return Ok(());
@@ -122,7 +165,8 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     let [_, file_size] = set_of(run);
     let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
     let hint = format!(
-        "workers x queue_depth x {} may be {} at most",
+        "{} x queue_depth x {} may be {} at most",
+        if run.clients > run.workers { "clients" } else { "workers" },
         size.key(),
         show_size(limits::BUFFERS_MAX)
     );

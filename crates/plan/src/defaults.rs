@@ -3,7 +3,7 @@
 //! One function, `of`, is asked while a run is put together: settings that come earlier in
 //! [`Setting::ALL`] are already in it, so a default may look at them.
 
-use model::{Durability, RunSpec, Workload};
+use model::{Durability, NfsSettings, RunSpec, Workload};
 
 use crate::setting::{Setting, Value};
 
@@ -46,10 +46,13 @@ pub const TIMEOUT_MS: u64 = 5_000;
 
 /// The default of a setting in a run whose earlier settings are known.
 pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
+    let nfs = NfsSettings::default();
     match setting {
         Setting::Workers => Value::Number(WORKERS),
         // One file per worker.
         Setting::Files => Value::Number(spec.workers.into()),
+        // One client per worker.
+        Setting::Clients => Value::Number(0),
         Setting::FileSize => Value::Number(FILE_SIZE),
         Setting::SmallFiles => Value::Number(SMALL_FILES),
         Setting::SmallFileSize => Value::Number(SMALL_FILE_SIZE),
@@ -60,7 +63,16 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
             Value::Number(usual.min(spec.file_size_bytes.max(1)))
         }
         Setting::QueueDepth => Value::Number(spec.backend.default_queue_depth().into()),
+        Setting::NfsVers => Value::Version(nfs.version),
+        Setting::Proto => Value::Proto(nfs.proto),
+        Setting::XprtSec => Value::XprtSec(nfs.xprtsec),
+        Setting::Nconnect => Value::Number(nfs.nconnect.into()),
         Setting::TransferSize => Value::Server,
+        Setting::ReadAhead => Value::Number(nfs.read_ahead.into()),
+        Setting::WriteBehind => Value::Number(nfs.write_behind.into()),
+        Setting::Stable => Value::Stable(nfs.stable),
+        Setting::Timeo => Value::Number(nfs.timeo_ms),
+        Setting::Retrans => Value::Number(nfs.retrans.into()),
         Setting::ReadPercent => Value::Number(READ_PERCENT),
         Setting::Duration => Value::Number(DURATION_MS),
         Setting::Direct | Setting::Verify => Value::Flag(false),

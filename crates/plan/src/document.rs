@@ -165,6 +165,11 @@ impl<'a> Field<'a> {
         self.value.get_ref().is_integer()
     }
 
+    /// Says whether the value is a number of whatever kind.
+    pub fn is_numeric(&self) -> bool {
+        self.value.get_ref().is_integer() || self.value.get_ref().is_float()
+    }
+
     /// The value if it is true or false.
     pub fn as_flag(&self) -> Option<bool> {
         self.value.get_ref().as_bool()

@@ -73,19 +73,21 @@ pub fn estimate(plan: &Plan) -> Estimate {
     let mut targets: Vec<TargetEstimate> = Vec::new();
     for run in &plan.runs {
         // Each trial removes its files before the next one begins.
-        let bytes = if run.target == Target::Null { 0 } else { run.set_bytes() };
+        let stays = run.target != Target::Null && run.impossible().is_none();
+        let bytes = if stays { run.set_bytes() } else { 0 };
         if let Some(target) = targets.iter_mut().find(|target| target.name == run.target_name) {
             target.peak_bytes = target.peak_bytes.max(bytes);
         } else {
             targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: bytes });
         }
     }
+    let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count();
     let total = |of: fn(&RunEstimate) -> u64| {
         let once = runs.iter().map(of).fold(0, u64::saturating_add);
         once.saturating_mul(plan.trials.into())
     };
     Estimate {
-        trials: plan.runs.len() as u64 * u64::from(plan.trials),
+        trials: possible as u64 * u64::from(plan.trials),
         bytes_written: total(|run| run.bytes_written),
         bytes_read: total(|run| run.bytes_read),
         duration_ms: total(|run| run.duration_ms),
@@ -95,6 +97,9 @@ pub fn estimate(plan: &Plan) -> Estimate {
 }
 
 fn estimate_run(run: &RunSpec) -> RunEstimate {
+    if run.impossible().is_some() {
+        return RunEstimate { bytes_written: 0, bytes_read: 0, ops: 0, duration_ms: 0 };
+    }
     let set = run.set_bytes();
     let io = u64::from(run.io_size_bytes);
     let moving_ms = |bytes: u64| per_second_ms(bytes, BYTES_PER_S);

@@ -7,6 +7,7 @@
 use Section::{Plan, Server, Settings, Target, Workload};
 
 use crate::error::Fault;
+use crate::reference::KEYS;
 use crate::setting::Setting;
 use crate::text;
 
@@ -45,7 +46,10 @@ impl Section {
 
     /// Says whether `doc` is of a key that may stand here.
     fn holds(self, doc: &KeyDoc) -> bool {
-        doc.section == self || (self == Workload && doc.section == Settings)
+        let of_target = || Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key);
+        doc.section == self
+            || (self == Workload && doc.section == Settings)
+            || (self == Target && doc.section == Settings && of_target())
     }
 }
 
@@ -68,113 +72,10 @@ pub struct KeyDoc {
     pub meaning: &'static str,
 }
 
-const fn key(
-    section: Section,
-    key: &'static str,
-    [kind, unit]: [&'static str; 2],
-    legal: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> KeyDoc {
-    KeyDoc { key, section, kind, unit, legal, default, meaning }
-}
-
 /// Every key, in the order in which a plan is best written.
 pub fn reference() -> &'static [KeyDoc] {
     KEYS
 }
-
-#[rustfmt::skip] // one key, one paragraph
-static KEYS: &[KeyDoc] = &[
-    key(Plan, "name", ["text", ""], "1 to 64 characters", "required",
-        "What the campaign is called in results and tables."),
-    key(Plan, "trials", ["integer", ""], "1 to 1000", "5",
-        "How often each run is repeated."),
-    key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
-        "Where every random choice comes from: offsets, mixes, data, the order of trials."),
-    key(Plan, "server", ["table", ""], "", "its defaults",
-        "The in-memory server, used by targets with `embedded = true`."),
-    key(Plan, "target", ["tables", ""], "at least one", "required",
-        "What is measured."),
-    key(Plan, "factors", ["table", ""], "", "none",
-        "Settings of all workloads; a setting with several values multiplies the runs."),
-    key(Plan, "workload", ["tables", ""], "at least one", "required",
-        "What is done to the targets."),
-
-    key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "192MiB",
-        "How much file data and bookkeeping the in-memory server holds at most."),
-    key(Server, "threads", ["integer", ""], "1 to 64", "1",
-        "Threads of the in-memory server."),
-
-    key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
-        "What the target is called in tables and in `targets`."),
-    key(Target, "url", ["text", ""],
-        "nfs://host[:port]/path[?version=3&uid=..&gid=..&mountport=..]", "none",
-        "An NFS server, spoken to without the kernel's client."),
-    key(Target, "path", ["text", ""], "a directory", "none",
-        "A directory of this host; a relative one starts where the program was called."),
-    key(Target, "temporary", ["true", ""], "true", "none",
-        "A directory of our own under the system's temporary folder."),
-    key(Target, "embedded", ["true", ""], "true", "none",
-        "The in-memory server of this very process, over NFS on loopback."),
-    key(Target, "null", ["true", ""], "true", "none",
-        "Nothing: measures what the tool itself can do."),
-    key(Target, "backend", ["text or list", ""],
-        "path, temporary: posix, uring; url, embedded: nfs; null: null",
-        "path, temporary: posix; url, embedded: nfs; null: null",
-        "How ops are executed; a list makes runs with each."),
-    key(Target, "uid", ["integer", ""], "0 to 4294967295", "the caller's",
-        "User id sent to the in-memory server; a `url` has its own."),
-    key(Target, "gid", ["integer", ""], "0 to 4294967295", "the caller's",
-        "Group id sent to the in-memory server; a `url` has its own."),
-
-    key(Workload, "kind", ["text", ""], "stream, random or metadata", "required",
-        "stream: sequential write, then read, of whole files. random: reads and writes at random \
-         offsets, for a time. metadata: create, stat and remove many small files."),
-    key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
-        "Only these targets."),
-    key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
-        "Only these of the targets' backends."),
-
-    key(Settings, "workers", ["integer", "threads"], "1 to 1024", "1",
-        "Threads that issue ops, each with a recorder of its own."),
-    key(Settings, "files", ["integer", "files"], "1 to 10000000", "one per worker",
-        "Data files, all workers together. Not for metadata, which has small_files."),
-    key(Settings, "file_size", ["size", "bytes"], "1 B to 1 TiB", "64MiB",
-        "Size of each data file, a multiple of io_size. Not for metadata, which has \
-         small_file_size."),
-    key(Settings, "small_files", ["integer", "files"], "1 to 10000000", "5000",
-        "Files that are created, looked up and removed, all workers together. Only for metadata."),
-    key(Settings, "small_file_size", ["size", "bytes"], "0 B to 1 MiB", "4KiB",
-        "Bytes written to each of the small files when it is created, with one op; 0 creates it \
-         empty. Only for metadata."),
-    key(Settings, "io_size", ["size", "bytes"], "1 B to 64 MiB",
-        "stream: 1MiB; random: 4KiB; at most file_size",
-        "Bytes of one read or write. Not for metadata."),
-    key(Settings, "queue_depth", ["integer", "ops"], "1 to 4096", "uring, nfs: 8; null: 1",
-        "Ops in flight per worker. Not for posix, whose calls are synchronous."),
-    key(Settings, "transfer_size", ["size or text", "bytes"],
-        "1 KiB to 4 MiB, or \"server\"", "server",
-        "Largest payload of one READ or WRITE on the wire (rsize, wsize). Only for nfs; not for \
-         metadata."),
-    key(Settings, "read_percent", ["integer", "percent"], "0 to 100", "70",
-        "Share of reads in a mix. Only for random."),
-    key(Settings, "duration", ["time", "ms"], "1ms to 24h", "1s",
-        "How long a mix runs. Only for random."),
-    key(Settings, "direct", ["true or false", ""], "true or false", "false",
-        "Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for \
-         posix and uring; not for metadata."),
-    key(Settings, "durability", ["text", ""], "\"sync\" or \"none\"", "sync",
-        "sync: each file that was written is synced (fsync, COMMIT) inside the timed window. \
-         Not for metadata, nor for null."),
-    key(Settings, "invalidate", ["true or false", ""], "true or false", "true",
-        "Drop the files from this host's page cache before they are read. Only for posix and \
-         uring; not for metadata."),
-    key(Settings, "verify", ["true or false", ""], "true or false", "false",
-        "Compare every byte read with what was written. Not for metadata, nor for null."),
-    key(Settings, "timeout", ["time", "ms"], "1ms to 1h", "5s",
-        "An answer that takes longer is a failure."),
-];
 
 /// What a setting does, as the reference says it.
 pub(crate) fn meaning(setting: Setting) -> &'static str {
@@ -197,7 +98,13 @@ const ALIASES: &[(&str, &str)] = &[
     ("n", "small_files"),
     ("-n", "small_files"),
     ("threads", "workers"),
-    ("clients", "workers"),
+    ("version", "nfsvers"),
+    ("vers", "nfsvers"),
+    ("nfs_version", "nfsvers"),
+    ("protocol", "proto"),
+    ("transport", "proto"),
+    ("tls", "xprtsec"),
+    ("readahead", "read_ahead"),
     ("rsize", "transfer_size"),
     ("wsize", "transfer_size"),
     ("rwmixread", "read_percent"),

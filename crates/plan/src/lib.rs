@@ -8,12 +8,14 @@
 //! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
 //! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].
 
+mod address;
 mod checks;
 pub mod defaults;
 mod document;
 mod error;
 mod estimate;
 mod keys;
+mod level;
 pub mod limits;
 mod matrix;
 mod order;
@@ -21,12 +23,14 @@ mod overrides;
 mod parse;
 mod parse_targets;
 mod raw;
+mod reference;
 mod resolve;
 mod setting;
 mod target;
 mod text;
 mod write;
 
+pub use address::{NfsAddress, User};
 pub use error::{Place, PlanError, Spot};
 pub use estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
@@ -38,4 +42,4 @@ pub use overrides::Overrides;
 pub use raw::{RawPlan, RawServer, RawTarget, RawWorkload, Settings};
 pub use resolve::{Plan, ServerPlan, Surroundings};
 pub use setting::{Kind, Setting, Value};
-pub use target::{NfsAddress, TargetArg, parse_target};
+pub use target::{TargetArg, parse_target};

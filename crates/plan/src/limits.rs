@@ -7,6 +7,7 @@
 use model::units::Size;
 
 use crate::setting::{Kind, Setting};
+use crate::text::either;
 use crate::{defaults, text};
 
 const KIB: u64 = 1 << 10;
@@ -84,6 +85,20 @@ const DURATION_MS: Range =
 /// **Source:** Linux, `include/linux/nfs_xdr.h`, `NFS_MIN_FILE_IO_SIZE`, `NFS_MAX_FILE_IO_SIZE`.
 const TRANSFER_SIZE: Range =
     Range { min: KIB, max: 4 * MIB, reason: "kernels take no other rsize or wsize either" };
+/// **Source:** nfs(5), nconnect.
+const NCONNECT: Range = Range { min: 1, max: 16, reason: "kernels take no other nconnect either" };
+const CLIENTS: Range = Range {
+    min: 0,
+    max: 20_000,
+    reason: "each has a connection, and systems give a process some 20,000 descriptors",
+};
+const TRANSFERS_AHEAD: Range =
+    Range { min: 0, max: 1_024, reason: "a connection holds no more in flight" };
+/// **Source:** nfs(5), timeo: at most ten minutes.
+const TIMEO_MS: Range =
+    Range { min: 1, max: 600_000, reason: "a datagram that is lost is not missed so late" };
+const RETRANS: Range =
+    Range { min: 0, max: 30, reason: "each time the wait is doubled: further ones never come" };
 const TIMEOUT_MS: Range =
     Range { min: 1, max: 3_600_000, reason: "nobody waits for an answer for over an hour" };
 
@@ -93,7 +108,8 @@ const _: () = assert!(FILE_SIZE.max <= u64::MAX / FILES.max);
 const _: () = assert!(FILE_SIZE.max.is_multiple_of(SERVER_BLOCK));
 const _: () = assert!(SMALL_FILE_SIZE.max <= IO_SIZE.max && IO_SIZE.max <= u32::MAX as u64);
 // The product of all that a run has in flight fits in 64 bits before it is compared.
-const _: () = assert!(WORKERS.max * QUEUE_DEPTH.max <= u64::MAX / IO_SIZE.max);
+const _: () = assert!(CLIENTS.max * QUEUE_DEPTH.max <= u64::MAX / IO_SIZE.max);
+const _: () = assert!(WORKERS.max <= CLIENTS.max);
 const _: () = assert!(FILES.max <= u32::MAX as u64 && FILES.min >= 1);
 // However many workers there are, none stands idle for want of small files.
 const _: () = assert!(WORKERS.max <= defaults::SMALL_FILES);
@@ -111,9 +127,19 @@ pub const fn range(setting: Setting) -> Option<Range> {
         Setting::Duration => DURATION_MS,
         Setting::TransferSize => TRANSFER_SIZE,
         Setting::Timeout => TIMEOUT_MS,
-        Setting::Direct | Setting::Invalidate | Setting::Durability | Setting::Verify => {
-            return None;
-        }
+        Setting::Clients => CLIENTS,
+        Setting::Nconnect => NCONNECT,
+        Setting::ReadAhead | Setting::WriteBehind => TRANSFERS_AHEAD,
+        Setting::Timeo => TIMEO_MS,
+        Setting::Retrans => RETRANS,
+        Setting::Direct
+        | Setting::Invalidate
+        | Setting::Durability
+        | Setting::Verify
+        | Setting::NfsVers
+        | Setting::Proto
+        | Setting::XprtSec
+        | Setting::Stable => return None,
     })
 }
 
@@ -128,8 +154,20 @@ pub fn legal(setting: Setting) -> String {
         Kind::Count | Kind::Percent => numbers(&|number| number.to_string()),
         Kind::Time => numbers(&text::time),
         Kind::Flag => "true or false".to_owned(),
-        Kind::Durability => "\"sync\" or \"none\"".to_owned(),
+        Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
     }
+}
+
+/// One legal word of a setting, as a plan writes it.
+pub(crate) fn example(setting: Setting) -> String {
+    words(setting).swap_remove(0)
+}
+
+/// The words of a setting as a plan writes them; versions look better bare.
+fn words(setting: Setting) -> Vec<String> {
+    let bare = setting == Setting::NfsVers;
+    let words = setting.words().iter();
+    words.map(|word| if bare { (*word).to_owned() } else { format!("\"{word}\"") }).collect()
 }
 
 /// Prints both ends of a range.

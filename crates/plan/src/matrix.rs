@@ -7,7 +7,9 @@
 
 use std::collections::HashSet;
 
-use model::{BackendKind, Durability, RunSpec, Target, Workload};
+use model::{
+    BackendKind, Durability, NfsSettings, NfsVersion, Proto, RunSpec, Stable, Target, Workload,
+};
 
 use crate::checks::{self, Written};
 use crate::defaults;
@@ -26,14 +28,23 @@ pub(crate) fn runs(
 ) -> Result<Vec<RunSpec>, PlanError> {
     let mut runs = Vec::new();
     let mut seen = HashSet::new();
+    let mut refused = Vec::new();
     for workload in &raw.workloads {
         check_names(raw, workload)?;
-        let written =
-            Written { workload: &workload.settings, factors: &raw.factors, server_memory_bytes };
         for (target, backend) in places(raw, workload) {
+            let written = Written {
+                workload: &workload.settings,
+                target: target.what.settings(),
+                factors: &raw.factors,
+                server_memory_bytes,
+            };
             let base = base(target, around, backend, workload.kind.value);
             for run in product(base, |setting, run| written.levels(setting, run))? {
-                checks::check(&run, &written)?;
+                match checks::contradiction(&run, &written) {
+                    // A row that says why, if others of its kind can be made.
+                    Some(error) => refused.push((group(&run), error)),
+                    None => checks::check(&run, &written)?,
+                }
                 if seen.insert(run.clone()) {
                     runs.push(run);
                 }
@@ -48,8 +59,26 @@ pub(crate) fn runs(
             .hint("its workloads name only targets that the backends asked for don't fit");
         return Err(fault.at(Place::Whole));
     }
+    check_possible(&runs, refused)?;
     check_flags(raw)?;
     Ok(runs)
+}
+
+/// Runs that belong together: those of one workload on one target.
+fn group(run: &RunSpec) -> (String, Workload) {
+    (run.target_name.clone(), run.workload)
+}
+
+/// Refuses what contradicts the protocols unless it came out of a product with runs that don't:
+/// what was named on its own is not wanted as a row.
+fn check_possible(
+    runs: &[RunSpec],
+    refused: Vec<((String, Workload), PlanError)>,
+) -> Result<(), PlanError> {
+    let possible: HashSet<_> =
+        runs.iter().filter(|run| run.impossible().is_none()).map(group).collect();
+    let alone = refused.into_iter().find(|(group, _)| !possible.contains(group));
+    alone.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 impl RawPlan {
@@ -64,6 +93,20 @@ impl RawPlan {
             let idle = !self.workloads.iter().any(matters);
             Some((setting, self.factors.get(setting)?[0].place)).filter(|_| idle)
         });
+        let of_targets = self.targets.iter().flat_map(|target| {
+            let settings = target.what.settings();
+            Setting::OF_TARGETS.into_iter().filter_map(move |setting| {
+                let place = settings?.get(setting)?[0].place;
+                let matters = |workload: &RawWorkload| {
+                    let named = |(other, _): (&RawTarget, _)| other.name == target.name;
+                    places(self, workload).any(|place| {
+                        let backend = place.1;
+                        named(place) && counts(self, workload, target, backend, setting)
+                    })
+                };
+                Some((setting, place)).filter(|_| !self.workloads.iter().any(matters))
+            })
+        });
         let of_workloads = self.workloads.iter().flat_map(|workload| {
             Setting::ALL.into_iter().filter_map(move |setting| {
                 let place = workload.settings.get(setting)?[0].place;
@@ -74,12 +117,32 @@ impl RawPlan {
             let fault = Fault::new("no run of this plan depends on it");
             fault.hint(meaning(setting)).of(setting.key(), place).in_source(&self.source_name)
         };
-        of_factors.chain(of_workloads).map(warning).collect()
+        of_factors.chain(of_targets).chain(of_workloads).map(warning).collect()
     }
 }
 
 fn matters(raw: &RawPlan, workload: &RawWorkload, setting: Setting) -> bool {
-    places(raw, workload).any(|(_, backend)| setting.matters(workload.kind.value, backend))
+    places(raw, workload).any(|(target, backend)| counts(raw, workload, target, backend, setting))
+}
+
+/// Says whether some run of a workload at a place depends on a setting.
+fn counts(
+    raw: &RawPlan,
+    workload: &RawWorkload,
+    target: &RawTarget,
+    backend: BackendKind,
+    setting: Setting,
+) -> bool {
+    let level = |of: Setting, wanted: Value| {
+        let own = workload.settings.get(of).or_else(|| target.what.settings()?.get(of));
+        let levels = own.or_else(|| raw.factors.get(of));
+        levels.is_some_and(|levels| levels.iter().any(|level| level.value == wanted))
+    };
+    let by_settings = match setting {
+        Setting::Timeo | Setting::Retrans => level(Setting::Proto, Value::Proto(Proto::Udp)),
+        _ => true,
+    };
+    by_settings && setting.matters(workload.kind.value, backend)
 }
 
 /// Refuses a flag that changes nothing: whoever typed it expects it to.
@@ -138,7 +201,10 @@ fn base(
     backend: BackendKind,
     workload: Workload,
 ) -> RunSpec {
-    let what: Target = target.what.resolve(around);
+    let mut what: Target = target.what.resolve(around);
+    if let Target::Nfs(nfs) = &mut what {
+        nfs.settings = NfsSettings::default();
+    }
     RunSpec {
         target_name: target.name.value.clone(),
         target: what,
@@ -148,6 +214,7 @@ fn base(
         file_size_bytes: 0,
         files: 1,
         workers: 1,
+        clients: 0,
         queue_depth: 1,
         read_percent: 0,
         duration_ms: 0,
@@ -169,7 +236,7 @@ pub(crate) fn product(
     for setting in Setting::ALL {
         let mut longer = Vec::with_capacity(runs.len());
         for run in runs {
-            if !setting.matters(run.workload, run.backend) {
+            if !setting.matters_in(&run) {
                 longer.push(without(setting, run));
                 continue;
             }
@@ -187,10 +254,15 @@ pub(crate) fn product(
     Ok(runs)
 }
 
-/// Gives a setting that doesn't matter its one value: a small file is written with one op.
+/// Gives a setting that doesn't matter its one value: a small file is written with one op, and a
+/// WRITE of v2 is safe when it is answered.
 fn without(setting: Setting, mut run: RunSpec) -> RunSpec {
-    if setting == Setting::IoSize {
-        run.io_size_bytes = run.file_size_bytes.max(1) as u32;
+    match (setting, &mut run.target) {
+        (Setting::IoSize, _) => run.io_size_bytes = run.file_size_bytes.max(1) as u32,
+        (Setting::Stable, Target::Nfs(nfs)) if nfs.settings.version == NfsVersion::V2 => {
+            nfs.settings.stable = Stable::FileSync;
+        }
+        _ => {}
     }
     run
 }

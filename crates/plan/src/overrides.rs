@@ -3,13 +3,17 @@
 //! Values come as text, as they were typed, and go through the same readers as the plan's; an
 //! error names the flag. A flag replaces every place where the plan sets the same thing.
 
+use std::path::{Path, PathBuf};
+
 use model::{BackendKind, Workload};
 
 use crate::error::{Fault, Place, PlanError, Spot};
+use crate::level::{in_range, read_integer};
 use crate::limits::{self, Range};
 use crate::parse::{backend_named, read_memory, workload_named};
 use crate::raw::{RawPlan, RawWorkload};
-use crate::setting::{Setting, in_range, read_integer};
+use crate::setting::Setting;
+use crate::target::TargetArg;
 use crate::text::either;
 
 /// What flags say; empty and `None` leave the plan as it is.
@@ -27,8 +31,12 @@ pub struct Overrides {
     pub workload: Vec<String>,
     /// `--backend`: each target with those of them that fit it.
     pub backend: Vec<String>,
+    /// `--tls-ca`: for every server that is named by its address.
+    pub tls_ca: Option<PathBuf>,
     /// `--workers`.
     pub workers: Vec<String>,
+    /// `--clients`.
+    pub clients: Vec<String>,
     /// `--files`.
     pub files: Vec<String>,
     /// `--file-size`.
@@ -41,8 +49,26 @@ pub struct Overrides {
     pub io_size: Vec<String>,
     /// `--queue-depth`.
     pub queue_depth: Vec<String>,
+    /// `--nfsvers`.
+    pub nfsvers: Vec<String>,
+    /// `--proto`.
+    pub proto: Vec<String>,
+    /// `--xprtsec`.
+    pub xprtsec: Vec<String>,
+    /// `--nconnect`.
+    pub nconnect: Vec<String>,
     /// `--transfer-size`.
     pub transfer_size: Vec<String>,
+    /// `--read-ahead`.
+    pub read_ahead: Vec<String>,
+    /// `--write-behind`.
+    pub write_behind: Vec<String>,
+    /// `--stable`.
+    pub stable: Vec<String>,
+    /// `--timeo`.
+    pub timeo: Vec<String>,
+    /// `--retrans`.
+    pub retrans: Vec<String>,
     /// `--read-percent`.
     pub read_percent: Vec<String>,
     /// `--duration`.
@@ -64,13 +90,23 @@ impl Overrides {
     pub fn levels(&self, setting: Setting) -> &[String] {
         match setting {
             Setting::Workers => &self.workers,
+            Setting::Clients => &self.clients,
             Setting::Files => &self.files,
             Setting::FileSize => &self.file_size,
             Setting::SmallFiles => &self.small_files,
             Setting::SmallFileSize => &self.small_file_size,
             Setting::IoSize => &self.io_size,
             Setting::QueueDepth => &self.queue_depth,
+            Setting::NfsVers => &self.nfsvers,
+            Setting::Proto => &self.proto,
+            Setting::XprtSec => &self.xprtsec,
+            Setting::Nconnect => &self.nconnect,
             Setting::TransferSize => &self.transfer_size,
+            Setting::ReadAhead => &self.read_ahead,
+            Setting::WriteBehind => &self.write_behind,
+            Setting::Stable => &self.stable,
+            Setting::Timeo => &self.timeo,
+            Setting::Retrans => &self.retrans,
             Setting::ReadPercent => &self.read_percent,
             Setting::Duration => &self.duration,
             Setting::Direct => &self.direct,
@@ -95,6 +131,7 @@ impl RawPlan {
         self.apply_numbers(flags)?;
         self.apply_workloads(&flags.workload)?;
         self.apply_backends(&flags.backend)?;
+        self.apply_tls_ca(flags.tls_ca.as_deref())?;
         for setting in Setting::ALL {
             let place = Place::Flag(setting.flag());
             let levels = read_each(flags.levels(setting), setting.flag(), |text| {
@@ -105,6 +142,9 @@ impl RawPlan {
             }
             for workload in &mut self.workloads {
                 workload.settings.remove(setting);
+            }
+            for address in self.targets.iter_mut().filter_map(|t| t.what.address_mut()) {
+                address.settings.remove(setting);
             }
             self.factors.insert(setting, levels);
         }
@@ -162,6 +202,20 @@ impl RawPlan {
             workload.backends = None;
         }
         Ok(())
+    }
+
+    fn apply_tls_ca(&mut self, path: Option<&Path>) -> Result<(), PlanError> {
+        let Some(path) = path else { return Ok(()) };
+        let mut used = false;
+        for target in &mut self.targets {
+            if let TargetArg::Nfs(address) = &mut target.what {
+                address.tls_ca = Some(path.to_owned());
+                used = true;
+            }
+        }
+        let fault = Fault::new("no target of this plan is named by an nfs:// address")
+            .hint("the in-memory server's certificate is trusted as it is");
+        if used { Ok(()) } else { Err(fault.at(Place::Flag("--tls-ca"))) }
     }
 
     fn no_backend_fits(&self, names: &[String]) -> PlanError {

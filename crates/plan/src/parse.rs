@@ -8,10 +8,11 @@ use model::{BackendKind, Workload};
 use crate::document::{self, Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::{Section, unknown_word};
+use crate::level::in_range;
 use crate::limits::{self, Range};
 use crate::parse_targets;
 use crate::raw::{RawPlan, RawServer, RawWorkload, Settings};
-use crate::setting::{Kind, Setting, Value, in_range};
+use crate::setting::{Kind, Setting, Value};
 
 const BACKENDS: [BackendKind; 4] =
     [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
@@ -179,8 +180,13 @@ fn each<T>(
 }
 
 fn settings(table: &Table<'_>) -> Result<Settings, PlanError> {
+    settings_among(&Setting::ALL, table)
+}
+
+/// Reads those of some settings that a table holds.
+pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Settings, PlanError> {
     let mut settings = Settings::default();
-    for setting in Setting::ALL {
+    for &setting in known {
         if let Some(levels) = each(table.field(setting.key()), |item| level(setting, item))? {
             settings.insert(setting, levels);
         }
@@ -196,17 +202,22 @@ fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
         Kind::Percent => ("an integer", "70"),
         Kind::Time => ("a time", "\"500ms\""),
         Kind::Flag => ("true or false", "true"),
-        Kind::Durability => ("\"sync\" or \"none\"", "\"sync\""),
+        Kind::Word => ("a word", "\"..\""),
     };
     let by_text =
-        matches!(setting.kind(), Kind::Size | Kind::TransferSize | Kind::Time | Kind::Durability);
-    let by_number = !matches!(setting.kind(), Kind::Time | Kind::Flag | Kind::Durability);
+        matches!(setting.kind(), Kind::Size | Kind::TransferSize | Kind::Time | Kind::Word);
+    let by_number = !matches!(setting.kind(), Kind::Time | Kind::Flag | Kind::Word);
     let read = match (item.as_text(), item.as_number(), item.as_flag()) {
         (Some(text), _, _) if by_text => setting.read(text),
         (_, Some(number), _) if by_number => setting.within(Value::Number(number), &item.shown()),
         (_, _, Some(yes)) if setting.kind() == Kind::Flag => Ok(Value::Flag(yes)),
+        // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
+        _ if setting == Setting::NfsVers && item.is_numeric() => setting.read(&item.shown()),
         _ if by_number && item.is_integer() => {
             return Err(item.out_of_range(&limits::legal(setting)));
+        }
+        _ if setting.kind() == Kind::Word => {
+            return Err(item.wrong_type(&limits::legal(setting), &limits::example(setting)));
         }
         _ => return Err(item.wrong_type(wanted, example)),
     };

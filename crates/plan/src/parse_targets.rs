@@ -5,17 +5,22 @@
 
 use model::BackendKind;
 
+use crate::address::{self, User, check_groups, sec_named};
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::Section;
 use crate::limits::{self, Range};
-use crate::parse::{backend, bounded};
+use crate::parse::{backend, bounded, settings_among};
 use crate::raw::RawTarget;
+use crate::setting::Setting;
 use crate::target::{self, TargetArg};
 use crate::text::either;
 
 /// The keys that say what a target is.
 const TARGET_KEYS: [&str; 5] = ["url", "path", "temporary", "embedded", "null"];
+
+/// The keys that say as whom the in-memory server is used.
+const USER_KEYS: [&str; 5] = ["uid", "gid", "groups", "sec", "resvport"];
 
 pub(crate) fn read_targets(root: &Table<'_>) -> Result<Vec<RawTarget>, PlanError> {
     let hint = "say what is measured: [[target]] with name and url, path, embedded or null";
@@ -37,7 +42,8 @@ pub(crate) fn read_targets(root: &Table<'_>) -> Result<Vec<RawTarget>, PlanError
 
 fn read_target(table: &Table<'_>) -> Result<RawTarget, PlanError> {
     let name = read_target_name(table)?;
-    let what = read_what(table)?;
+    let mut what = read_what(table)?;
+    read_how(table, &mut what)?;
     let backends = match table.field("backend") {
         None => what.backends()[..1].to_vec(),
         Some(field) => read_backends(&field, &what)?,
@@ -91,7 +97,9 @@ fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
     let what = match field.key() {
         "url" => {
             let url = field.text("\"nfs://host/export\"")?.value;
-            TargetArg::Nfs(target::parse_url(url).map_err(|fault| field.error(fault))?)
+            TargetArg::Nfs(
+                address::parse_url(url, field.place()).map_err(|fault| field.error(fault))?,
+            )
         }
         "path" => {
             let path = field.text("\"/mnt/test\"")?.value;
@@ -100,12 +108,12 @@ fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
         key if field.as_flag() == Some(true) => match key {
             "temporary" => TargetArg::Temporary,
             "null" => TargetArg::Null,
-            _ => TargetArg::Embedded { uid: id(table, "uid")?, gid: id(table, "gid")? },
+            _ => TargetArg::embedded(read_user(table)?),
         },
         _ => return Err(field.wrong_type("true or false", "true")),
     };
-    match ["uid", "gid"].iter().find_map(|key| table.field(key)) {
-        Some(owner) if !matches!(what, TargetArg::Embedded { .. }) => {
+    match USER_KEYS.iter().find_map(|key| table.field(key)) {
+        Some(owner) if !matches!(what, TargetArg::Embedded(_)) => {
             let hint = "write a url as `nfs://host/path?uid=..&gid=..`; a path has the caller's";
             Err(owner.error(Fault::new("is only for `embedded = true`").hint(hint)))
         }
@@ -113,10 +121,57 @@ fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
     }
 }
 
-fn id<'a>(table: &Table<'a>, key: &'a str) -> Result<Option<u32>, PlanError> {
+fn read_user(table: &Table<'_>) -> Result<User, PlanError> {
+    let mut user = User::default();
+    if let Some(field) = table.field("uid") {
+        user.uid = Some(id(&field)?);
+    }
+    if let Some(field) = table.field("gid") {
+        user.gid = Some(id(&field)?);
+    }
+    if let Some(field) = table.field("groups") {
+        user.groups = field.items()?.iter().map(id).collect::<Result<_, _>>()?;
+        check_groups(&user.groups).map_err(|fault| field.error(fault))?;
+    }
+    if let Some(field) = table.field("sec") {
+        let name = field.text("\"sys\"")?.value;
+        user.sec = Some(sec_named(name).map_err(|fault| field.error(fault))?);
+    }
+    if let Some(field) = table.field("resvport") {
+        let refused = || field.wrong_type("true or false", "true");
+        user.resvport = field.as_flag().ok_or_else(refused)?;
+    }
+    Ok(user)
+}
+
+fn id(field: &Field<'_>) -> Result<u32, PlanError> {
     let range = Range { min: 0, max: u32::MAX.into(), reason: "ids have 32 bits" };
-    let Some(field) = table.field(key) else { return Ok(None) };
-    Ok(Some(bounded(&field, range)?.value as u32))
+    Ok(bounded(field, range)?.value as u32)
+}
+
+/// Reads how a server is spoken to: settings that hold for this target alone.
+fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
+    let settings = settings_among(&Setting::OF_TARGETS, table)?;
+    let tls_ca = table.field("tls_ca");
+    let Some(address) = what.address_mut() else {
+        let keys = Setting::OF_TARGETS.map(Setting::key);
+        let written = keys.iter().find_map(|key| table.field(key)).or(tls_ca);
+        let fault = Fault::new("is only for an NFS server").hint("a path is mounted by others");
+        return written.map_or(Ok(()), |field| Err(field.error(fault)));
+    };
+    for setting in Setting::OF_TARGETS {
+        let Some(levels) = settings.get(setting) else { continue };
+        if address.settings.get(setting).is_some() {
+            let fault = Fault::new("stands in the `url` too").hint("say it in one place");
+            return Err(fault.of(setting.key(), levels[0].place));
+        }
+        address.settings.insert(setting, levels.to_vec());
+    }
+    if let Some(field) = tls_ca {
+        let path = field.text("\"/etc/ssl/ca.pem\"")?.value;
+        address.tls_ca = Some(path.into());
+    }
+    Ok(())
 }
 
 /// Lets a backend pass that can execute ops on the target.
@@ -128,7 +183,7 @@ fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
     let is = match what {
         TargetArg::Null => "the null target",
         TargetArg::Directory(_) | TargetArg::Temporary => "a directory",
-        TargetArg::Nfs(_) | TargetArg::Embedded { .. } => "an NFS server",
+        TargetArg::Nfs(_) | TargetArg::Embedded(_) => "an NFS server",
     };
     Err(Fault::new(format!("`{}` can't be used on {is}", backend.name()))
         .hint(format!("write {}", either(&names))))

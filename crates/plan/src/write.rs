@@ -5,12 +5,12 @@
 
 use std::fmt::Write as _;
 
-use model::{RunSpec, Target};
+use model::{Identity, RunSpec, Sec, Target};
 
+use crate::address::write_url;
 use crate::matrix::product;
 use crate::resolve::Plan;
 use crate::setting::{Setting, Value};
-use crate::target::write_url;
 use crate::text::{quoted, size};
 
 impl Plan {
@@ -55,14 +55,26 @@ impl Plan {
         let what = match &first.target {
             Target::Null => "null = true".to_owned(),
             Target::Directory { path } => format!("path = {}", quoted(&path.to_string_lossy())),
-            Target::Nfs(nfs) if nfs.embedded => {
-                format!("embedded = true\nuid = {}\ngid = {}", nfs.uid, nfs.gid)
-            }
+            Target::Nfs(nfs) if nfs.embedded => write_embedded(&nfs.identity),
             Target::Nfs(nfs) => format!("url = {}", quoted(&write_url(nfs))),
         };
         let name = quoted(&first.target_name);
         format!("\n[[target]]\nname = {name}\n{what}\nbackend = [{}]\n", backends.join(", "))
     }
+}
+
+fn write_embedded(user: &Identity) -> String {
+    let mut text = format!("embedded = true\nuid = {}\ngid = {}", user.uid, user.gid);
+    if !user.groups.is_empty() {
+        let _ = write!(text, "\ngroups = {:?}", user.groups);
+    }
+    if user.sec != Sec::Sys {
+        let _ = write!(text, "\nsec = {}", quoted(user.sec.name()));
+    }
+    if user.resvport {
+        text.push_str("\nresvport = true");
+    }
+    text
 }
 
 /// Writes runs of one target, backend and workload as one table, or as several.
@@ -75,7 +87,7 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
         count == runs.len() && product(runs[0].clone(), of).is_ok_and(|made| made == runs)
     };
     if runs.len() == 1 || whole() {
-        return write_workload(out, &runs[0], &levels);
+        return write_workload(out, runs, &levels);
     }
     let slowest = levels.iter().find(|(_, levels)| levels.len() > 1);
     let setting = slowest.expect("runs are all different").0;
@@ -87,7 +99,7 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
 /// The levels that runs have, in the order of their first use; one where it doesn't matter.
 fn levels(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
     let mut levels = vec![setting.get(&runs[0])];
-    if setting.matters(runs[0].workload, runs[0].backend) {
+    if runs.iter().any(|run| setting.matters_in(run)) {
         for run in runs {
             let level = setting.get(run);
             if !levels.contains(&level) {
@@ -98,7 +110,8 @@ fn levels(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
     levels
 }
 
-fn write_workload(out: &mut String, run: &RunSpec, levels: &[(Setting, Vec<Value>)]) {
+fn write_workload(out: &mut String, runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) {
+    let run = &runs[0];
     let _ = write!(
         out,
         "\n[[workload]]\nkind = {}\ntargets = [{}]\nbackends = [{}]\n",
@@ -107,7 +120,7 @@ fn write_workload(out: &mut String, run: &RunSpec, levels: &[(Setting, Vec<Value
         quoted(run.backend.name())
     );
     for (setting, levels) in levels {
-        if !setting.matters(run.workload, run.backend) {
+        if !runs.iter().any(|run| setting.matters_in(run)) {
             continue;
         }
         let written: Vec<String> = levels.iter().map(|level| setting.write(*level)).collect();

@@ -73,8 +73,7 @@ fn figures(row: &Row<'_>) -> Vec<String> {
     let judged = &row.judged;
     let codes = row.codes();
     let Some(rate) = &judged.rate else {
-        let reason = format!("failed: {}", escaped(judged.reason().unwrap_or("no figure")));
-        let mut cells = vec![reason];
+        let mut cells = vec![escaped(&row.missing())];
         cells.resize(6, "–".to_owned());
         cells.extend([show::trials(judged), Verdict::Invalid.name().to_owned(), codes]);
         return cells;

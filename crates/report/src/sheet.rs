@@ -127,6 +127,16 @@ impl Row<'_> {
         format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
     }
 
+    /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.
+    pub fn missing(&self) -> String {
+        let lead = match &self.judged {
+            judged if !judged.failures.is_empty() => "failed",
+            judged if judged.impossible.is_some() => "not possible",
+            _ => "not measured",
+        };
+        format!("{lead}: {}", self.judged.reason().unwrap_or("no figure"))
+    }
+
     /// Short codes of the doubts, with the number of trials where it is not all of them:
     /// `cached (3 of 5), not-durable`; empty without doubts.
     pub fn codes(&self) -> String {

@@ -49,7 +49,7 @@ fn grid(sheet: &Sheet<'_>, with_settings: bool) -> Grid {
         }
         match figures(row) {
             Some(figures) => grid.row(&[leading, figures].concat()),
-            None => grid.reason(&leading, &reason(row)),
+            None => grid.reason(&leading, &row.missing()),
         }
         if !row.judged.caveats.is_empty() {
             grid.text(&doubts(row));
@@ -76,11 +76,6 @@ fn figures(row: &Row<'_>) -> Option<Vec<String>> {
         below(show::cpu(judged), show::server_cpu(judged)),
         show::trials(judged),
     ])
-}
-
-fn reason(row: &Row<'_>) -> String {
-    let lead = if row.judged.failures.is_empty() { "not measured" } else { "failed" };
-    format!("{lead}: {}", row.judged.reason().unwrap_or("no figure"))
 }
 
 /// `x` marks what must not be used, `!` a doubt, `i` what only says how to read the figure.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
-    IntervalSample, KindResult, NfsTarget, OpError, OpKind, Pass, PassResult, Run, RunSpec, Target,
-    Trial, TrialState, Truth, Workload,
+    Identity, IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind,
+    Pass, PassResult, Run, RunSpec, Sec, Stable, Target, Trial, TrialState, Truth, Workload,
+    XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -23,6 +24,7 @@ fn spec(target: Target) -> RunSpec {
         file_size_bytes: 1 << 30,
         files: 8,
         workers: 2,
+        clients: 0,
         queue_depth: 8,
         read_percent: 70,
         duration_ms: 2_000,
@@ -37,14 +39,22 @@ fn spec(target: Target) -> RunSpec {
 
 fn nfs() -> Target {
     Target::Nfs(NfsTarget {
-        host: "::1".into(),
         port: Some(2049),
-        mount_port: None,
-        path: "/export/ä".into(),
-        version: 3,
-        uid: 1000,
-        gid: u32::MAX,
-        embedded: false,
+        identity: Identity {
+            sec: Sec::Sys,
+            groups: vec![4, 24],
+            resvport: true,
+            ..Identity::of(1000, u32::MAX)
+        },
+        tls_ca: Some("/etc/ca.pem".into()),
+        settings: NfsSettings {
+            version: NfsVersion::V4_1,
+            xprtsec: XprtSec::Tls,
+            nconnect: 4,
+            stable: Stable::DataSync,
+            ..NfsSettings::default()
+        },
+        ..NfsTarget::new("::1", "/export/ä")
     })
 }
 

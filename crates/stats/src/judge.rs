@@ -47,6 +47,8 @@ pub struct Judged {
     pub cpu: Option<Cpu>,
     /// The doubts, worst first, each code once.
     pub caveats: Vec<JudgedCaveat>,
+    /// Why the settings allow no trial at all.
+    pub impossible: Option<String>,
     /// Why trials have no result for this pass, each reason once, in order of appearance.
     pub failures: Vec<Failure>,
 }
@@ -62,7 +64,9 @@ impl Judged {
         match (&self.rate, self.failures.first()) {
             (Some(_), _) => None,
             (None, Some(failure)) => Some(&failure.reason),
-            (None, None) if self.trials_made == 0 => Some("no trial was made"),
+            (None, None) if self.trials_made == 0 => {
+                Some(self.impossible.as_deref().unwrap_or("no trial was made"))
+            }
             (None, None) => Some("no trial finished this pass"),
         }
     }
@@ -186,6 +190,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         service_time: merged(used.iter().map(|result| service_time(result))),
         cpu: cpu(&used, moves_data),
         caveats: Vec::new(),
+        impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
     };
     judged.caveats = doubt::caveats(&sorted, &judged);

@@ -180,6 +180,7 @@ mod tests {
             file_size_bytes: 64 << 10,
             files: 4,
             workers,
+            clients: 0,
             queue_depth: 1,
             read_percent: 70,
             duration_ms: 1000,

@@ -95,6 +95,7 @@ pub fn stream(path: &Path) -> RunSpec {
         file_size_bytes: 64 << 20,
         files: 1,
         workers: 1,
+        clients: 0,
         queue_depth: 1,
         read_percent: 0,
         duration_ms: 0,
@@ -126,14 +127,9 @@ pub fn nfs(server: &Server) -> RunSpec {
     RunSpec {
         target_name: "nfs".into(),
         target: Target::Nfs(NfsTarget {
-            host: "127.0.0.1".into(),
             port,
             mount_port: port,
-            path: "/export".into(),
-            version: 3,
-            uid: 0,
-            gid: 0,
-            embedded: false,
+            ..NfsTarget::new("127.0.0.1", "/export")
         }),
         backend: BackendKind::Nfs,
         queue_depth: 8,

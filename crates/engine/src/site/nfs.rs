@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec};
+use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Sec};
 use nfs_client::proto::client::File;
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
@@ -32,6 +32,7 @@ impl NfsSite {
         spec: &RunSpec,
         config: &SiteConfig,
     ) -> Result<Self, SiteError> {
+        refuse_unspoken(target, spec)?;
         let timeout = Duration::from_millis(spec.timeout_ms);
         let options = MountOptions {
             rsize: spec.transfer_size_bytes,
@@ -204,6 +205,28 @@ impl NfsSite {
     }
 }
 
+/// Refuses settings that the client or the measured loop doesn't obey yet; a setting leaves this
+/// list with the change that obeys it.
+fn refuse_unspoken(target: &NfsTarget, spec: &RunSpec) -> Result<(), SiteError> {
+    let (asked, spoken) = (&target.settings, NfsSettings::default());
+    let unspoken = [
+        ("nfsvers", asked.version != spoken.version),
+        ("proto", asked.proto != spoken.proto),
+        ("xprtsec", asked.xprtsec != spoken.xprtsec),
+        ("nconnect", asked.nconnect != spoken.nconnect),
+        ("read_ahead", asked.read_ahead != spoken.read_ahead),
+        ("write_behind", asked.write_behind != spoken.write_behind),
+        ("stable", asked.stable != spoken.stable),
+        ("sec", target.identity.sec != Sec::Sys),
+        ("resvport", target.identity.resvport),
+        ("clients", spec.clients() != spec.workers),
+    ];
+    match unspoken.into_iter().find(|(_, differs)| *differs) {
+        Some((name, _)) => Err(SiteError::Nfs(format!("{target}: {name} is not obeyed yet"))),
+        None => Ok(()),
+    }
+}
+
 /// Says in one line what the client says in two.
 fn told(shown: &str, error: &MountError) -> SiteError {
     let text = error.to_string();
@@ -234,6 +257,6 @@ fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure) -> SiteE
     SiteError::Nfs(format!(
         "can't create a directory in {shown} as uid {} and gid {}: {failure} \
          (hint: check the export's rw and squash options, or ask for another ?uid=)",
-        target.uid, target.gid
+        target.identity.uid, target.identity.gid
     ))
 }

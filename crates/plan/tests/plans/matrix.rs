@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::common::{around, plan};
-use model::{BackendKind, Durability, Target, Workload};
+use model::{BackendKind, Durability, NfsVersion, Target, Workload};
 use plan::{Plan, RawPlan, Step, TargetArg, estimate, parse_target};
 
 /// A plan of one null target with these factors and workloads.
@@ -150,11 +150,14 @@ fn what_is_open_comes_from_the_surroundings() {
     let embedded = nfs(1);
     assert_eq!((embedded.host.as_str(), embedded.path.as_str()), ("127.0.0.1", "/export"));
     assert_eq!((embedded.port, embedded.mount_port), (Some(4321), Some(4321)));
-    assert_eq!((embedded.uid, embedded.gid, embedded.embedded), (7, 8, true));
+    let user = &embedded.identity;
+    assert_eq!((user.uid, user.gid, embedded.embedded), (7, 8, true));
     let remote = nfs(2);
     assert_eq!((remote.host.as_str(), remote.path.as_str()), ("::1", "/a b"));
     assert_eq!((remote.port, remote.mount_port), (Some(99), Some(5)));
-    assert_eq!((remote.uid, remote.gid, remote.version, remote.embedded), (0, 8, 3, false));
+    let user = &remote.identity;
+    assert_eq!((user.uid, user.gid, remote.embedded), (0, 8, false));
+    assert_eq!(remote.settings.version, NfsVersion::V3);
 }
 
 #[test]
@@ -196,9 +199,10 @@ fn settings_without_effect_are_told() {
             "p.toml:4:11: io_size: no run of this plan depends on it (hint: Bytes of one read or \
              write. Not for metadata.)",
             "p.toml:3:17: transfer_size: no run of this plan depends on it (hint: Largest payload \
-             of one READ or WRITE on the wire (rsize, wsize). Only for nfs; not for metadata.)",
+             of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only for nfs; \
+             not for metadata.)",
             "p.toml:10:15: queue_depth: no run of this plan depends on it (hint: Ops in flight \
-             per worker. Not for posix, whose calls are synchronous.)",
+             per worker, over NFS per client. Not for posix, whose calls are synchronous.)",
         ]
     );
 }

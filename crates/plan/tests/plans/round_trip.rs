@@ -36,7 +36,7 @@ threads = 1
 
 [[target]]
 name = "n"
-url = "nfs://h:1/a%20b?version=3&uid=5&gid=8"
+url = "nfs://h:1/a%20b?uid=5&gid=8"
 backend = ["nfs"]
 
 [[workload]]
@@ -44,11 +44,17 @@ kind = "random"
 targets = ["n"]
 backends = ["nfs"]
 workers = 1
+clients = 0
 files = 1
 file_size = "4000KiB"
 io_size = ["4KiB", "1000B"]
 queue_depth = [1, 32]
+nfsvers = "3"
+proto = "tcp"
+xprtsec = "none"
+nconnect = 1
 transfer_size = "server"
+stable = "unstable"
 read_percent = 70
 duration = "1500ms"
 durability = "sync"
@@ -128,6 +134,24 @@ fn factors() -> impl Strategy<Value = String> {
         levels("durability", &["\"sync\"", "\"none\""]),
         file_set("stream"),
         file_set("metadata"),
+        over_nfs(),
+    )
+        .prop_map(|(a, b, c, d, e, f, g, h, i)| [a, b, c, d, e, f, g, h, i].concat())
+}
+
+/// The settings that only runs over NFS have; v3 over TCP is always among them, so that some run
+/// is possible.
+fn over_nfs() -> impl Strategy<Value = String> {
+    let some = |text: &'static str| prop_oneof![Just(String::new()), Just(text.to_owned())];
+    (
+        some("nfsvers = [3, \"2\", 4.1]\n"),
+        some("proto = [\"udp\", \"tcp\"]\n"),
+        some("xprtsec = [\"none\", \"tls\"]\n"),
+        levels("timeo", &["\"100ms\"", "\"1100ms\""]),
+        levels("retrans", &["0", "3"]),
+        levels("stable", &["\"unstable\"", "\"file_sync\""]),
+        levels("read_ahead", &["0", "5"]),
+        levels("nconnect", &["1"]),
     )
         .prop_map(|(a, b, c, d, e, f, g, h)| [a, b, c, d, e, f, g, h].concat())
 }
@@ -139,7 +163,9 @@ fn plans() -> impl Strategy<Value = String> {
         "path = \"m\\\"x\"",
         "temporary = true\nbackend = [\"uring\", \"posix\"]",
         "embedded = true\nuid = 3",
+        "embedded = true\ngroups = [4, 5]\nsec = \"none\"\nresvport = true",
         "url = \"nfs://[fe80::1]:2049/a/b?gid=1&mountport=20048\"",
+        "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true\"\ntls_ca = \"/a b/ca.pem\"",
     ];
     let kinds = ["stream", "random", "metadata"];
     let target = prop::sample::subsequence(targets.to_vec(), 1..=targets.len());

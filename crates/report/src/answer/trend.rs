@@ -26,7 +26,10 @@ enum Trend<'a> {
 
 /// Whether a setting is a number.
 pub fn is_number(name: &str) -> bool {
-    !matches!(name, "backend" | "direct" | "durability")
+    !matches!(
+        name,
+        "backend" | "direct" | "durability" | "nfsvers" | "proto" | "xprtsec" | "stable"
+    )
 }
 
 /// The number behind a setting; what the server offers comes last.
@@ -39,10 +42,12 @@ fn number(spec: &RunSpec, name: &str) -> u64 {
         "io_size" => spec.io_size_bytes.into(),
         "read_percent" => spec.read_percent.into(),
         "transfer_size" => spec.transfer_size_bytes.map_or(u64::MAX, u64::from),
-        "nfsvers" => match &spec.target {
-            model::Target::Nfs(nfs) => nfs.version.into(),
-            model::Target::Null | model::Target::Directory { .. } => 0,
-        },
+        "clients" => spec.clients().into(),
+        "nconnect" => spec.nfs().nconnect.into(),
+        "read_ahead" => spec.nfs().read_ahead.into(),
+        "write_behind" => spec.nfs().write_behind.into(),
+        "timeo" => spec.nfs().timeo_ms,
+        "retrans" => spec.nfs().retrans.into(),
         _ => 0,
     }
 }

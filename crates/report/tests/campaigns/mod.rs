@@ -135,16 +135,8 @@ fn header(name: &str) -> Campaign {
 
 /// A run of one of the targets that the campaigns have.
 pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunSpec {
-    let nfs = NfsTarget {
-        host: "127.0.0.1".into(),
-        port: None,
-        mount_port: None,
-        path: "/export".into(),
-        version: 3,
-        uid: 0,
-        gid: 0,
-        embedded: target_name == "nfs",
-    };
+    let nfs =
+        NfsTarget { embedded: target_name == "nfs", ..NfsTarget::new("127.0.0.1", "/export") };
     let is_nfs = backend == BackendKind::Nfs;
     let small = workload == Workload::Metadata;
     RunSpec {
@@ -160,6 +152,7 @@ pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunS
         file_size_bytes: if small { 4_096 } else { 64 * MIB },
         files: if small { 2_000 } else { 4 },
         workers: 2,
+        clients: 0,
         queue_depth: backend.default_queue_depth(),
         read_percent: 70,
         duration_ms: 1_000,

@@ -22,6 +22,7 @@ fn spec(workload: Workload) -> RunSpec {
         file_size_bytes: 64 << 20,
         files: 8,
         workers: 2,
+        clients: 0,
         queue_depth: 1,
         read_percent: 70,
         duration_ms: 1_000,

@@ -1,0 +1,152 @@
+//! Runs that nobody could make: combinations of settings that contradict the protocols.
+//!
+//! A product of factors may hold some of them. They are rows of the table with their reason, as
+//! a server that refuses is; no trial of them is made. [`RunSpec::impossible`] is the way in: the
+//! plan, the controller and the report ask it, so that all of them say the same.
+
+use std::fmt;
+
+use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
+use crate::spec::{RunSpec, Target};
+
+/// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
+/// and NFS headers too.
+///
+/// **Source:** RFC 768 and 791: 65,535 bytes with the headers of IP and UDP.
+pub const UDP_TRANSFER_BYTES_MAX: u32 = 63 << 10;
+
+/// Why a run can't be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// NFS v4 asks for a transport that controls congestion.
+    ///
+    /// **Source:** RFC 7530, 3.1; RFC 8881, 2.9.1.
+    VersionOverUdp(NfsVersion),
+    /// TLS protects streams.
+    TlsOverUdp,
+    /// RPC-over-TLS is spoken with v3 and v4.
+    TlsWithV2,
+    /// A UDP client has one socket, which has no connection.
+    ConnectionsOverUdp,
+    /// Offsets of v2 are too small.
+    FileTooLargeForV2,
+    /// v2 moves at most 8 KiB at a time.
+    TransferTooLargeForV2,
+    /// A transfer does not fit in a datagram.
+    TransferTooLargeForUdp,
+    /// Each worker drives a client of its own.
+    FewerClientsThanWorkers,
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VersionOverUdp(version) => write!(f, "v{version} runs over TCP only"),
+            Self::TlsOverUdp => f.write_str("TLS runs over TCP only"),
+            Self::TlsWithV2 => f.write_str("TLS is for v3 and newer"),
+            Self::ConnectionsOverUdp => f.write_str("nconnect is for TCP only"),
+            Self::FileTooLargeForV2 => f.write_str("file too large for v2"),
+            Self::TransferTooLargeForV2 => f.write_str("v2 moves at most 8 KiB at a time"),
+            Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
+            Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
+        }
+    }
+}
+
+impl RunSpec {
+    /// Why no trial of this run can be made; `None` where one can be tried.
+    pub fn impossible(&self) -> Option<Impossible> {
+        let Target::Nfs(nfs) = &self.target else { return None };
+        if self.clients > 0 && self.clients < self.workers {
+            return Some(Impossible::FewerClientsThanWorkers);
+        }
+        of_transport(&nfs.settings).or_else(|| of_sizes(self, &nfs.settings))
+    }
+}
+
+fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
+    let udp = nfs.proto == Proto::Udp;
+    let tls = nfs.xprtsec == XprtSec::Tls;
+    match nfs.version {
+        version if udp && version.major() > 3 => Some(Impossible::VersionOverUdp(version)),
+        _ if udp && tls => Some(Impossible::TlsOverUdp),
+        NfsVersion::V2 if tls => Some(Impossible::TlsWithV2),
+        _ if udp && nfs.nconnect > 1 => Some(Impossible::ConnectionsOverUdp),
+        _ => None,
+    }
+}
+
+fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
+    let larger = |most: u32| run.transfer_size_bytes.is_some_and(|bytes| bytes > most);
+    if run.file_size_bytes > nfs.version.file_bytes_max() {
+        return Some(Impossible::FileTooLargeForV2);
+    }
+    if nfs.version.transfer_bytes_max().is_some_and(larger) {
+        return Some(Impossible::TransferTooLargeForV2);
+    }
+    (nfs.proto == Proto::Udp && larger(UDP_TRANSFER_BYTES_MAX))
+        .then_some(Impossible::TransferTooLargeForUdp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nfs::NfsTarget;
+    use crate::spec::tests::run;
+    use crate::spec::{BackendKind, Workload};
+
+    fn why(change: impl Fn(&mut RunSpec, &mut NfsSettings)) -> Option<String> {
+        let mut spec = run(Workload::Stream, 0);
+        spec.backend = BackendKind::Nfs;
+        let mut target = NfsTarget::new("h", "/e");
+        change(&mut spec, &mut target.settings);
+        spec.target = Target::Nfs(target);
+        spec.impossible().map(|why| why.to_string())
+    }
+
+    #[test]
+    fn contradictions_are_told_and_nothing_else() {
+        assert_eq!(why(|_, _| ()), None);
+        let udp = |version| why(move |_, nfs| (nfs.version, nfs.proto) = (version, Proto::Udp));
+        assert_eq!((udp(NfsVersion::V2), udp(NfsVersion::V3)), (None, None));
+        assert_eq!(udp(NfsVersion::V4_0).unwrap(), "v4.0 runs over TCP only");
+        assert_eq!(udp(NfsVersion::V4_2).unwrap(), "v4.2 runs over TCP only");
+        let tls = |version, proto| {
+            why(move |_, nfs| {
+                (nfs.version, nfs.proto, nfs.xprtsec) = (version, proto, XprtSec::Tls);
+            })
+        };
+        assert_eq!(tls(NfsVersion::V3, Proto::Tcp), None);
+        assert_eq!(tls(NfsVersion::V3, Proto::Udp).unwrap(), "TLS runs over TCP only");
+        assert_eq!(tls(NfsVersion::V2, Proto::Tcp).unwrap(), "TLS is for v3 and newer");
+        let connections = why(|_, nfs| (nfs.proto, nfs.nconnect) = (Proto::Udp, 2));
+        assert_eq!(connections.unwrap(), "nconnect is for TCP only");
+    }
+
+    #[test]
+    fn sizes_stop_at_what_the_version_and_the_transport_can_hold() {
+        let v2 = |file: u64, transfer: u32| {
+            why(move |spec, nfs| {
+                nfs.version = NfsVersion::V2;
+                (spec.file_size_bytes, spec.transfer_size_bytes) = (file, Some(transfer));
+            })
+        };
+        assert_eq!(v2((1 << 31) - 1, 8_192), None);
+        assert_eq!(v2(1 << 31, 8_192).unwrap(), "file too large for v2");
+        assert_eq!(v2(1, 8_193).unwrap(), "v2 moves at most 8 KiB at a time");
+        let udp = |transfer| {
+            why(move |spec, nfs| {
+                (nfs.proto, spec.transfer_size_bytes) = (Proto::Udp, Some(transfer));
+            })
+        };
+        assert_eq!(udp(32 << 10), None);
+        assert_eq!(udp(64 << 10).unwrap(), "transfer too large for a UDP datagram");
+    }
+
+    #[test]
+    fn each_worker_needs_a_client() {
+        let clients = |n| why(move |spec, _| (spec.workers, spec.clients) = (4, n));
+        assert_eq!(clients(3).unwrap(), "fewer clients than workers");
+        assert_eq!((clients(4), clients(0)), (None, None));
+    }
+}
