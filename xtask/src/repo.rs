@@ -29,11 +29,21 @@ pub enum Profile {
     Release,
 }
 
+impl Profile {
+    fn folder(self) -> PathBuf {
+        target().join(match self {
+            Self::Debug => "debug",
+            Self::Release => "release",
+        })
+    }
+}
+
 /// Returns the path of the `dfsbench` binary of one profile, built or not.
 pub fn dfsbench(profile: Profile) -> PathBuf {
-    let folder = match profile {
-        Profile::Debug => "debug",
-        Profile::Release => "release",
-    };
-    target().join(folder).join("dfsbench")
+    profile.folder().join("dfsbench")
+}
+
+/// Returns the path of an example of one profile, built or not.
+pub fn example(profile: Profile, name: &str) -> PathBuf {
+    profile.folder().join("examples").join(name)
 }

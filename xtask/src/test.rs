@@ -67,8 +67,10 @@ fn doc() -> Result<bool> {
     done(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Builds what the checks against real peers run.
 fn build() -> Result<bool> {
-    done(cargo(&["build", "--package", "dfsbench", "--quiet"]))
+    done(cargo(&["build", "--package", "dfsbench", "--quiet"]))?;
+    done(cargo(&["build", "--package", "nfs-client", "--example", "interop", "--quiet"]))
 }
 
 fn cargo(args: &[&str]) -> Command {

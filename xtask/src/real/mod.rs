@@ -13,22 +13,25 @@ use crate::steps::Count;
 mod against_ganesha;
 mod against_us;
 mod browser;
+mod capture;
 mod disk;
 mod ganesha;
+mod interop;
 pub mod libnfs;
 pub mod ours;
 
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 4] = [
+const GROUPS: [(&str, Group); 5] = [
+    ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
     ("disk", disk::run),
     ("browser", browser::run),
 ];
 
-/// Runs the groups whose name contains `filter`: `ganesha`, `server`, `disk`, `browser`.
+/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `browser`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {

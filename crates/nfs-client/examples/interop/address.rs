@@ -1,0 +1,70 @@
+//! What the checks are asked to do, from the command line.
+//!
+//! The address is read here by hand: an example has no parser of plans at hand, and the few words
+//! it takes are those of `dfsbench`.
+
+use nfs_client::MountOptions;
+use nfs_client::proto::client::Version;
+
+/// The settings of one run.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where and as whom.
+    pub options: MountOptions,
+    /// The version that is to be spoken.
+    pub version: Version,
+    /// How many entries the large directory gets.
+    pub entries: usize,
+    /// Where the sparse file ends, in bytes.
+    pub large_bytes: u64,
+    /// Makes only the checks whose name contains this.
+    pub only: Option<String>,
+}
+
+impl Settings {
+    /// Reads the arguments.
+    pub fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let address = arguments.next().ok_or("an address is missing")?;
+        let (options, version) = parse(&address)?;
+        let mut settings =
+            Self { options, version, entries: 10_000, large_bytes: (4 << 30) + 12_345, only: None };
+        while let Some(flag) = arguments.next() {
+            let value = arguments.next().ok_or(format!("{flag} needs a value"))?;
+            match flag.as_str() {
+                "--entries" => settings.entries = number(&value)?,
+                "--large" => settings.large_bytes = number(&value)?,
+                "--only" => settings.only = Some(value),
+                _ => return Err(format!("{flag} is unknown")),
+            }
+        }
+        Ok(settings)
+    }
+}
+
+fn parse(address: &str) -> Result<(MountOptions, Version), String> {
+    let rest = address.strip_prefix("nfs://").ok_or("an address begins with nfs://")?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (host, export) = path.split_once('/').ok_or("the address has no export")?;
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) => (host, Some(number(port)?)),
+        None => (host, None),
+    };
+    let mut options = MountOptions::new(host, format!("/{export}"));
+    options.port = port;
+    let mut version = Version::V3;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').ok_or(format!("`{pair}` has no value"))?;
+        match key {
+            "version" => version = value.parse().map_err(|error| format!("{error}"))?,
+            "port" => options.port = Some(number(value)?),
+            "mountport" => options.mount_port = Some(number(value)?),
+            "proto" if value == "tcp" => {}
+            _ => return Err(format!("`{pair}` is unknown")),
+        }
+    }
+    Ok((options, version))
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number that fits"))
+}

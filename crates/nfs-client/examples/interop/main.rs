@@ -1,0 +1,88 @@
+//! One list of checks of this client against a server, whoever wrote it.
+//!
+//! `cargo run -p nfs-client --example interop -- nfs://HOST/EXPORT?version=3&proto=tcp&port=2049...`
+//! The address takes `version`, `proto`, `port` and `mountport`; `--entries N` and `--large BYTES` say
+//! how much is listed and how far a sparse file reaches, `--only NAME` makes one check. Every check
+//! works in a folder of its own below the export and removes it again. It prints one line for each,
+//! then what went over the wire as one line of JSON, and exits with 1 where anything was wrong.
+#![allow(clippy::print_stdout, reason = "a tool for tests: its output is its result")]
+
+use std::process::ExitCode;
+
+mod address;
+mod data;
+mod names;
+mod rig;
+mod space;
+
+use address::Settings;
+use rig::Rig;
+
+/// What a check returns: nothing, or what was wrong.
+type Done = Result<(), String>;
+
+/// One check: its name, whether a version has what it needs, and what it does.
+struct Check {
+    name: &'static str,
+    applies: fn(&Rig) -> bool,
+    run: fn(&mut Rig) -> Done,
+}
+
+const fn always(name: &'static str, run: fn(&mut Rig) -> Done) -> Check {
+    Check { name, applies: |_| true, run }
+}
+
+const CHECKS: [Check; 14] = [
+    always("names are made, found, renamed and removed", names::life),
+    always("errors are those of the protocol", names::errors),
+    always("attributes are set and read", names::attributes),
+    always("links, hard and symbolic", names::links),
+    Check { name: "special files", applies: rig::is_not_v2, run: names::special },
+    always("a directory of many entries", names::listing),
+    Check { name: "the same, with attributes", applies: rig::is_not_v2, run: names::listing_plus },
+    always("data of every kind of size", data::sizes),
+    Check { name: "every kind of durability", applies: rig::is_not_v2, run: data::durability },
+    always("what a file becomes when it is cut and grown", data::truncation),
+    always("a sparse file beyond 4 GiB", data::sparse),
+    always("limits of the file system", space::limits),
+    Check { name: "holes and reservations", applies: rig::is_v42, run: space::holes },
+    Check { name: "a copy that the server makes", applies: rig::is_v42, run: space::copy },
+];
+
+fn main() -> ExitCode {
+    let settings = match Settings::from_arguments(std::env::args().skip(1)) {
+        Ok(settings) => settings,
+        Err(error) => {
+            println!("interop: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&settings) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("interop: can't begin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes all checks and returns how many failed.
+fn run(settings: &Settings) -> Result<usize, String> {
+    let mut rig = Rig::connect(settings)?;
+    let mut failed = 0;
+    for check in &CHECKS {
+        let wanted = settings.only.as_ref().is_none_or(|only| check.name.contains(only.as_str()));
+        if !wanted || !(check.applies)(&rig) {
+            continue;
+        }
+        let outcome = rig.in_own_folder(check.run);
+        println!("interop: {} ... {}", check.name, if outcome.is_ok() { "ok" } else { "FAILED" });
+        if let Err(error) = outcome {
+            println!("    {error}");
+            failed += 1;
+        }
+    }
+    println!("{}", rig.end()?);
+    Ok(failed)
+}

@@ -1,0 +1,322 @@
+//! The client under test, with one operation at a time or several in flight.
+//!
+//! [`Rig`] holds a mount and one connection, so that every operation of a check goes the measured
+//! way and is counted there. Attributes and handles are taken from the replies as they come.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nfs_client::proto::CallError;
+use nfs_client::proto::client::{
+    Attributes, Cursor, Data, Event, File, OpenAccess, Operation, Outcome, Version,
+};
+use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, Status};
+use nfs_client::{Connection, ConnectionOptions, Mount};
+
+use crate::address::Settings;
+use crate::{Done, data};
+
+/// How long an operation may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SLOTS: usize = 8;
+/// Asked for in one page of a listing, in bytes.
+const PAGE_BYTES: u32 = 32 * 1024;
+
+/// One name of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub name: Vec<u8>,
+    /// The id of the file.
+    pub fileid: u64,
+    /// Its attributes, where the listing has them.
+    pub attributes: Option<Attributes>,
+}
+
+/// See the module.
+pub struct Rig {
+    mount: Mount,
+    connection: Connection,
+    /// The folder of the check at hand.
+    pub dir: File,
+    /// The version that is spoken.
+    pub version: Version,
+    /// Largest READ and WRITE, in bytes.
+    pub transfer_bytes: (u32, u32),
+    /// How many entries the large directory gets.
+    pub entries: usize,
+    /// Where the sparse file ends, in bytes.
+    pub large_bytes: u64,
+    /// Payload of the last READ.
+    pub payload: Vec<u8>,
+}
+
+/// Tells whether the version has what only v2 lacks.
+pub fn is_not_v2(rig: &Rig) -> bool {
+    rig.version > Version::V2
+}
+
+/// Tells whether the version is 4.2.
+pub fn is_v42(rig: &Rig) -> bool {
+    rig.version == Version::V4_2
+}
+
+impl Rig {
+    /// Mounts and connects.
+    pub fn connect(settings: &Settings) -> Result<Self, String> {
+        let mount = Mount::connect(&settings.options).map_err(|error| error.to_string())?;
+        let options = ConnectionOptions {
+            slots: SLOTS,
+            write_pool: Arc::from(data::content(0, data::POOL_BYTES)),
+            keep_payload: Some(mount.rsize()),
+        };
+        let connection = Connection::open(&mount, &options).map_err(|error| error.to_string())?;
+        Ok(Self {
+            dir: mount.root(),
+            version: settings.version,
+            transfer_bytes: (mount.rsize(), mount.wsize()),
+            entries: settings.entries,
+            large_bytes: settings.large_bytes,
+            payload: Vec::new(),
+            mount,
+            connection,
+        })
+    }
+
+    /// Makes a folder, runs a check in it, and removes it with whatever the check left.
+    pub fn in_own_folder(&mut self, check: fn(&mut Self) -> Done) -> Done {
+        let (root, name) = (self.mount.root(), format!(".interop-{}", std::process::id()));
+        self.dir = self.mkdir(&root, &name)?;
+        let outcome = check(self);
+        for entry in self.list(&self.dir.clone(), false)? {
+            let name = String::from_utf8_lossy(&entry.name).into_owned();
+            self.remove(&self.dir.clone(), &name)?;
+        }
+        self.done(&Operation::Rmdir { dir: &root, name: name.as_bytes() })?;
+        outcome
+    }
+
+    /// Unmounts, and returns what went over the wire on the connection.
+    pub fn end(self) -> Result<String, String> {
+        let counters = *self.connection.counters();
+        let local =
+            rustix::net::getsockname(&self.connection).map_err(|error| error.to_string())?;
+        let local = SocketAddr::try_from(local).map_err(|error| error.to_string())?;
+        drop(self.connection);
+        self.mount.unmount().map_err(|error| error.to_string())?;
+        let (calls, replies) = (counters.calls_sent, counters.replies);
+        let (late, malformed) = (counters.late_replies, counters.malformed_replies);
+        Ok(format!(
+            "{{\"port\": {}, \"calls\": {calls}, \"replies\": {replies}, \"late\": {late}, \
+             \"malformed\": {malformed}}}",
+            local.port()
+        ))
+    }
+
+    /// Makes one operation and hands its event over.
+    pub fn event<T>(
+        &mut self,
+        operation: &Operation<'_>,
+        mut take: impl FnMut(&Event<'_>) -> T,
+    ) -> Result<T, String> {
+        let clock = clock();
+        self.connection.start(clock(), 0, operation).map_err(|error| error.to_string())?;
+        let mut taken = None;
+        while taken.is_none() {
+            if Duration::from_nanos(clock()) > PATIENCE {
+                return Err(format!("{} has no answer", operation.kind()));
+            }
+            let wait = self.connection.wait(&clock, PATIENCE, &mut |event| {
+                taken = Some(take(event));
+            });
+            wait.map_err(|error| error.to_string())?;
+        }
+        Ok(taken.expect("the loop ended with it"))
+    }
+
+    /// Makes one operation; the outer error is of the connection, the inner one the server's.
+    pub fn try_one(
+        &mut self,
+        operation: &Operation<'_>,
+    ) -> Result<Result<Outcome, CallError>, String> {
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.clear();
+        let result = self.event(operation, |event| {
+            payload.extend_from_slice(event.payload);
+            event.result
+        });
+        self.payload = payload;
+        result
+    }
+
+    /// Makes one operation that must succeed.
+    pub fn one(&mut self, operation: &Operation<'_>) -> Result<Outcome, String> {
+        let result = self.try_one(operation)?;
+        result.map_err(|error| format!("{}: {error}", operation.kind()))
+    }
+
+    /// As [`Rig::one`], for an operation with nothing to tell.
+    pub fn done(&mut self, operation: &Operation<'_>) -> Done {
+        self.one(operation).map(|_| ())
+    }
+
+    /// Makes one operation that must fail with this status.
+    pub fn fails(&mut self, operation: &Operation<'_>, status: Status) -> Done {
+        match self.try_one(operation)? {
+            Err(error) if error.status() == Some(status) => Ok(()),
+            other => Err(format!("{}: {other:?}, not {status}", operation.kind())),
+        }
+    }
+
+    /// Gets attributes.
+    pub fn attributes(&mut self, file: &File) -> Result<Attributes, String> {
+        match self.one(&Operation::Getattr { file })? {
+            Outcome::Attributes(attributes) => Ok(attributes),
+            other => Err(format!("GETATTR gave {other:?}")),
+        }
+    }
+
+    /// Finds a name.
+    pub fn lookup(&mut self, dir: &File, name: &str) -> Result<File, String> {
+        let outcome = self.one(&Operation::Lookup { dir, name: name.as_bytes() })?;
+        object(outcome)?.ok_or_else(|| "LOOKUP gave no handle".to_owned())
+    }
+
+    /// Makes a directory.
+    pub fn mkdir(&mut self, dir: &File, name: &str) -> Result<File, String> {
+        let attributes = Sattr::with_mode(0o755);
+        let made = self.one(&Operation::Mkdir { dir, name: name.as_bytes(), attributes })?;
+        self.made(made, dir, name)
+    }
+
+    /// Creates a file; in version 4 it is open then.
+    pub fn create(&mut self, name: &str) -> Result<File, String> {
+        let dir = self.dir;
+        let how = CreateHow::Unchecked(Sattr { size: Some(0), ..Sattr::with_mode(0o644) });
+        let made = self.one(&Operation::Create { dir: &dir, name: name.as_bytes(), how })?;
+        self.made(made, &dir, name)
+    }
+
+    /// Takes the handle of what was made, by LOOKUP where the server doesn't give it.
+    pub fn made(&mut self, made: Outcome, dir: &File, name: &str) -> Result<File, String> {
+        match object(made)? {
+            Some(file) => Ok(file),
+            None => self.lookup(dir, name),
+        }
+    }
+
+    /// Opens a file of the check's folder.
+    pub fn open(&mut self, name: &str) -> Result<File, String> {
+        let (dir, access) = (self.dir, OpenAccess::Both);
+        let outcome = self.one(&Operation::Open { dir: &dir, name: name.as_bytes(), access })?;
+        object(outcome)?.ok_or_else(|| "OPEN gave no handle".to_owned())
+    }
+
+    /// Closes what was opened, where files are opened at all.
+    pub fn close(&mut self, file: &File) -> Done {
+        if self.version.is_stateful() { self.done(&Operation::Close { file }) } else { Ok(()) }
+    }
+
+    /// Removes a file, or an empty directory.
+    pub fn remove(&mut self, dir: &File, name: &str) -> Done {
+        let name = name.as_bytes();
+        match self.try_one(&Operation::Remove { dir, name })? {
+            Ok(_) => Ok(()),
+            Err(_) => self.done(&Operation::Rmdir { dir, name }),
+        }
+    }
+
+    /// Writes all of it, one WRITE after the other.
+    pub fn write(&mut self, file: &File, offset: u64, bytes: &[u8], stable: StableHow) -> Done {
+        let mut at = 0;
+        while at < bytes.len() {
+            let len = (bytes.len() - at).min(self.transfer_bytes.1 as usize);
+            let data = Data::Bytes(&bytes[at..at + len]);
+            let offset = offset + at as u64;
+            match self.one(&Operation::Write { file, offset, stable, data })? {
+                Outcome::Written { count, .. } if count > 0 => at += count as usize,
+                other => return Err(format!("WRITE gave {other:?}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads up to `len` bytes, fewer where the file ends.
+    pub fn read(&mut self, file: &File, offset: u64, len: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        while bytes.len() < len {
+            let count = (len - bytes.len()).min(self.transfer_bytes.0 as usize) as u32;
+            let offset = offset + bytes.len() as u64;
+            match self.one(&Operation::Read { file, offset, count })? {
+                Outcome::Read { count, eof } => {
+                    bytes.extend_from_slice(&self.payload);
+                    if eof || count == 0 {
+                        break;
+                    }
+                }
+                other => return Err(format!("READ gave {other:?}")),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Lists a directory to its end, without `.` and `..`.
+    pub fn list(&mut self, dir: &File, plus: bool) -> Result<Vec<Name>, String> {
+        let (mut names, mut cursor) = (Vec::new(), Cursor::default());
+        loop {
+            let operation = if plus {
+                Operation::ReaddirPlus { dir, cursor, bytes: PAGE_BYTES }
+            } else {
+                Operation::Readdir { dir, cursor, bytes: PAGE_BYTES }
+            };
+            let eof = self.event(&operation, |event| {
+                event.result.map_err(|error| format!("{}: {error}", event.kind))?;
+                let page = event.listing().map_err(|error| error.to_string())?;
+                let before = cursor.cookie;
+                for entry in &page {
+                    cursor.cookie = entry.cookie;
+                    if entry.name != b"." && entry.name != b".." {
+                        let (name, fileid) = (entry.name.to_vec(), entry.fileid);
+                        names.push(Name { name, fileid, attributes: entry.attributes });
+                    }
+                }
+                cursor.verifier = page.verifier;
+                if !page.eof && cursor.cookie == before {
+                    return Err("a page without entries is not the last".to_owned());
+                }
+                Ok(page.eof)
+            })??;
+            if eof {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// Reads a symbolic link.
+    pub fn target(&mut self, file: &File) -> Result<Vec<u8>, String> {
+        self.event(&Operation::Readlink { file }, |event| {
+            event.result.map_err(|error| format!("READLINK: {error}"))?;
+            event.target().map(<[u8]>::to_vec).map_err(|error| error.to_string())
+        })?
+    }
+
+    /// Gives out the connection, for several operations in flight.
+    pub fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
+/// Nanoseconds since the first call.
+#[expect(clippy::disallowed_methods, reason = "an example owns its clock")]
+pub fn clock() -> impl Fn() -> u64 {
+    let start = Instant::now();
+    move || start.elapsed().as_nanos() as u64
+}
+
+fn object(outcome: Outcome) -> Result<Option<File>, String> {
+    match outcome {
+        Outcome::Object { file, .. } => Ok(file),
+        other => Err(format!("no object but {other:?}")),
+    }
+}

@@ -1,0 +1,81 @@
+//! Checks of limits, and of what v4.2 says about space.
+
+use nfs_client::proto::client::{Operation, Outcome, SeekWhat};
+use nfs_client::proto::nfs3::StableHow;
+
+use crate::data::{content, is_unsupported};
+use crate::names::same;
+use crate::rig::Rig;
+use crate::{Done, rig};
+
+/// Limits that make sense together.
+pub fn limits(rig: &mut Rig) -> Done {
+    let root = rig.dir;
+    match rig.one(&Operation::Fsstat { root: &root })? {
+        Outcome::Fsstat(stat) if stat.total_bytes >= stat.free_bytes && stat.total_bytes > 0 => {}
+        other => return Err(format!("FSSTAT gave {other:?}")),
+    }
+    if rig::is_not_v2(rig) {
+        match rig.one(&Operation::Fsinfo { root: &root })? {
+            Outcome::Fsinfo(info) if info.read_bytes_max >= 512 && info.write_bytes_max >= 512 => {}
+            other => return Err(format!("FSINFO gave {other:?}")),
+        }
+        match rig.one(&Operation::Pathconf { file: &root })? {
+            Outcome::Pathconf(limits) if limits.name_bytes_max >= 14 => {}
+            other => return Err(format!("PATHCONF gave {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+/// ALLOCATE keeps data, DEALLOCATE makes zeros, SEEK and READ_PLUS agree with what is there.
+pub fn holes(rig: &mut Rig) -> Done {
+    let file = rig.create("holes")?;
+    let len = 256 * 1024;
+    rig.write(&file, 0, &content(0, len), StableHow::FileSync)?;
+    rig.done(&Operation::Allocate { file: &file, offset: 0, len: 2 * len as u64 })?;
+    same("size after ALLOCATE", &rig.attributes(&file)?.size, &(2 * len as u64))?;
+    let (offset, hole) = (65_536, 65_536);
+    rig.done(&Operation::Deallocate { file: &file, offset, len: hole })?;
+    let mut want = content(0, len);
+    want[65_536..131_072].fill(0);
+    same("content", &(rig.read(&file, 0, len)? == want), &true)?;
+    for (what, from) in [(SeekWhat::Data, 0), (SeekWhat::Hole, 0), (SeekWhat::Data, offset)] {
+        match rig.try_one(&Operation::Seek { file: &file, offset: from, what })? {
+            Ok(Outcome::Found { offset, eof }) => {
+                if !eof && offset < from {
+                    return Err(format!("SEEK from {from} went back to {offset}"));
+                }
+            }
+            Err(error) if is_unsupported(error.status()) => {}
+            other => return Err(format!("SEEK gave {other:?}")),
+        }
+    }
+    let count = rig.transfer_bytes.0.min(len as u32);
+    match rig.try_one(&Operation::ReadPlus { file: &file, offset: 0, count })? {
+        Ok(Outcome::Read { count, .. }) => {
+            let got = &rig.payload;
+            same("READ_PLUS", &(got[..] == want[..count as usize]), &true)?;
+        }
+        Err(error) if is_unsupported(error.status()) => {}
+        other => return Err(format!("READ_PLUS gave {other:?}")),
+    }
+    rig.close(&file)
+}
+
+/// A copy within the server has the bytes of its source.
+pub fn copy(rig: &mut Rig) -> Done {
+    let (from, to) = (rig.create("from")?, rig.create("to")?);
+    let len = 300_001;
+    rig.write(&from, 0, &content(0, len), StableHow::FileSync)?;
+    let (from_offset, to_offset) = (0, 0);
+    let copy = Operation::Copy { from: &from, from_offset, to: &to, to_offset, len: len as u64 };
+    match rig.try_one(&copy)? {
+        Ok(Outcome::Copied { count, .. }) => same("bytes copied", &count, &(len as u64))?,
+        Err(error) if is_unsupported(error.status()) => return Ok(()),
+        other => return Err(format!("COPY gave {other:?}")),
+    }
+    same("the copy", &(rig.read(&to, 0, 2 * len)? == content(0, len)), &true)?;
+    rig.close(&from)?;
+    rig.close(&to)
+}
