@@ -94,8 +94,14 @@ impl Inbox {
     /// Creates an inbox for records of at most `record_bytes_max` bytes, at most
     /// [`RECORD_BYTES_MAX`].
     pub fn new(record_bytes_max: usize) -> Self {
+        Self { buffer: vec![0; INPUT_BYTES_START], ..Self::without_buffer(record_bytes_max) }
+    }
+
+    /// Creates an inbox without a buffer of its own, for [`Inbox::lend`]; where nobody lends it
+    /// one it makes one.
+    pub fn without_buffer(record_bytes_max: usize) -> Self {
         Self {
-            buffer: vec![0; INPUT_BYTES_START],
+            buffer: Vec::new(),
             record_start: 0,
             record_end: 0,
             parsed: 0,
@@ -124,6 +130,34 @@ impl Inbox {
         let len = if missing < LARGE_FRAGMENT_BYTES { INPUT_BYTES_START } else { missing };
         let end = self.buffer.len().min(self.filled + len.max(min));
         &mut self.buffer[self.filled..end]
+    }
+
+    /// Returns the length of the buffer held.
+    pub fn capacity(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Takes over `buffer` where it is longer than the own one, which is given instead. All of its
+    /// length is used; what is in it means nothing.
+    pub fn lend(&mut self, buffer: &mut Vec<u8>) {
+        if buffer.len() <= self.buffer.len() {
+            return;
+        }
+        self.compact();
+        buffer[..self.filled].copy_from_slice(&self.buffer[..self.filled]);
+        std::mem::swap(&mut self.buffer, buffer);
+    }
+
+    /// Gives the buffer away where at most `keep_bytes_max` bytes wait in it, which move to one of
+    /// their size. So a connection that is idle holds no buffer at all.
+    pub fn give_back(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
+        let waiting = self.record_end - self.record_start + self.filled - self.parsed;
+        if waiting > keep_bytes_max || self.buffer.len() == waiting {
+            return None;
+        }
+        self.compact();
+        let own = self.buffer[..waiting].to_vec();
+        Some(std::mem::replace(&mut self.buffer, own))
     }
 
     /// States that `len` bytes of [`Inbox::space`] were received.

@@ -22,6 +22,12 @@ pub const AUTH_NONE: u32 = 0;
 /// The flavor number of AUTH_SYS. **Source:** RFC 5531 section 8.2.
 pub const AUTH_SYS: u32 = 1;
 
+/// The flavor number of AUTH_TLS, of a NULL call that asks for TLS. **Source:** RFC 9289
+/// section 4.1.
+pub const AUTH_TLS: u32 = 7;
+/// Body of the verifier that answers it where TLS may begin. **Source:** RFC 9289 section 4.1.
+pub const STARTTLS: &[u8; 8] = b"STARTTLS";
+
 /// Tells how a call was refused before it reached the program.
 ///
 /// **Source:** RFC 5531 section 9, `accept_stat` and `reject_stat`.

@@ -12,7 +12,10 @@ use crate::nfs2;
 use crate::nfs3::{self, Fattr};
 use crate::program::{Call, Offered, Reply};
 use crate::record::{self, Inbox};
-use crate::rpc::{AUTH_BAD_CREDENTIAL, CallHeader, Credential, RPC_VERSION, ReplyHeader, RpcError};
+use crate::rpc::{
+    AUTH_BAD_CREDENTIAL, AUTH_NONE, CallHeader, Credential, RPC_VERSION, ReplyHeader, RpcError,
+    STARTTLS,
+};
 use crate::xdr::{Reader, Writer, pad_len};
 
 /// A request with views into the session's buffer.
@@ -46,7 +49,22 @@ impl Session {
 
     /// Creates a session that closes on records above `record_bytes_max` bytes.
     pub fn with_record_limit(offered: Offered, record_bytes_max: usize) -> Self {
-        Self { inbox: Inbox::new(record_bytes_max), offered }
+        Self { inbox: Inbox::without_buffer(record_bytes_max), offered }
+    }
+
+    /// Returns the length of the buffer held.
+    pub fn capacity(&self) -> usize {
+        self.inbox.capacity()
+    }
+
+    /// Takes over a longer buffer to receive into; see [`Inbox::lend`].
+    pub fn lend(&mut self, buffer: &mut Vec<u8>) {
+        self.inbox.lend(buffer);
+    }
+
+    /// Gives the buffer away where little waits in it; see [`Inbox::give_back`].
+    pub fn give_back(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
+        self.inbox.give_back(keep_bytes_max)
     }
 
     /// Returns free space of at least `min` bytes to receive into.
@@ -138,6 +156,18 @@ pub fn end_reply(out: &mut [u8], mark: usize, external_bytes: usize) {
 /// Appends a framed NFS v3 reply to `out`.
 pub fn encode_nfs3_reply(out: &mut Vec<u8>, xid: u32, reply: &nfs3::Reply<'_>) {
     encode_reply(out, xid, &Reply::Nfs3(*reply));
+}
+
+/// Appends the framed answer to an AUTH_TLS probe: whatever follows it is TLS.
+/// **Source:** RFC 9289 section 4.1.
+pub fn encode_starttls_reply(out: &mut Vec<u8>, xid: u32) {
+    let mark = record::begin(out);
+    let mut writer = Writer::new(out);
+    // Reply, accepted, a verifier of AUTH_NONE with the token, success.
+    [xid, 1, 0, AUTH_NONE].iter().for_each(|word| writer.u32(*word));
+    writer.opaque(STARTTLS);
+    writer.u32(0);
+    record::end(out, mark, 0);
 }
 
 /// Appends a framed refusal to `out`; for planned faults too, such as SYSTEM_ERR.

@@ -5,9 +5,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::fs::FileTime;
+
+const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -21,6 +23,14 @@ pub fn wall() -> FileTime {
 pub fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     nanoseconds(time.tv_sec, time.tv_nsec)
+}
+
+/// Nanoseconds as the kernel takes them.
+pub fn timespec(time_ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (time_ns / NANOSECONDS_PER_SECOND).cast_signed(),
+        tv_nsec: (time_ns % NANOSECONDS_PER_SECOND).cast_signed(),
+    }
 }
 
 /// A number that no other start has: time of day, process and count of starts, mixed.
@@ -39,5 +49,5 @@ pub fn mix(value: u64) -> u64 {
 }
 
 fn nanoseconds(seconds: i64, nanoseconds: i64) -> u64 {
-    seconds.cast_unsigned() * 1_000_000_000 + nanoseconds.cast_unsigned()
+    seconds.cast_unsigned() * NANOSECONDS_PER_SECOND + nanoseconds.cast_unsigned()
 }

@@ -1,24 +1,28 @@
 //! One connection: bytes in, requests answered, replies out.
 //!
-//! It belongs to one event loop and is only touched when its socket is ready or a reply held back
-//! is due. Memory is bounded: input by the record limit of the session, output by
-//! `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the peer has taken
-//! what it asked for.
+//! It belongs to one event loop and is only touched when its socket is ready, a reply held back
+//! is due, or the loop looks after it. Memory is bounded: input by the record limit of the
+//! session, output by `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the
+//! peer has taken what it asked for. Buffers are lent by the loop's kit and given back.
 
 use std::io::IoSlice;
-use std::net::TcpStream;
 
-use nfs_proto::server::Session;
+use nfs_proto::limits::INPUT_BYTES_START;
+use nfs_proto::rpc::{AUTH_TLS, Credential};
+use nfs_proto::server::{Request, Session, encode_starttls_reply};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
-use crate::delay::{Delayed, Delays};
+use crate::channel::Channel;
+use crate::delay::{Addressee, Due};
 use crate::dispatch::{Handled, handle};
-use crate::fault::FaultState;
-use crate::limits::{OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX};
+use crate::fault::{FaultKind, FaultState};
+use crate::kit::Kit;
+use crate::limits::{
+    INPUT_KEEP_BYTES, OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX,
+};
 use crate::outbox::Outbox;
-use crate::service::{Origin, Service};
+use crate::service::{Origin, Service, Transport};
 
 /// The connection is over; its owner drops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +33,27 @@ pub(crate) struct Closed;
 enum Phase {
     /// Requests are read and answered.
     Open,
+    /// What is queued is sent, then TLS begins.
+    Securing,
     /// What is queued is sent, then the connection is closed.
     Ending,
     /// Nothing is read or answered any more, by plan.
     Hung,
 }
 
+/// What happened since a connection was last looked after, and for how often nothing did.
+#[derive(Debug, Default)]
+struct Signs {
+    called: bool,
+    sent: bool,
+    idle_sweeps: u32,
+    stuck_sweeps: u32,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
+    pub(crate) channel: Channel,
     /// Events that the kernel was asked for.
     pub(crate) interest: EventFlags,
     token: u64,
@@ -48,18 +63,19 @@ pub(crate) struct Connection {
     faults: Option<Box<FaultState>>,
     delayed_bytes: usize,
     phase: Phase,
+    signs: Signs,
 }
 
 impl Connection {
     /// Takes over an accepted socket.
     pub(crate) fn new(
         token: u64,
-        (stream, origin): (TcpStream, Origin),
+        (channel, origin): (Channel, Origin),
         session: Session,
         faults: Option<Box<FaultState>>,
     ) -> Self {
         Self {
-            stream,
+            channel,
             interest: EventFlags::empty(),
             token,
             origin,
@@ -68,56 +84,112 @@ impl Connection {
             faults,
             delayed_bytes: 0,
             phase: Phase::Open,
+            signs: Signs::default(),
         }
+    }
+
+    /// Falls silent.
+    pub(crate) fn hang(&mut self) {
+        self.phase = Phase::Hung;
     }
 
     /// The events to wait for as things stand.
     pub(crate) fn wanted(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, self.wants_input());
-        wanted.set(EventFlags::OUT, self.outbox.bytes() > 0);
+        wanted.set(EventFlags::OUT, self.unsent());
         // A silent connection reads nothing, so only this tells that its peer has left.
         wanted.set(EventFlags::RDHUP, self.phase == Phase::Hung);
         wanted
     }
 
     /// Does what the socket is ready for.
-    pub(crate) fn turn(
-        &mut self,
-        ready: EventFlags,
-        service: &mut Service,
-        delays: &mut Option<Delays>,
-    ) -> Result<(), Closed> {
+    pub(crate) fn turn(&mut self, ready: EventFlags, kit: &mut Kit) -> Result<(), Closed> {
         if ready.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
             return Err(Closed);
         }
+        self.borrow(kit);
         if ready.contains(EventFlags::OUT) {
-            self.flush(service)?;
-            self.work(service, delays)?;
+            self.flush(&kit.service)?;
+            self.work(kit)?;
         }
-        if ready.contains(EventFlags::IN) {
-            for _ in 0..RECEIVES_PER_TURN {
-                if !self.wants_input() || !self.receive(service)? {
+        // What TLS has decrypted already makes no socket ready.
+        if ready.contains(EventFlags::IN) || self.channel.has_input() {
+            let mut receives = 0;
+            while receives < RECEIVES_PER_TURN || self.channel.has_input() {
+                if !self.wants_input() || !self.receive(kit)? {
                     break;
                 }
-                self.work(service, delays)?;
+                self.work(kit)?;
+                receives += 1;
             }
         }
+        self.give_back(kit);
         self.check_end()
     }
 
     /// Takes a reply that was held back.
-    pub(crate) fn deliver(
-        &mut self,
-        reply: Outbox,
-        service: &mut Service,
-        delays: &mut Option<Delays>,
-    ) -> Result<(), Closed> {
+    pub(crate) fn deliver(&mut self, reply: Outbox, kit: &mut Kit) -> Result<(), Closed> {
         self.delayed_bytes -= reply.bytes();
+        self.borrow(kit);
         self.outbox.append(reply);
-        self.flush(service)?;
-        self.work(service, delays)?;
+        self.flush(&kit.service)?;
+        self.work(kit)?;
+        self.give_back(kit);
         self.check_end()
+    }
+
+    /// Notes that time has passed: a connection that is idle for long may be closed by plan, and
+    /// one that leaves a record half sent or replies unread is closed.
+    pub(crate) fn look_after(&mut self, service: &Service) -> Result<(), Closed> {
+        let Signs { called, sent, .. } = self.signs;
+        let waits = self.unsent() || self.delayed_bytes > 0;
+        let half = self.phase == Phase::Open && self.has_room() && self.begun();
+        let stuck = (half && !called) || (self.unsent() && !sent && !called);
+        let idle = !(called || waits || self.phase == Phase::Hung);
+        self.signs = Signs {
+            called: false,
+            sent: false,
+            idle_sweeps: if idle { self.signs.idle_sweeps + 1 } else { 0 },
+            stuck_sweeps: if stuck { self.signs.stuck_sweeps + 1 } else { 0 },
+        };
+        let shared = &service.shared;
+        let lasted_ns = |sweeps: u32| u64::from(sweeps) * shared.sweep_ns();
+        if lasted_ns(self.signs.stuck_sweeps) >= shared.partial_record_timeout_ns {
+            service.counters.stalled_records.add(1);
+            return Err(Closed);
+        }
+        if shared
+            .faults
+            .close_idle_after_ns
+            .is_some_and(|ns| lasted_ns(self.signs.idle_sweeps) >= ns)
+        {
+            service.counters.fault(FaultKind::CloseIdle);
+            return Err(Closed);
+        }
+        Ok(())
+    }
+
+    /// Whether a record, or a handshake, is half through.
+    fn begun(&self) -> bool {
+        self.session.is_partial() || self.channel.is_handshaking()
+    }
+
+    /// Borrows the warm outbox, where nothing waits in the own one.
+    fn borrow(&mut self, kit: &mut Kit) {
+        if self.outbox.bytes() == 0 {
+            kit.lend_outbox(&mut self.outbox);
+        }
+    }
+
+    /// Gives buffers back that are not needed until the next turn.
+    fn give_back(&mut self, kit: &mut Kit) {
+        if self.outbox.bytes() == 0 {
+            kit.take_back_outbox(&mut self.outbox);
+        }
+        if let Some(buffer) = self.session.give_back(INPUT_KEEP_BYTES) {
+            kit.take_back(buffer);
+        }
     }
 
     fn wants_input(&self) -> bool {
@@ -128,21 +200,30 @@ impl Connection {
         self.outbox.bytes() + self.delayed_bytes < OUTBOX_BYTES_MAX
     }
 
+    fn unsent(&self) -> bool {
+        self.outbox.bytes() > 0 || self.channel.has_output()
+    }
+
     fn check_end(&self) -> Result<(), Closed> {
-        let idle = self.outbox.bytes() + self.delayed_bytes == 0;
+        let idle = !self.unsent() && self.delayed_bytes == 0;
         if self.phase == Phase::Ending && idle { Err(Closed) } else { Ok(()) }
     }
 
     /// Receives once; false where nothing came.
-    fn receive(&mut self, service: &Service) -> Result<bool, Closed> {
-        match rustix::io::read(&self.stream, self.session.space(RECEIVE_BYTES_MIN)) {
+    fn receive(&mut self, kit: &mut Kit) -> Result<bool, Closed> {
+        if self.session.capacity() < INPUT_BYTES_START {
+            let mut buffer = kit.buffer();
+            self.session.lend(&mut buffer);
+            kit.take_back(buffer);
+        }
+        let space = self.session.space(RECEIVE_BYTES_MIN);
+        match self.channel.receive(space, &kit.service.counters) {
             Ok(0) => {
                 // The peer may still read what it asked for.
                 self.phase = Phase::Ending;
                 Ok(false)
             }
             Ok(count) => {
-                service.counters.wire_in_bytes.add(count as u64);
                 self.session.filled(count);
                 Ok(true)
             }
@@ -152,10 +233,10 @@ impl Connection {
     }
 
     /// Answers what was received and sends, until input or room runs out.
-    fn work(&mut self, service: &mut Service, delays: &mut Option<Delays>) -> Result<(), Closed> {
+    fn work(&mut self, kit: &mut Kit) -> Result<(), Closed> {
         loop {
-            let all_answered = self.answer_received(service, delays)?;
-            self.flush(service)?;
+            let all_answered = self.answer_received(kit)?;
+            self.flush(&kit.service)?;
             if all_answered || !self.has_room() {
                 return Ok(());
             }
@@ -163,11 +244,7 @@ impl Connection {
     }
 
     /// Answers requests as long as there is room; true where none is left.
-    fn answer_received(
-        &mut self,
-        service: &mut Service,
-        delays: &mut Option<Delays>,
-    ) -> Result<bool, Closed> {
+    fn answer_received(&mut self, kit: &mut Kit) -> Result<bool, Closed> {
         while self.phase == Phase::Open {
             if self.outbox.bytes() + self.delayed_bytes >= OUTBOX_BYTES_MAX {
                 return Ok(false);
@@ -176,24 +253,29 @@ impl Connection {
                 Ok(Some(request)) => request,
                 Ok(None) => return Ok(true),
                 Err(_) => {
-                    service.counters.broken_streams.add(1);
+                    kit.service.counters.broken_streams.add(1);
                     return Err(Closed);
                 }
             };
-            if self.faults.is_none() {
-                service.answer(&request, &self.origin, &mut self.outbox);
+            self.signs.called = true;
+            if asks_for_tls(&request, &kit.service, self.origin.transport) {
+                encode_starttls_reply(self.outbox.head(), request.xid);
                 self.outbox.seal();
-                continue;
+                self.phase = Phase::Securing;
+            } else if self.faults.is_none() {
+                kit.service.answer(&request, &self.origin, &mut self.outbox);
+                self.outbox.seal();
+            } else {
+                self.outbox.seal();
+                let handled = handle(&mut kit.service, &mut self.faults, &request, &self.origin);
+                self.take(handled, kit);
             }
-            self.outbox.seal();
-            let handled = handle(service, &mut self.faults, &request, &self.origin);
-            self.take(handled, delays);
         }
         Ok(true)
     }
 
     /// Does with a reply what the planned faults say.
-    fn take(&mut self, handled: Handled, delays: &mut Option<Delays>) {
+    fn take(&mut self, handled: Handled, kit: &mut Kit) {
         let (reply, hold_ns, twice) = match handled {
             Handled::Reply { reply, hold_ns, twice } => (reply, hold_ns, twice),
             Handled::Silence => return,
@@ -201,26 +283,24 @@ impl Connection {
             Handled::Close => return self.phase = Phase::Ending,
         };
         for reply in twice.then(|| reply.clone()).into_iter().chain([reply]) {
-            match delays.as_mut() {
-                Some(delays) if hold_ns > 0 => {
-                    self.delayed_bytes += reply.bytes();
-                    delays.add(hold_ns, Delayed { token: self.token, reply });
-                }
-                _ => self.outbox.append(reply),
+            if hold_ns > 0 {
+                self.delayed_bytes += reply.bytes();
+                let addressee = Addressee::Connection(self.token);
+                kit.delays.add(hold_ns, Due::Reply(addressee, reply));
+            } else {
+                self.outbox.append(reply);
             }
         }
     }
 
     /// Sends until the queue is empty or the socket takes no more.
     fn flush(&mut self, service: &Service) -> Result<(), Closed> {
-        while self.outbox.bytes() > 0 {
+        while self.unsent() {
             let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
             let count = self.outbox.vectors(&mut vectors);
-            let mut control = SendAncillaryBuffer::default();
-            let flags = SendFlags::NOSIGNAL;
-            match sendmsg(&self.stream, &vectors[..count], &mut control, flags) {
+            match self.channel.send(&vectors[..count], &service.counters) {
                 Ok(sent) => {
-                    service.counters.wire_out_bytes.add(sent as u64);
+                    self.signs.sent = true;
                     self.outbox.consume(sent);
                 }
                 Err(Errno::AGAIN) => return Ok(()),
@@ -228,6 +308,27 @@ impl Connection {
                 Err(_) => return Err(Closed),
             }
         }
+        if self.phase == Phase::Securing { self.secure(service) } else { Ok(()) }
+    }
+
+    /// Begins TLS: the answer that promises it has left.
+    fn secure(&mut self, service: &Service) -> Result<(), Closed> {
+        // Bytes that came before the answer was there belong to no handshake.
+        if self.session.is_partial() {
+            service.counters.tls_failures.add(1);
+            return Err(Closed);
+        }
+        let tls = service.shared.tls.as_ref().ok_or(Closed)?;
+        self.channel.secure(tls).map_err(|_| Closed)?;
+        self.origin.transport = Transport::Tls;
+        self.phase = Phase::Open;
         Ok(())
     }
+}
+
+/// Whether a request is the probe that begins TLS. **Source:** RFC 9289 section 4.1.
+fn asks_for_tls(request: &Request<'_>, service: &Service, transport: Transport) -> bool {
+    let probe = request.credential == Credential::Other { flavor: AUTH_TLS };
+    let null = || request.body.is_ok_and(|call| call.numbers().2 == 0);
+    probe && service.shared.tls.is_some() && transport == Transport::Tcp && null()
 }

@@ -1,10 +1,11 @@
-//! Replies held back for a while: the planned service time.
+//! What one thread has to do later: replies held back by plan, and looking after its connections.
 //!
 //! A queue ordered by due time and one kernel timer, set to the earliest. Nothing waits in a
 //! thread: the timer is one more descriptor of the event loop.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::time::{
@@ -12,23 +13,32 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, timespec};
 use crate::outbox::Outbox;
 
-const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
-
-/// A reply and the connection it is for.
-#[derive(Debug)]
-pub(crate) struct Delayed {
-    pub(crate) token: u64,
-    pub(crate) reply: Outbox,
+/// Whom a reply is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Addressee {
+    /// A connection, by its token.
+    Connection(u64),
+    /// A peer, by way of the datagram socket with this token.
+    Peer(u64, SocketAddr),
 }
 
-/// All replies held back by one thread.
+/// What is due at some time.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// A reply is sent.
+    Reply(Addressee, Outbox),
+    /// Connections are looked through for those that are idle or stuck.
+    Sweep,
+}
+
+/// All that one thread has to do later.
 #[derive(Debug)]
 pub(crate) struct Delays {
     timer: OwnedFd,
-    queue: BTreeMap<(u64, u64), Delayed>,
+    queue: BTreeMap<(u64, u64), Due>,
     count: u64,
     armed_ns: Option<u64>,
 }
@@ -46,31 +56,32 @@ impl Delays {
         &self.timer
     }
 
-    /// Holds a reply back for `delay_ns` from now.
-    pub(crate) fn add(&mut self, delay_ns: u64, delayed: Delayed) {
+    /// Puts something off for `delay_ns` from now.
+    pub(crate) fn add(&mut self, delay_ns: u64, due: Due) {
         self.count += 1;
         let due_ns = monotonic_ns().saturating_add(delay_ns);
-        self.queue.insert((due_ns, self.count), delayed);
+        self.queue.insert((due_ns, self.count), due);
     }
 
-    /// Takes the next reply that is due.
-    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Delayed> {
+    /// Takes the next thing that is due.
+    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Due> {
         let first = self.queue.first_entry()?;
         (first.key().0 <= now_ns).then(|| first.remove())
     }
 
-    /// Sets the timer to the earliest reply, where that changed; call after each turn.
+    /// Forgets all replies.
+    pub(crate) fn drop_replies(&mut self) {
+        self.queue.retain(|_, due| matches!(due, Due::Sweep));
+    }
+
+    /// Sets the timer to the earliest, where that changed; call after each turn.
     pub(crate) fn arm(&mut self) -> io::Result<()> {
         let Some((&(due_ns, _), _)) = self.queue.first_key_value() else { return Ok(()) };
         if self.armed_ns == Some(due_ns) {
             return Ok(());
         }
-        let value = Timespec {
-            tv_sec: (due_ns / NANOSECONDS_PER_SECOND).cast_signed(),
-            tv_nsec: (due_ns % NANOSECONDS_PER_SECOND).cast_signed(),
-        };
         let once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let setting = Itimerspec { it_interval: once, it_value: value };
+        let setting = Itimerspec { it_interval: once, it_value: timespec(due_ns) };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
         self.armed_ns = Some(due_ns);
         Ok(())

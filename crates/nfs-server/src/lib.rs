@@ -11,17 +11,23 @@
 //! **Source:** RFC 1813 (NFS v3, MOUNT v3), RFC 5531 (RPC), RFC 1833 (portmapper).
 
 mod access;
+mod channel;
 mod clock;
 mod config;
 mod connection;
 mod counters;
+mod datagrams;
 mod delay;
 mod dispatch;
 mod event_loop;
 mod fault;
 pub mod fs;
+mod kit;
 pub mod limits;
+mod listen;
+mod mailbox;
 mod outbox;
+mod schedule;
 mod server;
 mod service;
 mod tls;

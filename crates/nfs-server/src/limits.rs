@@ -28,6 +28,28 @@ pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
 /// Receives from one connection before the others of its thread get their turn.
 pub const RECEIVES_PER_TURN: usize = 4;
 
+/// Datagrams answered before the others of a thread get their turn.
+pub const DATAGRAMS_PER_TURN: usize = 64;
+
+/// Buffer asked for each datagram socket and direction, in bytes: 64 calls of the largest size.
+pub const DATAGRAM_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of a record half through for which a connection keeps a buffer of just their size.
+pub const INPUT_KEEP_BYTES: usize = 4 * 1024;
+
+/// Input buffers that a thread keeps for its next connections; each has grown to what its records
+/// needed.
+pub const SPARE_BUFFERS_MAX: usize = 16;
+
+/// How often connections are looked after, in nanoseconds, where no time-out asks for more.
+pub const SWEEP_NS_MAX: u64 = 500_000_000;
+
+/// The same where time-outs are short.
+pub const SWEEP_NS_MIN: u64 = 5_000_000;
+
+/// Ports of one server: that of NFS, and that of the portmapper.
+pub const LISTENERS_MAX: usize = 2;
+
 /// Events taken from the kernel at once.
 pub const EVENTS_MAX: usize = 256;
 

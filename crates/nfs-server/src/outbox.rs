@@ -37,6 +37,11 @@ impl Outbox {
         self.bytes
     }
 
+    /// Whether it has buffers to use again.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.head.capacity() > 0
+    }
+
     /// The buffer to append encoded bytes to; [`Outbox::seal`] follows.
     pub(crate) fn head(&mut self) -> &mut Vec<u8> {
         &mut self.head

@@ -4,26 +4,29 @@
 //! from shared state without disturbing the loops.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX};
-use nfs_proto::program::Offered;
-use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_congestion, tcp_congestion};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::sockopt::tcp_congestion;
+use rustix::process::{Resource, getrlimit};
 
 use crate::access::AllowList;
 use crate::clock::new_boot_id;
-use crate::config::{Portmap, ServerConfig, ServerError};
+use crate::config::{ServerConfig, ServerError};
 use crate::counters::{ServerCounters, ThreadCounters};
-use crate::event_loop::{EventLoop, Fleet, Listener, Mailbox};
+use crate::event_loop::{EventLoop, Sockets};
 use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
-use crate::limits::{BACKLOG, TRANSFER_BYTES_MIN};
+use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
+use crate::listen::{self, Opened};
+use crate::mailbox::{Controls, Fleet, Mailbox};
+use crate::schedule::Schedule;
 use crate::service::{Granted, Registered, Service, Shared, registrations};
+use crate::tls::TlsServer;
 
 /// A running server.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub struct Server {
     congestion_control: Option<String>,
     shared: Arc<Shared>,
     counters: Vec<Arc<ThreadCounters>>,
+    controls: Arc<Controls>,
+    schedule: Option<Schedule>,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
     thread_ids: Vec<i32>,
@@ -47,32 +52,34 @@ impl Server {
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
         check(&config)?;
         let fs = file_system(&config)?;
-        let listeners = open_listeners(&config)?;
-        let local = |listener: &Listener| listener.socket.local_addr();
-        let address = local(&listeners[0]).map_err(ServerError::system("read the own address"))?;
-        let portmap_address = match (config.portmap, listeners.get(1)) {
-            (Portmap::Off, _) => None,
-            (Portmap::Port(_), Some(own)) => local(own).ok(),
-            _ => Some(address),
-        };
-        let congestion_control = tcp_congestion(&listeners[0].socket).ok();
-        let (threads, clients_max) = (thread_count(config.threads), config.clients_max);
-        let registered = listeners.iter().filter_map(|listener| {
-            Some(registrations(local(listener).ok()?, false, listener.offered))
-        });
-        let registered = registered.flatten().collect();
-        let shared = Arc::new(share(config, fs, registered));
+        let tls = config.tls.as_ref().map(|tls| TlsServer::new(tls, config.listen)).transpose()?;
+        let threads = thread_count(config.threads);
+        let Opened { sockets, address, portmap_address } = listen::open(&config, threads)?;
+        let listener = sockets[0].listeners.first();
+        let congestion_control =
+            listener.and_then(|listener| tcp_congestion(&listener.socket).ok());
+        let clients_max = clients_max(config.clients_max);
+        let registrations = registered(&sockets[0]);
+        let shared = Arc::new(share(config, fs, tls, registrations));
+        let mailboxes: Result<Vec<_>, _> =
+            (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
+        let mailboxes = mailboxes.map_err(ServerError::system("make an event descriptor"))?;
         let mut server = Self {
             address,
             portmap_address,
             congestion_control,
+            controls: Arc::new(Controls::new(Arc::clone(&shared), mailboxes.clone())),
             shared,
             counters: (0..threads).map(|_| Arc::default()).collect(),
-            mailboxes: Vec::new(),
+            schedule: None,
+            mailboxes,
             threads: Vec::new(),
             thread_ids: Vec::new(),
         };
-        server.spawn(threads, clients_max, listeners)?;
+        server.spawn(sockets, clients_max)?;
+        let events = &server.shared.faults.schedule;
+        server.schedule = Schedule::start(events, Arc::clone(&server.controls))
+            .map_err(ServerError::system("start a thread"))?;
         Ok(server)
     }
 
@@ -134,33 +141,36 @@ impl Server {
         Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
+    /// Certificates of the server as PEM, where it offers TLS: for clients that have to trust it.
+    pub fn certificate_pem(&self) -> Option<&str> {
+        self.shared.tls.as_ref().map(|tls| tls.chain_pem.as_str())
+    }
+
+    /// Restarts as [`crate::ServerEvent::Restart`] says; returns when it is done.
+    pub fn restart_now(&self) {
+        self.controls.restart();
+    }
+
+    /// Stalls for a while as [`crate::ServerEvent::Stall`] says; returns at once.
+    pub fn stall_now(&self, lasts: Duration) {
+        self.controls.stall(u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     /// Stops answering, closes every connection and joins the threads; dropping does the same.
     pub fn shutdown(self) {
         drop(self);
     }
 
-    fn spawn(
-        &mut self,
-        threads: usize,
-        clients_max: usize,
-        listeners: Vec<Listener>,
-    ) -> Result<(), ServerError> {
-        for _ in 0..threads {
-            let mailbox =
-                Mailbox::new().map_err(ServerError::system("make an event descriptor"))?;
-            self.mailboxes.push(Arc::new(mailbox));
-        }
+    fn spawn(&mut self, sockets: Vec<Sockets>, clients_max: usize) -> Result<(), ServerError> {
         let fleet = Arc::new(Fleet {
             mailboxes: self.mailboxes.clone(),
             clients_max,
             open: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
         });
-        let mut listeners = Some(listeners);
-        for index in 0..threads {
+        for (index, own) in sockets.into_iter().enumerate() {
             let counters = Arc::clone(&self.counters[index]);
             let service = Service::new(Arc::clone(&self.shared), counters);
-            let own = listeners.take().unwrap_or_default();
             let event_loop = EventLoop::new(index, Arc::clone(&fleet), own, service)
                 .map_err(ServerError::system("prepare an event loop"))?;
             let (sender, receiver) = mpsc::channel();
@@ -182,6 +192,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Whoever gives orders stops before those who obey.
+        self.schedule = None;
         self.mailboxes.iter().for_each(|mailbox| mailbox.stop());
         for thread in self.threads.drain(..) {
             // A loop that panicked is a bug; it is passed on, but not out of another panic.
@@ -235,7 +247,12 @@ fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
     Ok(fs)
 }
 
-fn share(config: ServerConfig, fs: FileSystem, registrations: Vec<Registered>) -> Shared {
+fn share(
+    config: ServerConfig,
+    fs: FileSystem,
+    tls: Option<TlsServer>,
+    registrations: Vec<Registered>,
+) -> Shared {
     let lower = |limit: Option<u32>, size: u32| limit.map_or(size, |limit| limit.min(size));
     Shared {
         fs,
@@ -247,6 +264,7 @@ fn share(config: ServerConfig, fs: FileSystem, registrations: Vec<Registered>) -
             write_bytes_max: lower(config.faults.write_bytes_max, config.write_bytes_max),
             directory_bytes_preferred: config.directory_bytes_preferred,
         },
+        tls,
         allowed: AllowList::new(config.allowed, config.loopback_allowed),
         partial_record_timeout_ns: config.partial_record_timeout_ns,
         // A client of v2 may write 8192 bytes whatever is granted.
@@ -261,47 +279,27 @@ fn share(config: ServerConfig, fs: FileSystem, registrations: Vec<Registered>) -
     }
 }
 
+/// What the portmapper tells of one loop's sockets, which are everyone's.
+fn registered(sockets: &Sockets) -> Vec<Registered> {
+    let streams = sockets.listeners.iter().filter_map(|listener| {
+        Some(registrations(listener.socket.local_addr().ok()?, false, listener.offered))
+    });
+    let datagrams = sockets.datagrams.iter().filter_map(|(socket, offered)| {
+        Some(registrations(socket.local_addr().ok()?, true, *offered))
+    });
+    streams.chain(datagrams).flatten().collect()
+}
+
+/// Connections that the process's descriptors allow, and at least one.
+fn clients_max(configured: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let room = usize::try_from(limit.saturating_sub(DESCRIPTORS_RESERVED)).unwrap_or(usize::MAX);
+    configured.min(room).max(1)
+}
+
 fn thread_count(configured: usize) -> usize {
     match configured {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
     }
-}
-
-/// The listener of NFS and MOUNT first, then that of the portmapper where it has one.
-fn open_listeners(config: &ServerConfig) -> Result<Vec<Listener>, ServerError> {
-    let open = |port, offered| {
-        let address = SocketAddr::new(config.listen, port);
-        let socket = open_listener(address, config.congestion_control.as_deref())
-            .map_err(|error| ServerError::Listen { address, source: error.into() })?;
-        Ok(Listener { socket, offered })
-    };
-    let same_port = config.portmap == Portmap::SamePort;
-    let portmapper = Offered { portmap: true, rpcbind: true, ..Offered::NONE };
-    let (v2, v3) = (config.versions.v2, config.versions.v3);
-    let programs = if same_port { portmapper } else { Offered::NONE };
-    let nfs = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..programs };
-    let mut listeners = vec![open(config.port, nfs)?];
-    if let Portmap::Port(port) = config.portmap {
-        listeners.push(open(port, portmapper)?);
-    }
-    Ok(listeners)
-}
-
-/// Opens a listening socket; accepted ones inherit its congestion control.
-fn open_listener(
-    address: SocketAddr,
-    congestion_control: Option<&str>,
-) -> rustix::io::Result<TcpListener> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket: OwnedFd = socket_with(family, SocketType::STREAM, flags, None)?;
-    set_socket_reuseaddr(&socket, true)?;
-    if let Some(name) = congestion_control {
-        // Refused or unknown: what is in force is told by `Server::congestion_control`.
-        let _ = set_tcp_congestion(&socket, name);
-    }
-    bind(&socket, &address)?;
-    listen(&socket, BACKLOG)?;
-    Ok(TcpListener::from(socket))
 }

@@ -1,6 +1,23 @@
 //! What a server needs to offer RPC over TLS.
 //!
+//! [`TlsConfig`] is what the user says, [`TlsServer`] what connections are made from. TLS 1.3
+//! alone, as the RFC asks, and the application protocol `sunrpc` where the peer names any.
+//!
 //! **Source:** RFC 9289 sections 4 and 5.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+use crate::config::ServerError;
+
+/// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
+const ALPN_SUNRPC: &[u8] = b"sunrpc";
 
 /// Where the server's certificate comes from.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -23,8 +40,8 @@ pub enum Certificate {
 pub struct TlsConfig {
     /// The server's certificate and key.
     pub certificate: Certificate,
-    /// Calls without TLS are refused with AUTH_TOOWEAK, and UDP with them; else TLS is offered
-    /// and whoever does not ask for it is served without.
+    /// Calls of NFS and MOUNT without TLS are refused with AUTH_TOOWEAK, and those over UDP with
+    /// them; else TLS is offered and whoever does not ask for it is served without.
     pub required: bool,
     /// Certificates (PEM) of those who vouch for clients: each client must show one then.
     pub client_authorities: Option<String>,
@@ -38,4 +55,82 @@ impl std::fmt::Debug for Certificate {
             Self::Pem { .. } => "Pem",
         })
     }
+}
+
+/// What connections under TLS are made from.
+#[derive(Debug)]
+pub(crate) struct TlsServer {
+    config: Arc<ServerConfig>,
+    /// The server's certificates.
+    pub(crate) chain_pem: String,
+    /// Whether calls without TLS are refused.
+    pub(crate) required: bool,
+}
+
+impl TlsServer {
+    /// Reads or makes the certificate.
+    ///
+    /// # Errors
+    /// `ServerError::Tls` where certificate, key or authorities can't be used.
+    pub(crate) fn new(config: &TlsConfig, listen: IpAddr) -> Result<Self, ServerError> {
+        let (chain_pem, key_pem) = match &config.certificate {
+            Certificate::SelfSigned => self_signed(listen)?,
+            Certificate::Pem { chain, key } => (chain.clone(), key.clone()),
+        };
+        let chain = certificates("the certificate", &chain_pem)?;
+        let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).map_err(problem("the key"))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(problem("TLS 1.3"))?;
+        let builder = match &config.client_authorities {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates("the client authorities", pem)? {
+                    roots.add(certificate).map_err(problem("the client authorities"))?;
+                }
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .map_err(problem("the client authorities"))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut server =
+            builder.with_single_cert(chain, key).map_err(problem("the certificate and its key"))?;
+        server.alpn_protocols = vec![ALPN_SUNRPC.to_vec()];
+        Ok(Self { config: Arc::new(server), chain_pem, required: config.required })
+    }
+
+    /// The configuration of one more connection.
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config)
+    }
+}
+
+fn problem<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ServerError {
+    move |error| ServerError::Tls(format!("{what}: {error}"))
+}
+
+fn certificates(
+    what: &'static str,
+    pem: &str,
+) -> Result<Vec<CertificateDer<'static>>, ServerError> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let all = all.map_err(problem(what))?;
+    if all.is_empty() {
+        return Err(ServerError::Tls(format!("{what}: no certificate in the PEM text")));
+    }
+    Ok(all)
+}
+
+/// Makes a certificate for this host and its key, both as PEM.
+fn self_signed(listen: IpAddr) -> Result<(String, String), ServerError> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !listen.is_unspecified() && !listen.is_loopback() {
+        names.push(listen.to_string());
+    }
+    let made = rcgen::generate_simple_self_signed(names).map_err(problem("self-signing"))?;
+    Ok((made.cert.pem(), made.signing_key.serialize_pem()))
 }

@@ -33,8 +33,9 @@ use crate::config::Versions;
 use crate::counters::ThreadCounters;
 use crate::fault::{FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
 use crate::fs::{Caller, Change, Context, FileSystem, FileTime, FsError, InodeId, Piece};
-use crate::limits::DATAGRAM_TRANSFER_BYTES_MAX;
+use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::outbox::Outbox;
+use crate::tls::TlsServer;
 
 /// Owner of what a caller without a name makes. **Source:** `nobody` of Linux.
 const NOBODY: u32 = 65_534;
@@ -91,6 +92,7 @@ pub(crate) struct Shared {
     pub(crate) record_bytes_max: usize,
     pub(crate) partial_record_timeout_ns: u64,
     pub(crate) allowed: AllowList,
+    pub(crate) tls: Option<TlsServer>,
     pub(crate) faults: FaultPlan,
     pub(crate) pipe: Pipe,
     pub(crate) clock: fn() -> FileTime,
@@ -115,6 +117,13 @@ impl Shared {
     /// Verifier of directory cookies: they stay good as long as the store lives.
     pub(crate) fn cookie_verifier(&self) -> Verifier {
         Verifier(self.fs.boot_id().to_be_bytes())
+    }
+
+    /// How often connections are looked after, in nanoseconds: twice in each time-out.
+    pub(crate) fn sweep_ns(&self) -> u64 {
+        let idle_ns = self.faults.close_idle_after_ns.unwrap_or(u64::MAX);
+        let shortest_ns = idle_ns.min(self.partial_record_timeout_ns);
+        (shortest_ns / 2).clamp(SWEEP_NS_MIN, SWEEP_NS_MAX)
     }
 
     /// Forgets what a restart forgets; no loop serves anybody meanwhile.
@@ -161,7 +170,8 @@ impl Service {
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
         };
-        let Some(caller) = caller(&request.credential) else {
+        let known = caller(&request.credential).filter(|_| !self.lacks_tls(call, origin));
+        let Some(caller) = known else {
             self.counters.refused_calls.add(1);
             encode_refusal(out.head(), xid, RpcError::Authentication(AUTH_TOO_WEAK));
             return out.seal();
@@ -208,6 +218,16 @@ impl Service {
             }
         }
         out.seal();
+    }
+
+    /// Whether a call has to come under TLS and does not; the portmapper stays open to all.
+    fn lacks_tls(&self, call: &program::Call<'_>, origin: &Origin) -> bool {
+        let required = self.shared.tls.as_ref().is_some_and(|tls| tls.required);
+        let open = matches!(
+            call,
+            program::Call::Portmap(_) | program::Call::Rpcbind3(_) | program::Call::Rpcbind4(_)
+        );
+        required && origin.transport != Transport::Tls && !open
     }
 
     /// Lets the planned faults meet a procedure, or an operation of a compound, before it is

@@ -70,6 +70,41 @@ pub fn until(server: &Server, happened: impl Fn(&Server) -> bool) {
     panic!("it did not happen: {:#?}", server.counters());
 }
 
+/// Encodes a framed call as user 1000, group 100.
+pub fn encode_call(xid: u32, call: &program::Call<'_>) -> Vec<u8> {
+    let sys =
+        AuthSys { stamp: 0, machine_name: b"test", uid: 1000, gid: 100, groups: Groups::default() };
+    encode_call_as(xid, Credential::Sys(sys), call)
+}
+
+pub fn encode_call_as(xid: u32, credential: Credential<'_>, call: &program::Call<'_>) -> Vec<u8> {
+    let mut out = encode_numbers_as(xid, credential, call.numbers());
+    call.encode(&mut Writer::new(&mut out));
+    record::end(&mut out, 0, 0);
+    out
+}
+
+/// Encodes a framed call without its arguments.
+fn encode_numbers_as(xid: u32, credential: Credential<'_>, numbers: (u32, u32, u32)) -> Vec<u8> {
+    let (program, version, procedure) = numbers;
+    let credential = Ok(credential);
+    let header =
+        CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
+    let mut out = Vec::new();
+    let mark = record::begin(&mut out);
+    header.encode(&mut Writer::new(&mut out));
+    record::end(&mut out, mark, 0);
+    out
+}
+
+/// Takes a reply apart; `procedure` says how to read its results.
+pub fn parse_reply(record: &[u8], procedure: u32) -> Answer {
+    let mut reader = Reader::new(record);
+    let header = ReplyHeader::decode(&mut reader).unwrap();
+    let results = reader.rest().to_vec();
+    Answer { xid: header.xid, procedure, rpc: header.result, results }
+}
+
 impl Client {
     pub fn connect(server: &Server) -> Self {
         Self::connect_to(server.address())
@@ -84,43 +119,19 @@ impl Client {
 
     /// Encodes a framed call as user 1000, group 100, under the next xid.
     pub fn encode(&mut self, call: &program::Call<'_>) -> Vec<u8> {
-        let sys = AuthSys {
-            stamp: 0,
-            machine_name: b"test",
-            uid: 1000,
-            gid: 100,
-            groups: Groups::default(),
-        };
-        self.encode_as(Credential::Sys(sys), call)
+        self.xid += 1;
+        encode_call(self.xid, call)
     }
 
     pub fn encode_as(&mut self, credential: Credential<'_>, call: &program::Call<'_>) -> Vec<u8> {
         self.xid += 1;
-        let (program, version, procedure) = call.numbers();
-        let credential = Ok(credential);
-        let xid = self.xid;
-        let header =
-            CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
-        let mut out = Vec::new();
-        let mark = record::begin(&mut out);
-        let mut writer = Writer::new(&mut out);
-        header.encode(&mut writer);
-        call.encode(&mut writer);
-        record::end(&mut out, mark, 0);
-        out
+        encode_call_as(self.xid, credential, call)
     }
 
     /// Encodes a framed call without arguments, of a program that may not exist.
     pub fn encode_numbers(&mut self, program: u32, version: u32, procedure: u32) -> Vec<u8> {
         self.xid += 1;
-        let (xid, credential) = (self.xid, Ok(Credential::None));
-        let header =
-            CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
-        let mut out = Vec::new();
-        let mark = record::begin(&mut out);
-        header.encode(&mut Writer::new(&mut out));
-        record::end(&mut out, mark, 0);
-        out
+        encode_numbers_as(self.xid, Credential::None, (program, version, procedure))
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
@@ -135,10 +146,7 @@ impl Client {
     pub fn try_receive(&mut self, procedure: u32) -> Result<Answer, ErrorKind> {
         loop {
             if let Some(record) = self.inbox.next_record().unwrap() {
-                let mut reader = Reader::new(record);
-                let header = ReplyHeader::decode(&mut reader).unwrap();
-                let results = reader.rest().to_vec();
-                return Ok(Answer { xid: header.xid, procedure, rpc: header.result, results });
+                return Ok(parse_reply(record, procedure));
             }
             match self.stream.read(self.inbox.space(1 << 16)) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof),

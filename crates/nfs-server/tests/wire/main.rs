@@ -11,3 +11,4 @@ mod nfs2;
 mod portmap;
 mod robustness;
 mod semantics;
+mod udp;

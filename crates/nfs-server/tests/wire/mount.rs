@@ -67,7 +67,7 @@ fn the_portmapper_tells_the_ports_where_it_is_wanted() {
         let nfs_port = u32::from(server.address().port());
         assert_eq!(port(nfs3::PROGRAM, nfs3::VERSION, PROTOCOL_TCP), nfs_port);
         assert_eq!(port(mount3::PROGRAM, mount3::VERSION, PROTOCOL_TCP), nfs_port);
-        assert_eq!(port(nfs3::PROGRAM, nfs3::VERSION, PROTOCOL_UDP), 0);
+        assert_eq!(port(nfs3::PROGRAM, nfs3::VERSION, PROTOCOL_UDP), nfs_port);
         assert_eq!(port(nfs3::PROGRAM, 4, PROTOCOL_TCP), 0);
         assert_eq!(server.counters().portmap_calls, 4);
     }

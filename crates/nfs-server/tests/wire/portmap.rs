@@ -1,6 +1,6 @@
 //! The portmapper over the wire: portmap v2 and rpcbind v3 and v4 tell the same truth.
 
-use nfs_proto::portmap::{self, PROTOCOL_TCP};
+use nfs_proto::portmap::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use nfs_proto::rpcbind::{self, Call, Netbuf, Registration, RemoteCall, Reply, UniversalAddress};
 use nfs_proto::{RpcError, mount3, nfs3, program};
 use nfs_server::fs::FileTime;
@@ -56,26 +56,30 @@ fn both_dumps_list_the_same() {
     let mut mapped = Vec::new();
     let answer = client.call(&program::Call::Portmap(portmap::Call::Dump));
     portmap::Reply::decode_dump(answer.reader(), |mapping| {
-        assert_eq!(mapping.protocol, PROTOCOL_TCP);
-        mapped.push((mapping.program, mapping.version, mapping.port));
+        let udp = mapping.protocol == PROTOCOL_UDP;
+        assert!(udp || mapping.protocol == PROTOCOL_TCP);
+        mapped.push((mapping.program, mapping.version, mapping.port, udp));
     })
     .unwrap();
     let mut registered = Vec::new();
     let answer = ask(&mut client, Call::Dump);
     Reply::decode_dump(answer.reader(), |found| {
-        assert_eq!((found.netid, found.owner), (&b"tcp"[..], &b"dfsbench"[..]));
+        let udp = found.netid == b"udp";
+        assert!((udp || found.netid == b"tcp") && found.owner == b"dfsbench");
         let port = UniversalAddress::parse(found.address).unwrap().port();
-        registered.push((found.program, found.version, u32::from(port)));
+        registered.push((found.program, found.version, u32::from(port), udp));
     })
     .unwrap();
     assert_eq!(mapped, registered);
     let nfs = u32::from(server.address().port());
-    for entry in [(100_003, 2, nfs), (100_003, 3, nfs), (100_005, 1, nfs), (100_005, 3, nfs)] {
-        assert!(mapped.contains(&entry), "{entry:?}");
+    for udp in [false, true] {
+        for (program, version) in [(100_003, 2), (100_003, 3), (100_005, 1), (100_005, 3)] {
+            assert!(mapped.contains(&(program, version, nfs, udp)), "{program} {version} {udp}");
+        }
     }
     let own = u32::from(server.portmap_address().unwrap().port());
     for version in 2..=4 {
-        assert!(mapped.contains(&(portmap::PROGRAM, version, own)), "{version}");
+        assert!(mapped.contains(&(portmap::PROGRAM, version, own, true)), "{version}");
     }
 }
 

@@ -1,0 +1,144 @@
+//! The bytes of a connection, plain or under TLS.
+//!
+//! A [`Channel`] receives into a buffer and sends vectors, and never waits. Under TLS it may have
+//! input while its socket has none, and output that its owner has handed over already; it tells
+//! both. A stream that TLS can't go on with is an error, and counted.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustls::ServerConnection;
+
+use crate::counters::ThreadCounters;
+use crate::tls::TlsServer;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    stream: TcpStream,
+    tls: Option<Box<Tls>>,
+}
+
+#[derive(Debug)]
+struct Tls {
+    session: ServerConnection,
+    /// Decrypted bytes that nobody has taken yet.
+    input_bytes: usize,
+    greeted: bool,
+}
+
+impl Channel {
+    /// Makes a plain channel.
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, tls: None }
+    }
+
+    /// Begins TLS; the next bytes of the peer are its handshake.
+    ///
+    /// # Errors
+    /// Where the configuration can't serve, which the start has checked.
+    pub(crate) fn secure(&mut self, tls: &TlsServer) -> Result<(), rustls::Error> {
+        let session = ServerConnection::new(tls.config())?;
+        self.tls = Some(Box::new(Tls { session, input_bytes: 0, greeted: false }));
+        Ok(())
+    }
+
+    /// Whether there is input that makes no socket ready.
+    pub(crate) fn has_input(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.input_bytes > 0)
+    }
+
+    /// Whether there is output that its owner has handed over.
+    pub(crate) fn has_output(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.session.wants_write())
+    }
+
+    /// Whether TLS has begun and not got through yet.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.session.is_handshaking())
+    }
+
+    /// Receives bytes; 0 means that no more will come.
+    ///
+    /// # Errors
+    /// `AGAIN` where there are none now; else the connection is over.
+    pub(crate) fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        counters: &ThreadCounters,
+    ) -> Result<usize, Errno> {
+        let Some(tls) = &mut self.tls else {
+            let count = rustix::io::read(&self.stream, buffer)?;
+            counters.wire_in_bytes.add(count as u64);
+            return Ok(count);
+        };
+        loop {
+            match tls.session.reader().read(buffer) {
+                Ok(count) => {
+                    tls.input_bytes = tls.input_bytes.saturating_sub(count);
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => tls.input_bytes = 0,
+                Err(_) => return Err(Errno::CONNRESET),
+            }
+            let count = tls.session.read_tls(&mut self.stream).map_err(errno)?;
+            counters.wire_in_bytes.add(count as u64);
+            match tls.session.process_new_packets() {
+                Ok(state) => tls.input_bytes = state.plaintext_bytes_to_read(),
+                Err(_) => {
+                    counters.tls_failures.add(1);
+                    // The peer is told why, as far as its socket takes it.
+                    let _ = tls.session.write_tls(&mut self.stream);
+                    return Err(Errno::PROTO);
+                }
+            }
+            if count == 0 && tls.input_bytes == 0 {
+                return Ok(0);
+            }
+            if !tls.greeted && !tls.session.is_handshaking() {
+                tls.greeted = true;
+                counters.tls_handshakes.add(1);
+            }
+        }
+    }
+
+    /// Hands bytes over and returns how many were taken.
+    ///
+    /// # Errors
+    /// `AGAIN` where the socket takes none now; else the connection is over.
+    pub(crate) fn send(
+        &mut self,
+        vectors: &[IoSlice<'_>],
+        counters: &ThreadCounters,
+    ) -> Result<usize, Errno> {
+        let Some(tls) = &mut self.tls else {
+            let mut control = SendAncillaryBuffer::default();
+            let sent = sendmsg(&self.stream, vectors, &mut control, SendFlags::NOSIGNAL)?;
+            counters.wire_out_bytes.add(sent as u64);
+            return Ok(sent);
+        };
+        let taken = tls.session.writer().write_vectored(vectors).map_err(errno)?;
+        while tls.session.wants_write() {
+            match tls.session.write_tls(&mut self.stream).map_err(errno) {
+                Ok(count) => counters.wire_out_bytes.add(count as u64),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if taken > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}

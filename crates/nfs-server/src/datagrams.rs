@@ -1,0 +1,202 @@
+//! UDP: calls in datagrams, each answered by a datagram.
+//!
+//! Each thread has a socket of its own on the one port; the kernel always hands a peer to the same
+//! of them. Replies gather from the store as on a stream, without the record mark. What the
+//! system does not take at once waits in a bounded queue, and no call is read meanwhile.
+//!
+//! Listening on a wildcard address of a host with several, the system chooses the address that a
+//! reply comes from. **Source:** RFC 5531 section 10, RFC 768.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::net::{SocketAddr, UdpSocket};
+
+use nfs_proto::limits::MARK_BYTES;
+use nfs_proto::program::Offered;
+use nfs_proto::server::{decode_request, encode_refusal};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr};
+
+use crate::delay::{Addressee, Due};
+use crate::dispatch::{Handled, handle};
+use crate::fault::FaultState;
+use crate::kit::Kit;
+use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_TURN, OUTBOX_BYTES_MAX, VECTORS_MAX};
+use crate::outbox::Outbox;
+use crate::service::{Origin, Service, Transport};
+
+/// One thread's socket; see the module.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    pub(crate) socket: UdpSocket,
+    /// Events that the kernel was asked for.
+    pub(crate) interest: EventFlags,
+    token: u64,
+    number: u64,
+    offered: Offered,
+    faults: Option<Box<FaultState>>,
+    buffer: Vec<u8>,
+    queue: VecDeque<(SocketAddr, Outbox)>,
+    queued_bytes: usize,
+    delayed_bytes: usize,
+}
+
+impl Datagrams {
+    /// Takes over a bound socket; `number` seeds its planned faults.
+    pub(crate) fn new(
+        socket: UdpSocket,
+        offered: Offered,
+        (token, number): (u64, u64),
+        faults: Option<Box<FaultState>>,
+    ) -> Self {
+        Self {
+            socket,
+            interest: EventFlags::IN,
+            token,
+            number,
+            offered,
+            faults,
+            // One byte more than a datagram can have, so that none is cut unseen.
+            buffer: vec![0; DATAGRAM_BYTES_MAX + 1],
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            delayed_bytes: 0,
+        }
+    }
+
+    /// The events to wait for as things stand.
+    pub(crate) fn wanted(&self) -> EventFlags {
+        let mut wanted = EventFlags::empty();
+        wanted.set(EventFlags::IN, self.has_room());
+        wanted.set(EventFlags::OUT, !self.queue.is_empty());
+        wanted
+    }
+
+    /// Sends what waits, then answers some datagrams.
+    pub(crate) fn turn(&mut self, kit: &mut Kit) {
+        self.flush(&kit.service);
+        for _ in 0..DATAGRAMS_PER_TURN {
+            if !self.has_room() {
+                return;
+            }
+            match self.socket.recv_from(&mut self.buffer) {
+                Ok((bytes, peer)) => self.take(bytes, peer, kit),
+                // An error that an earlier datagram met comes back here; it concerns nobody else.
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::AGAIN) => return,
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    /// Sends a reply that was held back.
+    pub(crate) fn deliver(&mut self, peer: SocketAddr, reply: Outbox, kit: &Kit) {
+        self.delayed_bytes -= reply.bytes();
+        self.send(peer, reply, &kit.service);
+    }
+
+    /// Forgets whatever is on its way.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+        (self.queued_bytes, self.delayed_bytes) = (0, 0);
+    }
+
+    fn has_room(&self) -> bool {
+        self.queued_bytes + self.delayed_bytes < OUTBOX_BYTES_MAX
+    }
+
+    fn take(&mut self, bytes: usize, peer: SocketAddr, kit: &mut Kit) {
+        let counters = &kit.service.counters;
+        if !kit.service.shared.allowed.admits(peer.ip()) {
+            return counters.peers_refused.add(1);
+        }
+        counters.datagrams_in.add(1);
+        counters.wire_in_bytes.add(bytes as u64);
+        let Ok(request) = decode_request(&self.buffer[..bytes], self.offered) else {
+            return counters.datagrams_broken.add(1);
+        };
+        let origin = Origin { peer, transport: Transport::Udp, connection: self.number };
+        let mut reply = Outbox::default();
+        kit.lend_outbox(&mut reply);
+        if let Err(refusal) = request.body {
+            encode_refusal(reply.head(), request.xid, refusal);
+            reply.seal();
+        }
+        let mut hold_ns = 0;
+        let mut twice = false;
+        if self.faults.is_none() {
+            kit.service.answer(&request, &origin, &mut reply);
+        } else if let Handled::Reply { reply: answer, hold_ns: hold, twice: again } =
+            handle(&mut kit.service, &mut self.faults, &request, &origin)
+        {
+            reply.append(answer);
+            (hold_ns, twice) = (hold, again);
+        }
+        for reply in twice.then(|| reply.clone()).into_iter().chain([reply]) {
+            self.send_or_hold(peer, reply, hold_ns, kit);
+        }
+    }
+
+    fn send_or_hold(&mut self, peer: SocketAddr, mut reply: Outbox, hold_ns: u64, kit: &mut Kit) {
+        if reply.bytes() == 0 {
+            return kit.take_back_outbox(&mut reply);
+        }
+        if hold_ns > 0 {
+            self.delayed_bytes += reply.bytes();
+            return kit.delays.add(hold_ns, Due::Reply(Addressee::Peer(self.token, peer), reply));
+        }
+        if let Some(mut sent) = self.send(peer, reply, &kit.service) {
+            kit.take_back_outbox(&mut sent);
+        }
+    }
+
+    /// Sends a framed reply without its mark, or queues it; gives the empty outbox back.
+    fn send(&mut self, peer: SocketAddr, mut reply: Outbox, service: &Service) -> Option<Outbox> {
+        reply.consume(MARK_BYTES);
+        if self.queue.is_empty() && transmit(&self.socket, peer, &mut reply, service) {
+            return Some(reply);
+        }
+        self.queued_bytes += reply.bytes();
+        self.queue.push_back((peer, reply));
+        None
+    }
+
+    fn flush(&mut self, service: &Service) {
+        while let Some((peer, reply)) = self.queue.front_mut() {
+            let bytes = reply.bytes();
+            if !transmit(&self.socket, *peer, reply, service) {
+                return;
+            }
+            self.queued_bytes -= bytes;
+            self.queue.pop_front();
+        }
+    }
+}
+
+/// Sends one datagram and empties its outbox; false where it has to wait. One that the system
+/// refuses is lost, as datagrams may be.
+fn transmit(socket: &UdpSocket, peer: SocketAddr, reply: &mut Outbox, service: &Service) -> bool {
+    let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
+    let count = reply.vectors(&mut vectors);
+    let mut control = SendAncillaryBuffer::default();
+    let flags = SendFlags::NOSIGNAL;
+    let sent = loop {
+        match sendmsg_addr(socket, &peer, &vectors[..count], &mut control, flags) {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return false,
+            sent => break sent,
+        }
+    };
+    let counters = &service.counters;
+    match sent {
+        Ok(bytes) => {
+            counters.datagrams_out.add(1);
+            counters.wire_out_bytes.add(bytes as u64);
+        }
+        Err(_) => counters.datagrams_unsent.add(1),
+    }
+    reply.consume(reply.bytes());
+    true
+}

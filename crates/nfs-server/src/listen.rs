@@ -1,0 +1,147 @@
+//! Opening the sockets that a server answers on.
+//!
+//! TCP and UDP share a port: where the system chooses it, TCP asks first and UDP follows, and
+//! both are tried again where another has taken that one. Each loop has a UDP socket of its own.
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+
+use nfs_proto::program::Offered;
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size, set_socket_reuseaddr, set_socket_reuseport,
+    set_socket_send_buffer_size, set_tcp_congestion,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+
+use crate::config::{Portmap, ServerConfig, ServerError};
+use crate::event_loop::{Listener, Sockets};
+use crate::limits::{BACKLOG, DATAGRAM_BUFFER_BYTES};
+
+/// Tries for a port that is free for both transports.
+const PORT_ATTEMPTS: usize = 64;
+
+/// All sockets of a server.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// For each loop its own; listeners are the first one's.
+    pub(crate) sockets: Vec<Sockets>,
+    /// Where NFS and MOUNT are answered.
+    pub(crate) address: SocketAddr,
+    /// Where the portmapper is answered, where it is.
+    pub(crate) portmap_address: Option<SocketAddr>,
+}
+
+/// Opens the sockets of `threads` loops.
+///
+/// # Errors
+/// `ServerError::Listen`.
+pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, ServerError> {
+    let mut sockets: Vec<_> = (0..threads).map(|_| Sockets::default()).collect();
+    let same_port = config.portmap == Portmap::SamePort;
+    let programs = offered(config, same_port);
+    let address = open_port(config, config.port, programs, &mut sockets)?;
+    let portmap_address = match config.portmap {
+        Portmap::Off => None,
+        Portmap::SamePort => Some(address),
+        Portmap::Port(port) => {
+            Some(open_port(config, port, (PORTMAPPER, PORTMAPPER), &mut sockets)?)
+        }
+    };
+    Ok(Opened { sockets, address, portmap_address })
+}
+
+/// The portmapper's programs.
+const PORTMAPPER: Offered = Offered { portmap: true, rpcbind: true, ..Offered::NONE };
+
+/// The programs behind the port of NFS, over TCP and over UDP: v4 has no place in datagrams.
+/// **Source:** RFC 7530 section 3.1.
+fn offered(config: &ServerConfig, portmap: bool) -> (Offered, Offered) {
+    let (v2, v3) = (config.versions.v2, config.versions.v3);
+    let base = if portmap { PORTMAPPER } else { Offered::NONE };
+    let udp = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..base };
+    (udp, udp)
+}
+
+/// Opens one port for all transports and returns its address.
+fn open_port(
+    config: &ServerConfig,
+    port: u16,
+    programs: (Offered, Offered),
+    sockets: &mut [Sockets],
+) -> Result<SocketAddr, ServerError> {
+    let attempts = if port == 0 { PORT_ATTEMPTS } else { 1 };
+    let wanted = SocketAddr::new(config.listen, port);
+    let mut outcome = Err(Errno::ADDRINUSE);
+    for _ in 0..attempts {
+        outcome = try_port(config, wanted, sockets.len());
+        if !matches!(outcome, Err(Errno::ADDRINUSE)) {
+            break;
+        }
+    }
+    let failed = |error: Errno| ServerError::Listen { address: wanted, source: error.into() };
+    let (address, listener, datagrams) = outcome.map_err(failed)?;
+    if let Some(socket) = listener {
+        sockets[0].listeners.push(Listener { socket, offered: programs.0 });
+    }
+    for (sockets, socket) in sockets.iter_mut().zip(datagrams) {
+        sockets.datagrams.push((socket, programs.1));
+    }
+    Ok(address)
+}
+
+type Port = (SocketAddr, Option<TcpListener>, Vec<UdpSocket>);
+
+fn try_port(config: &ServerConfig, wanted: SocketAddr, threads: usize) -> Result<Port, Errno> {
+    let local = |address: std::io::Result<SocketAddr>| {
+        address.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    };
+    let mut address = wanted;
+    let mut listener = None;
+    if config.tcp {
+        let socket = open_listener(address, config.congestion_control.as_deref())?;
+        address = local(socket.local_addr())?;
+        listener = Some(socket);
+    }
+    let mut datagrams = Vec::new();
+    for _ in 0..if config.udp { threads } else { 0 } {
+        let socket = open_datagrams(address, threads > 1)?;
+        address = local(socket.local_addr())?;
+        datagrams.push(socket);
+    }
+    Ok((address, listener, datagrams))
+}
+
+/// Opens a listening socket; accepted ones inherit its congestion control.
+fn open_listener(
+    address: SocketAddr,
+    congestion_control: Option<&str>,
+) -> rustix::io::Result<TcpListener> {
+    let socket = open_socket(address, SocketType::STREAM)?;
+    set_socket_reuseaddr(&socket, true)?;
+    if let Some(name) = congestion_control {
+        // Refused or unknown: what is in force is told by `Server::congestion_control`.
+        let _ = set_tcp_congestion(&socket, name);
+    }
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// Opens a datagram socket that shares its port with others where `shared`: a server of one loop
+/// so notices whoever has the port already.
+fn open_datagrams(address: SocketAddr, shared: bool) -> rustix::io::Result<UdpSocket> {
+    let socket = open_socket(address, SocketType::DGRAM)?;
+    // The system grants less where its limit is lower.
+    let _ = set_socket_recv_buffer_size(&socket, DATAGRAM_BUFFER_BYTES);
+    let _ = set_socket_send_buffer_size(&socket, DATAGRAM_BUFFER_BYTES);
+    set_socket_reuseport(&socket, shared)?;
+    bind(&socket, &address)?;
+    Ok(UdpSocket::from(socket))
+}
+
+fn open_socket(address: SocketAddr, kind: SocketType) -> rustix::io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socket_with(family, kind, flags, None)
+}

@@ -1,0 +1,137 @@
+//! How loops hear from others: connections to take over, and orders.
+//!
+//! A [`Mailbox`] wakes its loop through a descriptor. [`Controls`] gives orders to all loops: to
+//! stall, or to restart. A restart has three steps: each loop closes its connections and says so,
+//! then the state is forgotten while none of them serves anybody, then all go on.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nfs_proto::program::Offered;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::clock::monotonic_ns;
+use crate::service::Shared;
+
+/// A connection on its way to its loop.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) offered: Offered,
+    pub(crate) number: u64,
+    /// It is never answered, by plan.
+    pub(crate) hung: bool,
+}
+
+/// What a loop is told.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Serve a connection.
+    Take(Arrival),
+    /// Do nothing until this time of the monotonic clock.
+    StallUntil(u64),
+    /// Close all connections, drop the first, then wait until the second is dropped too.
+    Restart(Sender<()>, Receiver<()>),
+}
+
+/// Where a loop gets its orders.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    wake: OwnedFd,
+    stop: AtomicBool,
+    orders: Mutex<Vec<Order>>,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Self { wake, stop: AtomicBool::new(false), orders: Mutex::default() })
+    }
+
+    /// The descriptor that becomes readable when there is something new.
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    /// Orders the loop to stop.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether the loop is to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Gives an order.
+    pub(crate) fn send(&self, order: Order) {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+        self.wake();
+    }
+
+    /// Takes all orders.
+    pub(crate) fn take(&self) -> Vec<Order> {
+        let mut count = [0; 8];
+        // An empty counter is no failure: somebody woke this loop twice.
+        let _ = rustix::io::read(&self.wake, &mut count);
+        std::mem::take(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn wake(&self) {
+        // Fails only where the counter is full, and then the loop is awake already.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+/// What the loops know of each other.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(crate) mailboxes: Vec<Arc<Mailbox>>,
+    pub(crate) clients_max: usize,
+    pub(crate) open: AtomicUsize,
+    pub(crate) accepted: AtomicU64,
+}
+
+/// Orders to all loops; see the module.
+#[derive(Debug)]
+pub(crate) struct Controls {
+    shared: Arc<Shared>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    /// One restart at a time.
+    turn: Mutex<()>,
+}
+
+impl Controls {
+    pub(crate) fn new(shared: Arc<Shared>, mailboxes: Vec<Arc<Mailbox>>) -> Self {
+        Self { shared, mailboxes, turn: Mutex::default() }
+    }
+
+    /// Stalls all loops for a while; returns at once.
+    pub(crate) fn stall(&self, lasts_ns: u64) {
+        let until_ns = monotonic_ns().saturating_add(lasts_ns);
+        self.mailboxes.iter().for_each(|mailbox| mailbox.send(Order::StallUntil(until_ns)));
+    }
+
+    /// Restarts; returns when it is done.
+    pub(crate) fn restart(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (closed, all_closed) = mpsc::channel();
+        let mut held = Vec::new();
+        for mailbox in &self.mailboxes {
+            let (hold, released) = mpsc::channel();
+            held.push(hold);
+            mailbox.send(Order::Restart(closed.clone(), released));
+        }
+        drop(closed);
+        // Ends when each loop has dropped its sender.
+        let _ = all_closed.recv();
+        self.shared.forget();
+        drop(held);
+    }
+}

@@ -1,0 +1,61 @@
+//! Planned events of the whole server, each at its time after the start.
+//!
+//! A thread of its own waits for them, only where there are any; stopping it interrupts the wait.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::clock::monotonic_ns;
+use crate::fault::{ScheduledEvent, ServerEvent};
+use crate::mailbox::Controls;
+
+/// The waiting thread; dropping it stops and joins it.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Schedule {
+    /// Starts the clock for `events`; `None` where there are none.
+    pub(crate) fn start(
+        events: &[ScheduledEvent],
+        controls: Arc<Controls>,
+    ) -> io::Result<Option<Self>> {
+        if events.is_empty() {
+            return Ok(None);
+        }
+        let mut events = events.to_vec();
+        events.sort_by_key(|event| event.after_ns);
+        let (stop, stopped) = mpsc::channel::<()>();
+        let start_ns = monotonic_ns();
+        let run = move || {
+            for ScheduledEvent { after_ns, event } in events {
+                let due_ns = start_ns.saturating_add(after_ns);
+                let wait = Duration::from_nanos(due_ns.saturating_sub(monotonic_ns()));
+                if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                match event {
+                    ServerEvent::Stall { lasts_ns } => controls.stall(lasts_ns),
+                    ServerEvent::Restart => controls.restart(),
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("nfs-server-plan".to_owned()).spawn(run)?;
+        Ok(Some(Self { stop: Some(stop), thread: Some(thread) }))
+    }
+}
+
+impl Drop for Schedule {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // It only gives orders; a panic there is a bug that its own message tells.
+            let _ = thread.join();
+        }
+    }
+}
