@@ -6,19 +6,28 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-use fuzz::messages::{REPLY, Small};
-use fuzz::samples;
+use fuzz::messages::{Part, REPLY, Small};
+use nfs_proto::nfs4::{CompoundBuilder, Op};
 use nfs_proto::program::{Call, Offered};
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader, RpcError};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, nfs2, nfs3, portmap};
+
+#[path = "../../crates/nfs-proto/tests/nfs4/ops.rs"]
+mod ops;
+#[path = "../../crates/nfs-proto/tests/nfs4/results.rs"]
+mod results;
+// The real messages that the tests of `nfs-proto` share; one that is added there is a seed here.
+#[path = "../../crates/nfs-proto/tests/common/mod.rs"]
+mod common;
 
 fn main() -> io::Result<()> {
     let folder = env::args_os().nth(1).ok_or_else(|| io::Error::other("which folder?"))?;
     let folder = Path::new(&folder);
     write(folder, "rpc", &rpc_messages())?;
     write(folder, "nfs2", &nfs2_messages())?;
-    write(folder, "nfs3", &nfs3_messages())
+    write(folder, "nfs3", &nfs3_messages())?;
+    write(folder, "nfs4", &nfs4_messages())
 }
 
 fn write(folder: &Path, target: &str, inputs: &[Vec<u8>]) -> io::Result<()> {
@@ -118,7 +127,7 @@ fn lists() -> Vec<Vec<u8>> {
     let mounted = mount3::Mounted { host: b"client", dir: b"/export" };
     let export = mount3::Export { dir: b"/export", groups: &[b"net", b"*"] };
     let mapping = portmap::Mapping { program: 100_003, version: 3, protocol: 6, port: 2049 };
-    let root = samples::file();
+    let root = common::file();
     let mount = |small, reply: mount3::Reply<'_>| message(&[selector(small)], |w| reply.encode(w));
     let portmap =
         |small, reply: portmap::Reply<'_>| message(&[selector(small)], |w| reply.encode(w));
@@ -146,13 +155,43 @@ fn nfs2_messages() -> Vec<Vec<u8>> {
 fn nfs3_messages() -> Vec<Vec<u8>> {
     let (mut names, mut plus) = (Vec::new(), Vec::new());
     let number = |procedure: nfs3::Procedure| procedure.number() as u8;
-    let calls = samples::calls();
+    let calls = common::calls();
     let calls = calls.iter().map(|call| message(&[number(call.procedure())], |w| call.encode(w)));
     let mut all: Vec<Vec<u8>> = calls.collect();
-    let replies = samples::replies(&mut names, &mut plus);
-    let replies = replies.into_iter().chain(samples::failures());
+    let replies = common::replies(&mut names, &mut plus);
+    let replies = replies.into_iter().chain(common::failures());
     all.extend(
         replies.map(|reply| message(&[REPLY | number(reply.procedure())], |w| reply.encode(w))),
     );
+    all
+}
+
+fn nfs4_messages() -> Vec<Vec<u8>> {
+    let part = |part: Part| Part::ALL.iter().position(|one| *one == part).expect("one") as u8;
+    let (ops, results) = (ops::ops(), results::results());
+    let with = |selector: Part, bytes: &[u8]| [&[part(selector)], bytes].concat();
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    all.extend(ops.iter().map(|(_, bytes)| with(Part::Op, bytes)));
+    all.extend(results.iter().map(|(_, bytes)| with(Part::Result, bytes)));
+    for (_, bytes) in &results {
+        let head = [0_u32, 0, 1].map(u32::to_be_bytes).concat();
+        all.push(with(Part::CompoundReply, &[&head, &bytes[..]].concat()));
+    }
+    for minor in 0..3 {
+        let picked: Vec<&Op<'_>> = ops.iter().map(|(op, _)| op).collect();
+        for few in picked.chunks(4) {
+            let mut bytes = vec![part(Part::Compound)];
+            let mut builder = CompoundBuilder::new(&mut bytes, b"tag", minor);
+            for op in few {
+                builder.push(op);
+            }
+            builder.finish();
+            all.push(bytes);
+        }
+    }
+    for part in [Part::Attributes, Part::Callback, Part::CallbackReply] {
+        let attributes = [2_u32, 0x0010_011a, 0x0030_a23a, 0].map(u32::to_be_bytes).concat();
+        all.push(with(part, &attributes));
+    }
     all
 }

@@ -10,4 +10,3 @@
 pub mod memory;
 pub mod messages;
 pub mod record;
-pub mod samples;

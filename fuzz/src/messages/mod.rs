@@ -20,10 +20,12 @@ macro_rules! comes_back {
 
 mod nfs2;
 mod nfs3;
+mod nfs4;
 mod rpc;
 
 pub use nfs2::check_nfs2;
 pub use nfs3::check_nfs3;
+pub use nfs4::{Part, check_nfs4};
 pub use rpc::{Small, check_rpc};
 
 /// Set in a selector that names a procedure, where the message is its reply.

@@ -1,4 +1,6 @@
 //! Checks of names, attributes, links and listings.
+//!
+//! What is compared are identities, numbers of the protocol and whole sets of names.
 
 use std::collections::HashSet;
 

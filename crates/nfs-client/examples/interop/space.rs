@@ -1,4 +1,6 @@
 //! Checks of limits, and of what v4.2 says about space.
+//!
+//! A server may lack the operations of v4.2 one by one; then it says so.
 
 use nfs_client::proto::client::{Operation, Outcome, SeekWhat};
 use nfs_client::proto::nfs3::StableHow;

@@ -1,0 +1,176 @@
+//! Compounds of NFS v4 in both directions, callbacks, attributes, and the search for a payload.
+//!
+//! The selector is a [`Part`]. A compound is checked operation by operation, as it is carried out:
+//! the first that is bad ends it. A view that is decoded on demand is decoded here.
+
+use nfs_proto::nfs4::{
+    Attributes, CallbackCompound, CallbackResult, Compound, CompoundReply, Fattr, Op, OpCode, OpOk,
+    OpResult, Wire, decode_callback_reply, read_prefix,
+};
+use nfs_proto::xdr::Reader;
+
+use super::encoded;
+use crate::memory::without_allocation;
+
+/// What is decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A call.
+    Compound,
+    /// The arguments of one operation, with its number.
+    Op,
+    /// A reply.
+    CompoundReply,
+    /// One result, with its number.
+    Result,
+    /// Attributes.
+    Attributes,
+    /// A call of the server's.
+    Callback,
+    /// The client's reply to one.
+    CallbackReply,
+}
+
+impl Part {
+    /// Every one; its place is its selector.
+    pub const ALL: [Self; 7] = [
+        Self::Compound,
+        Self::Op,
+        Self::CompoundReply,
+        Self::Result,
+        Self::Attributes,
+        Self::Callback,
+        Self::CallbackReply,
+    ];
+}
+
+/// Checks one message.
+pub fn check_nfs4(data: &[u8]) {
+    let Some((selector, bytes)) = data.split_first() else { return };
+    match Part::ALL[usize::from(*selector) % Part::ALL.len()] {
+        Part::Compound => compound(bytes),
+        Part::Op => op(bytes),
+        Part::CompoundReply => reply(bytes),
+        Part::Result => drop(result(&mut Reader::new(bytes))),
+        Part::Attributes => attributes(bytes),
+        Part::Callback => callback(bytes),
+        Part::CallbackReply => callback_reply(bytes),
+    }
+}
+
+fn compound(bytes: &[u8]) {
+    let decoded = without_allocation(|| Compound::decode(Reader::new(bytes)));
+    let Ok(compound) = decoded else { return };
+    comes_back!(whole_words(bytes), Compound::decode);
+    let mut seen = 0;
+    let mut ops = compound.ops();
+    while let Some(op) = without_allocation(|| ops.next()) {
+        seen += 1;
+        match op {
+            Ok(op) => op_comes_back(&op),
+            Err(_) => assert_eq!(ops.left(), 0, "a bad operation is the last"),
+        }
+    }
+    assert!(seen <= compound.count(), "{seen} operations of {}", compound.count());
+}
+
+/// Leaves out what no XDR has at its end; a view of undecoded bytes would show it again.
+fn whole_words(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len() & !3]
+}
+
+fn op(bytes: &[u8]) {
+    let mut reader = Reader::new(bytes);
+    let Some(code) = reader.u32().ok().and_then(OpCode::from_number) else { return };
+    if let Ok(Some(op)) = without_allocation(|| Op::decode(code, &mut reader)) {
+        assert_eq!(op.code(), code);
+        op_comes_back(&op);
+    }
+}
+
+fn op_comes_back(op: &Op<'_>) {
+    let again = encoded(|writer| op.encode(writer));
+    let mut reader = Reader::new(&again);
+    assert_eq!(reader.u32(), Ok(op.code() as u32));
+    assert_eq!(Op::decode(op.code(), &mut reader), Ok(Some(*op)));
+    assert_eq!(reader.remaining(), 0, "{op:?}");
+}
+
+/// Checks a reply; the payload that is found in it early is the one that is in it.
+fn reply(bytes: &[u8]) {
+    comes_back!(whole_words(bytes), CompoundReply::decode);
+    let prefix = without_allocation(|| read_prefix(&mut Reader::new(bytes)));
+    let Ok(reply) = CompoundReply::decode(Reader::new(bytes)) else { return };
+    let mut results = reply.results();
+    let mut read = None;
+    while let Ok(Some(result)) = without_allocation(|| results.next_result()) {
+        look_into(&result);
+        if let (None, OpResult::Ok(OpOk::Read { eof, data })) = (read, &result) {
+            read = Some((*eof, data.len()));
+        }
+    }
+    if let (Ok(Some(prefix)), Some(read)) = (prefix, read) {
+        assert_eq!((prefix.eof, prefix.len as usize), read);
+    }
+}
+
+/// Checks one result and returns it, if it is one.
+fn result<'a>(reader: &mut Reader<'a>) -> Option<OpResult<'a>> {
+    let result = without_allocation(|| OpResult::decode(reader)).ok()?;
+    look_into(&result);
+    Some(result)
+}
+
+fn look_into(result: &OpResult<'_>) {
+    let again = encoded(|writer| result.encode(writer));
+    let mut reader = Reader::new(&again);
+    assert_eq!(OpResult::decode(&mut reader), Ok(*result));
+    assert_eq!(reader.remaining(), 0, "{result:?}");
+    match result {
+        OpResult::Ok(OpOk::Getattr { attributes }) => values(attributes),
+        OpResult::Ok(OpOk::Readdir { entries, .. }) => {
+            let count = without_allocation(|| entries.iter().count());
+            assert!(count <= again.len() / 16, "{count} entries in {} bytes", again.len());
+            entries.iter().for_each(|entry| values(&entry.attributes));
+        }
+        _ => {}
+    }
+}
+
+fn attributes(bytes: &[u8]) {
+    let decoded = without_allocation(|| Fattr::decode(&mut Reader::new(bytes)));
+    if let Ok(attributes) = decoded {
+        values(&attributes);
+    }
+}
+
+/// Attributes that are understood are the same after they were written again.
+fn values(fattr: &Fattr<'_>) {
+    let Ok(values) = without_allocation(|| fattr.decode_values()) else { return };
+    let again = encoded(|writer| values.encode(Attributes::UNDERSTOOD, writer));
+    let fattr = Fattr::decode(&mut Reader::new(&again)).expect("our own attributes");
+    assert_eq!(fattr.decode_values(), Ok(values));
+}
+
+fn callback(bytes: &[u8]) {
+    let decoded = without_allocation(|| CallbackCompound::decode(Reader::new(bytes)));
+    let Ok(compound) = decoded else { return };
+    let mut ops = compound.ops();
+    while let Some(op) = without_allocation(|| ops.next()) {
+        if let Ok(op) = op {
+            encoded(|writer| op.encode(writer));
+        }
+    }
+}
+
+fn callback_reply(bytes: &[u8]) {
+    let mut reader = Reader::new(bytes);
+    let head = without_allocation(|| decode_callback_reply(&mut reader));
+    let Ok((_, count)) = head else { return };
+    for _ in 0..count {
+        let result = without_allocation(|| CallbackResult::decode(&mut reader));
+        let Ok(result) = result else { return };
+        let again = encoded(|writer| result.encode(writer));
+        assert_eq!(CallbackResult::decode(&mut Reader::new(&again)), Ok(result));
+    }
+}
