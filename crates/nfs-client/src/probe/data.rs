@@ -167,7 +167,9 @@ pub struct Export {
     pub groups: Vec<String>,
     /// The security flavours that MNT of version 3 names.
     pub flavors: Answer<Vec<Flavor>>,
-    /// The limits, one for each of NFS v2 and v3 that was asked.
+    /// The security flavours that NFS v4 names for it (SECINFO).
+    pub flavors_v4: Answer<Vec<Flavor>>,
+    /// The limits, one for each version that was asked.
     pub limits: Vec<(Version, Answer<Limits>)>,
 }
 
@@ -197,7 +199,7 @@ pub struct V4Root {
     pub lease_seconds: Answer<u32>,
     /// The names in the root: where the exports begin.
     pub names: Answer<Vec<String>>,
-    /// The security flavours of the root, or of the first name in it: SECINFO, SECINFO_NO_NAME.
+    /// The security flavours of the root: SECINFO_NO_NAME, which v4.0 does not have.
     pub flavors: Answer<Vec<Flavor>>,
 }
 

@@ -1,13 +1,172 @@
 //! What a server offers: programs, versions, transports, ports, exports, limits, round trips.
 //!
-//! [`Probe`] is the outcome as plain data, [`ProbeOptions`] what is asked for. A part that failed
-//! is data of its own ([`NoAnswer`]) and never the end of a probe.
+//! [`Probe::run`] asks; the outcome is plain data. A part that failed is data of its own
+//! ([`NoAnswer`]) and never the end of a probe. Each question is bounded in time, and nothing is
+//! asked again over a connection that fell silent; what can be asked at the same time is, but for
+//! the round trips, which are taken one after the other.
 
+mod ask;
 mod data;
+mod exports;
 mod options;
+mod registrations;
+mod services;
+mod v4;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::thread::ScopedJoinHandle;
+
+use nfs_proto::{Version, mount3, nfs3};
 
 pub use data::{
     Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, RoundTrip, Service,
     Transport, V4Root,
 };
 pub use options::ProbeOptions;
+
+use exports::{Doors, answered};
+use registrations::{Places, portmap_dump, rpcbind_dump};
+use v4::Talk;
+
+/// Why there is no probe at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The name has no address; check its spelling, or give an address.
+    #[error("can't find an address for {host}: {reason}")]
+    Name {
+        /// The name.
+        host: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+}
+
+impl Probe {
+    /// Asks a server for all that it offers.
+    ///
+    /// # Errors
+    /// [`ProbeError`] when the server's name has no address; everything else is data.
+    pub fn run(options: &ProbeOptions) -> Result<Self, ProbeError> {
+        let addresses = resolve(&options.host)?;
+        let address = reachable(&addresses, options);
+        let portmapper = SocketAddr::new(address, options.portmap_port);
+        let (portmap, rpcbind) = std::thread::scope(|scope| {
+            let rpcbind = scope.spawn(|| rpcbind_dump(portmapper, options));
+            let portmap = portmap_dump(portmapper, options);
+            (portmap, joined(rpcbind))
+        });
+        let places = Places::new(options, portmapper, &rpcbind, &portmap);
+        let (mut nfs, mut mount) = services::find(&places, options);
+        services::measure(&mut nfs, nfs3::PROGRAM, options);
+        services::measure(&mut mount, mount3::PROGRAM, options);
+        let minor_versions = minor_versions(&nfs, options);
+        let mut talk = talk(&nfs, &minor_versions, options);
+        let root = match &mut talk {
+            Ok(talk) => talk.root(),
+            Err(reason) => no_root(reason),
+        };
+        let doors = Doors {
+            mount1: answered(&mount, 1),
+            mount3: answered(&mount, 3),
+            nfs2: answered(&nfs, 2),
+            nfs3: answered(&nfs, 3),
+        };
+        let mounted = exports::mounted(&doors, options);
+        let exports = exports::exports(&doors, &mut talk, options);
+        let listed = exports.as_ref().map_or(0, Vec::len);
+        Ok(Self {
+            host: options.host.clone(),
+            addresses,
+            address,
+            exports_not_examined: listed.saturating_sub(options.exports_max),
+            tls: tls(&nfs, options),
+            portmap,
+            rpcbind,
+            nfs,
+            minor_versions,
+            mount,
+            exports,
+            mounted,
+            root,
+        })
+    }
+}
+
+fn resolve(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
+    let name = |reason| ProbeError::Name { host: host.to_owned(), reason };
+    // Brackets are how an IPv6 address stands in a URL.
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let mut addresses = Vec::new();
+    for address in (bare, 0).to_socket_addrs().map_err(name)? {
+        if !addresses.contains(&address.ip()) {
+            addresses.push(address.ip());
+        }
+    }
+    if addresses.is_empty() { Err(name(io::ErrorKind::NotFound.into())) } else { Ok(addresses) }
+}
+
+/// What a thread found; its panic, which would be a bug, is passed on.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The first address where NFS or the portmapper takes a connection; else the first of all.
+fn reachable(addresses: &[IpAddr], options: &ProbeOptions) -> IpAddr {
+    let ports = [options.port.unwrap_or(nfs3::PORT), options.portmap_port];
+    let takes = |address: &&IpAddr| {
+        ports.iter().any(|port| {
+            let server = SocketAddr::new(**address, *port);
+            TcpStream::connect_timeout(&server, options.timeout).is_ok()
+        })
+    };
+    match addresses {
+        [only] => *only,
+        _ => *addresses.iter().find(takes).unwrap_or(&addresses[0]),
+    }
+}
+
+fn minor_versions(nfs: &[Service], options: &ProbeOptions) -> Vec<(Version, Answer<bool>)> {
+    match answered_over_tcp(nfs, 4) {
+        Ok(address) => v4::minor_versions(address, options),
+        Err(reason) => [Version::V4_0, Version::V4_1, Version::V4_2]
+            .map(|version| (version, Err(reason.clone())))
+            .into(),
+    }
+}
+
+fn answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
+    let tcp: Vec<_> =
+        services.iter().filter(|service| service.transport == Transport::Tcp).cloned().collect();
+    answered(&tcp, version).map(|(_, address)| address)
+}
+
+/// Starts to talk NFS v4 in the lowest minor version that is spoken.
+fn talk(
+    nfs: &[Service],
+    minor_versions: &[(Version, Answer<bool>)],
+    options: &ProbeOptions,
+) -> Answer<Talk> {
+    let address = answered_over_tcp(nfs, 4)?;
+    let spoken = minor_versions.iter().find(|(_, spoken)| *spoken == Ok(true));
+    let (version, _) = spoken.ok_or(NoAnswer::NotAsked("no minor version of v4 is spoken"))?;
+    Talk::start(address, *version, options)
+}
+
+fn no_root(reason: &NoAnswer) -> V4Root {
+    V4Root {
+        limits: Err(reason.clone()),
+        lease_seconds: Err(reason.clone()),
+        names: Err(reason.clone()),
+        flavors: Err(reason.clone()),
+    }
+}
+
+/// Asks for TLS in a version that answers over TCP.
+fn tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
+    let (version, address) = [3, 4, 2]
+        .into_iter()
+        .find_map(|version| Some((version, answered_over_tcp(nfs, version).ok()?)))
+        .ok_or(NoAnswer::NotAsked("no version of NFS answers over TCP"))?;
+    services::offers_tls(address, version, options)
+}

@@ -1,0 +1,277 @@
+//! One question at a time over one transport, each with a deadline.
+//!
+//! [`Asker`] knows no slots and no pipelining, so that it can ask what a session can't: programs
+//! and versions that may not exist, and credentials that are meant to be refused. After a failure
+//! that leaves the connection useless every further question ends at once with the same answer,
+//! so a silent server costs one timeout and not one for each question.
+//!
+//! **Source:** RFC 5531 sections 9 and 11.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use nfs_proto::program::Call;
+use nfs_proto::record::{self, Inbox};
+use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
+use nfs_proto::xdr::{Reader, Writer};
+use nfs_proto::{DecodeError, RpcError};
+
+use super::data::{Answer, NoAnswer, Transport};
+use super::options::ProbeOptions;
+
+/// The largest reply over TCP, in bytes: long lists of registrations and exports.
+const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The largest datagram, in bytes. **Source:** RFC 768, a length of 16 bits.
+const DATAGRAM_BYTES_MAX: usize = 64 * 1024;
+/// Datagrams are sent this often before there is no answer.
+const DATAGRAM_SENDS: u32 = 3;
+const RECEIVE_BYTES: usize = 64 * 1024;
+
+/// Program, version and procedure of a call.
+pub(super) type Numbers = (u32, u32, u32);
+
+#[derive(Debug)]
+enum Wire {
+    Tcp(TcpStream, Inbox),
+    Udp(UdpSocket, Vec<u8>),
+}
+
+/// A connection, or a socket for datagrams, to one port of the server.
+#[derive(Debug)]
+pub(super) struct Asker {
+    wire: Wire,
+    timeout: Duration,
+    user: (u32, u32),
+    xid: u32,
+    /// Why nothing more is asked here.
+    ended: Option<NoAnswer>,
+}
+
+impl Asker {
+    /// Connects; over UDP this only fails for want of a socket.
+    pub(super) fn connect(
+        transport: Transport,
+        server: SocketAddr,
+        options: &ProbeOptions,
+    ) -> Answer<Self> {
+        let timeout = options.timeout;
+        let wire = match transport {
+            Transport::Tcp => {
+                let stream = TcpStream::connect_timeout(&server, timeout)
+                    .map_err(|error| no_answer(&error))?;
+                stream.set_nodelay(true).map_err(|error| no_answer(&error))?;
+                Wire::Tcp(stream, Inbox::new(REPLY_BYTES_MAX))
+            }
+            Transport::Udp => {
+                let socket =
+                    UdpSocket::bind(any(server.ip())).map_err(|error| no_answer(&error))?;
+                socket.connect(server).map_err(|error| no_answer(&error))?;
+                Wire::Udp(socket, Vec::new())
+            }
+        };
+        let port = u32::from(wire.local_port());
+        let xid = port.wrapping_mul(0x9e37_79b9);
+        Ok(Self { wire, timeout, user: (options.uid, options.gid), xid, ended: None })
+    }
+
+    /// Returns a number that differs between connections that are open at the same time.
+    pub(super) fn identity(&self) -> u32 {
+        self.xid
+    }
+
+    /// Makes a call as the user of the options and has `done` read its results.
+    pub(super) fn call<T>(
+        &mut self,
+        call: &Call<'_>,
+        done: impl FnOnce(Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Answer<T> {
+        self.ask(call.numbers(), |writer| call.encode(writer), done)
+    }
+
+    /// Makes a call that [`Call`] may not know.
+    pub(super) fn ask<T>(
+        &mut self,
+        numbers: Numbers,
+        arguments: impl FnOnce(&mut Writer<'_>),
+        done: impl FnOnce(Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Answer<T> {
+        let (uid, gid) = self.user;
+        let (machine_name, groups) = (&b"dfsbench"[..], Groups::default());
+        let user = Credential::Sys(AuthSys { stamp: 0, machine_name, uid, gid, groups });
+        let reply = self.exchange(numbers, user, arguments)?;
+        let mut reader = Reader::new(&reply);
+        let header = ReplyHeader::decode(&mut reader).map_err(NoAnswer::Malformed)?;
+        header.result.map_err(refusal)?;
+        done(reader).map_err(NoAnswer::Malformed)
+    }
+
+    /// Makes a call under any credential and returns the whole reply, header included.
+    pub(super) fn exchange(
+        &mut self,
+        (program, version, procedure): Numbers,
+        credential: Credential<'_>,
+        arguments: impl FnOnce(&mut Writer<'_>),
+    ) -> Answer<Vec<u8>> {
+        if let Some(reason) = &self.ended {
+            return Err(reason.clone());
+        }
+        self.xid = self.xid.wrapping_add(1);
+        let credential = Ok(credential);
+        let xid = self.xid;
+        let header =
+            CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
+        let mut message = Vec::new();
+        let mark = record::begin(&mut message);
+        let mut writer = Writer::new(&mut message);
+        header.encode(&mut writer);
+        arguments(&mut writer);
+        record::end(&mut message, mark, 0);
+        let reply = self.wire.exchange(&message, xid, self.timeout);
+        reply.map_err(|error| {
+            let reason = no_answer(&error);
+            self.ended = Some(reason.clone());
+            reason
+        })
+    }
+}
+
+impl Wire {
+    fn local_port(&self) -> u16 {
+        let address = match self {
+            Self::Tcp(stream, _) => stream.local_addr(),
+            Self::Udp(socket, _) => socket.local_addr(),
+        };
+        address.map_or(0, |address| address.port())
+    }
+
+    /// Sends a framed call and waits for its reply.
+    fn exchange(&mut self, message: &[u8], xid: u32, timeout: Duration) -> io::Result<Vec<u8>> {
+        let deadline = Deadline::after(timeout);
+        match self {
+            Self::Tcp(stream, inbox) => {
+                send_stream(stream, message, &deadline)?;
+                receive_stream(stream, inbox, xid, &deadline)
+            }
+            Self::Udp(socket, buffer) => {
+                let datagram = &message[nfs_proto::limits::MARK_BYTES..];
+                buffer.resize(DATAGRAM_BYTES_MAX, 0);
+                for _ in 0..DATAGRAM_SENDS {
+                    let pause = Deadline::after(timeout / DATAGRAM_SENDS);
+                    socket.send(datagram)?;
+                    match receive_datagram(socket, buffer, xid, &pause) {
+                        Err(error) if is_timeout(&error) => {}
+                        received => return received,
+                    }
+                }
+                Err(ErrorKind::TimedOut.into())
+            }
+        }
+    }
+}
+
+fn send_stream(stream: &mut TcpStream, mut rest: &[u8], deadline: &Deadline) -> io::Result<()> {
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(deadline.left()?))?;
+        match stream.write(rest) {
+            Ok(sent) => rest = &rest[sent..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Receives records until one replies to `xid`.
+fn receive_stream(
+    stream: &mut TcpStream,
+    inbox: &mut Inbox,
+    xid: u32,
+    deadline: &Deadline,
+) -> io::Result<Vec<u8>> {
+    loop {
+        while let Some(found) = inbox.next_record().map_err(io::Error::other)? {
+            if Reader::new(found).u32() == Ok(xid) {
+                return Ok(found.to_vec());
+            }
+        }
+        stream.set_read_timeout(Some(deadline.left()?))?;
+        match stream.read(inbox.space(RECEIVE_BYTES)) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(len) => inbox.filled(len),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Receives datagrams until one replies to `xid`.
+fn receive_datagram(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+    xid: u32,
+    deadline: &Deadline,
+) -> io::Result<Vec<u8>> {
+    loop {
+        socket.set_read_timeout(Some(deadline.left()?))?;
+        match socket.recv(buffer) {
+            Ok(len) if Reader::new(&buffer[..len]).u32() == Ok(xid) => {
+                return Ok(buffer[..len].to_vec());
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The address to send datagrams from: any of the server's family.
+fn any(server: IpAddr) -> SocketAddr {
+    match server {
+        IpAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)
+}
+
+/// Turns what the system says into why there is no answer.
+fn no_answer(error: &io::Error) -> NoAnswer {
+    match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => NoAnswer::Silent,
+        ErrorKind::ConnectionRefused => NoAnswer::Refused,
+        ErrorKind::UnexpectedEof
+        | ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe => NoAnswer::Closed,
+        _ => NoAnswer::System(error.to_string()),
+    }
+}
+
+/// Turns a refusal at the RPC level into why there is no answer.
+fn refusal(error: RpcError) -> NoAnswer {
+    match error {
+        RpcError::ProgramUnavailable => NoAnswer::NoProgram,
+        RpcError::ProgramMismatch { low, high } => NoAnswer::VersionMismatch { low, high },
+        other => NoAnswer::Rpc(other),
+    }
+}
+
+/// The instant at which one question has no answer.
+struct Deadline(Instant);
+
+impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
+    fn after(timeout: Duration) -> Self {
+        Self(Instant::now() + timeout)
+    }
+
+    /// Returns what is left, or `TimedOut`.
+    #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.0.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}

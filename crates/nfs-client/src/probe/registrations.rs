@@ -1,0 +1,246 @@
+//! What the portmapper tells, and where that leads.
+//!
+//! Portmap v2 and rpcbind v4 (or v3) are both asked for everything they have. [`Places`] then says
+//! where each version of NFS and MOUNT is to be looked for; what was given by hand goes first.
+
+use std::net::SocketAddr;
+
+use nfs_proto::portmap::{self, PROTOCOL_TCP, PROTOCOL_UDP};
+use nfs_proto::program::Call;
+use nfs_proto::rpcbind::{self, NetId, UniversalAddress};
+use nfs_proto::{mount3, nfs3};
+
+use super::ask::Asker;
+use super::data::{Answer, NoAnswer, Registration, Transport};
+use super::options::ProbeOptions;
+
+/// Registrations kept of one list; a portmapper has some dozens.
+const REGISTRATIONS_MAX: usize = 4096;
+
+/// Usual names of programs. **Source:** rpc(5) and IANA's "Remote Procedure Call (RPC) Program
+/// Numbers".
+const NAMES: [(u32, &str); 10] = [
+    (100_000, "portmapper"),
+    (100_001, "rstatd"),
+    (100_003, "nfs"),
+    (100_005, "mountd"),
+    (100_007, "ypbind"),
+    (100_011, "rquotad"),
+    (100_021, "nlockmgr"),
+    (100_024, "status"),
+    (100_133, "nsm_addrand"),
+    (100_227, "nfs_acl"),
+];
+
+fn name(program: u32) -> Option<&'static str> {
+    NAMES.iter().find(|(number, _)| *number == program).map(|(_, name)| *name)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Asks over TCP, and over UDP where that brings nothing.
+fn over_any<T>(
+    server: SocketAddr,
+    options: &ProbeOptions,
+    mut ask: impl FnMut(&mut Asker) -> Answer<T>,
+) -> Answer<T> {
+    let mut over =
+        |transport| Asker::connect(transport, server, options).and_then(|mut a| ask(&mut a));
+    over(Transport::Tcp).or_else(|first| over(Transport::Udp).map_err(|_| first))
+}
+
+/// Asks portmap v2 for its list.
+pub(super) fn portmap_dump(
+    server: SocketAddr,
+    options: &ProbeOptions,
+) -> Answer<Vec<Registration>> {
+    over_any(server, options, |asker| {
+        asker.call(&Call::Portmap(portmap::Call::Dump), |results| {
+            let mut found = Vec::new();
+            portmap::Reply::decode_dump(results, |mapping| {
+                if found.len() < REGISTRATIONS_MAX {
+                    found.push(from_mapping(&mapping));
+                }
+            })?;
+            Ok(found)
+        })
+    })
+}
+
+fn from_mapping(mapping: &portmap::Mapping) -> Registration {
+    let netid = match mapping.protocol {
+        PROTOCOL_TCP => "tcp".to_owned(),
+        PROTOCOL_UDP => "udp".to_owned(),
+        other => format!("protocol {other}"),
+    };
+    Registration {
+        program: mapping.program,
+        name: name(mapping.program),
+        version: mapping.version,
+        netid,
+        address: String::new(),
+        port: u16::try_from(mapping.port).ok(),
+        owner: String::new(),
+    }
+}
+
+/// Asks rpcbind v4, or v3 where there is no v4, for its list.
+pub(super) fn rpcbind_dump(
+    server: SocketAddr,
+    options: &ProbeOptions,
+) -> Answer<Vec<Registration>> {
+    over_any(server, options, |asker| {
+        let version_4 = rpcbind_list(asker, &Call::Rpcbind4(rpcbind::Call::Dump));
+        match version_4 {
+            Err(NoAnswer::VersionMismatch { .. }) => {
+                rpcbind_list(asker, &Call::Rpcbind3(rpcbind::Call::Dump))
+            }
+            answer => answer,
+        }
+    })
+}
+
+fn rpcbind_list(asker: &mut Asker, call: &Call<'_>) -> Answer<Vec<Registration>> {
+    asker.call(call, |results| {
+        let mut found = Vec::new();
+        rpcbind::Reply::decode_dump(results, |listed| {
+            if found.len() < REGISTRATIONS_MAX {
+                found.push(from_listed(&listed));
+            }
+        })?;
+        Ok(found)
+    })
+}
+
+fn from_listed(listed: &rpcbind::Registration<'_>) -> Registration {
+    Registration {
+        program: listed.program,
+        name: name(listed.program),
+        version: listed.version,
+        netid: text(listed.netid),
+        address: text(listed.address),
+        port: UniversalAddress::parse(listed.address).map(|address| address.port()),
+        owner: text(listed.owner),
+    }
+}
+
+/// Where to look for the services.
+#[derive(Debug)]
+pub(super) struct Places<'a> {
+    options: &'a ProbeOptions,
+    /// The server, at the port of the portmapper.
+    server: SocketAddr,
+    lists: [&'a [Registration]; 2],
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(
+        options: &'a ProbeOptions,
+        server: SocketAddr,
+        rpcbind: &'a Answer<Vec<Registration>>,
+        portmap: &'a Answer<Vec<Registration>>,
+    ) -> Self {
+        let list = |answer: &'a Answer<Vec<Registration>>| answer.as_deref().unwrap_or_default();
+        Self { options, server, lists: [list(rpcbind), list(portmap)] }
+    }
+
+    /// Where a version of NFS is looked for.
+    pub(super) fn nfs(&self, version: u32, transport: Transport) -> SocketAddr {
+        let usual = || self.any_port(nfs3::PROGRAM).unwrap_or(nfs3::PORT);
+        let given = self.options.port;
+        let port = given.or_else(|| self.port(nfs3::PROGRAM, version, transport));
+        self.at(port.unwrap_or_else(usual))
+    }
+
+    /// Where a version of MOUNT is looked for: in order, until one answers.
+    pub(super) fn mount(&self, version: u32, transport: Transport) -> Vec<SocketAddr> {
+        let registered = self.port(mount3::PROGRAM, version, transport);
+        let registered = registered.or_else(|| self.any_port(mount3::PROGRAM));
+        let beside = self.nfs(3, transport).port();
+        let ports = match (self.options.mount_port, self.options.port) {
+            (Some(given), _) => vec![given],
+            // A server with a port of its own may stand beside another one's portmapper.
+            (None, Some(given)) => [Some(given), registered].into_iter().flatten().collect(),
+            (None, None) => vec![registered.unwrap_or(beside)],
+        };
+        ports.into_iter().map(|port| self.at(port)).collect()
+    }
+
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.server.ip(), port)
+    }
+
+    fn port(&self, program: u32, version: u32, transport: Transport) -> Option<u16> {
+        let udp = transport == Transport::Udp;
+        let netid = NetId::of(udp, self.server.ip()).name();
+        let mut all = self.lists.iter().flat_map(|list| list.iter());
+        let found = all.find(|listed| {
+            // Portmap v2 knows one kind of address only.
+            let fits = listed.netid == netid
+                || listed.address.is_empty() && listed.netid == transport.name();
+            (listed.program, listed.version) == (program, version) && fits
+        });
+        found.and_then(|listed| listed.port).filter(|port| *port != 0)
+    }
+
+    /// The port of any version of a program, over any transport.
+    fn any_port(&self, program: u32) -> Option<u16> {
+        let mut all = self.lists.iter().flat_map(|list| list.iter());
+        all.find(|listed| listed.program == program).and_then(|listed| listed.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(program: u32, version: u32, netid: &str, address: &str, port: u16) -> Registration {
+        Registration {
+            program,
+            name: None,
+            version,
+            netid: netid.into(),
+            address: address.into(),
+            port: Some(port),
+            owner: String::new(),
+        }
+    }
+
+    #[test]
+    fn ports_are_those_of_the_transport_and_family() {
+        let rpcbind = Ok(vec![
+            listed(100_003, 3, "tcp6", "::.8.1", 1),
+            listed(100_003, 3, "tcp", "0.0.0.0.8.1", 2),
+            listed(100_005, 3, "udp", "0.0.0.0.8.1", 3),
+        ]);
+        let portmap = Ok(vec![listed(100_003, 2, "udp", "", 4)]);
+        let options = ProbeOptions::new("h");
+        let v4 = Places::new(&options, "127.0.0.1:111".parse().unwrap(), &rpcbind, &portmap);
+        let v6 = Places::new(&options, "[::1]:111".parse().unwrap(), &rpcbind, &portmap);
+        assert_eq!(v4.nfs(3, Transport::Tcp).port(), 2);
+        assert_eq!(v6.nfs(3, Transport::Tcp).port(), 1);
+        assert_eq!(v4.nfs(2, Transport::Udp).port(), 4);
+        // Not registered: where any version is.
+        assert_eq!(v4.nfs(4, Transport::Tcp).port(), 1);
+        assert_eq!(v4.mount(3, Transport::Udp)[0].port(), 3);
+        assert_eq!(v4.mount(1, Transport::Tcp)[0].port(), 3);
+    }
+
+    #[test]
+    fn what_is_given_goes_first_and_2049_is_the_last_resort() {
+        let nothing = Err(NoAnswer::Refused);
+        let portmap = Ok(vec![listed(100_005, 3, "tcp", "", 635)]);
+        let server = "127.0.0.1:111".parse().unwrap();
+        let options = ProbeOptions { port: Some(4000), ..ProbeOptions::new("h") };
+        let places = Places::new(&options, server, &nothing, &portmap);
+        assert_eq!(places.nfs(3, Transport::Tcp).port(), 4000);
+        let ports: Vec<_> = places.mount(3, Transport::Tcp).iter().map(SocketAddr::port).collect();
+        assert_eq!(ports, [4000, 635]);
+        let options = ProbeOptions::new("h");
+        let places = Places::new(&options, server, &nothing, &nothing);
+        assert_eq!(places.nfs(3, Transport::Tcp).port(), 2049);
+        assert_eq!(places.mount(3, Transport::Tcp)[0].port(), 2049);
+    }
+}

@@ -1,0 +1,277 @@
+//! NFS v4: minor versions, and what the root and the exports say.
+//!
+//! A compound of PUTROOTFH alone tells whether a minor version is spoken: with sessions it fails
+//! for want of one, without the version it fails with MINOR_VERS_MISMATCH. [`Talk`] then asks in
+//! the lowest minor version there is, v4.0 without any state, others in a session that is
+//! destroyed at the end.
+//!
+//! **Source:** RFC 7530 sections 15.2 and 16, RFC 8881 sections 2.10 and 18.
+
+use std::net::SocketAddr;
+
+use nfs_proto::nfs3::Verifier;
+use nfs_proto::nfs4::{
+    Attributes, Bitmap, CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, Compound,
+    CompoundBuilder, CompoundReply, List, Op, OpOk, SecurityFlavor, SessionId, StateProtection,
+    attribute, exchange,
+};
+use nfs_proto::program::Call;
+use nfs_proto::xdr::Reader;
+use nfs_proto::{DecodeError, Status, Version, nfs4};
+
+use super::ask::Asker;
+use super::data::{Answer, Flavor, Limits, NoAnswer, Transport, V4Root};
+use super::options::ProbeOptions;
+
+/// Names of the root that are kept.
+const NAMES_MAX: usize = 256;
+/// Room asked for a listing of the root, in bytes.
+const LISTING_BYTES: u32 = 32 * 1024;
+/// What a channel of the probe's session is asked for, in bytes; small, so that all grant it.
+const CHANNEL_BYTES: u32 = 64 * 1024;
+
+/// Kerberos flavors by service number. **Source:** RFC 2623 section 2.1.
+const KERBEROS: u32 = 390_002;
+
+const LIMITS: Bitmap = Bitmap::of(&[
+    attribute::LEASE_TIME,
+    attribute::MAXFILESIZE,
+    attribute::MAXREAD,
+    attribute::MAXWRITE,
+]);
+
+/// Asks which minor versions are spoken.
+pub(super) fn minor_versions(
+    address: SocketAddr,
+    options: &ProbeOptions,
+) -> Vec<(Version, Answer<bool>)> {
+    let versions = [Version::V4_0, Version::V4_1, Version::V4_2];
+    versions.map(|version| (version, speaks(address, version, options))).into()
+}
+
+fn speaks(address: SocketAddr, version: Version, options: &ProbeOptions) -> Answer<bool> {
+    let mut asker = Asker::connect(Transport::Tcp, address, options)?;
+    let asked = compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status));
+    Ok(asked? != Status::MinorVersMismatch)
+}
+
+/// Makes a compound and has `done` look at its reply, whatever its status.
+fn compound<T>(
+    asker: &mut Asker,
+    version: Version,
+    ops: &[Op<'_>],
+    done: impl FnOnce(CompoundReply<'_>) -> Result<T, DecodeError>,
+) -> Answer<T> {
+    let mut bytes = Vec::new();
+    let minor = version.minor().unwrap_or(0);
+    let mut builder = CompoundBuilder::new(&mut bytes, b"probe", minor);
+    for op in ops {
+        builder.push(op);
+    }
+    builder.finish();
+    let compound = Compound::decode(Reader::new(&bytes)).map_err(NoAnswer::Malformed)?;
+    asker.call(&Call::Nfs4(nfs4::Call::Compound(compound)), |results| {
+        done(CompoundReply::decode(results)?)
+    })
+}
+
+/// A conversation in one minor version.
+#[derive(Debug)]
+pub(super) struct Talk {
+    asker: Asker,
+    version: Version,
+    session: Option<Session>,
+}
+
+#[derive(Debug)]
+struct Session {
+    client: ClientId,
+    id: SessionId,
+    sequence: u32,
+}
+
+impl Talk {
+    /// Starts to talk in a version that is spoken.
+    pub(super) fn start(
+        address: SocketAddr,
+        version: Version,
+        options: &ProbeOptions,
+    ) -> Answer<Self> {
+        let asker = Asker::connect(Transport::Tcp, address, options)?;
+        let mut talk = Self { asker, version, session: None };
+        if version.has_sessions() {
+            talk.session = Some(talk.make_session()?);
+        }
+        Ok(talk)
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// What the root says.
+    pub(super) fn root(&mut self) -> V4Root {
+        let found = self.limits(&[]);
+        let limits = found.as_ref().map(|(limits, _)| *limits).map_err(Clone::clone);
+        let lease_seconds = found.and_then(|(_, lease)| {
+            lease.ok_or(NoAnswer::NotAsked("the server does not tell its lease"))
+        });
+        let flavors = if self.version.has_sessions() {
+            self.flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
+        } else {
+            Err(NoAnswer::NotAsked("v4.0 has no SECINFO_NO_NAME"))
+        };
+        V4Root { limits, lease_seconds, names: self.names(), flavors }
+    }
+
+    /// Limits of the file system at a path of names, and the lease in seconds where it is told.
+    pub(super) fn limits(&mut self, names: &[&[u8]]) -> Answer<(Limits, Option<u32>)> {
+        let mut ops = walk(names);
+        ops.push(Op::Getattr { request: LIMITS });
+        self.ask(&ops, |ok| {
+            let OpOk::Getattr { attributes } = ok else { return Ok(None) };
+            let found = attributes.decode_values()?;
+            Ok(Some((limits(&found), found.lease_seconds)))
+        })
+    }
+
+    /// Flavors of the last name of a path.
+    pub(super) fn flavors_of(&mut self, names: &[&[u8]]) -> Answer<Vec<Flavor>> {
+        let Some((name, above)) = names.split_last() else {
+            return Err(NoAnswer::NotAsked("the export is the root"));
+        };
+        let mut ops = walk(above);
+        ops.push(Op::Secinfo { name });
+        self.flavors(&ops)
+    }
+
+    fn flavors(&mut self, ops: &[Op<'_>]) -> Answer<Vec<Flavor>> {
+        self.ask(ops, |ok| match ok {
+            OpOk::Secinfo { flavors } | OpOk::SecinfoNoName { flavors } => {
+                Ok(Some(flavors.iter().map(flavor).collect()))
+            }
+            _ => Ok(None),
+        })
+    }
+
+    fn names(&mut self) -> Answer<Vec<String>> {
+        let readdir = Op::Readdir {
+            cookie: 0,
+            verifier: Verifier::default(),
+            dircount: LISTING_BYTES,
+            maxcount: LISTING_BYTES,
+            request: Bitmap::EMPTY,
+        };
+        self.ask(&[Op::Putrootfh, readdir], |ok| {
+            let OpOk::Readdir { entries, .. } = ok else { return Ok(None) };
+            let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            Ok(Some(entries.iter().take(NAMES_MAX).map(|entry| name(entry.name)).collect()))
+        })
+    }
+
+    /// Carries out operations, in the session where there is one, and has `pick` look at each
+    /// result until it finds what was asked for.
+    fn ask<T>(
+        &mut self,
+        ops: &[Op<'_>],
+        mut pick: impl FnMut(OpOk<'_>) -> Result<Option<T>, DecodeError>,
+    ) -> Answer<T> {
+        let mut all = Vec::with_capacity(ops.len() + 1);
+        if let Some(session) = &mut self.session {
+            session.sequence += 1;
+            all.push(Op::Sequence {
+                session: session.id,
+                sequence: session.sequence,
+                slot: 0,
+                highest_slot: 0,
+                cache_this: false,
+            });
+        }
+        all.extend_from_slice(ops);
+        let found = compound(&mut self.asker, self.version, &all, |reply| {
+            let mut results = reply.results();
+            while let Some(result) = results.next_result()? {
+                match result.ok() {
+                    Ok(ok) => {
+                        if let Some(found) = pick(ok)? {
+                            return Ok(Ok(found));
+                        }
+                    }
+                    Err(status) => return Ok(Err(status)),
+                }
+            }
+            Ok(Err(if reply.status == Status::Ok { Status::ServerFault } else { reply.status }))
+        })?;
+        found.map_err(|status| NoAnswer::Status(status.spoken(self.version)))
+    }
+
+    fn make_session(&mut self) -> Answer<Session> {
+        let owner = format!("dfsbench probe {}", self.asker.identity());
+        let exchange_id = Op::ExchangeId {
+            owner: ClientOwner { verifier: Verifier(*b"dfsprobe"), id: owner.as_bytes() },
+            flags: exchange::USE_NON_PNFS,
+            protection: StateProtection::None,
+            implementation: None,
+        };
+        let (client, sequence) = self.ask(&[exchange_id], |ok| match ok {
+            OpOk::ExchangeId { client, sequence, .. } => Ok(Some((client, sequence))),
+            _ => Ok(None),
+        })?;
+        let channel = ChannelAttributes {
+            header_pad_bytes: 0,
+            request_bytes_max: CHANNEL_BYTES,
+            response_bytes_max: CHANNEL_BYTES,
+            cached_bytes_max: 4096,
+            operations_max: 32,
+            requests_max: 1,
+            rdma_ird: None,
+        };
+        let mut scratch = Vec::new();
+        let create = Op::CreateSession {
+            client,
+            sequence,
+            flags: 0,
+            fore: channel,
+            back: channel,
+            callback_program: 0,
+            security: List::build(&mut scratch, [CallbackSecurity::None]),
+        };
+        let id = self.ask(&[create], |ok| match ok {
+            OpOk::CreateSession { session, .. } => Ok(Some(session)),
+            _ => Ok(None),
+        })?;
+        Ok(Session { client, id, sequence: 0 })
+    }
+}
+
+impl Drop for Talk {
+    /// Leaves nothing behind; a server that does not take it back forgets it with the lease.
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            let _ = self.ask(&[Op::DestroySession { session: session.id }], |_| Ok(Some(())));
+            let _ = self.ask(&[Op::DestroyClientid { client: session.client }], |_| Ok(Some(())));
+        }
+    }
+}
+
+/// The operations that lead from the root down a path.
+fn walk<'a>(names: &[&'a [u8]]) -> Vec<Op<'a>> {
+    let down = names.iter().map(|name| Op::Lookup { name });
+    std::iter::once(Op::Putrootfh).chain(down).collect()
+}
+
+fn limits(found: &Attributes<'_>) -> Limits {
+    Limits {
+        read_bytes_max: found.read_bytes_max.unwrap_or(0),
+        write_bytes_max: found.write_bytes_max.unwrap_or(0),
+        file_bytes_max: found.file_bytes_max.unwrap_or(0),
+        ..Limits::default()
+    }
+}
+
+fn flavor(flavor: SecurityFlavor<'_>) -> Flavor {
+    Flavor(match flavor {
+        SecurityFlavor::Plain(number) => number,
+        SecurityFlavor::Gss(info) => KERBEROS.saturating_add(info.service),
+    })
+}

@@ -1,0 +1,231 @@
+//! Probes of real servers of ours, of ports where nobody is, and of servers that say nothing.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+use nfs_client::probe::{
+    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, Service, Transport,
+};
+use nfs_client::proto::Version;
+use nfs_server::{Portmap, Server, ServerConfig, Versions};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+
+const V2_AND_V3: Versions = Versions { v2: true, v3: true, ..Versions::NONE };
+
+fn start(config: ServerConfig) -> Server {
+    Server::start(config).expect("the server starts")
+}
+
+/// A port of loopback on which nobody listens, over neither transport, as long as this process
+/// lives: it is taken and not listened on, so that no server gets it.
+fn closed_port() -> u16 {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+    std::mem::forget(socket);
+    address.port()
+}
+
+/// Options to probe one address, with little patience and few samples.
+fn options(address: SocketAddr, portmap: Option<SocketAddr>) -> ProbeOptions {
+    ProbeOptions {
+        port: Some(address.port()),
+        portmap_port: portmap.map_or_else(closed_port, |portmap| portmap.port()),
+        timeout: Duration::from_secs(5),
+        samples: 5,
+        ..ProbeOptions::new(address.ip().to_string())
+    }
+}
+
+fn answers(services: &[Service], version: u32, transport: Transport) -> bool {
+    let found =
+        services.iter().find(|found| (found.version, found.transport) == (version, transport));
+    found.expect("every version was looked for").null.is_ok()
+}
+
+#[test]
+fn a_server_without_a_portmapper_is_found_at_its_port() {
+    let server = start(ServerConfig {
+        versions: V2_AND_V3,
+        udp: false,
+        read_bytes_max: 65_536,
+        write_bytes_max: 32_768,
+        directory_bytes_preferred: 16_384,
+        exports: vec!["/one".into(), "/two/deep".into()],
+        ..ServerConfig::default()
+    });
+    let probe = Probe::run(&options(server.address(), None)).unwrap();
+    assert_eq!(probe.portmap, Err(NoAnswer::Refused));
+    assert_eq!(probe.rpcbind, Err(NoAnswer::Refused));
+    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    for version in [2, 3] {
+        let found = probe.nfs_over(version, Transport::Tcp).unwrap();
+        assert_eq!(found.address, Some(server.address()));
+        let trip = found.null.clone().unwrap();
+        assert_eq!(trip.samples, 5);
+        assert!(0 < trip.least_ns && trip.least_ns <= trip.median_ns, "{trip:?}");
+        let udp = probe.nfs_over(version, Transport::Udp).unwrap();
+        assert_eq!(udp.null, Err(NoAnswer::Refused));
+    }
+    let mismatch = NoAnswer::VersionMismatch { low: 2, high: 3 };
+    assert_eq!(probe.nfs_over(4, Transport::Tcp).unwrap().null, Err(mismatch.clone()));
+    assert!(probe.minor_versions.iter().all(|(_, spoken)| *spoken == Err(mismatch.clone())));
+    assert_eq!(probe.root.names, Err(mismatch));
+    assert!(answers(&probe.mount, 1, Transport::Tcp) && answers(&probe.mount, 3, Transport::Tcp));
+    assert!(!answers(&probe.mount, 2, Transport::Tcp));
+    assert_eq!(probe.tls, Ok(false));
+}
+
+#[test]
+fn exports_come_with_flavors_limits_and_no_trace_is_left() {
+    let server = start(ServerConfig {
+        versions: V2_AND_V3,
+        read_bytes_max: 65_536,
+        write_bytes_max: 4_096,
+        directory_bytes_preferred: 16_384,
+        exports: vec!["/one".into(), "/two/deep".into(), "/three".into()],
+        ..ServerConfig::default()
+    });
+    let mut options = options(server.address(), None);
+    options.exports_max = 2;
+    let probe = Probe::run(&options).unwrap();
+    let exports = probe.exports.unwrap();
+    let paths: Vec<_> = exports.iter().map(|export| export.path.as_str()).collect();
+    assert_eq!(paths, ["/one", "/two/deep", "/three"]);
+    assert_eq!(probe.exports_not_examined, 1);
+    for export in &exports[..2] {
+        assert!(export.groups.is_empty());
+        assert_eq!(export.flavors, Ok(vec![Flavor(1), Flavor(0)]));
+        let v2 = Limits {
+            read_bytes_max: 4_096,
+            write_bytes_max: 4_096,
+            file_bytes_max: (1 << 31) - 1,
+            ..Limits::default()
+        };
+        let v3 = Limits {
+            read_bytes_max: 65_536,
+            read_bytes_preferred: Some(65_536),
+            write_bytes_max: 4_096,
+            write_bytes_preferred: Some(4_096),
+            directory_bytes_preferred: Some(16_384),
+            file_bytes_max: i64::MAX as u64,
+        };
+        assert_eq!(export.limits, [(Version::V2, Ok(v2)), (Version::V3, Ok(v3))]);
+    }
+    assert!(matches!(exports[2].flavors, Err(NoAnswer::NotAsked(_))));
+    assert!(exports[2].limits.is_empty());
+    assert_eq!(probe.mounted, Ok(vec![]));
+    let again = Probe::run(&options).unwrap();
+    assert_eq!(again.mounted, Ok(vec![]), "each MNT was taken back");
+}
+
+#[test]
+fn a_portmapper_leads_to_the_port_and_lists_what_is_registered() {
+    let server = start(ServerConfig {
+        versions: V2_AND_V3,
+        portmap: Portmap::Port(0),
+        ..ServerConfig::default()
+    });
+    let mut options = options(server.address(), server.portmap_address());
+    options.port = None;
+    let probe = Probe::run(&options).unwrap();
+    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    let found = probe.nfs_over(3, Transport::Tcp).unwrap();
+    assert_eq!(found.address, Some(server.address()));
+    assert!(answers(&probe.mount, 3, Transport::Tcp));
+    let listed = |list: &[nfs_client::probe::Registration]| {
+        let nfs = list.iter().find(|found| {
+            (found.program, found.version, found.netid.as_str()) == (100_003, 3, "tcp")
+        });
+        nfs.expect("NFS v3 is registered").clone()
+    };
+    let portmap = listed(probe.portmap.as_ref().unwrap());
+    assert_eq!((portmap.port, portmap.name), (Some(server.address().port()), Some("nfs")));
+    let rpcbind = listed(probe.rpcbind.as_ref().unwrap());
+    assert_eq!((rpcbind.port, rpcbind.owner.as_str()), (portmap.port, "dfsbench"));
+    assert!(rpcbind.address.starts_with("127.0.0.1."), "{rpcbind:?}");
+    let programs = rpcbind_programs(&probe);
+    assert!([100_000, 100_003, 100_005].iter().all(|program| programs.contains(program)));
+}
+
+fn rpcbind_programs(probe: &Probe) -> Vec<u32> {
+    probe.rpcbind.iter().flatten().map(|listed| listed.program).collect()
+}
+
+#[test]
+fn only_the_versions_that_are_offered_answer() {
+    let only_3 = Versions { v3: true, ..Versions::NONE };
+    let server = start(ServerConfig { versions: only_3, ..ServerConfig::default() });
+    let probe = Probe::run(&options(server.address(), None)).unwrap();
+    assert_eq!(probe.versions(), [Version::V3]);
+    let mismatch = NoAnswer::VersionMismatch { low: 3, high: 3 };
+    assert_eq!(probe.nfs_over(2, Transport::Tcp).unwrap().null, Err(mismatch));
+    let exports = probe.exports.unwrap();
+    let (version, limits) = &exports[0].limits[0];
+    assert_eq!(*version, Version::V2);
+    assert_eq!(*limits, Err(NoAnswer::VersionMismatch { low: 3, high: 3 }));
+    assert!(exports[0].limits[1].1.is_ok());
+}
+
+#[test]
+fn where_nobody_is_every_part_says_so() {
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, closed_port()));
+    let probe = Probe::run(&options(nobody, None)).unwrap();
+    let refused = Err(NoAnswer::Refused);
+    assert!(probe.nfs.iter().all(|found| found.null == refused));
+    assert!(probe.mount.iter().all(|found| found.null == refused));
+    assert_eq!(probe.nfs.len(), 6);
+    assert_eq!(probe.exports, Err(NoAnswer::Refused));
+    assert_eq!(probe.mounted, Err(NoAnswer::Refused));
+    assert_eq!(probe.portmap, Err(NoAnswer::Refused));
+    assert_eq!(probe.root.lease_seconds, Err(NoAnswer::Refused));
+    assert!(matches!(probe.tls, Err(NoAnswer::NotAsked(_))));
+    assert!(probe.versions().is_empty());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it is a time that is bounded")]
+fn a_silent_server_costs_a_few_timeouts_and_no_more() {
+    // Connections are taken by the system and datagrams queued; nobody reads either.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = UdpSocket::bind(address).unwrap();
+    let mut options = options(address, Some(address));
+    options.timeout = Duration::from_millis(200);
+    let start = Instant::now();
+    let probe = Probe::run(&options).unwrap();
+    let elapsed = start.elapsed();
+    assert!(probe.nfs.iter().all(|found| found.null == Err(NoAnswer::Silent)));
+    assert_eq!(probe.portmap, Err(NoAnswer::Silent));
+    assert_eq!(probe.exports, Err(NoAnswer::Silent));
+    // The portmapper over TCP and UDP, then all services at once.
+    assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
+    drop((listener, socket));
+}
+
+#[test]
+fn a_server_of_ipv6_is_probed_where_the_system_has_it() {
+    let Ok(_has) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
+    let server = start(ServerConfig {
+        listen: IpAddr::V6(Ipv6Addr::LOCALHOST),
+        versions: V2_AND_V3,
+        portmap: Portmap::Port(0),
+        ..ServerConfig::default()
+    });
+    let mut options = options(server.address(), server.portmap_address());
+    options.port = None;
+    options.host = "[::1]".into();
+    let probe = Probe::run(&options).unwrap();
+    assert_eq!(probe.address, IpAddr::V6(Ipv6Addr::LOCALHOST));
+    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    let list = probe.rpcbind.unwrap();
+    assert!(list.iter().all(|listed| listed.netid.ends_with('6')), "{list:?}");
+    assert!(probe.exports.unwrap()[0].limits[1].1.is_ok());
+}
+
+#[test]
+fn a_name_without_an_address_is_the_one_error() {
+    let error = Probe::run(&ProbeOptions::new("no-such-host.invalid")).unwrap_err();
+    let ProbeError::Name { host, .. } = error;
+    assert_eq!(host, "no-such-host.invalid");
+}
