@@ -11,7 +11,8 @@ use crate::error::{CallError, DecodeError};
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
 use crate::program::Call;
 use crate::version::Version;
-use crate::{mount3, portmap};
+use crate::xdr::Reader;
+use crate::{mount3, nfs4, portmap};
 
 /// The attributes of a file. What a version or a server does not tell is 0.
 pub type Attributes = nfs3::Fattr;
@@ -33,6 +34,10 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// A compound of version 4 that is made as it is.
+    pub const COMPOUND: Self =
+        Self::Raw { program: nfs4::PROGRAM, version: nfs4::VERSION, procedure: 1 };
+
     /// Returns what this call calls.
     pub const fn of(call: &Call<'_>) -> Self {
         let (program, version, procedure) = call.numbers();
@@ -151,6 +156,23 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Finds the results of an operation in the compound that this event ended.
+    ///
+    /// # Errors
+    /// [`CallError`] when the operation failed, did not come to its turn, or is malformed.
+    pub fn result_of(&self, code: nfs4::OpCode) -> Result<nfs4::OpOk<'a>, CallError> {
+        let missing = DecodeError::BadValue { what: "missing result", value: code.number() };
+        let mut results = nfs4::CompoundReply::decode(Reader::new(self.body))?.results();
+        while let Some(result) = results.next_result()? {
+            if result.code() == code {
+                return result
+                    .ok()
+                    .map_err(|status| CallError::Status(status.spoken(self.version)));
+            }
+        }
+        Err(self.result.err().unwrap_or(missing.into()))
+    }
+
     /// Decodes the page that an [`Outcome::Listing`] brought.
     ///
     /// # Errors

@@ -7,14 +7,7 @@
 use crate::nfs2;
 use crate::nfs3::FileHandle;
 
-/// What a server of version 4 calls an open by. **Source:** RFC 8881 section 3.3.12.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Stateid {
-    /// Grows with each change of the state.
-    pub seqid: u32,
-    /// Opaque.
-    pub other: [u8; 12],
-}
+pub use crate::nfs4::Stateid;
 
 /// A file: its handle and the open that data moves under.
 ///
@@ -26,11 +19,13 @@ pub struct File {
     pub handle: FileHandle,
     /// The open, in version 4.
     pub stateid: Stateid,
+    /// The number of the owner that the connection opened it for, in version 4.0.
+    pub owner: u32,
 }
 
 impl From<FileHandle> for File {
     fn from(handle: FileHandle) -> Self {
-        Self { handle, stateid: Stateid::default() }
+        Self { handle, stateid: Stateid::default(), owner: 0 }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Directory listings of any version, as a view of the reply they came in.
 
+use super::dialect;
 use super::event::Attributes;
 use crate::nfs2;
 use crate::nfs3::{self, FileHandle, Verifier};
+use crate::nfs4;
 
 /// A page of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,7 @@ pub(super) enum Entries<'a> {
     V2(nfs2::Entries<'a>),
     V3(nfs3::Entries<'a>),
     V3Plus(nfs3::EntriesPlus<'a>),
+    V4(nfs4::Entries<'a>),
 }
 
 /// One name in a directory.
@@ -45,6 +48,7 @@ impl<'a> Listing<'a> {
             Entries::V2(entries) => Iter::V2(entries.iter()),
             Entries::V3(entries) => Iter::V3(entries.iter()),
             Entries::V3Plus(entries) => Iter::V3Plus(entries.iter()),
+            Entries::V4(entries) => Iter::V4(entries.iter()),
         })
     }
 }
@@ -67,6 +71,7 @@ enum Iter<'a> {
     V2(nfs2::Iter<'a>),
     V3(nfs3::Iter<'a>),
     V3Plus(nfs3::IterPlus<'a>),
+    V4(nfs4::Iter<'a>),
 }
 
 impl<'a> Iterator for EntryIter<'a> {
@@ -87,6 +92,11 @@ impl<'a> Iterator for EntryIter<'a> {
                 let nfs3::EntryPlus { entry, attributes, file } = entries.next()?;
                 let nfs3::Entry { fileid, name, cookie } = entry;
                 Some(Entry { fileid, name, cookie, attributes, handle: file })
+            }
+            Iter::V4(entries) => {
+                let nfs4::Entry { cookie, name, attributes } = entries.next()?;
+                let (fileid, attributes, handle) = dialect::entry(&attributes);
+                Some(Entry { fileid, name, cookie, attributes, handle })
             }
         }
     }

@@ -25,6 +25,6 @@ pub use listing::{Entry, EntryIter, Listing};
 pub use operation::{Cursor, Data, OpenAccess, Operation, OperationKind, SeekWhat};
 pub use session::Session;
 pub use types::{
-    Chunk, Config, Counters, Framing, PayloadMode, PayloadRange, PayloadWant, Pending, Retry,
-    StartError,
+    Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadRange, PayloadWant, Pending,
+    Retry, StartError,
 };

@@ -302,8 +302,8 @@ fn finish_head(
     slot: u32,
 ) -> Result<Outcome, CallError> {
     header?.result.map_err(CallError::Rpc)?;
-    let slot = context.table.get(slot);
-    let outcome = context.dialect.outcome(slot, body)?;
+    let (index, slot) = (slot, context.table.get(slot));
+    let outcome = context.dialect.outcome(index, slot, body)?;
     match outcome {
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())

@@ -57,7 +57,7 @@ impl Session {
             if self.table.get(index).state != SlotState::Sent || self.is_answered(index) {
                 continue;
             }
-            let exactly_once = self.dialect.is_exactly_once(self.table.get(index).kind);
+            let exactly_once = self.dialect.is_exactly_once(index);
             let slot = self.table.get_mut(index);
             if slot.idempotent || exactly_once {
                 (slot.state, slot.resent) = (SlotState::Queued, true);
@@ -67,7 +67,7 @@ impl Session {
                 (slot.state, slot.due_ns) = (SlotState::Lost, now_ns);
                 self.lost += 1;
                 self.counters.lost_calls += 1;
-                self.dialect.gave_up(index);
+                self.dialect.gave_up(index, true);
             }
         }
     }
@@ -86,7 +86,7 @@ impl Session {
     pub(super) fn answered(&mut self, completed: &Completed) {
         let index = completed.slot;
         self.withdraw(index);
-        if let Kind::File(_) = self.table.get(index).kind {
+        if let Kind::File(_) | Kind::COMPOUND = self.table.get(index).kind {
             let body = self.receiver.body(completed.body_at);
             let slot = self.table.get_mut(index);
             if self.dialect.ended(index, slot, body) == Next::Again {

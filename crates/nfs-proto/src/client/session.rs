@@ -12,11 +12,13 @@ use super::operation::{Data, Operation};
 use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
 use super::types::{
-    Chunk, Config, Counters, Framing, PayloadRange, PayloadWant, Pending, Retry, StartError,
+    Binding, Chunk, Config, Counters, Framing, PayloadRange, PayloadWant, Pending, Retry,
+    StartError,
 };
 use crate::error::StreamError;
 use crate::limits::{CALL_HEADER_BYTES, MARK_BYTES, TRANSFER_BYTES_MAX};
 use crate::nfs3;
+use crate::nfs4::{self, ClientId, Op};
 use crate::program::Call;
 use crate::record;
 use crate::rpc::{CallHeader, Credential, RPC_VERSION};
@@ -120,6 +122,45 @@ impl Session {
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         call.encode(&mut Writer::new(&mut slot.header));
+        self.enqueue(index);
+        Ok(())
+    }
+
+    /// Joins a client of version 4, and in v4.1 and later a session, whose slots start anew; then
+    /// operations can be started. No call may be in flight, except those that are to be replayed
+    /// by [`Session::reconnected`] in the same session.
+    ///
+    /// # Panics
+    /// When the server has granted no slot.
+    pub fn bind(&mut self, binding: &Binding) {
+        assert!(binding.slots > 0, "a session has slots");
+        self.dialect.bind(binding);
+        self.table.limit(binding.slots);
+    }
+
+    /// Returns the client that a connection of version 4 belongs to.
+    pub const fn client(&self) -> ClientId {
+        self.dialect.client()
+    }
+
+    /// Returns the flags of the last SEQUENCE that was answered, see
+    /// [`crate::nfs4::sequence_status`].
+    pub const fn status_flags(&self) -> u32 {
+        self.dialect.status_flags()
+    }
+
+    /// Starts a compound of these operations of version 4, in v4.1 and later after a SEQUENCE
+    /// unless the first one is of those that make and unmake clients and sessions. Without any
+    /// operation the SEQUENCE renews the lease. See [`Event::result_of`].
+    ///
+    /// # Errors
+    /// [`StartError::Busy`] when no slot is free.
+    pub fn start_ops(&mut self, now_ns: u64, tag: u32, ops: &[Op<'_>]) -> Result<(), StartError> {
+        let numbers = (nfs4::PROGRAM, nfs4::VERSION, 1);
+        let index = self.take_slot(now_ns, tag, Kind::COMPOUND, numbers)?;
+        let slot = self.table.get_mut(index);
+        slot.idempotent = false;
+        self.dialect.encode_ops(index, ops, &mut slot.header);
         self.enqueue(index);
         Ok(())
     }
@@ -268,6 +309,7 @@ impl Session {
         let Some(index) = self.table.find_tag(tag).filter(|index| completed != Some(*index)) else {
             return false;
         };
+        let sent = self.table.get(index).state != SlotState::Queued;
         if let Some(position) = self.queue.iter().position(|queued| *queued == index) {
             if position == 0 && self.queue_offset > 0 {
                 return false;
@@ -275,7 +317,7 @@ impl Session {
             self.queue.remove(position);
         }
         self.lost -= usize::from(self.table.get(index).state == SlotState::Lost);
-        self.dialect.gave_up(index);
+        self.dialect.gave_up(index, sent);
         self.receiver.forget(index);
         self.expected_payload_bytes -= u64::from(self.table.release(index).asked);
         true
@@ -288,7 +330,7 @@ impl Session {
 
     /// Returns how many calls are started and not yet taken as events.
     pub fn in_flight(&self) -> usize {
-        self.table.len() - self.table.free_count()
+        self.table.used_count()
     }
 
     /// Returns how many bytes the READs in flight have asked for.

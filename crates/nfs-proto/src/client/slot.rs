@@ -113,6 +113,9 @@ impl Slot {
 pub(super) struct SlotTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    used: usize,
+    /// Only slots below may be taken.
+    limit: u32,
     index_bits: u32,
     /// Replies may overtake a retransmission.
     datagrams: bool,
@@ -125,13 +128,24 @@ impl SlotTable {
         Self {
             slots: (0..count).map(|_| Slot::new(xid_seed, header_bytes)).collect(),
             free: (0..count as u32).rev().collect(),
+            used: 0,
+            limit: count as u32,
             index_bits: count.next_power_of_two().trailing_zeros(),
             datagrams,
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
+    /// Returns how many slots are in use.
+    pub(super) fn used_count(&self) -> usize {
+        self.used
+    }
+
+    /// Lets only the first `count` slots be taken from now on.
+    pub(super) fn limit(&mut self, count: u32) {
+        self.free.clear();
+        self.limit = count.min(self.slots.len() as u32);
+        let free = |index: &u32| self.slots[*index as usize].state == SlotState::Free;
+        self.free.extend((0..self.limit).rev().filter(free));
     }
 
     pub(super) fn free_count(&self) -> usize {
@@ -153,6 +167,7 @@ impl SlotTable {
     /// Takes a free slot and gives it a fresh xid.
     pub(super) fn take(&mut self) -> Option<u32> {
         let index = self.free.pop()?;
+        self.used += 1;
         self.renew_xid(index);
         let slot = &mut self.slots[index as usize];
         slot.state = SlotState::Queued;
@@ -180,7 +195,10 @@ impl SlotTable {
         let slot = &mut self.slots[index as usize];
         debug_assert_ne!(slot.state, SlotState::Free, "a slot is freed once");
         slot.state = SlotState::Free;
-        self.free.push(index);
+        self.used -= 1;
+        if index < self.limit {
+            self.free.push(index);
+        }
         slot
     }
 

@@ -4,6 +4,7 @@
 
 use super::event::Kind;
 use super::operation::OperationKind;
+use crate::nfs4::{ClientId, SessionId};
 use crate::rpc::Credential;
 use crate::version::Version;
 
@@ -84,6 +85,21 @@ impl Default for Config<'_> {
             xid_seed: 0,
         }
     }
+}
+
+/// What a connection of version 4 belongs to, once the server knows the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Binding {
+    /// The client.
+    pub client: ClientId,
+    /// The session, of v4.1 and later.
+    pub session: SessionId,
+    /// The slots that the server has granted to the session, at least 1; of v4.0 as many as there
+    /// are.
+    pub slots: u32,
+    /// What tells the owners of this connection's opens from those of other connections of the
+    /// same client, v4.0.
+    pub owner_base: u64,
 }
 
 /// A part of the pool that the socket layer sends WRITE payloads from.

@@ -224,6 +224,11 @@ impl<'b> CompoundBuilder<'b> {
         self.count += 1;
     }
 
+    /// Returns where in the buffer the next operation begins, in bytes.
+    pub fn position(&self) -> usize {
+        self.out.len()
+    }
+
     /// Fills in the count.
     pub fn finish(self) {
         Writer::new(self.out).set_u32(self.count_at, self.count);

@@ -7,13 +7,15 @@
 
 mod v2;
 mod v3;
+mod v4;
 
 use super::event::{Kind, Outcome};
 use super::listing::Listing;
 use super::operation::{Operation, OperationKind};
 use super::slot::Slot;
-use super::types::StartError;
+use super::types::{Binding, StartError};
 use crate::error::{CallError, DecodeError};
+use crate::nfs4::{ClientId, CompoundReply, Op};
 use crate::status::Status;
 use crate::version::Version;
 use crate::xdr::{Reader, Writer};
@@ -42,12 +44,13 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Dialect {
     version: Version,
+    v4: v4::State,
 }
 
 impl Dialect {
     /// Creates the dialect of a session with so many slots.
-    pub(super) fn new(version: Version, _slots: usize) -> Self {
-        Self { version }
+    pub(super) fn new(version: Version, slots: usize) -> Self {
+        Self { version, v4: v4::State::new(version, slots) }
     }
 
     pub(super) const fn version(&self) -> Version {
@@ -59,6 +62,7 @@ impl Dialect {
         let number = match self.version {
             Version::V2 => v2::procedure(kind).map(crate::nfs2::Procedure::number),
             Version::V3 => v3::procedure(kind).map(crate::nfs3::Procedure::number),
+            version if v4::has(version, kind) => Some(u32::from(kind != OperationKind::Null)),
             _ => None,
         };
         number.ok_or(StartError::Unsupported { kind, version: self.version })
@@ -71,39 +75,63 @@ impl Dialect {
     }
 
     /// Tells whether the server makes a call once, however often it is sent.
-    pub(super) fn is_exactly_once(&self, kind: Kind) -> bool {
-        self.version.has_sessions() && matches!(kind, Kind::File(_))
+    pub(super) fn is_exactly_once(&self, slot: u32) -> bool {
+        self.version.has_sessions() && self.v4.is_exactly_once(slot)
+    }
+
+    /// Joins a client of version 4, and a session of it.
+    pub(super) fn bind(&mut self, binding: &Binding) {
+        self.v4.bind(binding);
+    }
+
+    /// Returns the client that a connection of version 4 belongs to.
+    pub(super) const fn client(&self) -> ClientId {
+        self.v4.client()
+    }
+
+    /// Returns the flags of the last SEQUENCE that was answered.
+    pub(super) const fn status_flags(&self) -> u32 {
+        self.v4.status_flags()
+    }
+
+    /// Appends a compound of these operations of version 4, after a SEQUENCE where one belongs.
+    pub(super) fn encode_ops(&mut self, slot: u32, ops: &[Op<'_>], header: &mut Vec<u8>) {
+        self.v4.encode_ops(slot, ops, header);
     }
 
     /// Appends the arguments of an operation in a slot, up to an external payload.
     pub(super) fn encode(
         &mut self,
-        _slot: u32,
+        slot: u32,
         operation: &Operation<'_>,
         header: &mut Vec<u8>,
     ) -> Result<(), StartError> {
-        let writer = &mut Writer::new(header);
         match self.version {
-            Version::V2 => v2::encode(operation, writer),
-            Version::V3 => v3::encode(operation, writer),
-            version => Err(StartError::Unsupported { kind: operation.kind(), version }),
+            Version::V2 => v2::encode(operation, &mut Writer::new(header)),
+            Version::V3 => v3::encode(operation, &mut Writer::new(header)),
+            _ => self.v4.encode(slot, operation, header),
         }
     }
 
     /// Takes note of the end of a slot's call; `results` is what followed the RPC header, of a READ
     /// without its payload.
-    #[expect(clippy::unused_self, reason = "version 4 keeps state")]
-    pub(super) fn ended(&mut self, _slot: u32, _call: &mut Slot, _results: &[u8]) -> Next {
-        Next::Done
+    pub(super) fn ended(&mut self, slot: u32, call: &mut Slot, results: &[u8]) -> Next {
+        if self.version.is_stateful() { self.v4.ended(slot, call, results) } else { Next::Done }
     }
 
     /// Adapts a slot's call that was answered to being made anew.
-    #[expect(clippy::unused_self, reason = "version 4 keeps state")]
-    pub(super) fn again(&mut self, _slot: u32, _header: &mut [u8]) {}
+    pub(super) fn again(&mut self, slot: u32, header: &mut Vec<u8>) {
+        if self.version.is_stateful() {
+            self.v4.again(slot, header);
+        }
+    }
 
-    /// Takes note that the reply to a slot's call will never be seen.
-    #[expect(clippy::unused_self, reason = "version 4 keeps state")]
-    pub(super) fn gave_up(&mut self, _slot: u32) {}
+    /// Takes note that the reply to a slot's call will never be seen, if it was sent at all.
+    pub(super) fn gave_up(&mut self, slot: u32, sent: bool) {
+        if self.version.is_stateful() {
+            self.v4.gave_up(slot, sent);
+        }
+    }
 
     /// Looks for the payload in the results of a READ, as far as they have arrived.
     ///
@@ -117,20 +145,38 @@ impl Dialect {
         match self.version {
             Version::V2 => v2::read_prefix(slot, results),
             Version::V3 => v3::read_prefix(results),
-            _ => Ok(Prefix::Other),
+            version => v4::read_prefix(version.has_sessions(), results),
         }
     }
 
     /// Decodes the results of an accepted call, which are all that is left.
-    pub(super) fn outcome(&self, slot: &Slot, results: Reader<'_>) -> Result<Outcome, CallError> {
+    pub(super) fn outcome(
+        &self,
+        index: u32,
+        slot: &Slot,
+        results: Reader<'_>,
+    ) -> Result<Outcome, CallError> {
         let answer = match (slot.kind, self.version) {
             (Kind::File(kind), Version::V2) => v2::answer(slot, kind, results),
             (Kind::File(kind), Version::V3) => v3::answer(kind, results),
-            (Kind::Raw { .. } | Kind::File(_), _) => Ok(Ok(Outcome::Raw)),
+            (Kind::File(kind), _) => v4::outcome(kind, self.v4.owner_of(index), results),
+            (Kind::COMPOUND, _) => compound(results),
+            (Kind::Raw { .. }, _) => Ok(Ok(Outcome::Raw)),
         };
         answer?.map_err(|status| CallError::Status(status.spoken(self.version)))
     }
 }
+
+/// Tells how a compound ended that was made as it is; its results are left to the caller.
+fn compound(results: Reader<'_>) -> Answer {
+    Ok(match CompoundReply::decode(results)?.status {
+        Status::Ok => Ok(Outcome::Raw),
+        status => Err(status),
+    })
+}
+
+/// Returns what an entry of version 4 has: id, attributes and handle.
+pub(super) use v4::entry;
 
 /// Decodes a page of a directory.
 pub(super) fn listing(
@@ -141,6 +187,7 @@ pub(super) fn listing(
     match (version, kind) {
         (Version::V2, Kind::File(OperationKind::Readdir)) => v2::listing(body),
         (Version::V3, Kind::File(kind)) => v3::listing(kind, body),
+        (_, Kind::File(OperationKind::Readdir | OperationKind::ReaddirPlus)) => v4::listing(body),
         _ => Err(not_a("listing")),
     }
 }
@@ -150,6 +197,7 @@ pub(super) fn target(version: Version, kind: Kind, body: &[u8]) -> Result<&[u8],
     match (version, kind) {
         (Version::V2, Kind::File(OperationKind::Readlink)) => v2::target(body),
         (Version::V3, Kind::File(OperationKind::Readlink)) => v3::target(body),
+        (_, Kind::File(OperationKind::Readlink)) => v4::target(body),
         _ => Err(not_a("link target")),
     }
 }

@@ -1,0 +1,165 @@
+//! Attributes between version 4 and the vocabulary of all versions.
+//!
+//! What is asked for is exactly what the vocabulary has. Owners that are no numbers become the
+//! nobody of AUTH_SYS, and what a server does not tell is 0. **Source:** RFC 7530 section 5.
+
+use super::super::super::event;
+use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, Sattr};
+use crate::nfs4::{Attributes, Bitmap, FileType, NumericOwner, SetTime, attribute, owner_number};
+
+/// The user and group of an owner who has no number here.
+const NOBODY: u32 = 65_534;
+
+/// What the attributes of a file are made from.
+pub(super) const FILE: Bitmap = Bitmap::of(&[
+    attribute::TYPE,
+    attribute::SIZE,
+    attribute::FSID,
+    attribute::FILEID,
+    attribute::MODE,
+    attribute::NUMLINKS,
+    attribute::OWNER,
+    attribute::OWNER_GROUP,
+    attribute::RAWDEV,
+    attribute::SPACE_USED,
+    attribute::TIME_ACCESS,
+    attribute::TIME_METADATA,
+    attribute::TIME_MODIFY,
+]);
+
+/// What a listing without attributes is made from; an entry with an error does not fail the page.
+pub(super) const ENTRY: Bitmap = Bitmap::of(&[attribute::RDATTR_ERROR, attribute::FILEID]);
+
+/// What a listing with attributes is made from.
+pub(super) const ENTRY_PLUS: Bitmap = FILE.union(ENTRY).with(attribute::FILEHANDLE);
+
+/// What FSSTAT is made from.
+pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
+    attribute::FILES_AVAIL,
+    attribute::FILES_FREE,
+    attribute::FILES_TOTAL,
+    attribute::SPACE_AVAIL,
+    attribute::SPACE_FREE,
+    attribute::SPACE_TOTAL,
+]);
+
+/// What FSINFO is made from.
+pub(super) const FSINFO: Bitmap = Bitmap::of(&[
+    attribute::LINK_SUPPORT,
+    attribute::SYMLINK_SUPPORT,
+    attribute::CANSETTIME,
+    attribute::HOMOGENEOUS,
+    attribute::MAXFILESIZE,
+    attribute::MAXREAD,
+    attribute::MAXWRITE,
+    attribute::TIME_DELTA,
+]);
+
+/// What PATHCONF is made from.
+pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
+    attribute::CASE_INSENSITIVE,
+    attribute::CASE_PRESERVING,
+    attribute::CHOWN_RESTRICTED,
+    attribute::MAXLINK,
+    attribute::MAXNAME,
+    attribute::NO_TRUNC,
+]);
+
+fn number(owner: Option<&[u8]>) -> u32 {
+    owner.map_or(0, |owner| owner_number(owner).unwrap_or(NOBODY))
+}
+
+/// Returns the attributes of a file.
+pub(super) fn file(attributes: &Attributes<'_>) -> event::Attributes {
+    let time = |time: Option<crate::nfs4::Time>| time.unwrap_or_default().into();
+    event::Attributes {
+        file_type: attributes.file_type.unwrap_or(FileType::Regular),
+        mode: attributes.mode.unwrap_or_default(),
+        nlink: attributes.nlink.unwrap_or_default(),
+        uid: number(attributes.owner),
+        gid: number(attributes.owner_group),
+        size: attributes.size.unwrap_or_default(),
+        used: attributes.used.unwrap_or_default(),
+        device: attributes.device.unwrap_or_default(),
+        fsid: attributes.fsid.map_or(0, |fsid| fsid.major ^ fsid.minor),
+        fileid: attributes.fileid.unwrap_or_default(),
+        atime: time(attributes.atime),
+        mtime: time(attributes.mtime),
+        ctime: time(attributes.ctime),
+    }
+}
+
+/// Returns the fill state of a file system.
+pub(super) fn fsstat(attributes: &Attributes<'_>) -> Fsstat {
+    Fsstat {
+        total_bytes: attributes.total_bytes.unwrap_or_default(),
+        free_bytes: attributes.free_bytes.unwrap_or_default(),
+        available_bytes: attributes.available_bytes.unwrap_or_default(),
+        total_files: attributes.total_files.unwrap_or_default(),
+        free_files: attributes.free_files.unwrap_or_default(),
+        available_files: attributes.available_files.unwrap_or_default(),
+        invariant_seconds: 0,
+    }
+}
+
+/// Returns the limits of a file system; version 4 has no preferred sizes beside the largest.
+pub(super) fn fsinfo(attributes: &Attributes<'_>) -> Fsinfo {
+    let bytes =
+        |bytes: Option<u64>| bytes.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    let (read, write) = (bytes(attributes.read_bytes_max), bytes(attributes.write_bytes_max));
+    let property = |flag: Option<bool>, bit| if flag == Some(true) { bit } else { 0 };
+    Fsinfo {
+        read_bytes_max: read,
+        read_bytes_preferred: read,
+        read_bytes_multiple: 1,
+        write_bytes_max: write,
+        write_bytes_preferred: write,
+        write_bytes_multiple: 1,
+        directory_bytes_preferred: read,
+        file_bytes_max: attributes.file_bytes_max.unwrap_or_default(),
+        time_delta: attributes.time_delta.unwrap_or_default().into(),
+        properties: property(attributes.link_support, Fsinfo::LINK)
+            | property(attributes.symlink_support, Fsinfo::SYMLINK)
+            | property(attributes.homogeneous, Fsinfo::HOMOGENEOUS)
+            | property(attributes.can_set_time, Fsinfo::CAN_SET_TIME),
+    }
+}
+
+/// Returns the POSIX limits of a file system.
+pub(super) fn pathconf(attributes: &Attributes<'_>) -> Pathconf {
+    Pathconf {
+        links_max: attributes.links_max.unwrap_or_default(),
+        name_bytes_max: attributes.name_bytes_max.unwrap_or_default(),
+        no_truncation: attributes.no_truncation.unwrap_or_default(),
+        chown_restricted: attributes.chown_restricted.unwrap_or_default(),
+        case_insensitive: attributes.case_insensitive.unwrap_or_default(),
+        case_preserving: attributes.case_preserving.unwrap_or_default(),
+    }
+}
+
+/// Owner and group of attributes to set, as strings.
+pub(super) struct Owner(Option<NumericOwner>, Option<NumericOwner>);
+
+impl Owner {
+    pub(super) fn of(attributes: &Sattr) -> Self {
+        Self(attributes.uid.map(NumericOwner::new), attributes.gid.map(NumericOwner::new))
+    }
+}
+
+/// Returns attributes to set; `owner` is that of the same attributes.
+pub(super) fn to_set<'o>(attributes: &Sattr, owner: &'o Owner) -> Attributes<'o> {
+    let time = |time: nfs3::SetTime| match time {
+        nfs3::SetTime::Keep => None,
+        nfs3::SetTime::Server => Some(SetTime::Server),
+        nfs3::SetTime::Client(time) => Some(SetTime::Client(time.into())),
+    };
+    Attributes {
+        mode: attributes.mode,
+        size: attributes.size,
+        owner: owner.0.as_ref().map(NumericOwner::as_slice),
+        owner_group: owner.1.as_ref().map(NumericOwner::as_slice),
+        set_atime: time(attributes.atime),
+        set_mtime: time(attributes.mtime),
+        ..Attributes::default()
+    }
+}

@@ -1,0 +1,186 @@
+//! Understands the reply to an operation's compound.
+//!
+//! The results are walked once: what the operation was about is its last result, or the handle,
+//! stateid and attributes on the way. A reply that lacks one of them is malformed.
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+
+use super::super::super::event::Outcome;
+use super::super::super::file::File;
+use super::super::super::listing::{Entries, Listing};
+use super::super::super::operation::OperationKind;
+use super::super::{Answer, Prefix, not_a};
+use super::attributes;
+use crate::error::DecodeError;
+use crate::nfs4::{self, Attributes, CompoundReply, Fattr, FileHandle, OpOk, OpResult, Stateid};
+use crate::xdr::Reader;
+
+/// Bytes of a successful reply up to the payload of its READ, in v4.0 and with a SEQUENCE: status,
+/// empty tag and count, PUTFH, the READ's own words.
+const READ_HEAD_BYTES: usize = 3 * 4 + 2 * 4 + 4 * 4;
+const SEQUENCE_BYTES: usize = 2 * 4 + 16 + 5 * 4;
+
+/// Looks for the payload in the results of a READ. It asks for all that precedes one at once; a
+/// reply that is shorter has none.
+pub(in super::super) fn read_prefix(
+    has_sessions: bool,
+    mut reader: Reader<'_>,
+) -> Result<Prefix, DecodeError> {
+    let needed = READ_HEAD_BYTES + if has_sessions { SEQUENCE_BYTES } else { 0 };
+    if reader.remaining() < needed {
+        return Err(DecodeError::Truncated { needed, left: reader.remaining() });
+    }
+    Ok(match nfs4::read_prefix(&mut reader)? {
+        Some(head) => Prefix::Payload { len: head.len, eof: head.eof },
+        None => Prefix::Other,
+    })
+}
+
+/// What a walk over the results has found.
+#[derive(Default)]
+struct Found<'a> {
+    stateid: Option<Stateid>,
+    file: Option<FileHandle>,
+    attributes: Option<Fattr<'a>>,
+    last: Option<OpOk<'a>>,
+}
+
+impl<'a> Found<'a> {
+    /// Walks the results of a compound that succeeded.
+    fn walk(reply: &CompoundReply<'a>) -> Result<Self, DecodeError> {
+        let mut found = Self::default();
+        let mut results = reply.results();
+        while let Some(result) = results.next_result()? {
+            let OpResult::Ok(ok) = result else {
+                return Err(not_a("a successful result"));
+            };
+            match ok {
+                OpOk::Open { stateid, .. } | OpOk::OpenConfirm { stateid } => {
+                    found.stateid = Some(stateid);
+                }
+                OpOk::Getfh { file } => found.file = Some(file),
+                OpOk::Getattr { attributes } => found.attributes = Some(attributes),
+                _ => {}
+            }
+            found.last = Some(ok);
+        }
+        results.finish()?;
+        Ok(found)
+    }
+
+    fn values(&self) -> Result<Attributes<'a>, DecodeError> {
+        self.attributes.ok_or_else(|| not_a("attributes"))?.decode_values()
+    }
+
+    fn object(&self, owner: u32) -> Result<Outcome, DecodeError> {
+        let handle = self.file.ok_or_else(|| not_a("a handle"))?;
+        let file = File { handle, stateid: self.stateid.unwrap_or_default(), owner };
+        let attributes = Some(attributes::file(&self.values()?));
+        Ok(Outcome::Object { file: Some(file), attributes })
+    }
+}
+
+/// Decodes the results of an operation, which are all that is left; `owner` is that of an OPEN.
+pub(in super::super) fn outcome(kind: OperationKind, owner: u32, results: Reader<'_>) -> Answer {
+    if kind == OperationKind::Null {
+        results.finish()?;
+        return Ok(Ok(Outcome::Done));
+    }
+    let reply = CompoundReply::decode(results)?;
+    if reply.status != crate::Status::Ok {
+        return Ok(Err(reply.status));
+    }
+    let found = Found::walk(&reply)?;
+    Ok(Ok(match (kind, found.last) {
+        (OperationKind::Lookup, Some(OpOk::Getattr { .. }))
+        | (
+            OperationKind::Mkdir | OperationKind::Symlink | OperationKind::Mknod,
+            Some(OpOk::Getattr { .. }),
+        ) => found.object(0)?,
+        (OperationKind::Open | OperationKind::Create, Some(OpOk::Getattr { .. }))
+            if found.stateid.is_some() =>
+        {
+            found.object(owner)?
+        }
+        (OperationKind::Getattr, Some(OpOk::Getattr { .. })) => {
+            Outcome::Attributes(attributes::file(&found.values()?))
+        }
+        (OperationKind::Fsstat, Some(OpOk::Getattr { .. })) => {
+            Outcome::Fsstat(attributes::fsstat(&found.values()?))
+        }
+        (OperationKind::Fsinfo, Some(OpOk::Getattr { .. })) => {
+            Outcome::Fsinfo(attributes::fsinfo(&found.values()?))
+        }
+        (OperationKind::Pathconf, Some(OpOk::Getattr { .. })) => {
+            Outcome::Pathconf(attributes::pathconf(&found.values()?))
+        }
+        (kind, Some(last)) => plain(kind, &last).ok_or_else(|| not_a("the result"))?,
+        (_, None) => return Err(not_a("a result")),
+    }))
+}
+
+/// Returns the outcome that the last result alone tells.
+fn plain(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
+    Some(match (kind, last) {
+        (OperationKind::Setattr, OpOk::Setattr { .. })
+        | (OperationKind::Remove | OperationKind::Rmdir, OpOk::Remove { .. })
+        | (OperationKind::Rename, OpOk::Rename { .. })
+        | (OperationKind::Link, OpOk::Link { .. })
+        | (OperationKind::Close, OpOk::Close { .. })
+        | (OperationKind::Allocate, OpOk::Allocate)
+        | (OperationKind::Deallocate, OpOk::Deallocate) => Outcome::Done,
+        (OperationKind::Access, OpOk::Access { access, .. }) => Outcome::Access(*access),
+        (OperationKind::Read, OpOk::Read { eof, data }) => {
+            Outcome::Read { count: data.len() as u32, eof: *eof }
+        }
+        (OperationKind::Write, OpOk::Write { count, committed, verifier }) => {
+            Outcome::Written { count: *count, committed: *committed, verifier: *verifier }
+        }
+        (OperationKind::Commit, OpOk::Commit { verifier }) => {
+            Outcome::Committed { verifier: *verifier }
+        }
+        (OperationKind::Seek, OpOk::Seek { eof, offset }) => {
+            Outcome::Found { offset: *offset, eof: *eof }
+        }
+        (OperationKind::Copy, OpOk::Copy { count, committed, verifier, .. }) => {
+            Outcome::Copied { count: *count, committed: *committed, verifier: *verifier }
+        }
+        (OperationKind::Readdir | OperationKind::ReaddirPlus, OpOk::Readdir { .. }) => {
+            Outcome::Listing
+        }
+        (OperationKind::Readlink, OpOk::Readlink { .. }) => Outcome::Target,
+        (OperationKind::ReadPlus, OpOk::ReadPlus { .. }) => Outcome::Raw,
+        _ => return None,
+    })
+}
+
+fn last(body: &[u8]) -> Result<OpOk<'_>, DecodeError> {
+    let reply = CompoundReply::decode(Reader::new(body))?;
+    Found::walk(&reply)?.last.ok_or_else(|| not_a("a result"))
+}
+
+/// Decodes a page of a directory.
+pub(in super::super) fn listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
+    match last(body)? {
+        OpOk::Readdir { verifier, entries, eof } => {
+            Ok(Listing { verifier, eof, entries: Entries::V4(entries) })
+        }
+        _ => Err(not_a("listing")),
+    }
+}
+
+/// Decodes the target of a symbolic link.
+pub(in super::super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
+    match last(body)? {
+        OpOk::Readlink { target } => Ok(target),
+        _ => Err(not_a("link target")),
+    }
+}
+
+/// Returns the attributes of an entry as all versions have them, and its handle.
+pub(in super::super::super) fn entry(
+    attributes: &Fattr<'_>,
+) -> (u64, Option<super::super::super::event::Attributes>, Option<FileHandle>) {
+    let Ok(values) = attributes.decode_values() else { return (0, None, None) };
+    let described = values.file_type.is_some().then(|| attributes::file(&values));
+    (values.fileid.unwrap_or_default(), described, values.file)
+}

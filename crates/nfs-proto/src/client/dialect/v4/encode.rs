@@ -1,0 +1,291 @@
+//! Says an operation as a compound: handles first, then what is done, then what is asked of it.
+//!
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+
+use super::super::super::file::File;
+use super::super::super::operation::{Data, OpenAccess, Operation, OperationKind, SeekWhat};
+use super::super::super::types::StartError;
+use super::attributes::{ENTRY, ENTRY_PLUS, FILE, FSINFO, FSSTAT, Owner, PATHCONF, to_set};
+use super::owners::OWNER_BYTES;
+use crate::nfs3::{CreateHow, MknodWhat, Sattr, Verifier};
+use crate::nfs4::{
+    Attributes, Bitmap, Claim, ClientId, CompoundBuilder, CreateKind, Fattr, FileHandle, List, Op,
+    OpenHow, StateOwner, Stateid, content, encode_write_header, share,
+};
+use crate::version::Version;
+
+/// Where OPEN and CLOSE have their sequence number, after the number of the operation.
+const SEQID_AT: usize = 4;
+
+/// A compound that is being written, and what it is written with.
+pub(super) struct Compound<'c> {
+    pub(super) builder: CompoundBuilder<'c>,
+    pub(super) version: Version,
+    pub(super) client: ClientId,
+    pub(super) owner: [u8; OWNER_BYTES],
+    /// The owner's sequence number; 0 where there are sessions.
+    pub(super) seqid: u32,
+    pub(super) scratch: &'c mut Vec<u8>,
+}
+
+impl Compound<'_> {
+    fn putfh(&mut self, file: &File) {
+        self.builder.push(&Op::Putfh { file: file.handle });
+    }
+
+    /// Makes the first file saved and the second current.
+    fn pair(&mut self, saved: &File, current: &File) {
+        self.putfh(saved);
+        self.builder.push(&Op::Savefh);
+        self.putfh(current);
+    }
+
+    /// Asks for the handle and attributes of what is current now.
+    fn describe(&mut self) {
+        self.builder.push(&Op::Getfh);
+        self.builder.push(&Op::Getattr { request: FILE });
+    }
+
+    /// Creates an object that is not a regular file.
+    fn create(&mut self, dir: &File, name: &[u8], kind: CreateKind<'_>, attributes: &Sattr) {
+        let owner = Owner::of(attributes);
+        self.putfh(dir);
+        let attributes = to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, self.scratch);
+        self.builder.push(&Op::Create { kind, name, attributes });
+        self.describe();
+    }
+
+    /// Opens a name and returns where the sequence number stands.
+    fn open(&mut self, dir: &File, name: &[u8], access: u32, how: OpenHow<'_>) -> usize {
+        self.putfh(dir);
+        let seqid_at = self.builder.position() + SEQID_AT;
+        let want = if self.version.has_sessions() { share::WANT_NO_DELEGATION } else { 0 };
+        self.builder.push(&Op::Open {
+            seqid: self.seqid,
+            share_access: access | want,
+            share_deny: share::NONE,
+            owner: StateOwner { client: self.client, owner: &self.owner },
+            how,
+            claim: Claim::Name(name),
+        });
+        self.describe();
+        seqid_at
+    }
+
+    fn open_create(&mut self, dir: &File, name: &[u8], how: &CreateHow) -> usize {
+        let mut scratch = std::mem::take(self.scratch);
+        let seqid_at = match how {
+            CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes) => {
+                let owner = Owner::of(attributes);
+                let attributes =
+                    to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, &mut scratch);
+                let how = match how {
+                    CreateHow::Unchecked(_) => OpenHow::Unchecked(attributes),
+                    _ => OpenHow::Guarded(attributes),
+                };
+                self.open(dir, name, share::BOTH, how)
+            }
+            CreateHow::Exclusive(verifier) => {
+                let how = if self.version.has_sessions() {
+                    OpenHow::ExclusiveWith(*verifier, Fattr::default())
+                } else {
+                    OpenHow::Exclusive(*verifier)
+                };
+                self.open(dir, name, share::BOTH, how)
+            }
+        };
+        *self.scratch = scratch;
+        seqid_at
+    }
+}
+
+/// Refuses what the minor version lacks.
+pub(super) fn check(version: Version, operation: &Operation<'_>) -> Result<(), StartError> {
+    let kind = operation.kind();
+    if has(version, kind) { Ok(()) } else { Err(StartError::Unsupported { kind, version }) }
+}
+
+/// Tells whether the minor version has an operation.
+pub(in super::super) fn has(version: Version, kind: OperationKind) -> bool {
+    let newer = matches!(
+        kind,
+        OperationKind::Allocate
+            | OperationKind::Deallocate
+            | OperationKind::Seek
+            | OperationKind::ReadPlus
+            | OperationKind::Copy
+    );
+    !newer || version >= Version::V4_2
+}
+
+/// Appends an operation, up to an external payload, and returns where the sequence number of an
+/// owner stands if there is one.
+pub(super) fn operation(compound: &mut Compound<'_>, operation: &Operation<'_>) -> Option<usize> {
+    match *operation {
+        Operation::Open { dir, name, access } => {
+            let access = match access {
+                OpenAccess::Read => share::READ,
+                OpenAccess::Write => share::WRITE,
+                OpenAccess::Both => share::BOTH,
+            };
+            return Some(compound.open(dir, name, access, OpenHow::NoCreate));
+        }
+        Operation::Create { dir, name, ref how } => {
+            return Some(compound.open_create(dir, name, how));
+        }
+        Operation::Close { file } => {
+            compound.putfh(file);
+            let seqid_at = compound.builder.position() + SEQID_AT;
+            compound.builder.push(&Op::Close { seqid: compound.seqid, stateid: file.stateid });
+            return Some(seqid_at);
+        }
+        Operation::Read { file, .. }
+        | Operation::Write { file, .. }
+        | Operation::Commit { file, .. }
+        | Operation::Allocate { file, .. }
+        | Operation::Deallocate { file, .. }
+        | Operation::Seek { file, .. }
+        | Operation::ReadPlus { file, .. } => {
+            compound.putfh(file);
+            data(compound, operation);
+        }
+        Operation::Copy { from, from_offset, to, to_offset, len } => {
+            compound.pair(from, to);
+            compound.builder.push(&Op::Copy {
+                source: from.stateid,
+                destination: to.stateid,
+                source_offset: from_offset,
+                destination_offset: to_offset,
+                count: len,
+                consecutive: true,
+                synchronous: true,
+                servers: List::default(),
+            });
+        }
+        _ => names(compound, operation),
+    }
+    None
+}
+
+/// Appends what moves data of the current file.
+fn data(compound: &mut Compound<'_>, operation: &Operation<'_>) {
+    let op = match *operation {
+        Operation::Read { file, offset, count } => {
+            Op::Read { stateid: file.stateid, offset, count }
+        }
+        Operation::Write { file, offset, stable, data: Data::Pool(payload) } => {
+            return compound.builder.push_with(|writer| {
+                encode_write_header(writer, &file.stateid, offset, stable, payload.len);
+            });
+        }
+        Operation::Write { file, offset, stable, data: Data::Bytes(data) } => {
+            Op::Write { stateid: file.stateid, offset, stable, data }
+        }
+        Operation::Commit { offset, count, .. } => Op::Commit { offset, count },
+        Operation::Allocate { file, offset, len } => {
+            Op::Allocate { stateid: file.stateid, offset, length: len }
+        }
+        Operation::Deallocate { file, offset, len } => {
+            Op::Deallocate { stateid: file.stateid, offset, length: len }
+        }
+        Operation::Seek { file, offset, what } => {
+            let what = match what {
+                SeekWhat::Data => content::DATA,
+                SeekWhat::Hole => content::HOLE,
+            };
+            Op::Seek { stateid: file.stateid, offset, what }
+        }
+        Operation::ReadPlus { file, offset, count } => {
+            Op::ReadPlus { stateid: file.stateid, offset, count }
+        }
+        _ => unreachable!("`operation` sends only these here"),
+    };
+    compound.builder.push(&op);
+}
+
+/// Appends what is done to names and attributes.
+fn names(compound: &mut Compound<'_>, operation: &Operation<'_>) {
+    match *operation {
+        Operation::Lookup { dir, name } => {
+            compound.putfh(dir);
+            compound.builder.push(&Op::Lookup { name });
+            compound.describe();
+        }
+        Operation::Setattr { file, ref attributes } => {
+            let owner = Owner::of(attributes);
+            let attributes =
+                to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, compound.scratch);
+            compound.builder.push(&Op::Putfh { file: file.handle });
+            compound.builder.push(&Op::Setattr { stateid: file.stateid, attributes });
+        }
+        Operation::Mkdir { dir, name, ref attributes } => {
+            compound.create(dir, name, CreateKind::Directory, attributes);
+        }
+        Operation::Symlink { dir, name, ref attributes, target } => {
+            compound.create(dir, name, CreateKind::Symlink(target), attributes);
+        }
+        Operation::Mknod { dir, name, what } => {
+            let (kind, attributes) = match what {
+                MknodWhat::Character(attributes, device) => {
+                    (CreateKind::Character(device), attributes)
+                }
+                MknodWhat::Block(attributes, device) => (CreateKind::Block(device), attributes),
+                MknodWhat::Socket(attributes) => (CreateKind::Socket, attributes),
+                MknodWhat::Fifo(attributes) => (CreateKind::Fifo, attributes),
+                MknodWhat::Other(other) => (CreateKind::Other(other.number()), Sattr::default()),
+            };
+            compound.create(dir, name, kind, &attributes);
+        }
+        Operation::Remove { dir, name } | Operation::Rmdir { dir, name } => {
+            compound.putfh(dir);
+            compound.builder.push(&Op::Remove { name });
+        }
+        Operation::Rename { from_dir, from, to_dir, to } => {
+            compound.pair(from_dir, to_dir);
+            compound.builder.push(&Op::Rename { from, to });
+        }
+        Operation::Link { file, dir, name } => {
+            compound.pair(file, dir);
+            compound.builder.push(&Op::Link { name });
+        }
+        _ => questions(compound, operation),
+    }
+}
+
+/// Appends what changes nothing.
+fn questions(compound: &mut Compound<'_>, operation: &Operation<'_>) {
+    let (file, op) = match *operation {
+        Operation::Getattr { file } => (file, Op::Getattr { request: FILE }),
+        Operation::Access { file, access } => (file, Op::Access { access }),
+        Operation::Readlink { file } => (file, Op::Readlink),
+        Operation::Readdir { dir, cursor, bytes } => {
+            (dir, readdir(cursor.cookie, cursor.verifier, bytes, ENTRY))
+        }
+        Operation::ReaddirPlus { dir, cursor, bytes } => {
+            (dir, readdir(cursor.cookie, cursor.verifier, bytes, ENTRY_PLUS))
+        }
+        Operation::Fsstat { root } => (root, Op::Getattr { request: FSSTAT }),
+        Operation::Fsinfo { root } => (root, Op::Getattr { request: FSINFO }),
+        Operation::Pathconf { file } => (file, Op::Getattr { request: PATHCONF }),
+        _ => unreachable!("`operation` and `names` have taken the others"),
+    };
+    compound.putfh(file);
+    compound.builder.push(&op);
+}
+
+fn readdir(cookie: u64, verifier: Verifier, bytes: u32, request: Bitmap) -> Op<'static> {
+    Op::Readdir { cookie, verifier, dircount: bytes, maxcount: bytes, request }
+}
+
+/// Appends the compound that confirms an open of v4.0, and returns where its sequence number
+/// stands, which is not filled in. It asks for what the OPEN had asked for.
+pub(super) fn open_confirm(header: &mut Vec<u8>, file: FileHandle, stateid: Stateid) -> usize {
+    let mut builder = CompoundBuilder::new(header, b"", 0);
+    builder.push(&Op::Putfh { file });
+    let seqid_at = builder.position() + 4 + Stateid::WIRE_BYTES;
+    builder.push(&Op::OpenConfirm { stateid, seqid: 0 });
+    builder.push(&Op::Getfh);
+    builder.push(&Op::Getattr { request: FILE });
+    builder.finish();
+    seqid_at
+}

@@ -1,0 +1,308 @@
+//! Version 4 as a dialect: each operation is one compound.
+//!
+//! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
+//! session with a sequence number for each slot, in v4.0 the owners of opens with theirs. The
+//! session's slot number is the call's slot number. SEQUENCE is always the first operation and
+//! stands at a fixed place, so that a call that is made anew only has a few words replaced.
+//! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
+
+mod attributes;
+mod decode;
+mod encode;
+mod owners;
+
+pub(in super::super) use decode::entry;
+pub(super) use decode::{listing, outcome, read_prefix, target};
+pub(super) use encode::has;
+
+use owners::{Owners, advances};
+
+use super::super::operation::{Operation, OperationKind};
+use super::super::slot::Slot;
+use super::super::types::{Binding, StartError};
+use super::Next;
+use crate::nfs4::{
+    ClientId, CompoundBuilder, CompoundReply, Op, OpCode, OpOk, OpResult, SessionId, open_result,
+};
+use crate::status::Status;
+use crate::version::Version;
+use crate::xdr::{Reader, Writer};
+
+// Where a compound with an empty tag has the fields of SEQUENCE, from its start on: tag, minor
+// version, count and number of the operation precede them.
+const SESSION_AT: usize = 16;
+const SEQUENCE_AT: usize = SESSION_AT + 16;
+
+/// What a slot's call carries that changes from call to call.
+#[derive(Debug, Clone, Copy, Default)]
+struct SlotState {
+    /// The sequence number of the next call, or of the one that is out.
+    sequence: u32,
+    /// Where the compound begins in the call, if one with a SEQUENCE is out.
+    sequenced_at: Option<usize>,
+    /// The owner whose sequence number the call uses, v4.0.
+    owner: Option<u32>,
+    /// The call makes an open, so that the owner is free if there will be none.
+    opens: bool,
+    /// Where that sequence number stands in the call.
+    seqid_at: usize,
+    /// Where the arguments begin in the call.
+    arguments_at: usize,
+}
+
+/// What version 4 keeps between the calls of a connection.
+#[derive(Debug)]
+pub(in super::super) struct State {
+    version: Version,
+    client: ClientId,
+    session: SessionId,
+    highest_slot: u32,
+    slots: Vec<SlotState>,
+    owners: Owners,
+    /// Flags of the last SEQUENCE that was answered.
+    status_flags: u32,
+    scratch: Vec<u8>,
+}
+
+impl State {
+    /// Creates the state of a connection that belongs to no client yet.
+    pub(super) fn new(version: Version, slots: usize) -> Self {
+        let slots = if version.is_stateful() { slots } else { 0 };
+        Self {
+            version,
+            client: ClientId::default(),
+            session: SessionId::default(),
+            highest_slot: 0,
+            slots: vec![SlotState::default(); slots],
+            owners: Owners::new(slots),
+            status_flags: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Joins a client, and its session in v4.1 and later, whose slots start anew.
+    pub(super) fn bind(&mut self, binding: &Binding) {
+        self.client = binding.client;
+        self.session = binding.session;
+        self.highest_slot = binding.slots.saturating_sub(1);
+        for slot in &mut self.slots {
+            slot.sequence = 1;
+        }
+        self.owners.reset(binding.owner_base);
+    }
+
+    pub(super) const fn client(&self) -> ClientId {
+        self.client
+    }
+
+    pub(super) const fn status_flags(&self) -> u32 {
+        self.status_flags
+    }
+
+    /// Tells whether the call of a slot is one that the server makes once.
+    pub(super) fn is_exactly_once(&self, slot: u32) -> bool {
+        self.slots[slot as usize].sequenced_at.is_some()
+    }
+
+    /// Appends the compound of an operation, up to an external payload.
+    pub(super) fn encode(
+        &mut self,
+        slot: u32,
+        operation: &Operation<'_>,
+        header: &mut Vec<u8>,
+    ) -> Result<(), StartError> {
+        self.forget(slot);
+        if operation.kind() == OperationKind::Null {
+            return Ok(());
+        }
+        encode::check(self.version, operation)?;
+        if !self.version.has_sessions() {
+            let opens = matches!(operation, Operation::Open { .. } | Operation::Create { .. });
+            let owner = match operation {
+                Operation::Close { file } => Some(file.owner),
+                _ => opens.then(|| self.owners.take()),
+            };
+            let state = &mut self.slots[slot as usize];
+            (state.owner, state.opens) = (owner, opens);
+        }
+        let mut compound = self.begin(slot, header, !operation.is_idempotent());
+        let seqid_at = encode::operation(&mut compound, operation);
+        compound.builder.finish();
+        self.slots[slot as usize].seqid_at = seqid_at.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Appends a compound of these operations, after a SEQUENCE where one belongs.
+    pub(super) fn encode_ops(&mut self, slot: u32, ops: &[Op<'_>], header: &mut Vec<u8>) {
+        self.forget(slot);
+        let alone = ops.first().is_some_and(|op| {
+            matches!(
+                op.code(),
+                OpCode::ExchangeId
+                    | OpCode::CreateSession
+                    | OpCode::DestroySession
+                    | OpCode::BindConnToSession
+                    | OpCode::DestroyClientid
+            )
+        });
+        if alone {
+            let minor = self.version.minor().unwrap_or_default();
+            let mut builder = CompoundBuilder::new(header, b"", minor);
+            for op in ops {
+                builder.push(op);
+            }
+            builder.finish();
+        } else {
+            let mut compound = self.begin(slot, header, true);
+            for op in ops {
+                compound.builder.push(op);
+            }
+            compound.builder.finish();
+        }
+    }
+
+    /// Starts a compound, and puts SEQUENCE first where there are sessions.
+    fn begin<'c>(
+        &'c mut self,
+        slot: u32,
+        header: &'c mut Vec<u8>,
+        cache_this: bool,
+    ) -> encode::Compound<'c> {
+        let state = &mut self.slots[slot as usize];
+        state.arguments_at = header.len();
+        let minor = self.version.minor().unwrap_or_default();
+        let mut builder = CompoundBuilder::new(header, b"", minor);
+        if self.version.has_sessions() {
+            state.sequenced_at = Some(state.arguments_at);
+            builder.push(&Op::Sequence {
+                session: self.session,
+                sequence: state.sequence,
+                slot,
+                highest_slot: self.highest_slot,
+                cache_this,
+            });
+        }
+        let owner = state.owner.unwrap_or(slot);
+        encode::Compound {
+            builder,
+            version: self.version,
+            client: self.client,
+            owner: self.owners.name(owner),
+            seqid: state.owner.map_or(0, |owner| self.owners.seqid(owner)),
+            scratch: &mut self.scratch,
+        }
+    }
+
+    /// Forgets the last call of a slot; an owner that was left to it can be used again.
+    fn forget(&mut self, slot: u32) {
+        let state = &mut self.slots[slot as usize];
+        state.sequenced_at = None;
+        let owner = state.owner.take().filter(|_| state.opens);
+        if let Some(owner) = owner {
+            self.owners.give_back(owner);
+        }
+    }
+
+    /// Takes note of the reply to a slot's call.
+    pub(super) fn ended(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
+        let Ok(reply) = CompoundReply::decode(Reader::new(results)) else { return Next::Done };
+        if self.slots[index as usize].sequenced_at.is_some() {
+            self.sequence_ended(index, &reply)
+        } else if self.slots[index as usize].owner.is_some() {
+            self.owner_ended(index, call, &reply)
+        } else {
+            Next::Done
+        }
+    }
+
+    /// A slot's sequence number moves on if its SEQUENCE was accepted.
+    /// **Source:** RFC 8881 section 2.10.6.1.
+    fn sequence_ended(&mut self, index: u32, reply: &CompoundReply<'_>) -> Next {
+        let state = &mut self.slots[index as usize];
+        match reply.results().next_result() {
+            Ok(Some(OpResult::Ok(OpOk::Sequence { flags, .. }))) => {
+                state.sequence = state.sequence.wrapping_add(1);
+                self.status_flags = flags;
+                Next::Done
+            }
+            // The call was made, its reply was not kept: it may be made again as a new one.
+            Ok(Some(OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep))) => {
+                state.sequence = state.sequence.wrapping_add(1);
+                Next::Again
+            }
+            _ => Next::Done,
+        }
+    }
+
+    /// An owner's sequence number moves on with most answers, and its first open is confirmed.
+    /// **Source:** RFC 7530 sections 9.1.7 and 16.18.
+    fn owner_ended(&mut self, index: u32, call: &mut Slot, reply: &CompoundReply<'_>) -> Next {
+        let Some(owner) = self.slots[index as usize].owner else { return Next::Done };
+        let mut results = reply.results();
+        let (mut flags, mut stateid, mut file, mut closed) = (0, None, None, false);
+        while let Ok(Some(result)) = results.next_result() {
+            let code = result.code();
+            if matches!(code, OpCode::Open | OpCode::OpenConfirm | OpCode::Close)
+                && advances(result.status())
+            {
+                self.owners.advance(owner);
+            }
+            match result {
+                OpResult::Ok(OpOk::Open { stateid: opened, flags: told, .. }) => {
+                    (flags, stateid) = (told, Some(opened));
+                }
+                OpResult::Ok(OpOk::OpenConfirm { stateid: opened }) => stateid = Some(opened),
+                OpResult::Ok(OpOk::Getfh { file: found }) => file = Some(found),
+                OpResult::Ok(OpOk::Close { .. }) => closed = true,
+                _ => {}
+            }
+        }
+        if let (Some(stateid), Some(file)) = (stateid, file)
+            && flags & open_result::CONFIRM != 0
+        {
+            let state = &mut self.slots[index as usize];
+            call.header.truncate(state.arguments_at);
+            state.seqid_at = encode::open_confirm(&mut call.header, file, stateid);
+            return Next::Again;
+        }
+        let later = matches!(reply.status, Status::Jukebox | Status::Grace);
+        if !later {
+            self.slots[index as usize].owner = None;
+            // An owner belongs to its open until that is closed.
+            if closed || (stateid.is_none() && self.slots[index as usize].opens) {
+                self.owners.give_back(owner);
+            }
+        }
+        Next::Done
+    }
+
+    /// Adapts a slot's call that was answered to being made anew.
+    pub(super) fn again(&mut self, slot: u32, header: &mut Vec<u8>) {
+        let state = &self.slots[slot as usize];
+        let mut writer = Writer::new(header);
+        if let Some(at) = state.sequenced_at {
+            writer.set_u32(at + SEQUENCE_AT, state.sequence);
+            header[at + SESSION_AT..at + SEQUENCE_AT].copy_from_slice(&self.session.0);
+        } else if let Some(owner) = state.owner {
+            writer.set_u32(state.seqid_at, self.owners.seqid(owner));
+        }
+    }
+
+    /// Takes note that the reply to a slot's call will never be seen. One that was sent counts as
+    /// received; an owner whose sequence number is in doubt is never used again.
+    pub(super) fn gave_up(&mut self, slot: u32, sent: bool) {
+        let state = &mut self.slots[slot as usize];
+        let owner = state.owner.take().filter(|_| state.opens);
+        if sent {
+            let moves = u32::from(state.sequenced_at.is_some());
+            state.sequence = state.sequence.wrapping_add(moves);
+        } else if let Some(owner) = owner {
+            self.owners.give_back(owner);
+        }
+    }
+
+    /// Returns the owner that a slot's OPEN was made for.
+    pub(super) fn owner_of(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].owner.unwrap_or_default()
+    }
+}

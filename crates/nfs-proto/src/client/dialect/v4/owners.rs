@@ -1,0 +1,83 @@
+//! The owners of opens in v4.0, and their sequence numbers.
+//!
+//! A server of v4.0 takes the opens and closes of one owner one after the other. So that those of
+//! different files don't wait for each other, each open file has an owner of its own, which is
+//! used again after the CLOSE. **Source:** RFC 7530 sections 9.1.5 and 9.1.7.
+
+use crate::status::Status;
+
+/// Bytes of an owner's name: what all of a connection have in common, and a number.
+pub(super) const OWNER_BYTES: usize = 12;
+
+/// The owners of one connection.
+#[derive(Debug)]
+pub(super) struct Owners {
+    base: u64,
+    /// The next sequence number of each owner.
+    seqids: Vec<u32>,
+    /// Owners without an open.
+    idle: Vec<u32>,
+}
+
+impl Owners {
+    pub(super) fn new(capacity: usize) -> Self {
+        let (seqids, idle) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        Self { base: 0, seqids, idle }
+    }
+
+    /// Forgets all owners, since the client is a new one; `base` differs between connections.
+    pub(super) fn reset(&mut self, base: u64) {
+        self.base = base;
+        self.seqids.clear();
+        self.idle.clear();
+    }
+
+    /// Takes an owner without an open.
+    pub(super) fn take(&mut self) -> u32 {
+        self.idle.pop().unwrap_or_else(|| {
+            self.seqids.push(1);
+            self.seqids.len() as u32 - 1
+        })
+    }
+
+    /// Lets an owner be taken again.
+    pub(super) fn give_back(&mut self, owner: u32) {
+        if (owner as usize) < self.seqids.len() {
+            self.idle.push(owner);
+        }
+    }
+
+    pub(super) fn seqid(&self, owner: u32) -> u32 {
+        self.seqids.get(owner as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn advance(&mut self, owner: u32) {
+        if let Some(seqid) = self.seqids.get_mut(owner as usize) {
+            *seqid = seqid.wrapping_add(1);
+        }
+    }
+
+    /// Returns the name the server knows an owner by.
+    pub(super) fn name(&self, owner: u32) -> [u8; OWNER_BYTES] {
+        let mut name = [0; OWNER_BYTES];
+        name[..8].copy_from_slice(&self.base.to_be_bytes());
+        name[8..].copy_from_slice(&owner.to_be_bytes());
+        name
+    }
+}
+
+/// Tells whether an answer moves the owner's sequence number on.
+/// **Source:** RFC 7530 section 9.1.7.
+pub(super) const fn advances(status: Status) -> bool {
+    !matches!(
+        status,
+        Status::StaleClientId
+            | Status::StaleStateid
+            | Status::BadStateid
+            | Status::BadSeqid
+            | Status::BadXdr
+            | Status::Resource
+            | Status::NoFileHandle
+            | Status::Moved
+    )
+}
