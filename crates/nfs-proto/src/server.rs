@@ -164,7 +164,9 @@ pub fn encode_starttls_reply(out: &mut Vec<u8>, xid: u32) {
     let mark = record::begin(out);
     let mut writer = Writer::new(out);
     // Reply, accepted, a verifier of AUTH_NONE with the token, success.
-    [xid, 1, 0, AUTH_NONE].iter().for_each(|word| writer.u32(*word));
+    for word in [xid, 1, 0, AUTH_NONE] {
+        writer.u32(word);
+    }
     writer.opaque(STARTTLS);
     writer.u32(0);
     record::end(out, mark, 0);
