@@ -27,8 +27,8 @@ pub struct Request<'a> {
     pub credential: Credential<'a>,
     /// What is asked, or why the session refused it; a refusal is already answered.
     pub body: Result<Call<'a>, RpcError>,
-    /// Length of the call in bytes, without fragment marks.
-    pub bytes: usize,
+    /// The whole call as it came, without fragment marks.
+    pub record: &'a [u8],
 }
 
 /// The receiving half of one connection.
@@ -116,10 +116,9 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
     let mut reader = Reader::new(record);
     let header = CallHeader::decode(&mut reader)?;
     let xid = header.xid;
-    let bytes = record.len();
     let refuse = |error| {
         let credential = Credential::None;
-        Ok(Request { xid, credential, body: Err(error), bytes })
+        Ok(Request { xid, credential, body: Err(error), record })
     };
     if header.rpc_version != RPC_VERSION {
         return refuse(RpcError::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION });
@@ -128,7 +127,7 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
         return refuse(RpcError::Authentication(AUTH_BAD_CREDENTIAL));
     };
     let numbers = (header.program, header.version, header.procedure);
-    Ok(Request { xid, credential, body: Call::decode(offered, numbers, reader), bytes })
+    Ok(Request { xid, credential, body: Call::decode(offered, numbers, reader), record })
 }
 
 /// Appends a framed reply to `out`.

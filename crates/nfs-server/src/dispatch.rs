@@ -63,8 +63,11 @@ pub(crate) fn handle(
         counters.fault(FaultKind::Drop);
         return Handled::Silence;
     }
+    if reply.bytes() == 0 {
+        return Handled::Silence;
+    }
     let payload = payload_bytes(service) - payload_before;
-    let pipe_ns = time_in_pipe(service, payload, (request.bytes + reply.bytes()) as u64);
+    let pipe_ns = time_in_pipe(service, payload, (request.record.len() + reply.bytes()) as u64);
     let strikes = [
         (FaultKind::ServiceTime, service_time_ns > 0),
         (FaultKind::Delay, delay_ns > 0),
@@ -73,6 +76,9 @@ pub(crate) fn handle(
     ];
     strikes.iter().filter(|(_, struck)| *struck).for_each(|(kind, _)| counters.fault(*kind));
     let hold_ns = service_time_ns.saturating_add(delay_ns).max(pipe_ns);
+    if hold_ns > 0 {
+        service.hold_repeats(hold_ns);
+    }
     Handled::Reply { reply, hold_ns, twice }
 }
 

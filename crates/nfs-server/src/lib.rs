@@ -27,6 +27,7 @@ pub mod limits;
 mod listen;
 mod mailbox;
 mod outbox;
+mod replies;
 mod schedule;
 mod server;
 mod service;

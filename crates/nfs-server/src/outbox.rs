@@ -82,16 +82,29 @@ impl Outbox {
         }
     }
 
+    /// Copies everything that waits.
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes);
+        for segment in &self.segments {
+            bytes.extend_from_slice(self.bytes_of(segment));
+        }
+        bytes
+    }
+
+    fn bytes_of<'a>(&'a self, segment: &'a Segment) -> &'a [u8] {
+        match segment {
+            Segment::Head(start, end) => {
+                &self.head[(start - self.base) as usize..(end - self.base) as usize]
+            }
+            Segment::Payload(piece) => piece.bytes(),
+        }
+    }
+
     /// Fills vectors from the front of the queue and returns how many.
     pub(crate) fn vectors<'a>(&'a self, vectors: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         for (vector, segment) in vectors.iter_mut().zip(&self.segments) {
-            *vector = IoSlice::new(match segment {
-                Segment::Head(start, end) => {
-                    &self.head[(start - self.base) as usize..(end - self.base) as usize]
-                }
-                Segment::Payload(piece) => piece.bytes(),
-            });
+            *vector = IoSlice::new(self.bytes_of(segment));
             count += 1;
         }
         count
@@ -175,7 +188,7 @@ mod tests {
         for step in 1..25 {
             let mut outbox = Outbox::default();
             let mut expected = fill(&mut outbox);
-            assert_eq!(outbox.bytes(), expected.len());
+            assert_eq!((outbox.bytes(), outbox.to_vec()), (expected.len(), expected.clone()));
             let mut other = Outbox::default();
             expected.extend(fill(&mut other));
             outbox.append(other);

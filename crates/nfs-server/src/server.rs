@@ -24,6 +24,7 @@ use crate::fs::{Context, FileSystem};
 use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
 use crate::listen::{self, Opened};
 use crate::mailbox::{Controls, Fleet, Mailbox};
+use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::service::{Granted, Registered, Service, Shared, registrations};
 use crate::tls::TlsServer;
@@ -275,6 +276,7 @@ fn share(
         clock: config.clock,
         registrations,
         mounts: Mutex::new(BTreeSet::new()),
+        replies: Replies::new(config.cached_replies_max),
         restarts: AtomicU64::new(0),
     }
 }

@@ -13,6 +13,7 @@ mod names;
 mod nfs2;
 mod nfs3;
 mod portmap;
+mod repeats;
 mod sockaddr;
 
 use std::collections::BTreeSet;
@@ -35,6 +36,7 @@ use crate::fault::{FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
 use crate::fs::{Caller, Change, Context, FileSystem, FileTime, FsError, InodeId, Piece};
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::outbox::Outbox;
+use crate::replies::{CallKey, Replies};
 use crate::tls::TlsServer;
 
 /// Owner of what a caller without a name makes. **Source:** `nobody` of Linux.
@@ -100,6 +102,8 @@ pub(crate) struct Shared {
     pub(crate) registrations: Vec<Registered>,
     /// Host and path of each MNT not taken back.
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
+    /// Replies kept for repeated calls.
+    pub(crate) replies: Replies,
     /// Planned restarts so far.
     pub(crate) restarts: AtomicU64,
 }
@@ -128,6 +132,7 @@ impl Shared {
 
     /// Forgets what a restart forgets; no loop serves anybody meanwhile.
     pub(crate) fn forget(&self) {
+        self.replies.clear();
         self.restarts.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -152,6 +157,8 @@ pub(crate) struct Service {
     pub(crate) faults: Option<Box<FaultState>>,
     /// What the transport at hand is granted.
     granted: Granted,
+    /// The call at hand, where its reply is kept for repeats.
+    repeatable: Option<CallKey>,
     pieces: Vec<Piece>,
     page: Vec<u8>,
 }
@@ -160,13 +167,14 @@ impl Service {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<ThreadCounters>) -> Self {
         let (now, granted) = ((shared.clock)(), shared.granted);
         let (pieces, page) = (Vec::new(), Vec::new());
-        Self { shared, counters, now, faults: None, granted, pieces, page }
+        Self { shared, counters, now, faults: None, granted, repeatable: None, pieces, page }
     }
 
     /// Carries a request out and puts its reply, framed as a record, into `out`. A request that
     /// the session refused is answered already and only counted.
     pub(crate) fn answer(&mut self, request: &Request<'_>, origin: &Origin, out: &mut Outbox) {
         let xid = request.xid;
+        self.repeatable = None;
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
         };
@@ -180,6 +188,21 @@ impl Service {
             Transport::Udp => self.shared.granted.in_datagrams(),
             Transport::Tcp | Transport::Tls => self.shared.granted,
         };
+        self.repeatable = repeats::key(&self.shared.replies, request, call, origin);
+        match self.repeatable {
+            Some(key) => self.carry_out_once(key, (call, caller), origin, xid, out),
+            None => self.carry_out((call, caller), origin, xid, out),
+        }
+    }
+
+    /// Carries out a call of which nothing is kept.
+    fn carry_out(
+        &mut self,
+        (call, caller): (&program::Call<'_>, Caller),
+        origin: &Origin,
+        xid: u32,
+        out: &mut Outbox,
+    ) {
         match call {
             program::Call::Nfs2(call) => {
                 let procedure = call.procedure();

@@ -30,7 +30,7 @@ pub struct Answer {
     pub xid: u32,
     procedure: u32,
     pub rpc: Result<(), RpcError>,
-    results: Vec<u8>,
+    pub results: Vec<u8>,
 }
 
 impl Answer {

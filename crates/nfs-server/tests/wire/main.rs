@@ -9,6 +9,7 @@ mod listing;
 mod mount;
 mod nfs2;
 mod portmap;
+mod repeats;
 mod robustness;
 mod semantics;
 mod udp;

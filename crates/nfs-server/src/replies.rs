@@ -1,0 +1,188 @@
+//! Replies kept for calls that come again.
+//!
+//! A client that hears nothing repeats its call. REMOVE carried out twice would answer NOENT the
+//! second time; so the replies to what must not be done twice are kept, and a repeat gets the
+//! first one's. A call is known by its sender, xid, procedure and the sum of its first bytes,
+//! since some clients start their xids anew on the same port. A repeat of one that is at work, or
+//! whose reply is held back by plan, is ignored.
+//!
+//! Bounded in entries, the oldest leaving first, and in bytes: a larger reply is not kept, and its
+//! call is carried out anew. v4.1 has its own cache, in its sessions.
+//!
+//! **Source:** RFC 5531 section 10, RFC 1813 section 4.4; Juszczak, "Improving the Performance and
+//! Correctness of an NFS Server", USENIX 1989.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::limits::CACHED_REPLY_BYTES_MAX;
+
+/// Parts with a lock each, so that threads seldom meet.
+const SHARDS: usize = 16;
+
+/// What tells one call from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey {
+    pub(crate) peer: SocketAddr,
+    pub(crate) xid: u32,
+    /// Program, version and procedure.
+    pub(crate) numbers: (u32, u32, u32),
+    /// Of the first bytes of the call.
+    pub(crate) sum: u32,
+}
+
+/// What is known of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing: it is to be carried out, and [`Replies::keep`] or [`Replies::forget`] follows.
+    New,
+    /// It is at work.
+    Busy,
+    /// It was answered with this.
+    Answered(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// Empty while the call is at work.
+    reply: Vec<u8>,
+    /// Until when the reply is held back, on the monotonic clock.
+    held_until_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    kept: HashMap<CallKey, Kept>,
+    /// In the order in which they came; forgotten ones stay until their turn.
+    order: VecDeque<CallKey>,
+}
+
+/// All replies kept; see the module.
+#[derive(Debug)]
+pub(crate) struct Replies {
+    shards: Vec<Mutex<Shard>>,
+    shard_entries_max: usize,
+    hasher: RandomState,
+}
+
+impl Replies {
+    /// Makes an empty cache of about `entries_max`; 0 keeps nothing.
+    pub(crate) fn new(entries_max: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shard_entries_max: entries_max.div_ceil(SHARDS),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Whether it keeps anything at all.
+    pub(crate) fn is_on(&self) -> bool {
+        self.shard_entries_max > 0
+    }
+
+    /// Looks a call up, and notes it as being at work where it is new.
+    pub(crate) fn begin(&self, key: CallKey, now_ns: u64) -> Known {
+        let mut shard = self.lock(&key);
+        if let Some(kept) = shard.kept.get(&key) {
+            return match kept.reply.is_empty() || now_ns < kept.held_until_ns {
+                true => Known::Busy,
+                false => Known::Answered(kept.reply.clone()),
+            };
+        }
+        if shard.order.len() >= self.shard_entries_max
+            && let Some(oldest) = shard.order.pop_front()
+        {
+            shard.kept.remove(&oldest);
+        }
+        shard.order.push_back(key);
+        shard.kept.insert(key, Kept { reply: Vec::new(), held_until_ns: 0 });
+        Known::New
+    }
+
+    /// Keeps the reply of a call that was new, as far as it isn't too large.
+    pub(crate) fn keep(&self, key: CallKey, reply: Vec<u8>) {
+        let mut shard = self.lock(&key);
+        if reply.len() > CACHED_REPLY_BYTES_MAX {
+            shard.kept.remove(&key);
+        } else if let Some(kept) = shard.kept.get_mut(&key) {
+            kept.reply = reply;
+        }
+    }
+
+    /// Notes until when a reply is held back.
+    pub(crate) fn hold(&self, key: CallKey, until_ns: u64) {
+        if let Some(kept) = self.lock(&key).kept.get_mut(&key) {
+            kept.held_until_ns = until_ns;
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+        }
+    }
+
+    fn lock(&self, key: &CallKey) -> MutexGuard<'_, Shard> {
+        let shard = self.hasher.hash_one(key) as usize % SHARDS;
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(xid: u32) -> CallKey {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 700));
+        CallKey { peer, xid, numbers: (100_003, 3, 12), sum: 5 }
+    }
+
+    #[test]
+    fn a_repeat_gets_the_first_reply() {
+        let replies = Replies::new(64);
+        assert_eq!(replies.begin(key(1), 0), Known::New);
+        assert_eq!(replies.begin(key(1), 0), Known::Busy);
+        replies.keep(key(1), b"done".to_vec());
+        assert_eq!(replies.begin(key(1), 0), Known::Answered(b"done".to_vec()));
+        let others = [
+            CallKey { sum: 6, ..key(1) },
+            CallKey { numbers: (100_003, 3, 13), ..key(1) },
+            CallKey { peer: SocketAddr::from(([127, 0, 0, 1], 701)), ..key(1) },
+            key(2),
+        ];
+        assert!(others.iter().all(|other| replies.begin(*other, 0) == Known::New));
+        replies.clear();
+        assert_eq!(replies.begin(key(1), 0), Known::New);
+    }
+
+    #[test]
+    fn a_repeat_is_ignored_while_the_reply_is_held_back() {
+        let replies = Replies::new(64);
+        replies.begin(key(1), 0);
+        replies.keep(key(1), b"done".to_vec());
+        replies.hold(key(1), 100);
+        assert_eq!(replies.begin(key(1), 99), Known::Busy);
+        assert_eq!(replies.begin(key(1), 100), Known::Answered(b"done".to_vec()));
+    }
+
+    #[test]
+    fn the_oldest_leave_first_and_large_replies_at_once() {
+        let replies = Replies::new(4 * SHARDS);
+        for xid in 0..10_000 {
+            replies.begin(key(xid), 0);
+            replies.keep(key(xid), vec![1]);
+        }
+        assert_eq!(replies.begin(key(9_999), 0), Known::Answered(vec![1]));
+        assert_eq!(replies.begin(key(0), 0), Known::New);
+        replies.keep(key(0), vec![0; CACHED_REPLY_BYTES_MAX + 1]);
+        assert_eq!(replies.begin(key(0), 0), Known::New);
+        let bounded = |shard: &Mutex<Shard>| {
+            let shard = shard.lock().unwrap();
+            shard.order.len() <= 4 && shard.kept.len() <= 4
+        };
+        assert!(replies.shards.iter().all(bounded));
+    }
+}

@@ -1,0 +1,132 @@
+//! Calls that must not be carried out twice.
+//!
+//! [`key`] says which: those that change names or attributes, of v2, v3 and v4.0. WRITE is not
+//! among them, since the same data at the same place changes nothing, nor is anything of v4.1 and
+//! later, whose sessions see to it. **Source:** RFC 1813 section 4.4, RFC 7530 section 9.1.7.
+
+use nfs_proto::nfs4::{Compound, Op};
+use nfs_proto::server::Request;
+use nfs_proto::{nfs2, nfs3, nfs4, program};
+
+use super::{Origin, Service};
+use crate::clock::monotonic_ns;
+use crate::fs::Caller;
+use crate::outbox::Outbox;
+use crate::replies::{CallKey, Known, Replies};
+
+/// Bytes of a call that its sum covers: header, credential and most arguments.
+const SUM_BYTES: usize = 256;
+
+/// Names a call whose reply is to be kept.
+pub(super) fn key(
+    replies: &Replies,
+    request: &Request<'_>,
+    call: &program::Call<'_>,
+    origin: &Origin,
+) -> Option<CallKey> {
+    (replies.is_on() && is_once_only(call)).then(|| CallKey {
+        peer: origin.peer,
+        xid: request.xid,
+        numbers: call.numbers(),
+        sum: sum(&request.record[..request.record.len().min(SUM_BYTES)]),
+    })
+}
+
+fn is_once_only(call: &program::Call<'_>) -> bool {
+    match call {
+        program::Call::Nfs2(call) => matches!(
+            call,
+            nfs2::Call::Setattr { .. }
+                | nfs2::Call::Create { .. }
+                | nfs2::Call::Remove { .. }
+                | nfs2::Call::Rename { .. }
+                | nfs2::Call::Link { .. }
+                | nfs2::Call::Symlink { .. }
+                | nfs2::Call::Mkdir { .. }
+                | nfs2::Call::Rmdir { .. }
+        ),
+        program::Call::Nfs3(call) => matches!(
+            call,
+            nfs3::Call::Setattr { .. }
+                | nfs3::Call::Create { .. }
+                | nfs3::Call::Mkdir { .. }
+                | nfs3::Call::Symlink { .. }
+                | nfs3::Call::Mknod { .. }
+                | nfs3::Call::Remove { .. }
+                | nfs3::Call::Rmdir { .. }
+                | nfs3::Call::Rename { .. }
+                | nfs3::Call::Link { .. }
+        ),
+        program::Call::Nfs4(nfs4::Call::Compound(compound)) => {
+            compound.minor == 0 && changes_something(compound)
+        }
+        _ => false,
+    }
+}
+
+fn changes_something(compound: &Compound<'_>) -> bool {
+    compound.ops().flatten().any(|op| {
+        matches!(
+            op,
+            Op::Create { .. }
+                | Op::Link { .. }
+                | Op::Remove { .. }
+                | Op::Rename { .. }
+                | Op::Setattr { .. }
+                | Op::Open { .. }
+                | Op::OpenConfirm { .. }
+                | Op::OpenDowngrade { .. }
+                | Op::Close { .. }
+                | Op::Lock { .. }
+                | Op::Locku { .. }
+                | Op::Setclientid { .. }
+                | Op::SetclientidConfirm { .. }
+        )
+    })
+}
+
+/// Adler-32 of some bytes, cheap and enough to tell two calls apart. **Source:** RFC 1950
+/// section 9.
+fn sum(bytes: &[u8]) -> u32 {
+    // No overflow: 256 bytes of 255 give less than 2^24.
+    let (low, high) = bytes.iter().fold((1_u32, 0_u32), |(low, high), byte| {
+        let low = low + u32::from(*byte);
+        (low, high + low)
+    });
+    (high % 65_521) << 16 | low % 65_521
+}
+
+impl Service {
+    /// Carries a call out if it is new, or repeats its reply, or ignores it.
+    pub(super) fn carry_out_once(
+        &mut self,
+        key: CallKey,
+        call: (&program::Call<'_>, Caller),
+        origin: &Origin,
+        xid: u32,
+        out: &mut Outbox,
+    ) {
+        match self.shared.replies.begin(key, monotonic_ns()) {
+            Known::New => {
+                self.counters.cache_misses.add(1);
+                let mut reply = Outbox::default();
+                self.carry_out(call, origin, xid, &mut reply);
+                self.shared.replies.keep(key, reply.to_vec());
+                out.append(reply);
+            }
+            Known::Answered(reply) => {
+                self.counters.cache_hits.add(1);
+                out.head().extend_from_slice(&reply);
+                out.seal();
+            }
+            Known::Busy => self.counters.cache_busy.add(1),
+        }
+    }
+
+    /// Notes that the reply at hand is held back, so that repeats are ignored until then.
+    pub(crate) fn hold_repeats(&self, hold_ns: u64) {
+        if let Some(key) = self.repeatable {
+            self.shared.replies.hold(key, monotonic_ns().saturating_add(hold_ns));
+        }
+    }
+}
