@@ -37,12 +37,22 @@ pub struct FileContent {
     size: u64,
     used_bytes: u64,
     blocks: BTreeMap<u64, Arc<Block>>,
+    /// What a loss of unstable data goes back to; nothing where all data is stable.
+    stable: Option<Box<Stable>>,
+}
+
+/// A file as it was before its unstable writes, as far as they changed it.
+#[derive(Debug)]
+struct Stable {
+    size: u64,
+    /// The places written since, each with the block it had.
+    blocks: BTreeMap<u64, Option<Arc<Block>>>,
 }
 
 impl FileContent {
     /// Makes an empty file.
     pub fn new(mode: StoreMode) -> Self {
-        Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new() }
+        Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new(), stable: None }
     }
 
     /// Size in bytes.
@@ -98,7 +108,44 @@ impl FileContent {
         Ok(written)
     }
 
-    /// Truncates, giving memory back, or extends with a hole.
+    /// Remembers what `len` bytes at `offset` are before they are written unstably, for
+    /// [`FileContent::lose_unstable`]. The blocks stay as they are and stay charged until then.
+    pub fn remember(&mut self, offset: u64, len: usize) {
+        let size = self.size;
+        let stable =
+            self.stable.get_or_insert_with(|| Box::new(Stable { size, blocks: BTreeMap::new() }));
+        if self.mode == StoreMode::Discard || len == 0 {
+            return;
+        }
+        let (first, _) = split(offset);
+        let (last, _) = split(offset.saturating_add(len as u64 - 1));
+        for index in first..=last {
+            stable.blocks.entry(index).or_insert_with(|| self.blocks.get(&index).cloned());
+        }
+    }
+
+    /// Makes all data stable.
+    pub fn commit(&mut self) {
+        self.stable = None;
+    }
+
+    /// Goes back to what was stable; whether anything changed.
+    pub fn lose_unstable(&mut self) -> bool {
+        let Some(stable) = self.stable.take() else { return false };
+        for (index, old) in stable.blocks {
+            if let Some(lost) = self.blocks.remove(&index) {
+                self.used_bytes -= lost.capacity();
+            }
+            if let Some(old) = old {
+                self.used_bytes += old.capacity();
+                self.blocks.insert(index, old);
+            }
+        }
+        self.size = stable.size;
+        true
+    }
+
+    /// Truncates, giving memory back, or extends with a hole; makes all data stable.
     ///
     /// # Errors
     /// `FileTooBig` past `FILE_BYTES_MAX`.
@@ -106,6 +153,7 @@ impl FileContent {
         if size > FILE_BYTES_MAX {
             return Err(FsError::FileTooBig);
         }
+        self.commit();
         if size < self.size {
             self.truncate(size);
         }
@@ -278,6 +326,27 @@ mod tests {
         let rest = content.write(content.size(), &data, &budget);
         assert_eq!(rest, Err(FsError::NoSpace));
         assert_eq!(content.size(), BLOCK_BYTES as u64);
+    }
+
+    #[test]
+    fn unstable_data_is_lost_and_the_rest_is_not() {
+        let budget = Budget::new(8 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(0, &vec![1; BLOCK_BYTES + 10], &budget).unwrap();
+        let used = (content.used_bytes(), budget.used_bytes());
+        for (offset, fill) in [(5, 2), (BLOCK_BYTES as u64 + 5, 3), (7, 4), (900_000, 5)] {
+            content.remember(offset, 100);
+            content.write(offset, &[fill; 100], &budget).unwrap();
+        }
+        assert!(content.lose_unstable());
+        assert_eq!(bytes(&content, 0, 1 << 20), vec![1; BLOCK_BYTES + 10]);
+        assert_eq!((content.used_bytes(), budget.used_bytes()), used);
+        assert!(!content.lose_unstable());
+        content.remember(0, 4);
+        content.write(0, b"kept", &budget).unwrap();
+        content.commit();
+        assert!(!content.lose_unstable());
+        assert_eq!(bytes(&content, 0, 5), b"kept\x01");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::block::Piece;
-use super::content::ReadSpan;
+use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
 use super::types::{Attributes, Change, FileTime, FsError, SetAttributes};
@@ -81,12 +81,56 @@ impl FileSystem {
     ) -> Result<(Change, usize), FsError> {
         let inode = self.table.get(id)?;
         inode.change(|state| {
-            let written = state.file()?.write(offset, data, &self.budget)?;
+            let content = state.file()?;
+            content.commit();
+            let written = content.write(offset, data, &self.budget)?;
             if written > 0 {
                 state.touch_data(now);
             }
             Ok(written)
         })
+    }
+
+    /// As `write`, but the data may be lost until it is committed: by `commit`, by a change of
+    /// size, or with the whole file by the next `write`.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_unstable(
+        &self,
+        id: InodeId,
+        offset: u64,
+        data: &[u8],
+        now: FileTime,
+    ) -> Result<(Change, usize), FsError> {
+        let inode = self.table.get(id)?;
+        inode.change(|state| {
+            let content = state.file()?;
+            content.remember(offset, data.len());
+            let written = content.write(offset, data, &self.budget)?;
+            if written > 0 {
+                state.touch_data(now);
+            }
+            Ok(written)
+        })
+    }
+
+    /// Makes all data of a file stable.
+    ///
+    /// # Errors
+    /// `IsDirectory` or `Invalid` where there is none.
+    pub fn commit(&self, id: InodeId) -> Result<(), FsError> {
+        self.table.get(id)?.write().file().map(FileContent::commit)
+    }
+
+    /// Loses all data that was written unstably and not committed, as a crash does; attributes
+    /// but the size stay.
+    pub fn lose_unstable(&self) {
+        for inode in self.table.all() {
+            if let Ok(content) = inode.write().file() {
+                content.lose_unstable();
+            }
+        }
     }
 
     /// The target of a symbolic link.

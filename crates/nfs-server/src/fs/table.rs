@@ -87,6 +87,16 @@ impl InodeTable {
         drop(inode);
     }
 
+    /// All living inodes, in no order.
+    pub fn all(&self) -> Vec<Arc<Inode>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            all.extend(shard.slots.iter().filter_map(|slot| slot.inode.clone()));
+        }
+        all
+    }
+
     /// Number of living inodes.
     pub fn len(&self) -> u64 {
         let removed = self.removed.load(Ordering::Relaxed);

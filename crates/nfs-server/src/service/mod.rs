@@ -33,7 +33,7 @@ use crate::clock::mix;
 use crate::config::Versions;
 use crate::counters::ThreadCounters;
 use crate::fault::{FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
-use crate::fs::{Caller, Change, Context, FileSystem, FileTime, FsError, InodeId, Piece};
+use crate::fs::{Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Piece};
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::outbox::Outbox;
 use crate::replies::{CallKey, Replies};
@@ -133,6 +133,9 @@ impl Shared {
     /// Forgets what a restart forgets; no loop serves anybody meanwhile.
     pub(crate) fn forget(&self) {
         self.replies.clear();
+        if self.faults.lose_unstable {
+            self.fs.lose_unstable();
+        }
         self.restarts.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -281,10 +284,26 @@ impl Service {
             data = &data[..data.len() / 2];
             self.counters.fault(FaultKind::ShortWrite);
         }
-        let _ = unstable;
-        let (change, count) = self.shared.fs.write(id, offset, data, self.now)?;
+        let Shared { fs, faults, .. } = &*self.shared;
+        let (change, count) = if unstable && faults.lose_unstable {
+            fs.write_unstable(id, offset, data, self.now)?
+        } else {
+            fs.write(id, offset, data, self.now)?
+        };
         self.counters.payload_written_bytes.add(count as u64);
         Ok(Written { change, count: count as u32, verifier })
+    }
+
+    /// Makes data that was written unstably safe from a planned restart, and gives the verifier
+    /// that says so.
+    pub(crate) fn commit_data(&self, id: InodeId) -> Result<Verifier, FsError> {
+        // Read before, as for a write: should a restart come between, the client writes again.
+        let verifier = self.shared.verifier();
+        let found = self.shared.fs.attributes(id)?;
+        if self.shared.faults.lose_unstable && found.kind == FileKind::Regular {
+            self.shared.fs.commit(id)?;
+        }
+        Ok(verifier)
     }
 }
 

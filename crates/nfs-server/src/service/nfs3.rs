@@ -75,9 +75,9 @@ impl Service {
                 Reply::Pathconf { attributes, result }
             }
             Call::Commit { file, .. } => {
-                let verifier = self.shared.verifier();
-                let (after, result) = self.about(file, |_, _| verifier);
-                Reply::Commit { wcc: WccData { before: None, after }, result }
+                let committed = self.id(file).and_then(|id| self.commit_data(id));
+                let wcc = self.wcc_after(file);
+                Reply::Commit { wcc, result: self.result(committed) }
             }
             _ => self.answer_names(call, context),
         };
