@@ -19,7 +19,7 @@ pub struct File {
     pub handle: FileHandle,
     /// The open, in version 4.
     pub stateid: Stateid,
-    /// The number of the owner that the connection opened it for, in version 4.0.
+    /// The number of the owner that the connection opened it for, in version 4.
     pub owner: u32,
 }
 

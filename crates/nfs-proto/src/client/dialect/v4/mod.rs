@@ -1,8 +1,8 @@
 //! Version 4 as a dialect: each operation is one compound.
 //!
 //! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
-//! session with a sequence number for each slot, in v4.0 the owners of opens with theirs. The
-//! session's slot number is the call's slot number. SEQUENCE is always the first operation and
+//! session with a sequence number for each slot, and the owners of opens, which in v4.0 have
+//! sequence numbers of their own. The session's slot number is the call's slot number. SEQUENCE is always the first operation and
 //! stands at a fixed place, so that a call that is made anew only has a few words replaced.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
 
@@ -40,11 +40,11 @@ struct SlotState {
     sequence: u32,
     /// Where the compound begins in the call, if one with a SEQUENCE is out.
     sequenced_at: Option<usize>,
-    /// The owner whose sequence number the call uses, v4.0.
+    /// The owner that an open is made or closed for.
     owner: Option<u32>,
     /// The call makes an open, so that the owner is free if there will be none.
     opens: bool,
-    /// Where that sequence number stands in the call.
+    /// Where the owner's sequence number stands in the call, v4.0.
     seqid_at: usize,
     /// Where the arguments begin in the call.
     arguments_at: usize,
@@ -116,15 +116,13 @@ impl State {
             return Ok(());
         }
         encode::check(self.version, operation)?;
-        if !self.version.has_sessions() {
-            let opens = matches!(operation, Operation::Open { .. } | Operation::Create { .. });
-            let owner = match operation {
-                Operation::Close { file } => Some(file.owner),
-                _ => opens.then(|| self.owners.take()),
-            };
-            let state = &mut self.slots[slot as usize];
-            (state.owner, state.opens) = (owner, opens);
-        }
+        let opens = matches!(operation, Operation::Open { .. } | Operation::Create { .. });
+        let owner = match operation {
+            Operation::Close { file } => Some(file.owner),
+            _ => opens.then(|| self.owners.take()),
+        };
+        let state = &mut self.slots[slot as usize];
+        (state.owner, state.opens) = (owner, opens);
         let mut compound = self.begin(slot, header, !operation.is_idempotent());
         let seqid_at = encode::operation(&mut compound, operation);
         compound.builder.finish();
@@ -182,13 +180,14 @@ impl State {
                 cache_this,
             });
         }
-        let owner = state.owner.unwrap_or(slot);
+        let owner = state.owner.unwrap_or_default();
+        let seqid = if self.version.has_sessions() { 0 } else { self.owners.seqid(owner) };
         encode::Compound {
             builder,
             version: self.version,
             client: self.client,
             owner: self.owners.name(owner),
-            seqid: state.owner.map_or(0, |owner| self.owners.seqid(owner)),
+            seqid,
             scratch: &mut self.scratch,
         }
     }
@@ -206,13 +205,12 @@ impl State {
     /// Takes note of the reply to a slot's call.
     pub(super) fn ended(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
         let Ok(reply) = CompoundReply::decode(Reader::new(results)) else { return Next::Done };
-        if self.slots[index as usize].sequenced_at.is_some() {
-            self.sequence_ended(index, &reply)
-        } else if self.slots[index as usize].owner.is_some() {
-            self.owner_ended(index, call, &reply)
-        } else {
-            Next::Done
+        let state = &self.slots[index as usize];
+        let (sequenced, owned) = (state.sequenced_at.is_some(), state.owner.is_some());
+        if sequenced && self.sequence_ended(index, &reply) == Next::Again {
+            return Next::Again;
         }
+        if owned { self.owner_ended(index, call, &reply) } else { Next::Done }
     }
 
     /// A slot's sequence number moves on if its SEQUENCE was accepted.

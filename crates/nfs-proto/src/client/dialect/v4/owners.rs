@@ -1,8 +1,8 @@
-//! The owners of opens in v4.0, and their sequence numbers.
+//! The owners of opens, and their sequence numbers in v4.0.
 //!
-//! A server of v4.0 takes the opens and closes of one owner one after the other. So that those of
-//! different files don't wait for each other, each open file has an owner of its own, which is
-//! used again after the CLOSE. **Source:** RFC 7530 sections 9.1.5 and 9.1.7.
+//! A server merges the opens that one owner has of one file, and in v4.0 takes an owner's opens and
+//! closes one after the other. So that no open waits for another or ends with it, each has an owner
+//! of its own, which is used again after the CLOSE. **Source:** RFC 7530 sections 9.1.5 and 9.1.7.
 
 use crate::status::Status;
 
