@@ -7,7 +7,7 @@ use nfs_client::probe::{
     Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, Service, Transport,
 };
 use nfs_client::proto::Version;
-use nfs_server::{Portmap, Server, ServerConfig, Versions};
+use nfs_server::{Portmap, Server, ServerConfig, TlsConfig, Versions};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 const V2_AND_V3: Versions = Versions { v2: true, v3: true, ..Versions::NONE };
@@ -150,6 +150,40 @@ fn a_portmapper_leads_to_the_port_and_lists_what_is_registered() {
 
 fn rpcbind_programs(probe: &Probe) -> Vec<u32> {
     probe.rpcbind.iter().flatten().map(|listed| listed.program).collect()
+}
+
+#[test]
+fn datagrams_are_answered_and_timed_too() {
+    let server = start(ServerConfig { versions: V2_AND_V3, ..ServerConfig::default() });
+    let probe = Probe::run(&options(server.address(), None)).unwrap();
+    for version in [2, 3] {
+        let trip = probe.nfs_over(version, Transport::Udp).unwrap().null.clone().unwrap();
+        assert_eq!(trip.samples, 5);
+    }
+    let mismatch = NoAnswer::VersionMismatch { low: 2, high: 3 };
+    assert_eq!(probe.nfs_over(4, Transport::Udp).unwrap().null, Err(mismatch));
+    assert!(answers(&probe.mount, 1, Transport::Udp) && answers(&probe.mount, 3, Transport::Udp));
+}
+
+#[test]
+fn a_server_without_tcp_is_asked_over_udp() {
+    let server = start(ServerConfig { versions: V2_AND_V3, tcp: false, ..ServerConfig::default() });
+    let probe = Probe::run(&options(server.address(), None)).unwrap();
+    assert_eq!(probe.nfs_over(3, Transport::Tcp).unwrap().null, Err(NoAnswer::Refused));
+    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    let exports = probe.exports.unwrap();
+    assert!(exports[0].limits.iter().all(|(_, limits)| limits.is_ok()), "{exports:?}");
+}
+
+#[test]
+fn tls_is_told_whether_it_is_offered_or_required() {
+    for required in [false, true] {
+        let tls = Some(TlsConfig { required, ..TlsConfig::default() });
+        let server = start(ServerConfig { versions: V2_AND_V3, tls, ..ServerConfig::default() });
+        let probe = Probe::run(&options(server.address(), None)).unwrap();
+        assert_eq!(probe.tls, Ok(true), "required: {required}");
+        assert_eq!(probe.versions().is_empty(), required);
+    }
 }
 
 #[test]

@@ -146,8 +146,11 @@ impl Examiner<'_> {
         let path = export.path.clone();
         let root3 = self.root3(&path);
         export.flavors = root3.as_ref().map(|(_, flavors)| flavors.clone()).map_err(Clone::clone);
-        let limits2 = self.root2(&path).and_then(|root| self.limits2(root));
-        let limits3 = root3.and_then(|(root, _)| self.limits3(root));
+        // Where the version itself is not spoken that is the reason, whatever MOUNT says.
+        let spoken2 = each(&mut self.nfs2).map(drop);
+        let limits2 = spoken2.and_then(|()| self.root2(&path)).and_then(|root| self.limits2(root));
+        let spoken3 = each(&mut self.nfs3).map(drop);
+        let limits3 = spoken3.and(root3).and_then(|(root, _)| self.limits3(root));
         export.limits = vec![(Version::V2, limits2), (Version::V3, limits3)];
         match self.talk {
             Ok(talk) => {

@@ -17,7 +17,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread::ScopedJoinHandle;
 
-use nfs_proto::{Version, mount3, nfs3};
+use nfs_proto::{RpcError, Version, mount3, nfs3};
 
 pub use data::{
     Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, RoundTrip, Service,
@@ -63,7 +63,7 @@ impl Probe {
         let minor_versions = minor_versions(&nfs, options);
         let mut talk = talk(&nfs, &minor_versions, options);
         let root = match &mut talk {
-            Ok(talk) => talk.root(),
+            Ok(talk) => root(talk, &nfs, &minor_versions, options),
             Err(reason) => no_root(reason),
         };
         let doors = Doors {
@@ -147,10 +147,37 @@ fn talk(
     minor_versions: &[(Version, Answer<bool>)],
     options: &ProbeOptions,
 ) -> Answer<Talk> {
+    talk_in(|_| true, nfs, minor_versions, options)
+}
+
+/// Starts to talk NFS v4 in the lowest minor version that is spoken and `wanted`.
+fn talk_in(
+    wanted: impl Fn(Version) -> bool,
+    nfs: &[Service],
+    minor_versions: &[(Version, Answer<bool>)],
+    options: &ProbeOptions,
+) -> Answer<Talk> {
     let address = answered_over_tcp(nfs, 4)?;
-    let spoken = minor_versions.iter().find(|(_, spoken)| *spoken == Ok(true));
-    let (version, _) = spoken.ok_or(NoAnswer::NotAsked("no minor version of v4 is spoken"))?;
+    let mut spoken = minor_versions.iter().filter(|(_, spoken)| *spoken == Ok(true));
+    let found = spoken.find(|(version, _)| wanted(*version));
+    let (version, _) = found.ok_or(NoAnswer::NotAsked("no such minor version is spoken"))?;
     Talk::start(address, *version, options)
+}
+
+/// What the root says; its flavors in a version that can tell them, if there is one.
+fn root(
+    talk: &mut Talk,
+    nfs: &[Service],
+    minor_versions: &[(Version, Answer<bool>)],
+    options: &ProbeOptions,
+) -> V4Root {
+    let mut root = talk.root();
+    if !talk.version().has_sessions()
+        && let Ok(mut other) = talk_in(Version::has_sessions, nfs, minor_versions, options)
+    {
+        root.flavors = other.root_flavors();
+    }
+    root
 }
 
 fn no_root(reason: &NoAnswer) -> V4Root {
@@ -162,11 +189,16 @@ fn no_root(reason: &NoAnswer) -> V4Root {
     }
 }
 
-/// Asks for TLS in a version that answers over TCP.
+/// Asks for TLS in a version that answers over TCP, or at least is refused for its credential: a
+/// server may take nothing without TLS.
 fn tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
-    let (version, address) = [3, 4, 2]
-        .into_iter()
-        .find_map(|version| Some((version, answered_over_tcp(nfs, version).ok()?)))
-        .ok_or(NoAnswer::NotAsked("no version of NFS answers over TCP"))?;
-    services::offers_tls(address, version, options)
+    let over_tcp = nfs.iter().filter(|service| service.transport == Transport::Tcp);
+    let is_there = |service: &&Service| match &service.null {
+        Ok(_) | Err(NoAnswer::Rpc(RpcError::Authentication(_))) => service.address.is_some(),
+        Err(_) => false,
+    };
+    let found = over_tcp.filter(is_there).max_by_key(|service| service.null.is_ok());
+    let service = found.ok_or(NoAnswer::NotAsked("no version of NFS answers over TCP"))?;
+    let address = service.address.ok_or(NoAnswer::NotAsked("no port is known"))?;
+    services::offers_tls(address, service.version, options)
 }

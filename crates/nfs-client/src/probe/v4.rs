@@ -116,12 +116,15 @@ impl Talk {
         let lease_seconds = found.and_then(|(_, lease)| {
             lease.ok_or(NoAnswer::NotAsked("the server does not tell its lease"))
         });
-        let flavors = if self.version.has_sessions() {
-            self.flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
-        } else {
-            Err(NoAnswer::NotAsked("v4.0 has no SECINFO_NO_NAME"))
-        };
-        V4Root { limits, lease_seconds, names: self.names(), flavors }
+        V4Root { limits, lease_seconds, names: self.names(), flavors: self.root_flavors() }
+    }
+
+    /// Flavors of the root.
+    pub(super) fn root_flavors(&mut self) -> Answer<Vec<Flavor>> {
+        if !self.version.has_sessions() {
+            return Err(NoAnswer::NotAsked("v4.0 has no SECINFO_NO_NAME"));
+        }
+        self.flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
     }
 
     /// Limits of the file system at a path of names, and the lease in seconds where it is told.
