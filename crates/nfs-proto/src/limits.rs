@@ -62,6 +62,13 @@ pub const REPLY_HEAD_BYTES: usize = 1024;
 /// what all calls of the session have in common, in bytes: a usual name and its surroundings.
 pub const CALL_HEADER_BYTES: usize = 384;
 
+/// The largest callback that a client takes, in bytes: what it tells the server when it makes a
+/// session.
+pub const CALLBACK_BYTES_MAX: usize = 4096;
+
+/// How many bytes of answers to callbacks wait at most before further ones are not answered.
+pub const CALLBACK_ANSWERS_BYTES_MAX: usize = 16 * 1024;
+
 /// The longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;
 

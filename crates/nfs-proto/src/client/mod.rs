@@ -7,6 +7,7 @@
 //! held, and the payload of a READ can be received past the session. Once warm, nothing is
 //! allocated. **Source:** RFC 5531 sections 9 and 11.
 
+mod callback;
 mod dialect;
 mod event;
 mod file;

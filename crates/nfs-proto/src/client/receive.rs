@@ -12,7 +12,9 @@ use super::operation::OperationKind;
 use super::slot::{Slot, SlotTable};
 use super::types::{Counters, PayloadMode, PayloadWant};
 use crate::error::{CallError, DecodeError, StreamError};
-use crate::limits::{MARK_BYTES, RECORD_BYTES_MAX, REPLY_HEAD_BYTES, TRANSFER_BYTES_MAX};
+use crate::limits::{
+    CALLBACK_BYTES_MAX, MARK_BYTES, RECORD_BYTES_MAX, REPLY_HEAD_BYTES, TRANSFER_BYTES_MAX,
+};
 use crate::record::Mark;
 use crate::rpc::ReplyHeader;
 use crate::xdr::{Reader, pad_len};
@@ -151,6 +153,15 @@ impl Receiver {
         Reader::new(&self.head).u32().ok()
     }
 
+    fn is_call(&self) -> bool {
+        self.head.get(4..8) == Some(&[0; 4])
+    }
+
+    /// Returns the record that ended last, if it is a call of the server's.
+    pub(super) fn call(&self) -> Option<&[u8]> {
+        (self.is_call() && matches!(self.state, State::Head(_))).then_some(&self.head)
+    }
+
     /// Tells whether a record is complete and waits for [`Receiver::finish`].
     pub(super) fn at_record_end(&self) -> bool {
         self.last && self.fragment_left == 0
@@ -251,6 +262,11 @@ impl Receiver {
 
     /// Decides how to go on, now that the head has what was waited for.
     fn look(&mut self, context: Context<'_>) {
+        if context.dialect.backchannel().is_some() && self.is_call() {
+            let whole = self.head.len() < CALLBACK_BYTES_MAX;
+            self.state = if whole { State::Head(CALLBACK_BYTES_MAX) } else { State::Skip(None) };
+            return;
+        }
         let xid = Reader::new(&self.head).u32().unwrap_or_default();
         let Some(index) = context.table.find_xid(xid) else {
             self.state = State::Skip(None);

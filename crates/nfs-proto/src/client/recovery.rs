@@ -8,7 +8,7 @@
 
 use super::dialect::Next;
 use super::event::{Completed, Kind};
-use super::session::{Session, XID_AT};
+use super::session::{ANSWERS, Session, XID_AT};
 use super::slot::SlotState;
 use super::types::Framing;
 use crate::error::CallError;
@@ -53,6 +53,8 @@ impl Session {
         self.counters.reconnects += 1;
         self.receiver.reset();
         self.queue_offset = 0;
+        self.queue.retain(|index| *index != ANSWERS);
+        self.callbacks.clear();
         for index in self.table.indices() {
             if self.table.get(index).state != SlotState::Sent || self.is_answered(index) {
                 continue;

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::callback::Callbacks;
 use super::dialect::Dialect;
 use super::event::{Completed, Event, Kind};
 use super::operation::{Data, Operation};
@@ -29,6 +30,9 @@ use crate::xdr::Writer;
 pub(super) const XID_AT: usize = 4;
 const PROGRAM_AT: usize = 16;
 
+/// Stands in line for the answers to callbacks.
+pub(super) const ANSWERS: u32 = u32::MAX;
+
 /// One connection's client state machine.
 #[derive(Debug)]
 pub struct Session {
@@ -38,6 +42,7 @@ pub struct Session {
     pub(super) table: SlotTable,
     pub(super) queue: VecDeque<u32>,
     pub(super) queue_offset: usize,
+    pub(super) callbacks: Callbacks,
     template: Vec<u8>,
     pub(super) receiver: Receiver,
     expected_payload_bytes: u64,
@@ -63,8 +68,9 @@ impl Session {
             framing: config.framing,
             retry: config.retry,
             table: SlotTable::new(config.slots, config.xid_seed, header_bytes, datagrams),
-            queue: VecDeque::with_capacity(config.slots),
+            queue: VecDeque::with_capacity(config.slots + 1),
             queue_offset: 0,
+            callbacks: Callbacks::default(),
             template,
             receiver: Receiver::new(config.payload, config.slots),
             expected_payload_bytes: 0,
@@ -174,7 +180,7 @@ impl Session {
     pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.queue.iter().enumerate().flat_map(|(position, index)| {
             let skip = if position == 0 { self.queue_offset } else { 0 };
-            self.table.get(*index).chunks(self.unframed() + skip)
+            self.pieces(*index, self.unframed() + skip)
         })
     }
 
@@ -195,6 +201,10 @@ impl Session {
         let unframed = self.unframed();
         while len > 0 {
             let index = *self.queue.front().expect("no more bytes sent than were offered");
+            if index == ANSWERS {
+                len -= self.answers_sent(len);
+                continue;
+            }
             let slot = self.table.get_mut(index);
             if self.queue_offset == 0 && !slot.resent {
                 slot.sent_ns = now_ns;
@@ -389,6 +399,39 @@ impl Session {
         self.queue.push_back(index);
     }
 
+    /// Iterates over what is left to be sent of a call in line, or of the answers to callbacks.
+    fn pieces(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
+        let answers = (index == ANSWERS).then(|| Chunk::Bytes(&self.callbacks.bytes()[skip..]));
+        let call = (index != ANSWERS).then(|| self.table.get(index).chunks(skip));
+        answers.into_iter().chain(call.into_iter().flatten())
+    }
+
+    /// Moves past answers to callbacks, and returns how many of `len` bytes were theirs.
+    fn answers_sent(&mut self, len: usize) -> usize {
+        let left = self.callbacks.bytes().len() - self.queue_offset;
+        if len < left {
+            self.queue_offset += len;
+            return len;
+        }
+        self.queue_offset = 0;
+        self.queue.pop_front();
+        self.callbacks.clear();
+        left
+    }
+
+    /// Answers the record that ended, if it is a call of the server's.
+    fn answer_callback(&mut self) -> bool {
+        let Some(session) = self.dialect.backchannel() else { return false };
+        let Some(call) = self.receiver.call() else { return false };
+        let answered = self.callbacks.answer(call, session);
+        self.counters.callbacks += u64::from(answered);
+        if answered && !self.queue.contains(&ANSWERS) {
+            self.queue.push_back(ANSWERS);
+        }
+        self.receiver.reset();
+        true
+    }
+
     /// Bytes of a framed call that this transport leaves out.
     fn unframed(&self) -> usize {
         if self.framing == Framing::Datagram { MARK_BYTES } else { 0 }
@@ -396,7 +439,7 @@ impl Session {
 
     /// Turns the record into an event, where the receiver has one whole.
     fn finish_record(&mut self, now_ns: u64) {
-        if !self.receiver.at_record_end() {
+        if !self.receiver.at_record_end() || self.answer_callback() {
             return;
         }
         let context = Context { table: &self.table, dialect: &self.dialect };

@@ -205,6 +205,8 @@ pub struct Counters {
     pub replays: u64,
     /// Calls that ended because their connection was lost and they must not be made twice.
     pub lost_calls: u64,
+    /// Calls of the server that were answered.
+    pub callbacks: u64,
     /// Fragments received.
     pub fragments_in: u64,
     /// Bytes sent, everything above TCP.

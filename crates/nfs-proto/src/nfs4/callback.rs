@@ -15,8 +15,10 @@ use crate::nfs3::FileHandle;
 use crate::status::Status;
 use crate::xdr::{Reader, Writer};
 
-/// The version of the callback program; its number is the client's choice.
-/// **Source:** RFC 7531, RFC 5662.
+/// The number of the callback program that clients of this crate ask to be called by; it is their
+/// choice, from the transient ones. **Source:** RFC 7531, RFC 5531 section 8.
+pub const CALLBACK_PROGRAM: u32 = 0x4000_0000;
+/// The version of the callback program. **Source:** RFC 7531, RFC 5662.
 pub const CALLBACK_VERSION: u32 = 1;
 
 macro_rules! callback_codes {

@@ -25,8 +25,8 @@ mod wire;
 pub use attributes::{Attributes, Fattr, attribute};
 pub use bitmap::Bitmap;
 pub use callback::{
-    CALLBACK_VERSION, CallbackCode, CallbackCompound, CallbackOk, CallbackOp, CallbackOps,
-    CallbackResult, decode_callback_reply, encode_callback, encode_callback_reply,
+    CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCode, CallbackCompound, CallbackOk, CallbackOp,
+    CallbackOps, CallbackResult, decode_callback_reply, encode_callback, encode_callback_reply,
 };
 pub use compound::{BadOp, Compound, CompoundBuilder, CompoundReply, Ops, ReplyBuilder, Results};
 pub use data::{CreateKind, GssInfo, NetLocation, SecurityFlavor, Segment, content};

@@ -15,7 +15,7 @@ use super::operation::{Operation, OperationKind};
 use super::slot::Slot;
 use super::types::{Binding, StartError};
 use crate::error::{CallError, DecodeError};
-use crate::nfs4::{ClientId, CompoundReply, Op};
+use crate::nfs4::{ClientId, CompoundReply, Op, SessionId};
 use crate::status::Status;
 use crate::version::Version;
 use crate::xdr::{Reader, Writer};
@@ -87,6 +87,11 @@ impl Dialect {
     /// Returns the client that a connection of version 4 belongs to.
     pub(super) const fn client(&self) -> ClientId {
         self.v4.client()
+    }
+
+    /// Returns the session that a server calls back in, where it does so on the same connection.
+    pub(super) fn backchannel(&self) -> Option<SessionId> {
+        self.version.has_sessions().then(|| self.v4.session())
     }
 
     /// Returns the flags of the last SEQUENCE that was answered.

@@ -95,6 +95,10 @@ impl State {
         self.client
     }
 
+    pub(super) const fn session(&self) -> SessionId {
+        self.session
+    }
+
     pub(super) const fn status_flags(&self) -> u32 {
         self.status_flags
     }

@@ -1,0 +1,110 @@
+//! Answers what a server of v4.1 calls on the connection of its client.
+//!
+//! [`Callbacks`] holds the answers until they are sent, bounded in bytes. This client asks for no
+//! delegations, layouts or notices, so that it has nothing to give back: it accepts what a server
+//! may say to any client, and knows none of its operations about data.
+//! **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
+
+use crate::limits::CALLBACK_ANSWERS_BYTES_MAX;
+use crate::nfs4::{
+    CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCompound, CallbackOk, CallbackOp, CallbackResult,
+    SessionId, encode_callback_reply,
+};
+use crate::record;
+use crate::rpc::{CallHeader, ReplyHeader, RpcError};
+use crate::status::Status;
+use crate::xdr::{Reader, Writer};
+
+/// The answers of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Callbacks {
+    answers: Vec<u8>,
+}
+
+impl Callbacks {
+    /// Returns what is to be sent.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.answers
+    }
+
+    /// Forgets what was sent, or can't be sent any more.
+    pub(super) fn clear(&mut self) {
+        self.answers.clear();
+    }
+
+    /// Appends the answer to a call and returns true, unless it is no call that can be answered or
+    /// too many answers wait for a server that does not read them.
+    pub(super) fn answer(&mut self, call: &[u8], session: SessionId) -> bool {
+        let mut reader = Reader::new(call);
+        let header = CallHeader::decode(&mut reader);
+        let Ok(header) = header else { return false };
+        if self.answers.len() > CALLBACK_ANSWERS_BYTES_MAX {
+            return false;
+        }
+        let compound = decode(&header, reader);
+        let mark = record::begin(&mut self.answers);
+        let mut writer = Writer::new(&mut self.answers);
+        let result = compound.map(drop);
+        ReplyHeader { xid: header.xid, result }.encode(&mut writer);
+        if let Ok(Some(compound)) = compound {
+            encode_callback_reply(&mut writer, compound.tag, results(&compound, session));
+        }
+        record::end(&mut self.answers, mark, 0);
+        true
+    }
+}
+
+/// Decodes a call of the callback program; `None` is CB_NULL.
+fn decode<'a>(
+    header: &CallHeader<'_>,
+    arguments: Reader<'a>,
+) -> Result<Option<CallbackCompound<'a>>, RpcError> {
+    if header.program != CALLBACK_PROGRAM {
+        return Err(RpcError::ProgramUnavailable);
+    }
+    if header.version != CALLBACK_VERSION {
+        let (low, high) = (CALLBACK_VERSION, CALLBACK_VERSION);
+        return Err(RpcError::ProgramMismatch { low, high });
+    }
+    match header.procedure {
+        0 => Ok(None),
+        1 => CallbackCompound::decode(arguments).map(Some).map_err(|_| RpcError::GarbageArguments),
+        _ => Err(RpcError::ProcedureUnavailable),
+    }
+}
+
+/// Carries the operations out, up to the first failure.
+fn results<'a>(
+    compound: &CallbackCompound<'a>,
+    session: SessionId,
+) -> impl Iterator<Item = CallbackResult<'a>> {
+    let mut failed = false;
+    compound.ops().map_while(move |op| {
+        if failed {
+            return None;
+        }
+        let result = match op {
+            Ok(op) => carry_out(&op, session),
+            Err((code, status)) => CallbackResult::Failed(code, status),
+        };
+        failed = result.status() != Status::Ok;
+        Some(result)
+    })
+}
+
+fn carry_out<'a>(op: &CallbackOp<'a>, ours: SessionId) -> CallbackResult<'a> {
+    CallbackResult::Ok(match *op {
+        CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
+            if session != ours {
+                return CallbackResult::Failed(op.code(), Status::BadSession);
+            }
+            let target_highest_slot = highest_slot;
+            CallbackOk::Sequence { session, sequence, slot, highest_slot, target_highest_slot }
+        }
+        CallbackOp::Recall { .. } => CallbackOk::Recall,
+        CallbackOp::RecallAny { .. } => CallbackOk::RecallAny,
+        CallbackOp::RecallSlot { .. } => CallbackOk::RecallSlot,
+        CallbackOp::NotifyLock { .. } => CallbackOk::NotifyLock,
+        CallbackOp::Getattr { .. } => return CallbackResult::Failed(op.code(), Status::NotSupp),
+    })
+}

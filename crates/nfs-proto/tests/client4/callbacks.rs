@@ -1,0 +1,92 @@
+//! What the server calls on the connection of its client.
+
+use super::*;
+
+/// A call of the server's, framed.
+fn callback(xid: u32, program: u32, procedure: u32, arguments: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mark = nfs_proto::record::begin(&mut out);
+    let credential = Ok(Credential::None);
+    CallHeader { xid, rpc_version: 2, program, version: 1, procedure, credential }
+        .encode(&mut Writer::new(&mut out));
+    out.extend(arguments);
+    nfs_proto::record::end(&mut out, mark, 0);
+    out
+}
+
+fn recall(session: SessionId) -> Vec<u8> {
+    let sequence = CallbackOp::Sequence {
+        session,
+        sequence: 1,
+        slot: 0,
+        highest_slot: 0,
+        cache_this: false,
+        referring: List::default(),
+    };
+    let recall = CallbackOp::Recall { stateid: OPENED, truncate: false, file: handle(b"file") };
+    let mut out = Vec::new();
+    encode_callback(&mut Writer::new(&mut out), 1, 0, &[sequence, recall]);
+    out
+}
+
+#[test]
+fn what_the_server_calls_on_the_connection_is_answered() {
+    let program = nfs4::CALLBACK_PROGRAM;
+    let accepted = "00000001 00000000 00000000 00000000";
+    let session_id = "30313233 34353637 38396162 63646566";
+    let cases = [
+        (callback(7, program, 0, &[]), format!("80000018 00000007 {accepted} 00000000")),
+        (
+            callback(7, program, 1, &recall(SESSION)),
+            format!(
+                "80000054 00000007 {accepted} 00000000  00000000 00000000 00000002
+                 0000000b 00000000 {session_id} 00000001 00000000 00000000 00000000
+                 00000004 00000000"
+            ),
+        ),
+        (
+            callback(7, program, 1, &recall(SessionId::default())),
+            format!(
+                "8000002c 00000007 {accepted} 00000000  00002724 00000000 00000001
+                 0000000b 00002724"
+            ),
+        ),
+        (callback(7, program + 1, 0, &[]), format!("80000018 00000007 {accepted} 00000001")),
+        (callback(7, program, 1, &[9]), format!("80000018 00000007 {accepted} 00000004")),
+    ];
+    for (call, golden) in cases {
+        let mut session = client(Version::V4_1, 4);
+        session.start(0, 1, &Operation::Getattr { file: &file() }).unwrap();
+        let first = session.outgoing().find_map(|chunk| match chunk {
+            Chunk::Bytes(bytes) => Some(bytes.len()),
+            Chunk::Pool(_) => None,
+        });
+        session.sent(1, 10);
+        for byte in call.chunks(1) {
+            assert_eq!(session.handle_input(2, byte), Ok(1));
+        }
+        // The answer follows the call that is half sent.
+        let rest = send(&mut session);
+        assert_eq!(rest[first.unwrap() - 10..], hex(&golden));
+        assert!(!session.wants_write() && !session.has_event());
+        assert_eq!((session.counters().callbacks, session.counters().late_replies), (1, 0));
+    }
+}
+
+#[test]
+fn a_server_that_calls_and_never_reads_holds_no_memory() {
+    let mut session = client(Version::V4_1, 4);
+    let call = callback(7, nfs4::CALLBACK_PROGRAM, 0, &[]);
+    for _ in 0..10_000 {
+        session.handle_input(2, &call).unwrap();
+    }
+    assert!(send(&mut session).len() < 20_000);
+    // A callback larger than was agreed is passed over, and the stream goes on behind it.
+    let large = callback(7, nfs4::CALLBACK_PROGRAM, 1, &vec![0; 100_000]);
+    session.handle_input(3, &large).unwrap();
+    assert!(!session.wants_write());
+    session.handle_input(4, &call).unwrap();
+    assert!(session.wants_write());
+    session.reconnected(5);
+    assert!(!session.wants_write(), "answers belong to their connection");
+}

@@ -1,0 +1,166 @@
+//! What the session says for each operation, and how it understands the reply.
+
+use super::*;
+
+#[test]
+fn each_operation_is_one_compound() {
+    use OpCode::{
+        Close, Create, Getattr, Getfh, Link, Lookup, Open, Putfh, Read, Readdir, Remove, Rename,
+        Savefh, Setattr, Write,
+    };
+    let (file, dir) = (&file(), &dir());
+    let attributes = Sattr::with_mode(0o755);
+    let data = Data::Pool(PayloadRange { start: 0, len: 5 });
+    let cursor = Cursor::default();
+    let cases: [(Operation<'_>, &[OpCode]); 12] = [
+        (Operation::Getattr { file }, &[Putfh, Getattr]),
+        (Operation::Setattr { file, attributes }, &[Putfh, Setattr]),
+        (Operation::Lookup { dir, name: b"n" }, &[Putfh, Lookup, Getfh, Getattr]),
+        (Operation::Read { file, offset: 0, count: 9 }, &[Putfh, Read]),
+        (Operation::Write { file, offset: 0, stable: StableHow::FileSync, data }, &[Putfh, Write]),
+        (
+            Operation::Create { dir, name: b"n", how: CreateHow::Guarded(attributes) },
+            &[Putfh, Open, Getfh, Getattr],
+        ),
+        (Operation::Mkdir { dir, name: b"n", attributes }, &[Putfh, Create, Getfh, Getattr]),
+        (Operation::Remove { dir, name: b"n" }, &[Putfh, Remove]),
+        (
+            Operation::Rename { from_dir: dir, from: b"n", to_dir: file, to: b"m" },
+            &[Putfh, Savefh, Putfh, Rename],
+        ),
+        (Operation::Link { file, dir, name: b"n" }, &[Putfh, Savefh, Putfh, Link]),
+        (Operation::Readdir { dir, cursor, bytes: 512 }, &[Putfh, Readdir]),
+        (Operation::Close { file }, &[Putfh, Close]),
+    ];
+    for (operation, codes) in cases {
+        let seen = start(&mut client(Version::V4_0, 4), &operation);
+        assert_eq!((seen.compound().minor, seen.codes()), (0, codes.to_vec()), "{operation:?}");
+        let seen = start(&mut client(Version::V4_1, 4), &operation);
+        assert_eq!((seen.compound().minor, seen.codes()[0]), (1, OpCode::Sequence));
+        assert_eq!(seen.codes()[1..], *codes, "{operation:?}");
+        // Only what must not be made twice is worth the server's memory.
+        let Op::Sequence { cache_this, .. } = seen.ops()[0] else { panic!("{seen:?}") };
+        assert_eq!(cache_this, !operation.is_idempotent(), "{operation:?}");
+    }
+}
+
+#[test]
+fn what_the_minor_version_lacks_is_refused() {
+    let (file, what) = (&file(), SeekWhat::Hole);
+    let seek = Operation::Seek { file, offset: 3, what };
+    let mut session = client(Version::V4_1, 4);
+    let unsupported = StartError::Unsupported { kind: OperationKind::Seek, version: Version::V4_1 };
+    assert_eq!(session.start(0, 1, &seek), Err(unsupported));
+    assert_eq!(session.in_flight(), 0);
+    let mut session = client(Version::V4_2, 4);
+    let seen = start(&mut session, &seek);
+    assert_eq!(seen.ops()[2], Op::Seek { stateid: OPENED, offset: 3, what: 1 });
+    answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::Seek { eof: true, offset: 8 })]);
+    assert_eq!(result(&mut session), Ok(Outcome::Found { offset: 8, eof: true }));
+}
+
+#[test]
+fn attributes_and_objects_are_those_of_all_versions() {
+    let mut scratch = Vec::new();
+    let mut session = client(Version::V4_1, 4);
+    let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
+    let getfh = OpResult::Ok(OpOk::Getfh { file: handle(b"found") });
+    let lookup = OpResult::Ok(OpOk::Lookup);
+    answer(&mut session, &seen, &[PUTFH, lookup, getfh, getattr(&mut scratch)]);
+    let Ok(Outcome::Object { file: Some(file), attributes: Some(attributes) }) =
+        result(&mut session)
+    else {
+        panic!("LOOKUP names its object");
+    };
+    assert_eq!(file, File::from(handle(b"found")));
+    let got = (attributes.size, attributes.mode, attributes.uid, attributes.gid);
+    assert_eq!(got, (7, 0o640, 1000, 65_534), "a name that is no number is nobody");
+
+    let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
+    answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Lookup, Status::NoEnt)]);
+    let error = result(&mut session).unwrap_err();
+    assert_eq!(error.to_string(), "the server answered NFS4ERR_NOENT (2)");
+
+    let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
+    answer(&mut session, &seen, &[PUTFH, lookup]);
+    assert!(matches!(result(&mut session), Err(CallError::Malformed(_))), "no handle");
+}
+
+#[test]
+fn a_listing_comes_with_ids_and_if_asked_with_all() {
+    let mut session = client(Version::V4_0, 4);
+    let operation = Operation::ReaddirPlus { dir: &dir(), cursor: Cursor::default(), bytes: 999 };
+    let seen = start(&mut session, &operation);
+    let Op::Readdir { request, maxcount, .. } = seen.ops()[1] else { panic!("{seen:?}") };
+    assert!(request.contains(attribute::FILEHANDLE) && request.contains(attribute::RDATTR_ERROR));
+    assert_eq!(maxcount, 999);
+    let mut scratch = Vec::new();
+    let mut entries = EntriesBuilder::new(&mut scratch, 0, 999);
+    let with_handle = Attributes { file: Some(handle(b"entry")), ..attributes() };
+    assert!(entries.push(3, b"name", &with_handle, request));
+    let entries = entries.finish();
+    let page = OpOk::Readdir { verifier: Verifier(*b"verifier"), entries, eof: true };
+    answer(&mut session, &seen, &[PUTFH, OpResult::Ok(page)]);
+    let event = session.poll_event().unwrap();
+    assert_eq!(event.result, Ok(Outcome::Listing));
+    let listing = event.listing().unwrap();
+    assert!(listing.eof);
+    let entry = listing.iter().next().unwrap();
+    assert_eq!((entry.fileid, entry.name, entry.cookie), (11, &b"name"[..], 3));
+    assert_eq!(entry.handle, Some(handle(b"entry")));
+    assert_eq!(entry.attributes.map(|attributes| attributes.size), Some(7));
+}
+
+#[test]
+fn a_write_leaves_its_payload_to_the_pool() {
+    for version in [Version::V4_0, Version::V4_2] {
+        let mut session = client(version, 4);
+        let data = Data::Pool(PayloadRange { start: 0, len: 5 });
+        let stable = StableHow::Unstable;
+        let operation = Operation::Write { file: &file(), offset: 3, stable, data };
+        session.start(0, 1, &operation).unwrap();
+        let bytes = send(&mut session);
+        assert_eq!(bytes[bytes.len() - 8..bytes.len() - 3], [7; 5], "then padding");
+        let seen = Seen::of(&[&bytes[..bytes.len() - 3], &[0; 3]].concat());
+        let write = Op::Write { stateid: OPENED, offset: 3, stable, data: &[7; 5] };
+        assert_eq!(seen.ops().last(), Some(&write));
+        let verifier = Verifier(*b"verifier");
+        let written =
+            |count| OpResult::Ok(OpOk::Write { count, committed: StableHow::FileSync, verifier });
+        answer(&mut session, &seen, &[PUTFH, written(5)]);
+        let committed = StableHow::FileSync;
+        assert_eq!(result(&mut session), Ok(Outcome::Written { count: 5, committed, verifier }));
+    }
+}
+
+#[test]
+fn the_payload_of_a_read_is_found_in_whatever_pieces_it_comes() {
+    for version in [Version::V4_0, Version::V4_1] {
+        for piece in [1, 2, 3, 7, 50, 4096] {
+            let mut session = client(version, 4);
+            let read = Operation::Read { file: &file(), offset: 0, count: 100 };
+            let seen = start(&mut session, &read);
+            let ok = OpResult::Ok(OpOk::Read { eof: true, data: &[9; 99] });
+            let mut results = vec![PUTFH, ok];
+            if version.has_sessions() {
+                results.insert(0, sequence_ok());
+            }
+            let bytes = reply(seen.xid, &results);
+            for piece in bytes.chunks(piece) {
+                assert_eq!(session.handle_input(2, piece), Ok(piece.len()));
+            }
+            let event = session.poll_event().unwrap();
+            assert_eq!(event.result, Ok(Outcome::Read { count: 99, eof: true }));
+            assert_eq!(event.payload, [9; 99]);
+            assert_eq!(session.counters().payload_bytes_in, 99);
+        }
+        let mut session = client(version, 4);
+        let seen = start(&mut session, &Operation::Read { file: &file(), offset: 0, count: 100 });
+        answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Read, Status::Stale)]);
+        assert_eq!(result(&mut session).unwrap_err().status(), Some(Status::Stale));
+        let seen = start(&mut session, &Operation::Read { file: &file(), offset: 0, count: 8 });
+        let long = OpResult::Ok(OpOk::Read { eof: true, data: &[9; 9] });
+        answer(&mut session, &seen, &[PUTFH, long]);
+        assert!(matches!(result(&mut session), Err(CallError::Malformed(_))), "more than asked");
+    }
+}
