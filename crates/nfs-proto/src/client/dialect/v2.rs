@@ -121,9 +121,9 @@ fn handle(file: &File) -> Result<FileHandle, StartError> {
 
 /// Returns an offset whose `len` bytes end where this version can still tell.
 fn reach(offset: u64, len: u32) -> Result<u32, StartError> {
-    let max = u64::from(FILE_BYTES_MAX);
-    if offset + u64::from(len) > max {
-        return Err(StartError::FileTooLarge { end: offset + u64::from(len), max });
+    let (end, max) = (offset.saturating_add(u64::from(len)), u64::from(FILE_BYTES_MAX));
+    if end > max {
+        return Err(StartError::FileTooLarge { end, max });
     }
     Ok(offset as u32)
 }
