@@ -7,6 +7,7 @@
 //!
 //! Invariant: no check keeps state between two inputs, so that a failing input fails alone.
 
+pub mod client;
 pub mod memory;
 pub mod messages;
 pub mod record;

@@ -1,0 +1,421 @@
+//! The client's state machine under a list of steps: calls, answers of all kinds, time, losses.
+//!
+//! [`Run`] is what the fuzzer makes. The ledger knows only which calls were started and not yet
+//! ended; whatever a peer sends, each call ends once, by an event or by being given up, no payload
+//! is longer than what was asked for, and the session's counters agree with what went in and out.
+
+use std::collections::BTreeMap;
+
+use arbitrary::Arbitrary;
+use nfs_proto::client::{
+    Chunk, Config, Cursor, Data, File, Framing, OpenAccess, Operation, PayloadMode, PayloadRange,
+    Retry, SeekWhat, Session, Version,
+};
+use nfs_proto::nfs3::{CreateHow, FileHandle, MknodWhat, Sattr, StableHow};
+use nfs_proto::record::{Mark, append_fragmented};
+use nfs_proto::rpc::ReplyHeader;
+use nfs_proto::xdr::{Reader, Writer};
+use nfs_proto::{CallError, nfs2, server};
+
+use crate::memory::allocated_by;
+
+/// The size of each slot's buffer, in bytes.
+const PAYLOAD_BYTES_MAX: u32 = 4096;
+const STEPS_MAX: usize = 400;
+
+/// A session and what happens to it.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Run<'a> {
+    /// One of [`Version::ALL`].
+    pub version: u8,
+    /// Whether it speaks in datagrams.
+    pub datagrams: bool,
+    /// Whether payloads are kept.
+    pub keeps: bool,
+    /// Calls in flight at most: 1 to 16.
+    pub slots: u8,
+    /// What happens.
+    pub steps: Vec<Step<'a>>,
+}
+
+/// One thing that happens.
+#[derive(Arbitrary, Clone, Debug)]
+pub enum Step<'a> {
+    /// A call is started.
+    Start {
+        /// Which.
+        kind: u8,
+        /// Where in the file.
+        offset: u64,
+        /// How much, from 0 to twice what a slot keeps.
+        count: u16,
+    },
+    /// The socket takes some bytes.
+    Send {
+        /// At most.
+        bytes: u16,
+    },
+    /// The server answers one of the calls that were sent, the latest first.
+    Answer {
+        /// Which.
+        call: u8,
+        /// With these results.
+        results: &'a [u8],
+        /// In fragments of this size; 0 is one.
+        fragment_bytes: u8,
+    },
+    /// The server answers a READ of v2 or v3 as it should, or with another length.
+    AnswerRead {
+        /// Which call.
+        call: u8,
+        /// With so many bytes.
+        len: u16,
+        /// How many bytes of it arrive.
+        arrive: u16,
+        /// Whether payload is received past the session.
+        past: bool,
+    },
+    /// Bytes arrive.
+    Bytes(&'a [u8]),
+    /// A call is given up.
+    Abandon {
+        /// Which of those that are open.
+        call: u8,
+    },
+    /// The connection is made anew.
+    Reconnect,
+    /// Time passes, in units of 10 ms.
+    Wait {
+        /// How many.
+        ticks: u16,
+    },
+}
+
+/// A call that hasn't ended.
+#[derive(Debug)]
+struct Open {
+    /// The longest payload that may come back, in bytes.
+    asked: u32,
+    /// Whether it is a READ, whose payload is received apart.
+    is_read: bool,
+    started_ns: u64,
+}
+
+struct Rig {
+    session: Session,
+    framing: Framing,
+    slots: usize,
+    keeps: bool,
+    now_ns: u64,
+    next_tag: u32,
+    open: BTreeMap<u32, Open>,
+    /// Transaction ids in the order in which they were sent.
+    sent: Vec<u32>,
+    /// What was sent of a record that isn't complete.
+    partial: Vec<u8>,
+    broken: bool,
+    bytes_in: u64,
+    bytes_out: u64,
+    ended: u64,
+    lost: u64,
+}
+
+/// Makes all steps and checks the session after each.
+pub fn check(run: &Run<'_>) {
+    let mut rig = Rig::new(run);
+    for step in run.steps.iter().take(STEPS_MAX) {
+        rig.step(step);
+        rig.check();
+    }
+}
+
+impl Rig {
+    fn new(run: &Run<'_>) -> Self {
+        let framing = if run.datagrams { Framing::Datagram } else { Framing::Record };
+        let slots = 1 + usize::from(run.slots % 16);
+        let keep = PayloadMode::Keep { bytes_per_slot: PAYLOAD_BYTES_MAX };
+        let config = Config {
+            version: Version::ALL[usize::from(run.version) % Version::ALL.len()],
+            framing,
+            retry: Retry { retrans: 2, ..Retry::default() },
+            slots,
+            payload: if run.keeps { keep } else { PayloadMode::Discard },
+            xid_seed: 7,
+            ..Config::default()
+        };
+        Self {
+            session: Session::new(&config),
+            framing,
+            slots,
+            keeps: run.keeps,
+            now_ns: 0,
+            next_tag: 0,
+            open: BTreeMap::new(),
+            sent: Vec::new(),
+            partial: Vec::new(),
+            broken: false,
+            bytes_in: 0,
+            bytes_out: 0,
+            ended: 0,
+            lost: 0,
+        }
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        match *step {
+            Step::Start { kind, offset, count } => self.start(kind, offset, u32::from(count)),
+            Step::Send { bytes } => self.send(usize::from(bytes)),
+            Step::Answer { call, results, fragment_bytes } => {
+                if let Some(xid) = self.call(call) {
+                    let mut reply = Vec::new();
+                    let accepted = ReplyHeader { xid, result: Ok(()) };
+                    accepted.encode(&mut Writer::new(&mut reply));
+                    reply.extend_from_slice(results);
+                    self.deliver(&reply, usize::from(fragment_bytes));
+                }
+            }
+            Step::AnswerRead { call, len, arrive, past } => {
+                if let Some(xid) = self.call(call) {
+                    let reply = self.read_reply(xid, len);
+                    let arrive = usize::from(arrive).min(reply.len());
+                    match self.framing {
+                        Framing::Record => self.receive(&reply[..arrive], past),
+                        Framing::Datagram => self.deliver(&reply[4..], 0),
+                    }
+                }
+            }
+            Step::Bytes(bytes) => match self.framing {
+                Framing::Record => self.receive(bytes, false),
+                Framing::Datagram => self.deliver(bytes, 0),
+            },
+            Step::Abandon { call } => {
+                let tag = self.open.keys().nth(usize::from(call)).copied();
+                if tag.is_some_and(|tag| self.session.abandon(tag)) {
+                    self.open.remove(&tag.expect("it was given up"));
+                }
+            }
+            Step::Reconnect => self.reconnect(),
+            Step::Wait { ticks } => {
+                self.now_ns += u64::from(ticks) * 10_000_000;
+                self.session.handle_timeout(self.now_ns);
+                let next = self.session.next_timeout_ns();
+                assert!(next.is_none_or(|next| next > self.now_ns), "what is due was left");
+            }
+        }
+    }
+
+    fn start(&mut self, kind: u8, offset: u64, count: u32) {
+        let file = File::from(FileHandle::from_slice(&[7; 32]).expect("32 bytes fit"));
+        let operation = operation(&file, kind, offset, count % (2 * PAYLOAD_BYTES_MAX));
+        let (tag, before) = (self.next_tag, self.session.in_flight());
+        if self.session.start(self.now_ns, tag, &operation).is_err() {
+            return assert_eq!(self.session.in_flight(), before, "a refusal takes no slot");
+        }
+        let asked = match operation {
+            Operation::Read { count, .. } | Operation::ReadPlus { count, .. } => count,
+            _ => 0,
+        };
+        let is_read = matches!(operation, Operation::Read { .. });
+        self.open.insert(tag, Open { asked, is_read, started_ns: self.now_ns });
+        self.next_tag += 1;
+    }
+
+    /// Sends up to so many bytes of a stream, or one datagram.
+    fn send(&mut self, max: usize) {
+        if self.broken {
+            return;
+        }
+        let mut bytes = Vec::new();
+        match self.framing {
+            Framing::Record => {
+                self.session.outgoing().for_each(|chunk| append(&mut bytes, chunk));
+                bytes.truncate(max);
+                self.partial.extend_from_slice(&bytes);
+                self.note_records();
+            }
+            Framing::Datagram => {
+                self.session.outgoing_datagram().for_each(|chunk| append(&mut bytes, chunk));
+                self.sent.extend(bytes.first_chunk().map(|xid| u32::from_be_bytes(*xid)));
+            }
+        }
+        self.session.sent(self.now_ns, bytes.len());
+        self.bytes_out += bytes.len() as u64;
+    }
+
+    fn note_records(&mut self) {
+        while let Some(mark) = self.partial.first_chunk() {
+            let mark = Mark::from_bytes(*mark);
+            assert!(mark.last, "a call is one fragment");
+            if self.partial.len() < 4 + mark.len {
+                return;
+            }
+            let record: Vec<u8> = self.partial.drain(..4 + mark.len).collect();
+            let xid = record[4..].first_chunk().expect("a call has a transaction id");
+            self.sent.push(u32::from_be_bytes(*xid));
+        }
+    }
+
+    fn call(&self, number: u8) -> Option<u32> {
+        self.sent.iter().rev().nth(usize::from(number)).copied()
+    }
+
+    fn read_reply(&self, xid: u32, len: u16) -> Vec<u8> {
+        let mut reply = Vec::new();
+        let len_u32 = u32::from(len);
+        let pad = match self.session.version() {
+            Version::V2 => {
+                let zeros = [0; nfs2::Fattr::WIRE_BYTES];
+                let attributes = nfs2::Fattr::decode(&mut Reader::new(&zeros)).expect("all zero");
+                server::encode_nfs2_read_reply_header(&mut reply, xid, &attributes, len_u32)
+            }
+            _ => server::encode_read_reply_header(&mut reply, xid, None, true, len_u32),
+        };
+        reply.resize(reply.len() + usize::from(len) + pad, 0);
+        reply
+    }
+
+    /// Hands a whole message over.
+    fn deliver(&mut self, message: &[u8], fragment_bytes: usize) {
+        match self.framing {
+            Framing::Record => {
+                let mut stream = Vec::new();
+                let size = if fragment_bytes == 0 { usize::MAX } else { fragment_bytes };
+                append_fragmented(&mut stream, message, size);
+                self.receive(&stream, false);
+            }
+            Framing::Datagram => {
+                self.bytes_in += message.len() as u64;
+                self.session.handle_datagram(self.now_ns, message);
+                self.take_events();
+            }
+        }
+    }
+
+    /// Hands bytes of the stream over, and payload past the session where asked to.
+    fn receive(&mut self, mut bytes: &[u8], past: bool) {
+        while !bytes.is_empty() && !self.broken {
+            let taken = match self.session.payload_wanted() {
+                Some(want) if past => {
+                    let len = want.len.min(bytes.len());
+                    let space = self.session.payload_space();
+                    assert!(space.is_empty() || space.len() >= want.len, "room for what is wanted");
+                    if let Some(space) = space.get_mut(..len) {
+                        space.copy_from_slice(&bytes[..len]);
+                    }
+                    self.session.payload_received(self.now_ns, len);
+                    len
+                }
+                _ => {
+                    let session = &mut self.session;
+                    let (taken, allocated) =
+                        allocated_by(|| session.handle_input(self.now_ns, bytes));
+                    let allowed = 16 * bytes.len() as u64 + (256 << 10);
+                    assert!(allocated <= allowed, "{allocated} bytes for {}", bytes.len());
+                    let Ok(taken) = taken else {
+                        self.broken = true;
+                        return;
+                    };
+                    taken
+                }
+            };
+            self.bytes_in += taken as u64;
+            bytes = &bytes[taken..];
+            let ended = self.take_events();
+            assert!(taken > 0 || ended, "the session takes no input and has no event");
+        }
+    }
+
+    fn reconnect(&mut self) {
+        self.take_events();
+        self.session.reconnected(self.now_ns);
+        self.partial.clear();
+        self.broken = false;
+        self.take_events();
+    }
+
+    /// Takes every event that waits, and tells whether there was one.
+    fn take_events(&mut self) -> bool {
+        let before = self.ended;
+        while let Some(event) = self.session.poll_event() {
+            let open = self.open.remove(&event.tag).expect("the call is open and ends once");
+            assert_eq!(event.started_ns, open.started_ns);
+            assert!(event.started_ns <= event.sent_ns && event.sent_ns <= event.done_ns);
+            assert!(event.payload.len() <= open.asked as usize, "more than was asked for");
+            assert!(self.keeps || event.payload.is_empty(), "kept though it is to be dropped");
+            self.lost += u64::from(event.result == Err(CallError::Lost));
+            self.ended += 1;
+            if let Ok(page) = event.listing() {
+                assert!(page.iter().count() <= event.body.len() / 16);
+            }
+            let _ = event.target();
+        }
+        self.ended > before
+    }
+
+    fn check(&self) {
+        let (session, counters) = (&self.session, self.session.counters());
+        assert_eq!(session.in_flight(), self.open.len());
+        assert_eq!(session.free_slots() + session.in_flight(), self.slots);
+        let reads = self.open.values().filter(|open| open.is_read);
+        let asked: u64 = reads.map(|open| u64::from(open.asked)).sum();
+        assert_eq!(session.expected_payload_bytes(), asked);
+        let oldest = self.open.values().map(|open| open.started_ns).min();
+        assert_eq!(session.oldest_pending_ns(), oldest);
+        assert_eq!(session.pending().count(), self.open.len());
+        assert_eq!(counters.wire_bytes_out, self.bytes_out);
+        assert!(self.broken || counters.wire_bytes_in == self.bytes_in);
+        assert!(counters.calls_sent <= u64::from(self.next_tag), "each call is counted once");
+        assert!(counters.lost_calls >= self.lost);
+        assert!(counters.replies >= self.ended - self.lost);
+        assert!(counters.malformed_replies <= counters.replies);
+    }
+}
+
+fn append(bytes: &mut Vec<u8>, chunk: Chunk<'_>) {
+    match chunk {
+        Chunk::Bytes(chunk) => bytes.extend_from_slice(chunk),
+        Chunk::Pool(range) => bytes.resize(bytes.len() + range.len as usize, 0),
+    }
+}
+
+/// One of all operations.
+fn operation(file: &File, kind: u8, offset: u64, count: u32) -> Operation<'_> {
+    let (dir, name, attributes) = (file, &b"name"[..], Sattr::with_mode(0o644));
+    let (cursor, stable) = (Cursor::default(), StableHow::Unstable);
+    let len = u64::from(count);
+    match kind % 32 {
+        0 => Operation::Null,
+        1 => Operation::Getattr { file },
+        2 => Operation::Setattr { file, attributes },
+        3 => Operation::Lookup { dir, name },
+        4 => Operation::Access { file, access: count },
+        5 => Operation::Readlink { file },
+        6 => {
+            let data = Data::Pool(PayloadRange { start: 0, len: count });
+            Operation::Write { file, offset, stable, data }
+        }
+        7 => Operation::Write { file, offset, stable, data: Data::Bytes(b"payload") },
+        8 => Operation::Create { dir, name, how: CreateHow::Guarded(attributes) },
+        9 => Operation::Mkdir { dir, name, attributes },
+        10 => Operation::Symlink { dir, name, attributes, target: b"target" },
+        11 => Operation::Mknod { dir, name, what: MknodWhat::Fifo(attributes) },
+        12 => Operation::Remove { dir, name },
+        13 => Operation::Rmdir { dir, name },
+        14 => Operation::Rename { from_dir: dir, from: name, to_dir: dir, to: b"other" },
+        15 => Operation::Link { file, dir, name },
+        16 => Operation::Readdir { dir, cursor, bytes: count },
+        17 => Operation::ReaddirPlus { dir, cursor, bytes: count },
+        18 => Operation::Fsstat { root: file },
+        19 => Operation::Fsinfo { root: file },
+        20 => Operation::Pathconf { file },
+        21 => Operation::Commit { file, offset, count },
+        22 => Operation::Open { dir, name, access: OpenAccess::Both },
+        23 => Operation::Close { file },
+        24 => Operation::Allocate { file, offset, len },
+        25 => Operation::Deallocate { file, offset, len },
+        26 => Operation::Seek { file, offset, what: SeekWhat::Hole },
+        27 => Operation::ReadPlus { file, offset, count },
+        28 => Operation::Copy { from: file, from_offset: offset, to: file, to_offset: 0, len },
+        _ => Operation::Read { file, offset, count },
+    }
+}
