@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nfs_client::proto::client::{Data, File, Operation, Outcome, PayloadRange};
 use nfs_client::proto::nfs3::{StableHow, Status};
-use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
+use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, Scratch};
 
 const WORK: &str = ".dfsbench-peer";
 
@@ -65,6 +65,7 @@ fn transfer(mount: &Mount, file: File, data: &[u8]) {
             slots: 16,
             write_pool: Arc::from(data),
             keep_payload: Some(read_len),
+            ..ConnectionOptions::default()
         };
         let mut connection = Connection::open(mount, &options).unwrap();
         run(&mut connection, file, data, write_len, true);
@@ -82,7 +83,7 @@ fn run(connection: &mut Connection, file: File, data: &[u8], len: u32, writing: 
         let start = tag as usize * len as usize;
         PayloadRange { start, len: len.min((data.len() - start) as u32) }
     };
-    let (mut started, mut ended) = (0, 0);
+    let (mut started, mut ended, mut scratch) = (0, 0, Scratch::new());
     while ended < count {
         while (started as usize) < count && connection.free_slots() > 0 {
             let payload = range(started);
@@ -98,7 +99,7 @@ fn run(connection: &mut Connection, file: File, data: &[u8], len: u32, writing: 
             started += 1;
         }
         ended += connection
-            .wait(&|| 0, Duration::from_secs(5), &mut |event| {
+            .wait(&mut scratch, &|| 0, Duration::from_secs(5), &mut |event| {
                 let expected = range(event.tag);
                 match event.result {
                     Ok(Outcome::Written { count, .. }) => assert_eq!(count, expected.len),

@@ -1,43 +1,37 @@
 //! One nonblocking connection for the measured path.
 //!
-//! [`Connection`] moves bytes between a socket and a [`Session`]. Headers and WRITE payloads leave
-//! in one vectored write, the payload from the pool it is in; a large READ payload is dropped
-//! inside the kernel, or received straight into its slot's buffer. After [`Connection::open`]
-//! nothing is allocated, locked or logged, and the clock is the caller's. Waiting is apart:
-//! [`Connection::wait`] polls this one socket; an event loop over many takes `as_fd` instead.
+//! [`Connection`] keeps calls in flight over one socket. After [`Connection::open`] nothing is
+//! allocated, locked or logged, and the clock is the caller's. Waiting is apart:
+//! [`Connection::wait`] polls this one socket; [`crate::Swarm`] watches many. A connection that is
+//! lost is made anew where the options allow that, and each time is counted: see
+//! [`nfs_proto::client::Counters`].
 
-use std::io::{self, ErrorKind, IoSlice, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nfs_proto::StreamError;
 use nfs_proto::client::{
-    Chunk, Config, Counters, Data, Event, Operation, PayloadMode, Pending, Session, StartError,
+    Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, Session, StartError,
     Version,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recv};
+use rustix::event::{PollFlags, Timespec, poll};
 
-use crate::control::{connect_stream, xid_seed};
 use crate::error::{ConnectionError, MountError, PendingCalls};
+use crate::link::{Broken, Link};
 use crate::locate::NFS;
 use crate::mount::Mount;
+use crate::options::{Identity, MountOptions};
+use crate::scratch::Scratch;
+use crate::transport::{Opening, Transport, open};
 
-/// What is received at once where payloads are small.
-const RECEIVE_BYTES: usize = 64 * 1024;
-/// READs of this size and more are received apart from their headers.
-const LARGE_PAYLOAD_BYTES: u64 = 16 * 1024;
-/// What is received at once between large payloads: padding and the head of a READ reply (132
-/// bytes), and some bytes of payload that are cheaper to copy than to ask for again.
-const HEAD_BYTES: usize = 256;
-/// Payload bytes worth a system call of their own.
-const DIRECT_BYTES: usize = 4 * 1024;
-/// The most that is discarded by one system call.
-const DISCARD_BYTES: usize = 1024 * 1024;
-/// The most elements of one vectored write.
-const VECTOR_LEN: usize = 64;
+/// How long one attempt to connect anew may take.
+const ATTEMPT: Duration = Duration::from_secs(1);
+/// The first pause between two attempts to connect anew; each further one is twice as long.
+const PAUSE_NS_MIN: u64 = 20_000_000;
+/// The longest pause between two attempts.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
 
 /// How a connection is opened.
 #[derive(Debug, Clone)]
@@ -49,20 +43,51 @@ pub struct ConnectionOptions {
     /// The size of the buffer that each slot keeps its READ payload in, in bytes; `None` discards
     /// payloads.
     pub keep_payload: Option<u32>,
+    /// Connect anew when the connection is lost, for as long as the mount's timeout.
+    pub reconnect: bool,
+    /// Who calls, if not whoever the mount names.
+    pub identity: Option<Identity>,
+}
+
+/// One call at a time, nothing to write, READ payloads discarded.
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            slots: 1,
+            write_pool: Arc::from([]),
+            keep_payload: None,
+            reconnect: true,
+            identity: None,
+        }
+    }
 }
 
 /// A connection with calls in flight.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
-    server: SocketAddr,
-    session: Session,
+    link: Link,
+    target: Arc<Target>,
     pool: Arc<[u8]>,
-    receive: Vec<u8>,
-    /// Names room for the kernel not to write to; its pages are never touched.
-    discard: Vec<u8>,
-    /// When bytes last went in or out, by the caller's clock.
-    moved_ns: u64,
+    reconnect: bool,
+    trouble: Option<Trouble>,
+}
+
+/// Where connections of a mount lead.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// For messages.
+    pub(crate) service: &'static str,
+    pub(crate) server: SocketAddr,
+    pub(crate) options: MountOptions,
+}
+
+/// A connection that was lost and has brought no reply since.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    since_ns: u64,
+    /// When to try again; `None` while connected.
+    next_ns: Option<u64>,
+    pause_ns: u64,
 }
 
 impl Connection {
@@ -71,31 +96,34 @@ impl Connection {
     /// # Errors
     /// [`MountError`] as for mounting.
     pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
-        let server = mount.server();
-        let stream = connect_stream(NFS, server, &mount.options)?;
-        let socket = |reason| MountError::Socket { server, reason };
-        stream.set_nonblocking(true).map_err(socket)?;
+        Self::to(mount.target(), mount.version(), options)
+    }
+
+    pub(crate) fn to(
+        target: &Arc<Target>,
+        version: Version,
+        options: &ConnectionOptions,
+    ) -> Result<Self, MountError> {
+        let transport = target.open(target.options.timeout)?;
         let payload = options
             .keep_payload
             .map_or(PayloadMode::Discard, |bytes_per_slot| PayloadMode::Keep { bytes_per_slot });
+        let identity = options.identity.as_ref().unwrap_or(&target.options.identity);
         let session = Session::new(&Config {
-            version: Version::V3,
+            version,
+            framing: if transport.is_datagram() { Framing::Datagram } else { Framing::Record },
+            retry: target.options.retry(),
             slots: options.slots,
-            credential: mount.options.credential(),
+            credential: target.options.credential(identity),
             payload,
-            xid_seed: xid_seed(&stream),
-            ..Config::default()
+            xid_seed: xid_seed(&transport),
         });
-        let pool = Arc::clone(&options.write_pool);
-        let discard = vec![0; if options.keep_payload.is_some() { 0 } else { DISCARD_BYTES }];
         Ok(Self {
-            stream,
-            server,
-            session,
-            pool,
-            receive: vec![0; RECEIVE_BYTES],
-            discard,
-            moved_ns: 0,
+            link: Link::new(transport, session),
+            target: Arc::clone(target),
+            pool: Arc::clone(&options.write_pool),
+            reconnect: options.reconnect,
+            trouble: None,
         })
     }
 
@@ -117,7 +145,7 @@ impl Connection {
             let end = payload.start + payload.len as usize;
             assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
         }
-        self.session.start(now_ns, tag, operation)
+        self.link.session.start(now_ns, tag, operation)
     }
 
     /// Sends what the socket takes.
@@ -125,24 +153,18 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`]: open another connection.
     pub fn flush(&mut self, clock: &dyn Fn() -> u64) -> Result<(), ConnectionError> {
-        while self.session.wants_write() {
-            let now_ns = clock();
-            match self.write_some() {
-                Ok(len) => {
-                    self.session.sent(now_ns, len);
-                    self.moved_ns = now_ns;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(self.lost(error)),
-            }
+        if self.is_down() {
+            return Ok(());
         }
-        Ok(())
+        match self.link.flush(&self.pool, clock) {
+            Ok(()) => Ok(()),
+            Err(broken) => self.broke(broken, clock()),
+        }
     }
 
     /// Tells whether the socket should be watched for room to write.
     pub fn wants_write(&self) -> bool {
-        self.session.wants_write()
+        self.link.wants_write()
     }
 
     /// Receives what the socket has, passes each completed call to `events`, and returns how many
@@ -152,34 +174,23 @@ impl Connection {
     /// [`ConnectionError`]: open another connection. Events passed on before are valid.
     pub fn receive(
         &mut self,
+        scratch: &mut Scratch,
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, ConnectionError> {
-        let mut count = 0;
-        loop {
-            let (asked, received) = match self.receive_some() {
-                Ok(received) => received,
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(count),
-                Err(errno) => return Err(self.lost(errno.into())),
-            };
-            let (len, direct) = match received {
-                Received::Stream(len) => (len, false),
-                Received::Payload(len) => (len, true),
-            };
-            if len == 0 {
-                return Err(self.lost(ErrorKind::UnexpectedEof.into()));
+        if self.is_down() {
+            return Ok(self.link.take_events(events));
+        }
+        match self.link.receive(scratch, clock, events) {
+            Ok(count) => {
+                if count > 0 {
+                    self.trouble = None;
+                }
+                Ok(count)
             }
-            let now_ns = clock();
-            self.moved_ns = now_ns;
-            if direct {
-                self.session.payload_received(now_ns, len);
-                count += self.take_event(events);
-            } else {
-                count += self.take_stream(now_ns, len, events)?;
-            }
-            if len < asked {
-                return Ok(count);
+            Err(broken) => {
+                self.broke(broken, clock())?;
+                Ok(self.link.take_events(events))
             }
         }
     }
@@ -191,34 +202,58 @@ impl Connection {
     /// [`ConnectionError`]: open another connection.
     pub fn wait(
         &mut self,
+        scratch: &mut Scratch,
         clock: &dyn Fn() -> u64,
         timeout: Duration,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, ConnectionError> {
         self.flush(clock)?;
         // With several calls out, replies are likely to be there: save the system call.
-        if self.session.in_flight() > 1 {
-            let count = self.receive(clock, events)?;
+        if self.link.session.in_flight() > 1 || self.link.session.has_event() {
+            let count = self.receive(scratch, clock, events)?;
             if count > 0 {
                 return Ok(count);
             }
         }
-        let mut flags = PollFlags::IN;
-        flags.set(PollFlags::OUT, self.session.wants_write());
-        let timeout = Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        let mut fds = [PollFd::new(&self.stream, flags)];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(0),
-            Ok(_) => {}
-            Err(errno) => return Err(self.lost(errno.into())),
+        let timeout = self.until_next(timeout, clock);
+        if self.is_down() {
+            sleep(timeout);
+        } else {
+            let ready = self.link.poll(timeout);
+            let ready = ready.map_err(|broken| self.as_error(broken))?;
+            if ready.is_empty() && self.next_timeout_ns().is_none() {
+                return Ok(0);
+            }
+            if ready.contains(PollFlags::OUT) {
+                self.flush(clock)?;
+            }
         }
-        if fds[0].revents().contains(PollFlags::OUT) {
-            self.flush(clock)?;
+        self.handle_timeout(clock)?;
+        self.receive(scratch, clock, events)
+    }
+
+    /// Returns when [`Connection::handle_timeout`] has something to do at the earliest.
+    pub fn next_timeout_ns(&self) -> Option<u64> {
+        let attempt_ns = self.trouble.and_then(|trouble| trouble.next_ns);
+        let session_ns = self.link.session.next_timeout_ns();
+        attempt_ns.into_iter().chain(session_ns).min()
+    }
+
+    /// Sends again what is due, and connects anew if that is.
+    ///
+    /// # Errors
+    /// [`ConnectionError::ConnectionLost`] when that did not succeed for too long.
+    pub fn handle_timeout(&mut self, clock: &dyn Fn() -> u64) -> Result<(), ConnectionError> {
+        let Some(next_ns) = self.next_timeout_ns() else { return Ok(()) };
+        let now_ns = clock();
+        if next_ns > now_ns {
+            return Ok(());
         }
-        self.receive(clock, events)
+        self.link.session.handle_timeout(now_ns);
+        if self.trouble.and_then(|trouble| trouble.next_ns).is_some_and(|next| next <= now_ns) {
+            self.connect_anew(clock())?;
+        }
+        self.flush(clock)
     }
 
     /// Checks that with calls pending, the oldest for longer than `timeout_ns`, bytes still moved
@@ -228,125 +263,159 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
     pub fn check_timeout(&self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
-        let Some(oldest_ns) = self.session.oldest_pending_ns() else { return Ok(()) };
-        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.moved_ns));
+        let Some(oldest_ns) = self.link.session.oldest_pending_ns() else { return Ok(()) };
+        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.moved_ns));
         if waited_ns <= timeout_ns {
             return Ok(());
         }
-        let (server, pending) = (self.server, self.pending());
+        let (server, pending) = (self.server(), self.pending());
         Err(ConnectionError::CallTimedOut { server, waited_ns, pending })
     }
 
     /// Returns how many calls can be started before [`StartError::Busy`].
     pub fn free_slots(&self) -> usize {
-        self.session.free_slots()
+        self.link.session.free_slots()
     }
 
     /// Returns how many calls have no reply yet.
     pub fn in_flight(&self) -> usize {
-        self.session.in_flight()
+        self.link.session.in_flight()
     }
 
-    /// Returns what went over the wire so far.
+    /// Returns what went over the wire so far, and what it took.
     pub fn counters(&self) -> &Counters {
-        self.session.counters()
+        self.link.session.counters()
     }
 
     /// Returns the address of the server.
     pub fn server(&self) -> SocketAddr {
-        self.server
+        self.target.server
     }
 
-    /// Writes from the session and the pool, in one system call.
-    fn write_some(&self) -> io::Result<usize> {
-        let mut slices = [IoSlice::new(&[]); VECTOR_LEN];
-        let mut len = 0;
-        for (slice, chunk) in slices.iter_mut().zip(self.session.outgoing()) {
-            *slice = IoSlice::new(match chunk {
-                Chunk::Bytes(bytes) => bytes,
-                Chunk::Pool(range) => &self.pool[range.start..range.start + range.len as usize],
-            });
-            len += 1;
-        }
-        (&self.stream).write_vectored(&slices[..len])
+    /// Tells whether the connection is lost and not made anew yet.
+    pub fn is_down(&self) -> bool {
+        self.trouble.is_some_and(|trouble| trouble.next_ns.is_some())
     }
 
-    /// Receives once and returns how much was asked for and what came.
-    fn receive_some(&mut self) -> Result<(usize, Received), rustix::io::Errno> {
-        let wanted = self.session.payload_wanted();
-        if let Some(want) = wanted.filter(|want| want.len >= DIRECT_BYTES) {
-            let keep = self.session.payload_space();
-            let (len, result) = if keep.is_empty() {
-                // TCP drops bytes asked for with MSG_TRUNC instead of copying them: tcp(7).
-                let len = want.len.min(DISCARD_BYTES);
-                (len, recv(&self.stream, &mut self.discard[..len], RecvFlags::TRUNC))
-            } else {
-                (keep.len(), recv(&self.stream, keep, RecvFlags::empty()))
-            };
-            return result.map(|(_, received)| (len, Received::Payload(received)));
-        }
-        let in_flight = self.session.in_flight() as u64;
-        let large = self.session.expected_payload_bytes() >= LARGE_PAYLOAD_BYTES * in_flight.max(1);
-        let rest = wanted.map_or(0, |want| want.len);
-        let len = if large { rest + HEAD_BYTES } else { RECEIVE_BYTES };
-        let (received, _) = recv(&self.stream, &mut self.receive[..len], RecvFlags::empty())?;
-        Ok((len, Received::Stream(received)))
+    pub(crate) fn link(&mut self) -> &mut Link {
+        &mut self.link
     }
 
-    /// Passes received bytes to the session and its events to `events`.
-    fn take_stream(
-        &mut self,
-        now_ns: u64,
-        len: usize,
-        events: &mut dyn FnMut(&Event<'_>),
-    ) -> Result<usize, ConnectionError> {
-        let (mut at, mut count) = (0, 0);
-        while at < len {
-            match self.session.handle_input(now_ns, &self.receive[at..len]) {
-                Ok(taken) => at += taken,
-                Err(error) => return Err(self.garbage(error)),
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.link.transport
+    }
+
+    /// Deals with the end of a socket: connects anew, or says why not.
+    fn broke(&mut self, broken: Broken, now_ns: u64) -> Result<(), ConnectionError> {
+        let may_recover = match &broken {
+            Broken::Garbage(_) => false,
+            // Whoever sends datagrams is told of each that nobody took; it is sent again in time.
+            Broken::Lost(reason) if self.link.transport.is_datagram() => {
+                if self.reconnect && reason.kind() == ErrorKind::ConnectionRefused {
+                    return Ok(());
+                }
+                false
             }
-            count += self.take_event(events);
+            Broken::Lost(_) => self.reconnect,
+        };
+        if !may_recover {
+            return Err(self.as_error(broken));
         }
-        Ok(count)
+        let trouble = self.trouble.get_or_insert(Trouble {
+            since_ns: now_ns,
+            next_ns: None,
+            pause_ns: PAUSE_NS_MIN,
+        });
+        let first = trouble.since_ns == now_ns;
+        trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
+        if self.is_over(now_ns) {
+            return Err(self.as_error(broken));
+        }
+        if first { self.connect_anew(now_ns) } else { Ok(()) }
     }
 
-    fn take_event(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
-        match self.session.poll_event() {
-            Some(event) => {
-                events(&event);
-                1
+    /// Makes one attempt to connect.
+    fn connect_anew(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
+        let opened = self.target.open(self.target.options.timeout.min(ATTEMPT));
+        let over = self.is_over(now_ns);
+        let Some(trouble) = &mut self.trouble else { return Ok(()) };
+        trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
+        match opened {
+            Ok(transport) => {
+                trouble.next_ns = None;
+                self.link.transport = transport;
+                self.link.moved_ns = now_ns;
+                self.link.session.reconnected(now_ns);
+                Ok(())
             }
-            None => 0,
+            Err(error) if over => Err(self.as_error(Broken::Lost(io::Error::other(error)))),
+            Err(_) => {
+                trouble.next_ns = Some(now_ns + trouble.pause_ns);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells whether there was no reply for too long.
+    fn is_over(&self, now_ns: u64) -> bool {
+        let limit_ns = self.target.options.timeout.as_nanos() as u64;
+        self.trouble.is_some_and(|trouble| now_ns.saturating_sub(trouble.since_ns) > limit_ns)
+    }
+
+    /// Cuts a timeout at the next instant at which something is due.
+    fn until_next(&self, timeout: Duration, clock: &dyn Fn() -> u64) -> Duration {
+        match self.next_timeout_ns() {
+            Some(next_ns) => timeout.min(Duration::from_nanos(next_ns.saturating_sub(clock()))),
+            None => timeout,
         }
     }
 
     fn pending(&self) -> PendingCalls {
-        let mut pending: Vec<Pending> = self.session.pending().collect();
+        let mut pending: Vec<Pending> = self.link.session.pending().collect();
         pending.sort_by_key(|call| call.started_ns);
         PendingCalls(pending)
     }
 
-    fn lost(&self, reason: io::Error) -> ConnectionError {
-        let (server, pending) = (self.server, self.pending());
-        ConnectionError::ConnectionLost { server, reason, pending }
+    fn as_error(&self, broken: Broken) -> ConnectionError {
+        let (server, pending) = (self.server(), self.pending());
+        match broken {
+            Broken::Lost(reason) => ConnectionError::ConnectionLost { server, reason, pending },
+            Broken::Garbage(error) => ConnectionError::Garbage { server, error, pending },
+        }
     }
+}
 
-    fn garbage(&self, error: StreamError) -> ConnectionError {
-        ConnectionError::Garbage { server: self.server, error, pending: self.pending() }
+impl Target {
+    fn open(&self, timeout: Duration) -> Result<Transport, MountError> {
+        let Self { service, server, options } = self;
+        open(&Opening { service, server: *server, options, timeout })
     }
 }
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.link.transport.as_fd()
     }
 }
 
-/// What one receive brought, in bytes; 0 is the end of the stream.
-enum Received {
-    /// Bytes for the session.
-    Stream(usize),
-    /// Payload that went past the session.
-    Payload(usize),
+/// Sleeps where there is no socket to wait for.
+fn sleep(timeout: Duration) {
+    let timeout = Timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    // Waking up early harms nothing.
+    let _ = poll(&mut [], Some(&timeout));
+}
+
+/// Returns a start for xids that differs between connections that are open at the same time.
+fn xid_seed(transport: &Transport) -> u32 {
+    let port = transport.local_address().map_or(0, |address| address.port());
+    u32::from(port).wrapping_mul(0x9e37_79b9)
+}
+
+/// Connects to a service that is not part of a mount.
+pub(crate) fn target(service: &'static str, server: SocketAddr, options: &MountOptions) -> Target {
+    debug_assert!(service != NFS || server.port() != 0, "a port was found");
+    Target { service, server, options: options.clone() }
 }

@@ -6,12 +6,15 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use nfs_proto::client::{Kind, Pending, StartError};
+use model::Proto;
+use nfs_proto::client::{Kind, Pending, StartError, Version};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::{CallError, StreamError};
+
+use crate::options::Family;
 
 /// Tells why a target could not be mounted.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,37 @@ pub enum MountError {
         /// The name.
         host: String,
         /// What the resolver said.
+        reason: io::Error,
+    },
+    /// The host has no address of the family asked for.
+    #[error(
+        "the host `{host}` has no {} address; it has {found}\n  \
+         hint: leave the address family open, or name an address",
+        if matches!(family, Family::V6) { "IPv6" } else { "IPv4" }
+    )]
+    Family {
+        /// The name or address.
+        host: String,
+        /// What was asked for.
+        family: Family,
+        /// One that it has.
+        found: IpAddr,
+    },
+    /// This version is not spoken over UDP. **Source:** RFC 7530 section 3.1.
+    #[error("NFS version {version} is not spoken over UDP\n  hint: proto tcp, or version 2 or 3")]
+    NoUdp {
+        /// The version asked for.
+        version: Version,
+    },
+    /// The system gives no reserved port.
+    #[error(
+        "no port below 1024 for a connection to {server}: {reason}\n  \
+         hint: `resvport` takes root or CAP_NET_BIND_SERVICE"
+    )]
+    ReservedPort {
+        /// Where.
+        server: SocketAddr,
+        /// What the system said.
         reason: io::Error,
     },
     /// Nothing listens, or the network does not reach it.
@@ -56,12 +90,16 @@ pub enum MountError {
     },
     /// The portmapper does not know the program.
     #[error(
-        "the portmapper at {server} knows no {service} version 3 over TCP\n  \
+        "the portmapper at {server} knows no {service} version {version} over {protocol}\n  \
          hint: start it on the server, or name its port if it does not register"
     )]
     NotRegistered {
         /// What was looked for.
         service: &'static str,
+        /// In which version.
+        version: u32,
+        /// Over which transport.
+        protocol: Proto,
         /// Where the portmapper is.
         server: SocketAddr,
     },
@@ -78,14 +116,16 @@ pub enum MountError {
     },
     /// The server speaks other versions.
     #[error(
-        "{service} at {server} offers versions {low} to {high}, not version 3\n  \
-         hint: enable version 3 on the server, or name a version that it offers"
+        "{service} at {server} offers versions {low} to {high}, not version {asked}\n  \
+         hint: enable version {asked} on the server, or name a version that it offers"
     )]
     Version {
         /// What was asked.
         service: &'static str,
         /// Where.
         server: SocketAddr,
+        /// The version asked for.
+        asked: u32,
         /// Lowest version offered.
         low: u32,
         /// Highest version offered.
@@ -288,8 +328,8 @@ impl fmt::Display for PendingCalls {
 fn hint(status: MountStatus) -> &'static str {
     match status {
         MountStatus::Access | MountStatus::Perm => {
-            "the export must name this client, and carry `insecure`, since this client calls from \
-             a port above 1023"
+            "the export must name this client, and carry `insecure` or be mounted with \
+             `resvport`, since this client calls from a port above 1023"
         }
         MountStatus::NotDir => "the path names a file; mount its directory",
         MountStatus::ServerFault | MountStatus::Io => "the server's own log says more",

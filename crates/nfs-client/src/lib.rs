@@ -1,18 +1,22 @@
-//! Sockets around `nfs-proto`: a client of NFS v3 over TCP without a mount.
+//! Sockets around `nfs-proto`: a client of NFS without a mount.
 //!
 //! [`Mount`] is for set-up and clean-up: it blocks, knows the portmapper, MOUNT and the file tree,
 //! and its errors say what to do. [`Connection`] is for the measured path: one nonblocking socket
-//! with a fixed number of calls in flight, no allocation, lock, log or clock of its own.
-//! This crate must not retry, reconnect or measure: whoever drives it decides that.
+//! with a fixed number of calls in flight, no allocation, lock, log or clock of its own. What is
+//! sent again, waited for or connected anew is counted. This crate must not measure.
 
 mod connection;
 mod control;
 mod error;
+mod export;
 mod files;
+mod link;
 mod locate;
 mod mount;
 mod options;
 pub mod probe;
+mod scratch;
+mod transport;
 
 /// The protocol that connections speak.
 pub use nfs_proto as proto;
@@ -21,4 +25,8 @@ pub use connection::{Connection, ConnectionOptions};
 pub use error::{CallFailure, ConnectionError, MountError, PendingCalls};
 pub use files::DirEntry;
 pub use mount::Mount;
-pub use options::{MountOptions, TRANSFER_BYTES_DEFAULT};
+pub use options::{
+    DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX, Family, Identity, MountOptions,
+    TRANSFER_BYTES_DEFAULT,
+};
+pub use scratch::Scratch;

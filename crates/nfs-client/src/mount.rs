@@ -5,27 +5,31 @@
 //! **Source:** RFC 1813 sections 3.3.19 and 5.2.1.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use nfs_proto::client::{File, Operation, Outcome};
+use model::Proto;
+use nfs_proto::DecodeError;
+use nfs_proto::client::{File, Operation, Outcome, Version};
 use nfs_proto::nfs3::Fsinfo;
-use nfs_proto::{CallError, DecodeError};
 
+use crate::connection::Target;
 use crate::control::Control;
 use crate::error::{CallFailure, MountError};
-use crate::locate::{self, Mounted, NFS};
-use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
+use crate::export::{self, Mounted};
+use crate::locate::{self, NFS};
+use crate::options::MountOptions;
 
 /// An export that was mounted over the network.
 #[derive(Debug)]
 pub struct Mount {
     pub(crate) control: Control,
-    pub(crate) options: MountOptions,
+    options: MountOptions,
     mounted: Mounted,
     root: File,
     fsinfo: Fsinfo,
     rsize: u32,
     wsize: u32,
-    congestion_control: String,
+    congestion_control: Option<String>,
 }
 
 impl Mount {
@@ -35,36 +39,47 @@ impl Mount {
     /// # Errors
     /// [`MountError`], whose message says what to look at.
     pub fn connect(options: &MountOptions) -> Result<Self, MountError> {
+        if options.version.is_stateful() && options.proto == Proto::Udp {
+            return Err(MountError::NoUdp { version: options.version });
+        }
         let mut control = locate::connect_nfs(options)?;
         let server = control.server();
-        let mounted = locate::mount_export(server, options)?;
+        let mounted = export::mount(server, options)?;
         let mut root = mounted.root;
         for path in [&mounted.below, &options.subdir] {
-            root = walk(&mut control, root, path)?;
+            root = walk(&mut control, root, path, options)?;
         }
         let fsinfo = call_fsinfo(&mut control, &mounted.root)
-            .map_err(|failure| locate::explain(NFS, failure))?;
-        let congestion_control = rustix::net::sockopt::tcp_congestion(control.stream())
-            .map_err(|errno| MountError::Socket { server, reason: errno.into() })?;
+            .map_err(|failure| locate::explain(NFS, options, failure))?;
+        let congestion_control = control
+            .connection()
+            .transport()
+            .congestion_control()
+            .map_err(|reason| MountError::Socket { server, reason })?;
         Ok(Self {
             control,
             mounted,
             root,
-            rsize: granted(options.rsize, fsinfo.read_bytes_max),
-            wsize: granted(options.wsize, fsinfo.write_bytes_max),
+            rsize: options.granted(options.rsize, fsinfo.read_bytes_max),
+            wsize: options.granted(options.wsize, fsinfo.write_bytes_max),
             fsinfo,
             congestion_control,
             options: options.clone(),
         })
     }
 
-    /// Returns the handle of the directory that was asked for.
+    /// Returns the directory that was asked for.
     pub fn root(&self) -> File {
         self.root
     }
 
-    /// Returns the READ size in force, in bytes: what was asked, what the server allows, or 1 MiB,
-    /// whichever is least.
+    /// Returns the version of NFS that is spoken.
+    pub fn version(&self) -> Version {
+        self.options.version
+    }
+
+    /// Returns the READ size in force, in bytes: what was asked, what the server allows, or what
+    /// version and transport can carry, whichever is least.
     pub fn rsize(&self) -> u32 {
         self.rsize
     }
@@ -79,14 +94,14 @@ impl Mount {
         self.control.server()
     }
 
-    /// Returns the file system's limits, as the server stated them.
+    /// Returns the file system's limits, as the server stated them; 0 where it states none.
     pub fn fsinfo(&self) -> &Fsinfo {
         &self.fsinfo
     }
 
-    /// Returns the TCP congestion control in force, as the system stated it.
-    pub fn congestion_control(&self) -> &str {
-        &self.congestion_control
+    /// Returns the TCP congestion control in force, as the system stated it; `None` over UDP.
+    pub fn congestion_control(&self) -> Option<&str> {
+        self.congestion_control.as_deref()
     }
 
     /// Returns what was asked for.
@@ -99,12 +114,24 @@ impl Mount {
     /// # Errors
     /// [`MountError`] when MOUNT can't be reached any more, which harms nothing.
     pub fn unmount(self) -> Result<(), MountError> {
-        locate::unmount(&self.mounted, &self.options)
+        export::unmount(&self.mounted, &self.options)
+    }
+
+    pub(crate) fn target(&self) -> &Arc<Target> {
+        self.control.target()
     }
 }
 
-/// Calls FSINFO.
+/// Calls FSINFO; version 2 has none, and one limit that is known.
 pub(crate) fn call_fsinfo(control: &mut Control, root: &File) -> Result<Fsinfo, CallFailure> {
+    if control.version() == Version::V2 {
+        // A server that speaks it at all answers this.
+        control.operate(&Operation::Getattr { file: root }, |_| Ok(()))?;
+        return Ok(Fsinfo {
+            file_bytes_max: nfs_proto::nfs2::FILE_BYTES_MAX.into(),
+            ..Fsinfo::default()
+        });
+    }
     control.operate(&Operation::Fsinfo { root }, |event| match event.result {
         Ok(Outcome::Fsinfo(fsinfo)) => Ok(fsinfo),
         _ => Err(DecodeError::BadValue { what: "FSINFO", value: 0 }),
@@ -123,36 +150,21 @@ pub(crate) fn call_lookup(
     })
 }
 
-fn walk(control: &mut Control, from: File, path: &str) -> Result<File, MountError> {
+fn walk(
+    control: &mut Control,
+    from: File,
+    path: &str,
+    options: &MountOptions,
+) -> Result<File, MountError> {
     let mut dir = from;
     for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
         dir = call_lookup(control, &dir, name.as_bytes()).map_err(|reason| {
-            let is_status = matches!(reason.answered(), Some(CallError::Status(_)));
-            if is_status {
+            if reason.answered().is_some_and(|error| error.status().is_some()) {
                 MountError::Walk { path: path.into(), name: name.into(), reason: Box::new(reason) }
             } else {
-                locate::explain(NFS, reason)
+                locate::explain(NFS, options, reason)
             }
         })?;
     }
     Ok(dir)
-}
-
-/// A server that states no limit at all is taken at the default.
-fn granted(asked: Option<u32>, server_max: u32) -> u32 {
-    let server_max = if server_max == 0 { TRANSFER_BYTES_DEFAULT } else { server_max };
-    asked.unwrap_or(TRANSFER_BYTES_DEFAULT).min(server_max).clamp(1, TRANSFER_BYTES_DEFAULT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_transfer_size_is_the_least_of_three() {
-        assert_eq!(granted(None, 65_536), 65_536);
-        assert_eq!(granted(Some(8_192), 65_536), 8_192);
-        assert_eq!(granted(Some(4 << 20), 4 << 20), 1 << 20);
-        assert_eq!(granted(None, 0), 1 << 20);
-    }
 }

@@ -1,15 +1,45 @@
 //! What a mount is asked for.
 //!
-//! [`MountOptions`] has usable defaults for all but host and export.
+//! [`MountOptions`] has usable defaults for all but host and export. Where Linux has a mount option
+//! for the same thing, the field has its name. **Source:** nfs(5).
 
 use std::time::Duration;
 
-use model::NfsTarget;
+use model::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec};
+use nfs_proto::client::{Retry, Version};
+use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 
 /// The largest transfer size that is asked for where none is named: what Linux clients use.
 pub const TRANSFER_BYTES_DEFAULT: u32 = 1024 * 1024;
+/// The largest transfer size over UDP where none is named. **Source:** nfs(5), `rsize`: Linux
+/// clients use 32 KiB over UDP.
+pub const DATAGRAM_TRANSFER_BYTES_DEFAULT: u32 = 32 * 1024;
+/// The largest transfer size that fits a datagram with what surrounds it.
+pub const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 60 * 1024;
+
+/// Which addresses of a host are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+/// A client of its own among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Client name sent with each call, cut at 255 bytes.
+    pub machine_name: String,
+    /// User id sent with each call.
+    pub uid: u32,
+    /// Group id sent with each call.
+    pub gid: u32,
+    /// Supplementary group ids; the first 16 are sent.
+    pub groups: Vec<u32>,
+}
 
 /// Where to mount from, as whom, and with which transfer sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +47,7 @@ pub struct MountOptions {
     /// Host name or address of the server.
     pub host: String,
     /// Port of NFS. Where it is not given, the portmapper is asked, and where that does not
-    /// answer, 2049 is taken.
+    /// answer, 2049 is taken; version 4 takes 2049 at once.
     pub port: Option<u16>,
     /// Port of MOUNT. Where it is not given but `port` is, MOUNT is looked for on that port first
     /// (servers with one port for all, perhaps beside another server's portmapper), then at the
@@ -29,18 +59,28 @@ pub struct MountOptions {
     pub export: String,
     /// Directory below the mounted path that becomes the root; empty for none.
     pub subdir: String,
-    /// User id sent with each call.
-    pub uid: u32,
-    /// Group id sent with each call.
-    pub gid: u32,
-    /// Supplementary group ids; the first 16 are sent.
-    pub groups: Vec<u32>,
-    /// Client name sent with each call, cut at 255 bytes.
-    pub machine_name: String,
+    /// The version of NFS; Linux calls it `nfsvers`.
+    pub version: Version,
+    /// How messages travel.
+    pub proto: Proto,
+    /// Which addresses of the host are used; `None` for any.
+    pub family: Option<Family>,
+    /// The flavor of credentials.
+    pub sec: Sec,
+    /// Who calls.
+    pub identity: Identity,
     /// READ size asked for, in bytes; the server may grant less.
     pub rsize: Option<u32>,
     /// WRITE size asked for, in bytes; the server may grant less.
     pub wsize: Option<u32>,
+    /// Connections for the load of one client.
+    pub nconnect: u32,
+    /// How long a datagram may be without a reply before it is sent again.
+    pub timeo: Duration,
+    /// How often a datagram is sent again before the times start over.
+    pub retrans: u32,
+    /// Call from a port below 1024, which takes a privilege.
+    pub resvport: bool,
     /// How long to wait for a connection, and for each reply during set-up.
     pub timeout: Duration,
     /// TCP congestion control to set; `None` leaves the system's.
@@ -48,7 +88,8 @@ pub struct MountOptions {
 }
 
 impl MountOptions {
-    /// Mounts `export` of `host` as root, with 5 s of patience and the defaults for all else.
+    /// Mounts `export` of `host` as root, by version 3 over TCP, with 5 s of patience and the
+    /// defaults for all else.
     pub fn new(host: impl Into<String>, export: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -57,38 +98,111 @@ impl MountOptions {
             portmap_port: portmap::PORT,
             export: export.into(),
             subdir: String::new(),
-            uid: 0,
-            gid: 0,
-            groups: Vec::new(),
-            machine_name: "dfsbench".into(),
+            version: Version::V3,
+            proto: Proto::Tcp,
+            family: None,
+            sec: Sec::Sys,
+            identity: Identity::default(),
             rsize: None,
             wsize: None,
+            nconnect: 1,
+            timeo: Duration::from_millis(1_100),
+            retrans: 3,
+            resvport: false,
             timeout: Duration::from_secs(5),
             congestion_control: None,
         }
     }
 
-    /// Mounts what a plan names as its target, with the defaults for all it does not say.
+    /// Mounts what a plan names as its target, in the way that it states.
     pub fn from_target(target: &NfsTarget) -> Self {
+        let NfsSettings { version, proto, nconnect, timeo_ms, retrans, .. } = target.settings;
+        let who = &target.identity;
+        let groups = who.groups.clone();
         Self {
             port: target.port,
             mount_port: target.mount_port,
-            uid: target.identity.uid,
-            gid: target.identity.gid,
-            groups: target.identity.groups.clone(),
+            version: spoken(version),
+            proto,
+            sec: who.sec,
+            identity: Identity { uid: who.uid, gid: who.gid, groups, ..Identity::default() },
+            nconnect,
+            timeo: Duration::from_millis(timeo_ms),
+            retrans,
+            resvport: who.resvport,
             ..Self::new(&target.host, &target.path)
         }
     }
 
-    /// Returns the credential sent with each call.
-    pub(crate) fn credential(&self) -> Credential<'_> {
-        let name = self.machine_name.as_bytes();
+    /// Returns the credential that someone's calls carry.
+    pub(crate) fn credential<'a>(&self, identity: &'a Identity) -> Credential<'a> {
+        if self.sec == Sec::None {
+            return Credential::None;
+        }
+        let name = identity.machine_name.as_bytes();
         Credential::Sys(AuthSys {
             stamp: 0,
             machine_name: &name[..name.len().min(255)],
-            uid: self.uid,
-            gid: self.gid,
-            groups: Groups::from_slice(&self.groups),
+            uid: identity.uid,
+            gid: identity.gid,
+            groups: Groups::from_slice(&identity.groups),
         })
+    }
+
+    /// Returns when calls are sent again.
+    pub(crate) fn retry(&self) -> Retry {
+        let timeo_ns = self.timeo.as_nanos() as u64;
+        Retry { timeo_ns: timeo_ns.max(1_000_000), retrans: self.retrans, ..Retry::default() }
+    }
+
+    /// Returns the transfer size in force: the least of what was asked (or is usual), what the
+    /// server allows, and what version and transport can carry. A server that states no limit at
+    /// all is taken at the usual.
+    pub(crate) fn granted(&self, asked: Option<u32>, server_max: u32) -> u32 {
+        let (usual, most) = match (self.version, self.proto) {
+            (Version::V2, _) => (V2_TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX),
+            (_, Proto::Udp) => (DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX),
+            _ => (TRANSFER_BYTES_DEFAULT, TRANSFER_BYTES_DEFAULT),
+        };
+        let server_max = if server_max == 0 { usual } else { server_max };
+        asked.unwrap_or(usual).min(server_max).clamp(1, most)
+    }
+}
+
+/// Root of a host called `dfsbench`.
+impl Default for Identity {
+    fn default() -> Self {
+        Self { machine_name: "dfsbench".into(), uid: 0, gid: 0, groups: Vec::new() }
+    }
+}
+
+/// Returns what the wire calls the version of a plan.
+fn spoken(version: NfsVersion) -> Version {
+    match version {
+        NfsVersion::V2 => Version::V2,
+        NfsVersion::V3 => Version::V3,
+        NfsVersion::V4_0 => Version::V4_0,
+        NfsVersion::V4_1 => Version::V4_1,
+        NfsVersion::V4_2 => Version::V4_2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_size_is_the_least_of_all_limits() {
+        let mut options = MountOptions::new("host", "/");
+        assert_eq!(options.granted(None, 65_536), 65_536);
+        assert_eq!(options.granted(Some(8_192), 65_536), 8_192);
+        assert_eq!(options.granted(Some(4 << 20), 4 << 20), 1 << 20);
+        assert_eq!(options.granted(None, 0), 1 << 20);
+        options.proto = Proto::Udp;
+        assert_eq!(options.granted(None, 1 << 20), 32 << 10);
+        assert_eq!(options.granted(Some(1 << 20), 1 << 20), 60 << 10);
+        options.version = Version::V2;
+        assert_eq!(options.granted(Some(1 << 20), 0), 8_192);
+        assert_eq!(options.granted(Some(4_096), 0), 4_096);
     }
 }

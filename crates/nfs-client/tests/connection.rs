@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Behaviour, content, file, start};
-use nfs_client::{Connection, ConnectionError, ConnectionOptions, Mount};
+use nfs_client::{Connection, ConnectionError, ConnectionOptions, Mount, Scratch};
 use nfs_proto::client::{Data, Operation, Outcome, PayloadRange, StartError};
 use nfs_proto::nfs3::StableHow;
 
@@ -16,7 +16,14 @@ const WAIT: Duration = Duration::from_secs(5);
 
 fn open(mount: &Mount, slots: usize, keep_payload: Option<u32>) -> Connection {
     let write_pool = Arc::from(content(0, 1 << 20));
-    Connection::open(mount, &ConnectionOptions { slots, write_pool, keep_payload }).unwrap()
+    let options = ConnectionOptions {
+        slots,
+        write_pool,
+        keep_payload,
+        reconnect: false,
+        ..ConnectionOptions::default()
+    };
+    Connection::open(mount, &options).unwrap()
 }
 
 /// A clock that advances by one at each look.
@@ -33,7 +40,7 @@ fn reads_in_many_fragments_arrive_byte_for_byte() {
     for fragment_max in [7, 1000, 65_532, usize::MAX] {
         let mount = Mount::connect(&start(Behaviour::Fragments(fragment_max))).unwrap();
         let mut connection = open(&mount, 4, Some(1 << 20));
-        let clock = ticks();
+        let (clock, mut scratch) = (ticks(), Scratch::new());
         let counts: &[u32] = if fragment_max < 1000 {
             &[0, 1, 65_536]
         } else {
@@ -47,7 +54,7 @@ fn reads_in_many_fragments_arrive_byte_for_byte() {
             while connection.free_slots() == 0 || (tag + 1 == counts.len() && ended < counts.len())
             {
                 ended += connection
-                    .wait(&clock, WAIT, &mut |event| {
+                    .wait(&mut scratch, &clock, WAIT, &mut |event| {
                         let count = counts[event.tag as usize];
                         assert_eq!(event.result, Ok(Outcome::Read { count, eof: false }));
                         let offset = u64::from(event.tag) * 1_000_003;
@@ -69,7 +76,7 @@ fn reads_in_many_fragments_arrive_byte_for_byte() {
 fn discarded_payload_is_counted_whatever_its_size() {
     let mount = Mount::connect(&start(Behaviour::Fragments(65_532))).unwrap();
     let mut connection = open(&mount, 8, None);
-    let clock = ticks();
+    let (clock, mut scratch) = (ticks(), Scratch::new());
     let (mut started, mut ended, mut bytes) = (0, 0, 0);
     while ended < 200 {
         while started < 200 {
@@ -82,7 +89,7 @@ fn discarded_payload_is_counted_whatever_its_size() {
             }
         }
         ended += connection
-            .wait(&clock, WAIT, &mut |event| {
+            .wait(&mut scratch, &clock, WAIT, &mut |event| {
                 let Ok(Outcome::Read { count, .. }) = event.result else { panic!("{event:?}") };
                 assert_eq!(count, [4_096, 1 << 20, 17, 131_072][event.tag as usize % 4]);
                 bytes += u64::from(count);
@@ -99,7 +106,7 @@ fn discarded_payload_is_counted_whatever_its_size() {
 fn writes_leave_from_the_pool() {
     let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
     let mut connection = open(&mount, 16, None);
-    let clock = ticks();
+    let (clock, mut scratch) = (ticks(), Scratch::new());
     let (mut started, mut ended, mut bytes) = (0_u32, 0, 0_u64);
     while ended < 100 {
         while started < 100 {
@@ -116,7 +123,7 @@ fn writes_leave_from_the_pool() {
             }
         }
         ended += connection
-            .wait(&clock, WAIT, &mut |event| {
+            .wait(&mut scratch, &clock, WAIT, &mut |event| {
                 let expected = event.tag * 8_191 % 500_000;
                 let written = matches!(
                     event.result, Ok(Outcome::Written { count, .. }) if count == expected
@@ -133,12 +140,13 @@ fn writes_leave_from_the_pool() {
 fn a_silent_server_times_out_with_the_pending_calls_named() {
     let mount = Mount::connect(&start(Behaviour::SilentOnRead)).unwrap();
     let mut connection = open(&mount, 4, None);
-    let clock = ticks();
+    let (clock, mut scratch) = (ticks(), Scratch::new());
     for tag in [7, 8] {
         let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
         connection.start(clock(), tag, &call).unwrap();
     }
-    let ended = connection.wait(&clock, Duration::from_millis(50), &mut |_| {}).unwrap();
+    let ended =
+        connection.wait(&mut scratch, &clock, Duration::from_millis(50), &mut |_| {}).unwrap();
     assert_eq!(ended, 0);
     assert!(connection.check_timeout(1_000, 1_000_000_000).is_ok());
     let error = connection.check_timeout(2_000_000_000, 1_000_000_000).unwrap_err();
@@ -154,11 +162,11 @@ fn a_server_that_closes_in_a_reply_is_lost() {
     for keep_payload in [None, Some(1 << 20)] {
         let mount = Mount::connect(&start(Behaviour::CloseInRead)).unwrap();
         let mut connection = open(&mount, 4, keep_payload);
-        let clock = ticks();
+        let (clock, mut scratch) = (ticks(), Scratch::new());
         let call = Operation::Read { file: &file(), offset: 0, count: 1 << 20 };
         connection.start(clock(), 9, &call).unwrap();
         let error = loop {
-            match connection.wait(&clock, WAIT, &mut |event| panic!("{event:?}")) {
+            match connection.wait(&mut scratch, &clock, WAIT, &mut |event| panic!("{event:?}")) {
                 Ok(_) => {}
                 Err(error) => break error,
             }

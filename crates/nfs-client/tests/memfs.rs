@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
+use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, Scratch};
 use nfs_proto::client::{Data, Operation, Outcome, PayloadRange};
 use nfs_proto::nfs3::{StableHow, Status};
 use nfs3_server::memfs::{MemFs, MemFsConfig};
@@ -74,9 +74,10 @@ fn the_measured_path_writes_and_reads_with_calls_in_flight() {
         slots: 8,
         write_pool: Arc::from(pool.clone()),
         keep_payload: Some(LEN),
+        ..ConnectionOptions::default()
     };
     let mut connection = Connection::open(&mount, &options).unwrap();
-    let clock = || 0;
+    let (clock, mut scratch) = (|| 0, Scratch::new());
     for reading in [false, true] {
         let (mut started, mut ended) = (0, 0);
         while ended < COUNT as usize {
@@ -95,7 +96,8 @@ fn the_measured_path_writes_and_reads_with_calls_in_flight() {
                 started += 1;
             }
             ended += connection
-                .wait(&clock, Duration::from_secs(5), &mut |event| match event.result {
+                .wait(&mut scratch, &clock, Duration::from_secs(5), &mut |event| match event.result
+                {
                     Ok(Outcome::Read { count: LEN, .. }) => {
                         let start = (event.tag * LEN) as usize;
                         assert!(event.payload == &pool[start..start + LEN as usize]);

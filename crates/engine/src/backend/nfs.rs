@@ -12,8 +12,8 @@ mod transfers;
 use std::sync::Arc;
 
 use model::{Completion, Op};
-use nfs_client::Connection;
 use nfs_client::proto::client::File;
+use nfs_client::{Connection, Scratch};
 use workload::Pattern;
 
 use super::{Backend, Lost, Tally};
@@ -46,6 +46,7 @@ pub struct NfsFiles {
 /// Executes ops as NFS calls.
 pub struct Nfs {
     connection: Connection,
+    scratch: Scratch,
     clock: Arc<dyn Clock>,
     transfers: Transfers,
     timeout_ns: u64,
@@ -58,7 +59,8 @@ impl Nfs {
         let timeout_ns = set.timeout_ns;
         let slots = connection.free_slots();
         let transfers = Transfers::new(set, slots);
-        Self { connection, clock, transfers, timeout_ns, checked_ns: 0 }
+        let scratch = Scratch::new();
+        Self { connection, scratch, clock, transfers, timeout_ns, checked_ns: 0 }
     }
 
     /// Looks for calls without an answer, now and then: it walks all of them.
@@ -82,11 +84,11 @@ impl Backend for Nfs {
     }
 
     fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        let Self { connection, clock, transfers, .. } = self;
+        let Self { connection, scratch, clock, transfers, .. } = self;
         let now = || clock.now_ns();
         let wanted = out.len() + min;
         loop {
-            let result = connection.wait(&now, TICK, &mut |event| transfers.ended(event));
+            let result = connection.wait(scratch, &now, TICK, &mut |event| transfers.ended(event));
             transfers.drain_into(out);
             let ended = result.map_err(|error| Lost(error.to_string()))?;
             transfers.pump(connection, now());

@@ -99,6 +99,7 @@ impl NfsSite {
             slots: (per_op * spec.queue_depth as usize).min(SLOTS_MAX),
             write_pool: config.pattern.pool(),
             keep_payload: spec.verify.then_some(rsize),
+            ..ConnectionOptions::default()
         };
         let connection =
             Connection::open(&mount, &options).map_err(|error| told(&self.shown, &error))?;
@@ -143,7 +144,11 @@ impl NfsSite {
             fact("wtmax", size(limits.write_bytes_max), "FSINFO"),
             fact("rsize", size(mount.rsize()), "in force"),
             fact("wsize", size(mount.wsize()), "in force"),
-            fact("congestion control", mount.congestion_control().to_owned(), "TCP_CONGESTION"),
+            fact(
+                "congestion control",
+                mount.congestion_control().unwrap_or("none").to_owned(),
+                "TCP_CONGESTION",
+            ),
         ]
     }
 

@@ -3,6 +3,7 @@
 //! The address is read here by hand: an example has no parser of plans at hand, and the few words
 //! it takes are those of `dfsbench`.
 
+use model::Proto;
 use nfs_client::MountOptions;
 use nfs_client::proto::client::Version;
 
@@ -59,9 +60,11 @@ fn parse(address: &str) -> Result<(MountOptions, Version), String> {
             "port" => options.port = Some(number(value)?),
             "mountport" => options.mount_port = Some(number(value)?),
             "proto" if value == "tcp" => {}
+            "proto" if value == "udp" => options.proto = Proto::Udp,
             _ => return Err(format!("`{pair}` is unknown")),
         }
     }
+    options.version = version;
     Ok((options, version))
 }
 

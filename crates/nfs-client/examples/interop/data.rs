@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use nfs_client::Scratch;
 use nfs_client::proto::client::{
     Data, File, Operation, Outcome, PayloadRange, StartError, Version,
 };
@@ -58,6 +59,7 @@ fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
     let count = POOL_BYTES.div_ceil(len as usize) as u32;
     let (mut started, mut ended) = (0, 0);
     let (clock, connection) = (clock(), rig.connection());
+    let mut scratch = Scratch::new();
     let (mut wrong, mut moved_ns) = (None, 0);
     // After a difference the answers that are still out are awaited, and no more is asked for.
     while ended < count && (wrong.is_none() || connection.in_flight() > 0) {
@@ -74,7 +76,7 @@ fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
             begun.map_err(|error| error.to_string())?;
             started += 1;
         }
-        let moved = connection.wait(&clock, PATIENCE, &mut |event| {
+        let moved = connection.wait(&mut scratch, &clock, PATIENCE, &mut |event| {
             let asked = range(event.tag);
             let right = match event.result {
                 Ok(Outcome::Written { count, .. }) => count == asked.len,

@@ -12,7 +12,7 @@ use nfs_client::proto::client::{
     Attributes, Cursor, Data, Event, File, OpenAccess, Operation, Outcome, Version,
 };
 use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, Status};
-use nfs_client::{Connection, ConnectionOptions, Mount};
+use nfs_client::{Connection, ConnectionOptions, Mount, Scratch};
 
 use crate::address::Settings;
 use crate::{Done, data};
@@ -38,6 +38,7 @@ pub struct Name {
 pub struct Rig {
     mount: Mount,
     connection: Connection,
+    scratch: Scratch,
     /// The folder of the check at hand.
     pub dir: File,
     /// The version that is spoken.
@@ -70,6 +71,7 @@ impl Rig {
             slots: SLOTS,
             write_pool: Arc::from(data::content(0, data::POOL_BYTES)),
             keep_payload: Some(mount.rsize()),
+            ..ConnectionOptions::default()
         };
         let connection = Connection::open(&mount, &options).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -81,6 +83,7 @@ impl Rig {
             payload: Vec::new(),
             mount,
             connection,
+            scratch: Scratch::new(),
         })
     }
 
@@ -127,7 +130,7 @@ impl Rig {
             if Duration::from_nanos(clock()) > PATIENCE {
                 return Err(format!("{} has no answer", operation.kind()));
             }
-            let wait = self.connection.wait(&clock, PATIENCE, &mut |event| {
+            let wait = self.connection.wait(&mut self.scratch, &clock, PATIENCE, &mut |event| {
                 taken = Some(take(event));
             });
             wait.map_err(|error| error.to_string())?;

@@ -1,0 +1,226 @@
+//! A session on a socket: bytes from one to the other.
+//!
+//! [`Link`] sends headers and WRITE payloads in one vectored write, the payload from the pool it is
+//! in; a large READ payload is dropped inside the kernel, or received straight into its slot's
+//! buffer. It allocates nothing, waits for nothing, and its clock is the caller's.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nfs_proto::StreamError;
+use nfs_proto::client::{Chunk, Event, Session};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::scratch::Scratch;
+use crate::transport::Transport;
+
+/// READs of this size and more are received apart from their headers.
+const LARGE_PAYLOAD_BYTES: u64 = 16 * 1024;
+/// What is received at once between large payloads: padding and the head of a READ reply (132
+/// bytes in version 3), and some bytes of payload that are cheaper to copy than to ask for again.
+const HEAD_BYTES: usize = 256;
+/// Payload bytes worth a system call of their own.
+const DIRECT_BYTES: usize = 4 * 1024;
+/// The most elements of one vectored write.
+const VECTOR_LEN: usize = 64;
+
+/// A session and the socket it talks over.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) transport: Transport,
+    pub(crate) session: Session,
+    /// When bytes last went in or out, by the caller's clock.
+    pub(crate) moved_ns: u64,
+}
+
+/// Why a socket is of no more use.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// It was closed, by whomever.
+    Lost(io::Error),
+    /// What came is no RPC.
+    Garbage(StreamError),
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+/// What one receive brought, in bytes; 0 is the end of the stream.
+enum Received {
+    /// Bytes for the session.
+    Stream(usize),
+    /// Payload that went past the session.
+    Payload(usize),
+}
+
+impl Link {
+    pub(crate) fn new(transport: Transport, session: Session) -> Self {
+        Self { transport, session, moved_ns: 0 }
+    }
+
+    /// Tells whether the socket should be watched for room to write.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.session.wants_write() || self.transport.wants_write()
+    }
+
+    /// Sends what the socket takes.
+    pub(crate) fn flush(&mut self, pool: &[u8], clock: &dyn Fn() -> u64) -> Result<(), Broken> {
+        while self.wants_write() {
+            let now_ns = clock();
+            match self.send_some(pool) {
+                Ok(len) => {
+                    self.session.sent(now_ns, len);
+                    self.moved_ns = now_ns;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives what the socket has and passes each completed call to `events`.
+    pub(crate) fn receive(
+        &mut self,
+        scratch: &mut Scratch,
+        clock: &dyn Fn() -> u64,
+        events: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<usize, Broken> {
+        let mut count = self.take_events(events);
+        if self.transport.is_datagram() {
+            return Ok(count + self.receive_datagrams(scratch, clock, events)?);
+        }
+        loop {
+            let (asked, received) = match self.receive_some(scratch) {
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(count),
+                Err(error) => return Err(error.into()),
+            };
+            let (Received::Stream(len) | Received::Payload(len)) = received;
+            if len == 0 {
+                return Err(Broken::Lost(ErrorKind::UnexpectedEof.into()));
+            }
+            let now_ns = clock();
+            self.moved_ns = now_ns;
+            if let Received::Payload(len) = received {
+                self.session.payload_received(now_ns, len);
+                count += self.take_events(events);
+            } else {
+                count += self.take_stream(now_ns, &scratch.receive[..len], events)?;
+            }
+            if len < asked {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Sleeps until the socket is ready or `timeout` is over, and says what it is ready for.
+    pub(crate) fn poll(&self, timeout: Duration) -> Result<PollFlags, Broken> {
+        let mut flags = PollFlags::IN;
+        flags.set(PollFlags::OUT, self.wants_write());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(self.transport.as_fd(), flags)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(PollFlags::empty()),
+            Ok(_) => Ok(fds[0].revents()),
+            Err(errno) => Err(Broken::Lost(errno.into())),
+        }
+    }
+
+    /// Sends from the session and the pool, in one system call.
+    fn send_some(&mut self, pool: &[u8]) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); VECTOR_LEN];
+        let mut len = 0;
+        let mut add = |chunk| {
+            slices[len] = IoSlice::new(match chunk {
+                Chunk::Bytes(bytes) => bytes,
+                Chunk::Pool(range) => &pool[range.start..range.start + range.len as usize],
+            });
+            len += 1;
+        };
+        if self.transport.is_datagram() {
+            self.session.outgoing_datagram().for_each(&mut add);
+        } else {
+            self.session.outgoing().take(VECTOR_LEN).for_each(&mut add);
+        }
+        self.transport.send(&slices[..len])
+    }
+
+    /// Receives once and returns how much was asked for and what came.
+    fn receive_some(&mut self, scratch: &mut Scratch) -> io::Result<(usize, Received)> {
+        let wanted = self.session.payload_wanted();
+        if let Some(want) = wanted.filter(|want| want.len >= DIRECT_BYTES) {
+            let keep = self.session.payload_space();
+            let (len, result) = if keep.is_empty() {
+                let len = want.len.min(scratch.discard.len());
+                (len, self.transport.discard(&mut scratch.discard[..len]))
+            } else {
+                (keep.len(), self.transport.receive(keep))
+            };
+            return result.map(|received| (len, Received::Payload(received)));
+        }
+        let in_flight = self.session.in_flight() as u64;
+        let large = self.session.expected_payload_bytes() >= LARGE_PAYLOAD_BYTES * in_flight.max(1);
+        let rest = wanted.map_or(0, |want| want.len);
+        let len = if large { rest + HEAD_BYTES } else { scratch.receive.len() };
+        let received = self.transport.receive(&mut scratch.receive[..len])?;
+        Ok((len, Received::Stream(received)))
+    }
+
+    /// Receives every datagram that is there.
+    fn receive_datagrams(
+        &mut self,
+        scratch: &mut Scratch,
+        clock: &dyn Fn() -> u64,
+        events: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<usize, Broken> {
+        let mut count = 0;
+        loop {
+            match self.transport.receive(&mut scratch.receive) {
+                Ok(len) => {
+                    let now_ns = clock();
+                    self.moved_ns = now_ns;
+                    self.session.handle_datagram(now_ns, &scratch.receive[..len]);
+                    count += self.take_events(events);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(count),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Passes received bytes to the session and its events to `events`.
+    fn take_stream(
+        &mut self,
+        now_ns: u64,
+        bytes: &[u8],
+        events: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<usize, Broken> {
+        let (mut at, mut count) = (0, 0);
+        while at < bytes.len() {
+            at += self.session.handle_input(now_ns, &bytes[at..]).map_err(Broken::Garbage)?;
+            count += self.take_events(events);
+        }
+        Ok(count)
+    }
+
+    /// Hands over the events that wait.
+    pub(crate) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
+        let mut count = 0;
+        while let Some(event) = self.session.poll_event() {
+            events(&event);
+            count += 1;
+        }
+        count
+    }
+}

@@ -1,0 +1,29 @@
+//! Buffers that the connections of one thread share.
+
+/// What is received at once where payloads are small, and the longest datagram.
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// The most that is discarded by one system call.
+const DISCARD_BYTES: usize = 1024 * 1024;
+
+/// Room to receive into; one for each thread that drives connections.
+///
+/// Nothing is kept here between two calls, so any number of connections can share it.
+#[derive(Debug)]
+pub struct Scratch {
+    pub(crate) receive: Vec<u8>,
+    /// Names room for the kernel not to write to; its pages are never touched.
+    pub(crate) discard: Vec<u8>,
+}
+
+impl Scratch {
+    /// Makes the buffers.
+    pub fn new() -> Self {
+        Self { receive: vec![0; RECEIVE_BYTES], discard: vec![0; DISCARD_BYTES] }
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}

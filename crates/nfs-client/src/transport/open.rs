@@ -1,0 +1,122 @@
+//! How a socket is opened: from a reserved port where asked, within a limit of time.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use model::Proto;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size, set_tcp_congestion, set_tcp_nodelay, socket_error,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+
+use super::Transport;
+use crate::error::MountError;
+use crate::options::MountOptions;
+
+/// Ports that only a privileged process may call from and that no service has by custom.
+///
+/// **Source:** Linux include/linux/sunrpc/xprtsock.h, `RPC_DEF_MIN_RESVPORT` and its maximum.
+const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
+
+/// The receive buffer that is asked for where replies are datagrams, in bytes.
+const DATAGRAM_ROOM_BYTES: usize = 4 * 1024 * 1024;
+
+/// What is to be opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening<'a> {
+    /// Its name, for messages.
+    pub(crate) service: &'static str,
+    pub(crate) server: SocketAddr,
+    pub(crate) options: &'a MountOptions,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
+}
+
+/// Opens a socket with the options that every connection has.
+pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
+    let Opening { service, server, options, timeout } = *opening;
+    let socket = |reason: io::Error| MountError::Socket { server, reason };
+    let failed = |reason: io::Error| match reason.kind() {
+        ErrorKind::TimedOut => MountError::NoAnswer { service, server, timeout },
+        ErrorKind::PermissionDenied => MountError::ReservedPort { server, reason },
+        _ => MountError::Connect { service, server, reason },
+    };
+    let fd = connected(opening).map_err(failed)?;
+    if options.proto == Proto::Udp {
+        // Room for the replies to all calls in flight; the system may grant less.
+        let _ = set_socket_recv_buffer_size(&fd, DATAGRAM_ROOM_BYTES);
+        return Ok(Transport::Udp(UdpSocket::from(fd)));
+    }
+    set_tcp_nodelay(&fd, true).map_err(|errno| socket(errno.into()))?;
+    if let Some(name) = &options.congestion_control {
+        set_tcp_congestion(&fd, name).map_err(|errno| MountError::CongestionControl {
+            name: name.clone(),
+            reason: errno.into(),
+        })?;
+    }
+    Ok(Transport::Tcp(TcpStream::from(fd)))
+}
+
+/// Returns a nonblocking socket that is connected.
+fn connected(opening: &Opening<'_>) -> io::Result<OwnedFd> {
+    if !opening.options.resvport {
+        return connect_from(opening, None);
+    }
+    let mut last = io::Error::from(ErrorKind::AddrInUse);
+    for port in RESERVED_PORTS.rev() {
+        match connect_from(opening, Some(port)) {
+            Err(error) if is_taken(&error) => last = error,
+            result => return result,
+        }
+    }
+    Err(last)
+}
+
+/// Another socket has this port, or had it with this server a moment ago.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable)
+}
+
+fn connect_from(opening: &Opening<'_>, port: Option<u16>) -> io::Result<OwnedFd> {
+    let server = opening.server;
+    let (family, any) = match server {
+        SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
+        SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
+    };
+    let kind = match opening.options.proto {
+        Proto::Tcp => SocketType::STREAM,
+        Proto::Udp => SocketType::DGRAM,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(family, kind, flags, None)?;
+    if let Some(port) = port {
+        bind(&fd, &SocketAddr::new(any, port))?;
+    }
+    match connect(&fd, &server) {
+        Ok(()) => Ok(fd),
+        Err(Errno::INPROGRESS) => {
+            wait_for(fd.as_fd(), PollFlags::OUT, opening.timeout)?;
+            socket_error(&fd)??;
+            Ok(fd)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Waits until a socket is ready, or fails with `TimedOut`.
+pub(super) fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags, timeout: Duration) -> io::Result<()> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+    let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 3600, tv_nsec: 0 });
+    loop {
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) => return Err(ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
