@@ -47,8 +47,8 @@ fn what_the_server_calls_on_the_connection_is_answered() {
         (
             callback(7, program, 1, &recall(SessionId::default())),
             format!(
-                "8000002c 00000007 {accepted} 00000000  00002724 00000000 00000001
-                 0000000b 00002724"
+                "8000002c 00000007 {accepted} 00000000  00002744 00000000 00000001
+                 0000000b 00002744"
             ),
         ),
         (callback(7, program + 1, 0, &[]), format!("80000018 00000007 {accepted} 00000001")),

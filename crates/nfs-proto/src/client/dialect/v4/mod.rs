@@ -2,8 +2,9 @@
 //!
 //! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
 //! session with a sequence number for each slot, and the owners of opens, which in v4.0 have
-//! sequence numbers of their own. The session's slot number is the call's slot number. SEQUENCE is always the first operation and
-//! stands at a fixed place, so that a call that is made anew only has a few words replaced.
+//! sequence numbers of their own. The session's slot number is the call's slot number. SEQUENCE is
+//! always the first operation and stands at a fixed place, so that a call that is made anew only
+//! has a few words replaced.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
 
 mod attributes;
