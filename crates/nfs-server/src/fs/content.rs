@@ -33,10 +33,10 @@ pub struct ReadSpan {
 /// Data of one file; grows by `write` and `resize`.
 #[derive(Debug)]
 pub struct FileContent {
-    mode: StoreMode,
-    size: u64,
-    used_bytes: u64,
-    blocks: BTreeMap<u64, Arc<Block>>,
+    pub(super) mode: StoreMode,
+    pub(super) size: u64,
+    pub(super) used_bytes: u64,
+    pub(super) blocks: BTreeMap<u64, Arc<Block>>,
     /// What a loss of unstable data goes back to; nothing where all data is stable.
     stable: Option<Box<Stable>>,
 }
@@ -198,7 +198,7 @@ impl FileContent {
         Ok(written)
     }
 
-    fn write_place(
+    pub(super) fn write_place(
         &mut self,
         index: u64,
         start: usize,
@@ -237,7 +237,7 @@ impl FileContent {
 }
 
 /// The place a byte of a file lies in, and where in it.
-fn split(offset: u64) -> (u64, usize) {
+pub(super) fn split(offset: u64) -> (u64, usize) {
     (offset / BLOCK_BYTES as u64, (offset % BLOCK_BYTES as u64) as usize)
 }
 

@@ -9,6 +9,7 @@ use super::block::Piece;
 use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
+use super::sparse::Extent;
 use super::types::{Attributes, Change, FileTime, FsError, SetAttributes};
 
 /// Room in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
@@ -131,6 +132,94 @@ impl FileSystem {
                 content.lose_unstable();
             }
         }
+    }
+
+    /// Appends to `out` the pieces of up to `count` bytes from `offset` that are data, and to
+    /// `extents` the runs of data and holes that they lie in, at most `extents_max`; nothing is
+    /// copied. Returns whether the end of the file was reached.
+    ///
+    /// # Errors
+    /// `IsDirectory` or `Invalid` where there is no data to read.
+    pub fn read_extents(
+        &self,
+        id: InodeId,
+        (offset, count): (u64, u32),
+        now: FileTime,
+        (extents, extents_max, out): (&mut Vec<Extent>, usize, &mut Vec<Piece>),
+    ) -> Result<bool, FsError> {
+        let inode = self.table.get(id)?;
+        let state = inode.read();
+        let content = state.body.file()?;
+        let end = offset.saturating_add(u64::from(count)).min(content.size());
+        let mut position = offset;
+        while position < end && extents.len() < extents_max {
+            let extent = content.extent(position, end);
+            if extent.is_data {
+                content.read(position, extent.length as u32, out);
+            }
+            extents.push(extent);
+            position += extent.length;
+        }
+        inode.set_atime(now);
+        Ok(position >= content.size())
+    }
+
+    /// Finds the first byte at or after `offset` that is data, or in a hole; `None` where no data
+    /// follows. The end of the file counts as a hole.
+    ///
+    /// # Errors
+    /// `Past` where `offset` is not within the file; `IsDirectory` or `Invalid`.
+    pub fn seek(&self, id: InodeId, offset: u64, for_data: bool) -> Result<Option<u64>, FsError> {
+        let inode = self.table.get(id)?;
+        let state = inode.read();
+        let content = state.body.file()?;
+        if offset >= content.size() {
+            return Err(FsError::Past);
+        }
+        Ok(content.seek(offset, for_data))
+    }
+
+    /// Stores zeros wherever a range has holes, so that writing there can't run out of memory.
+    ///
+    /// # Errors
+    /// `NoSpace`, `FileTooBig`, `IsDirectory` or `Invalid`.
+    pub fn allocate(
+        &self,
+        id: InodeId,
+        (offset, length): (u64, u64),
+        now: FileTime,
+    ) -> Result<Change, FsError> {
+        self.change_data(id, now, |content| content.allocate(offset, length, &self.budget))
+    }
+
+    /// Makes a hole; the size stays.
+    ///
+    /// # Errors
+    /// `NoSpace`, `IsDirectory` or `Invalid`.
+    pub fn punch(
+        &self,
+        id: InodeId,
+        (offset, length): (u64, u64),
+        now: FileTime,
+    ) -> Result<Change, FsError> {
+        self.change_data(id, now, |content| content.punch(offset, length, &self.budget))
+    }
+
+    fn change_data(
+        &self,
+        id: InodeId,
+        now: FileTime,
+        change: impl FnOnce(&mut FileContent) -> Result<(), FsError>,
+    ) -> Result<Change, FsError> {
+        let inode = self.table.get(id)?;
+        let (change, ()) = inode.change(|state| {
+            let content = state.file()?;
+            change(content)?;
+            content.commit();
+            state.touch_data(now);
+            Ok(())
+        })?;
+        Ok(change)
     }
 
     /// The target of a symbolic link.

@@ -254,6 +254,18 @@ impl State {
 }
 
 impl Body {
+    /// The data of a regular file, to read.
+    ///
+    /// # Errors
+    /// `IsDirectory`, or `Invalid` for anything else.
+    pub fn file(&self) -> Result<&FileContent, FsError> {
+        match self {
+            Self::Regular(content) => Ok(content),
+            Self::Directory(_) => Err(FsError::IsDirectory),
+            Self::Symlink(_) | Self::Special => Err(FsError::Invalid),
+        }
+    }
+
     /// Size shown and memory held, both in bytes.
     fn sizes(&self) -> (u64, u64) {
         match self {

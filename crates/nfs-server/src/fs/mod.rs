@@ -23,6 +23,7 @@ mod namespace;
 mod paths;
 mod pin;
 mod rename;
+mod sparse;
 #[cfg(test)]
 mod stress_tests;
 mod table;
@@ -42,6 +43,7 @@ pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::Found;
 pub use self::pin::Pin;
 pub use self::rename::Renamed;
+pub use self::sparse::Extent;
 pub use self::types::{
     Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
     LINKS_MAX, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,

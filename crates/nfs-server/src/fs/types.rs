@@ -201,6 +201,9 @@ pub enum FsError {
     /// The cookie belongs to another start of the server.
     #[error("bad directory cookie")]
     BadCookie,
+    /// An offset is not within the file.
+    #[error("offset past the end of the file")]
+    Past,
     /// MKNOD of a kind that has its own procedure.
     #[error("unsupported file type")]
     BadType,

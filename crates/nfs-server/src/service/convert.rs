@@ -12,7 +12,7 @@ use crate::fs::{
 };
 
 /// Number of the one file system; any constant will do.
-const FSID: u64 = 0x6466_7362;
+pub(super) const FSID: u64 = 0x6466_7362;
 
 /// Turns attributes into `fattr3`.
 pub(super) fn fattr(attributes: &Attributes) -> Fattr {
@@ -92,11 +92,13 @@ pub(super) fn status(error: FsError) -> Status {
         FsError::BadHandle => Status::BadHandle,
         FsError::NotSync => Status::NotSync,
         FsError::BadCookie => Status::BadCookie,
+        FsError::Past => Status::NxIo,
         FsError::BadType => Status::BadType,
     }
 }
 
-fn file_type(kind: FileKind) -> FileType {
+/// Turns a kind into its number.
+pub(super) fn file_type(kind: FileKind) -> FileType {
     match kind {
         FileKind::Regular => FileType::Regular,
         FileKind::Directory => FileType::Directory,

@@ -1,0 +1,292 @@
+//! Holes: finding, making and filling them, and reading a file as runs of data and holes.
+//!
+//! A hole is what no block holds; where data is discarded there are none. Holes are found to the
+//! byte at their start, data to the block it lies in. Nothing here is locked.
+//!
+//! **Source:** RFC 7862 sections 15.1 (ALLOCATE), 15.4 (DEALLOCATE), 15.10 (READ_PLUS), 15.11
+//! (SEEK).
+
+use std::sync::Arc;
+
+use super::block::{BLOCK_BYTES, Block};
+use super::budget::Budget;
+use super::content::{FileContent, StoreMode, split};
+use super::types::{FILE_BYTES_MAX, FsError};
+
+/// A run of bytes that are all data or all hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+    /// Whether it is stored.
+    pub is_data: bool,
+}
+
+impl FileContent {
+    /// The run that starts at `offset`, cut at `end` and at the end of the file; empty past it.
+    pub fn extent(&self, offset: u64, end: u64) -> Extent {
+        let end = end.min(self.size).max(offset);
+        let mut position = offset;
+        let is_data = offset < end && self.is_data(offset);
+        while position < end && self.is_data(position) == is_data {
+            position = self.place_end(position, is_data).min(end);
+        }
+        Extent { offset, length: position - offset, is_data }
+    }
+
+    /// Whether a byte is stored.
+    fn is_data(&self, offset: u64) -> bool {
+        let (index, start) = split(offset);
+        self.mode == StoreMode::Discard
+            || self.blocks.get(&index).is_some_and(|block| start < block.len())
+    }
+
+    /// Where the data or hole that is in this place goes over into another place or the other.
+    fn place_end(&self, offset: u64, is_data: bool) -> u64 {
+        let (index, _) = split(offset);
+        let place = index * BLOCK_BYTES as u64;
+        if self.mode == StoreMode::Discard {
+            return u64::MAX;
+        }
+        match self.blocks.get(&index) {
+            Some(block) if is_data => place + block.len() as u64,
+            Some(_) => place + BLOCK_BYTES as u64,
+            None => match self.blocks.range(index..).next() {
+                Some((next, _)) => next * BLOCK_BYTES as u64,
+                None => u64::MAX,
+            },
+        }
+    }
+
+    /// Finds the first byte at or after `offset` that is stored, or in a hole; the end of the
+    /// file counts as a hole. `None` where no data follows.
+    pub fn seek(&self, offset: u64, for_data: bool) -> Option<u64> {
+        let here = self.extent(offset, u64::MAX);
+        if here.length == 0 || here.is_data == for_data {
+            return (here.length > 0 || !for_data).then_some(offset);
+        }
+        let next = offset + here.length;
+        (next < self.size || !for_data).then_some(next)
+    }
+
+    /// Stores zeros wherever a range has holes, and makes the file at least as long.
+    ///
+    /// # Errors
+    /// `NoSpace` where the budget does not allow all of it, `FileTooBig`; nothing changes then,
+    /// unless others take the memory meanwhile.
+    pub fn allocate(
+        &mut self,
+        offset: u64,
+        length: u64,
+        budget: &Arc<Budget>,
+    ) -> Result<(), FsError> {
+        let end = offset.checked_add(length).filter(|end| *end <= FILE_BYTES_MAX);
+        let end = end.ok_or(FsError::FileTooBig)?;
+        if self.mode == StoreMode::Keep {
+            let (first, last) = (split(offset).0, split(end.saturating_sub(1)).0);
+            let held: u64 = self.blocks.range(first..=last).map(|(_, it)| it.len() as u64).sum();
+            let free = budget.limit_bytes().saturating_sub(budget.used_bytes());
+            if length.saturating_sub(held) > free {
+                return Err(FsError::NoSpace);
+            }
+            let mut position = offset;
+            while position < end {
+                position = self.fill_place(position, end, budget)?;
+            }
+        }
+        self.size = self.size.max(end);
+        Ok(())
+    }
+
+    /// Stores zeros in the hole of one place up to `end`; returns where the next place begins.
+    fn fill_place(&mut self, offset: u64, end: u64, budget: &Arc<Budget>) -> Result<u64, FsError> {
+        let (index, start) = split(offset);
+        let place = index * BLOCK_BYTES as u64;
+        let stop = (end - place).min(BLOCK_BYTES as u64) as usize;
+        let held = self.blocks.get(&index).map_or(0, |block| block.len());
+        let start = start.max(held);
+        if start < stop {
+            static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+            self.write_place(index, start, &ZEROS[..stop - start], budget)?;
+        }
+        Ok(place + stop as u64)
+    }
+
+    /// Makes a hole; the size stays. Where a hole can't be, zeros are stored.
+    ///
+    /// # Errors
+    /// `NoSpace` where part of a block that is being sent had to be copied and could not be.
+    pub fn punch(&mut self, offset: u64, length: u64, budget: &Arc<Budget>) -> Result<(), FsError> {
+        let end = offset.saturating_add(length).min(self.size);
+        if self.mode == StoreMode::Discard || offset >= end {
+            return Ok(());
+        }
+        let (first, last) = (split(offset).0, split(end - 1).0);
+        let touched: Vec<u64> = self.blocks.range(first..=last).map(|(index, _)| *index).collect();
+        for index in touched {
+            let place = index * BLOCK_BYTES as u64;
+            let start = offset.saturating_sub(place) as usize;
+            let stop = (end - place).min(BLOCK_BYTES as u64) as usize;
+            self.punch_place(index, start, stop, budget)?;
+        }
+        Ok(())
+    }
+
+    fn punch_place(
+        &mut self,
+        index: u64,
+        start: usize,
+        stop: usize,
+        budget: &Arc<Budget>,
+    ) -> Result<(), FsError> {
+        let Some(block) = self.blocks.get(&index) else { return Ok(()) };
+        let len = block.len();
+        if start >= len {
+            return Ok(());
+        }
+        if stop < len {
+            let zeros = vec![0; stop - start];
+            return self.write_place(index, start, &zeros, budget);
+        }
+        self.used_bytes -= block.capacity();
+        if start == 0 {
+            self.blocks.remove(&index);
+        } else {
+            let short: Block = block.shortened(start);
+            self.used_bytes += short.capacity();
+            self.blocks.insert(index, Arc::new(short));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLACE: u64 = BLOCK_BYTES as u64;
+
+    fn bytes(content: &FileContent) -> Vec<u8> {
+        let mut pieces = Vec::new();
+        content.read(0, u32::MAX, &mut pieces);
+        pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect()
+    }
+
+    fn extents(content: &FileContent) -> Vec<(u64, bool)> {
+        let mut position = 0;
+        let mut found = Vec::new();
+        while position < content.size() {
+            let extent = content.extent(position, u64::MAX);
+            assert!(extent.length > 0 && extent.offset == position);
+            found.push((extent.length, extent.is_data));
+            position += extent.length;
+        }
+        found
+    }
+
+    #[test]
+    fn holes_are_found_between_blocks_and_at_the_end() {
+        let budget = Budget::new(4 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(PLACE, &[1; 100], &budget).unwrap();
+        content.write(3 * PLACE, &vec![2; 2 * BLOCK_BYTES], &budget).unwrap();
+        content.resize(6 * PLACE).unwrap();
+        let expected = [
+            (PLACE, false),
+            (100, true),
+            (2 * PLACE - 100, false),
+            (2 * PLACE, true),
+            (PLACE, false),
+        ];
+        assert_eq!(extents(&content), expected);
+        assert_eq!(content.seek(0, true), Some(PLACE));
+        assert_eq!(content.seek(PLACE, true), Some(PLACE));
+        assert_eq!(content.seek(PLACE, false), Some(PLACE + 100));
+        assert_eq!(content.seek(PLACE + 100, true), Some(3 * PLACE));
+        assert_eq!(content.seek(3 * PLACE, false), Some(5 * PLACE));
+        assert_eq!(content.seek(5 * PLACE, true), None);
+        content.resize(5 * PLACE).unwrap();
+        assert_eq!(content.seek(3 * PLACE, false), Some(5 * PLACE), "the end is a hole");
+    }
+
+    #[test]
+    fn allocating_takes_memory_and_punching_gives_it_back() {
+        let budget = Budget::new(PLACE * 2);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(10, b"abc", &budget).unwrap();
+        content.allocate(0, PLACE + 5, &budget).unwrap();
+        assert_eq!(content.size(), PLACE + 5);
+        assert_eq!(extents(&content), [(PLACE + 5, true)]);
+        assert_eq!(&bytes(&content)[8..16], b"\0\0abc\0\0\0");
+        assert_eq!(content.allocate(0, 1 << 40, &budget), Err(FsError::NoSpace));
+        assert_eq!(content.allocate(u64::MAX, 2, &budget), Err(FsError::FileTooBig));
+        content.punch(0, u64::MAX, &budget).unwrap();
+        assert_eq!((content.size(), content.used_bytes(), budget.used_bytes()), (PLACE + 5, 0, 0));
+        assert_eq!(extents(&content), [(PLACE + 5, false)]);
+    }
+
+    #[test]
+    fn data_being_sent_does_not_change_when_a_hole_is_made() {
+        let budget = Budget::new(1 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        content.write(0, b"before", &budget).unwrap();
+        let mut pieces = Vec::new();
+        content.read(0, 6, &mut pieces);
+        content.punch(1, 2, &budget).unwrap();
+        assert_eq!(pieces[0].bytes(), b"before");
+        assert_eq!(bytes(&content), b"b\0\0ore");
+        content.punch(3, 100, &budget).unwrap();
+        assert_eq!(bytes(&content), b"b\0\0\0\0\0");
+        assert_eq!(extents(&content), [(3, true), (3, false)]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Writes, allocations and holes against a plain vector of bytes.
+        #[test]
+        fn sparse_files_are_as_plain_bytes(
+            steps in prop::collection::vec((0_u8..3, 0_u64..9, 0_u64..6), 1..12)
+        ) {
+            // A third of a place: ranges begin and end within places and span some.
+            let unit = PLACE / 3;
+            let budget = Budget::new(64 << 20);
+            let mut content = FileContent::new(StoreMode::Keep);
+            let mut model: Vec<u8> = Vec::new();
+            for (number, (what, offset, length)) in (1..).zip(steps) {
+                let (offset, length) = (offset * unit, length * unit + 1);
+                let range = offset as usize..(offset + length) as usize;
+                match what {
+                    0 => {
+                        let data = vec![number; length as usize];
+                        content.write(offset, &data, &budget).unwrap();
+                        model.resize(model.len().max(range.end), 0);
+                        model[range].fill(number);
+                    }
+                    1 => {
+                        content.allocate(offset, length, &budget).unwrap();
+                        model.resize(model.len().max(range.end), 0);
+                    }
+                    _ => {
+                        content.punch(offset, length, &budget).unwrap();
+                        let end = range.end.min(model.len());
+                        if range.start < end {
+                            model[range.start..end].fill(0);
+                        }
+                    }
+                }
+            }
+            prop_assert!(bytes(&content) == model);
+            let mut position = 0_usize;
+            for (length, is_data) in extents(&content) {
+                let part = &model[position..position + length as usize];
+                prop_assert!(is_data || part.iter().all(|byte| *byte == 0));
+                position += part.len();
+            }
+            prop_assert_eq!(position, model.len());
+        }
+    }
+}
