@@ -72,6 +72,56 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Lines that MOUNT's DUMP keeps; further mounts are granted and not listed.
 pub const MOUNTS_MAX: usize = 2048;
 
+/// Most clients of NFS v4 known by name, for v4.0 and for later versions each.
+pub const NFS4_CLIENTS_MAX: usize = 65_536;
+
+/// Most sessions of NFS v4.1 at once.
+pub const NFS4_SESSIONS_MAX: usize = 131_072;
+
+/// Most slots granted to one session.
+pub const NFS4_SESSION_SLOTS_MAX: u32 = 1024;
+
+/// Most slots of all sessions together: 48 MiB without kept replies.
+pub const NFS4_SLOTS_MAX: usize = 1 << 20;
+
+/// Longest reply kept on a slot, in bytes.
+pub const NFS4_KEPT_REPLY_BYTES_MAX: u32 = 2048;
+
+/// Bytes of all kept replies together; beyond it a call that wants its reply kept has to wait.
+pub const NFS4_KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Most operations in one compound.
+pub const NFS4_OPERATIONS_MAX: u32 = 128;
+
+/// Longest reply to a compound, in bytes, without the record mark.
+pub const NFS4_REPLY_BYTES_MAX: usize = RECORD_BYTES_MAX;
+
+/// Room that the result of an operation which changes something may need, in bytes.
+pub const NFS4_CHANGE_RESULT_BYTES: usize = 128;
+
+/// Smallest requests and replies that a session can do with, in bytes: SEQUENCE and little more.
+pub const NFS4_SESSION_BYTES_MIN: u32 = 256;
+
+/// Longest name of a client or owner, in bytes. **Source:** RFC 7530, NFS4_OPAQUE_LIMIT.
+pub const NFS4_OWNER_BYTES_MAX: usize = 1024;
+
+/// Bytes that one COPY copies at most; clients go on from there.
+pub const NFS4_COPY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Runs of data and holes in one READ_PLUS.
+pub const NFS4_SEGMENTS_MAX: usize = 64;
+
+/// Most opens and states of locks of all clients together, some 400 bytes each.
+pub const NFS4_STATES_MAX: usize = 1 << 19;
+
+/// Most owners of opens, and of locks, that one client can have.
+pub const NFS4_OWNERS_MAX: usize = 16_384;
+
+/// Most locked ranges in one file, and in all files together.
+pub const NFS4_FILE_RANGES_MAX: usize = 16_384;
+/// See `NFS4_FILE_RANGES_MAX`.
+pub const NFS4_RANGES_MAX: usize = 1 << 20;
+
 const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);
 const _: () = assert!(RECEIVE_BYTES_MIN >= RECORD_OVERHEAD_BYTES);
 const _: () = assert!(VECTORS_MAX <= 1024);

@@ -60,7 +60,8 @@ fn offered(config: &ServerConfig, portmap: bool) -> (Offered, Offered) {
     let (v2, v3) = (config.versions.v2, config.versions.v3);
     let base = if portmap { PORTMAPPER } else { Offered::NONE };
     let udp = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..base };
-    (udp, udp)
+    let nfs4 = config.versions.v4_0 || config.versions.v4_1 || config.versions.v4_2;
+    (Offered { nfs4, ..udp }, udp)
 }
 
 /// Opens one port for all transports and returns its address.

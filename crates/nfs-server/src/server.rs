@@ -26,8 +26,10 @@ use crate::listen::{self, Opened};
 use crate::mailbox::{Controls, Fleet, Mailbox};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
-use crate::service::{Granted, Registered, Service, Shared, registrations};
+use crate::service::{Granted, Registered, Service, Shared, Tables, registrations};
 use crate::tls::TlsServer;
+
+const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A running server.
 #[derive(Debug)]
@@ -255,7 +257,9 @@ fn share(
     registrations: Vec<Registered>,
 ) -> Shared {
     let lower = |limit: Option<u32>, size: u32| limit.map_or(size, |limit| limit.min(size));
+    let lease_ns = u64::from(config.lease_s) * NANOSECONDS_PER_SECOND;
     Shared {
+        nfs4: Tables::new(fs.boot_id(), lease_ns),
         fs,
         exports: config.exports,
         versions: config.versions,

@@ -12,6 +12,7 @@ mod mount;
 mod names;
 mod nfs2;
 mod nfs3;
+mod nfs4;
 mod portmap;
 mod repeats;
 mod sockaddr;
@@ -27,6 +28,8 @@ use nfs_proto::program;
 use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential};
 use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply};
 
+pub(crate) use self::nfs4::Tables;
+use self::nfs4::{Caller4, principal};
 pub(crate) use self::portmap::{Registered, registrations};
 use crate::access::AllowList;
 use crate::clock::mix;
@@ -104,6 +107,8 @@ pub(crate) struct Shared {
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
     /// Replies kept for repeated calls.
     pub(crate) replies: Replies,
+    /// What is remembered of clients of NFS v4.
+    pub(crate) nfs4: Tables,
     /// Planned restarts so far.
     pub(crate) restarts: AtomicU64,
 }
@@ -137,6 +142,7 @@ impl Shared {
             self.fs.lose_unstable();
         }
         self.restarts.fetch_add(1, Ordering::AcqRel);
+        self.nfs4.restart(u64::from_be_bytes(self.verifier().0));
     }
 }
 
@@ -238,9 +244,11 @@ impl Service {
             program::Call::Rpcbind3(call) | program::Call::Rpcbind4(call) => {
                 self.answer_rpcbind(*call, xid, out);
             }
-            program::Call::Nfs4(_) => {
-                self.counters.refused_calls.add(1);
-                encode_refusal(out.head(), xid, RpcError::ProgramUnavailable);
+            program::Call::Nfs4(call) => {
+                let context = Context { caller, now: self.now };
+                let principal = principal(&request.credential);
+                let caller = Caller4 { xid, context, principal, bytes: request.bytes };
+                self.answer_nfs4(call, &caller, out);
             }
         }
         out.seal();

@@ -1,0 +1,179 @@
+//! The reply to one compound while it is written.
+//!
+//! Results go straight into the outbox; READ payload follows as pieces of the store, so a reply is
+//! head bytes and pieces in turn, and only its length, status and count are filled in at the end.
+//! Positions in the head stay good meanwhile: the outbox moves nothing before it sends.
+//!
+//! **Source:** RFC 7530 section 16.2, RFC 8881 section 16.2.
+
+use nfs_proto::Status;
+use nfs_proto::limits::MARK_BYTES;
+use nfs_proto::nfs4::{OpCode, OpOk, OpResult};
+use nfs_proto::record;
+use nfs_proto::rpc::ReplyHeader;
+use nfs_proto::xdr::{Writer, pad_len};
+
+use crate::fs::Piece;
+use crate::outbox::Outbox;
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// With this status, still to be written.
+    Status(Status),
+    /// With this status, and its result is written already.
+    Told(Status),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+/// Where a reply can be taken back to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    position: usize,
+    count: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Answer<'o> {
+    out: &'o mut Outbox,
+    record: usize,
+    /// Where the results of the procedure begin.
+    start: usize,
+    count_at: usize,
+    count: u32,
+    /// Bytes of the reply that are pieces.
+    payload_bytes: usize,
+    /// Longest reply allowed, in bytes, and the status that tells of it.
+    limit: (usize, Status),
+    /// Whether everything has to stay in the head, since the reply will be kept.
+    pub(super) whole: bool,
+}
+
+impl<'o> Answer<'o> {
+    /// Starts a reply with the call's tag.
+    pub(super) fn begin(out: &'o mut Outbox, xid: u32, tag: &[u8], bytes_max: usize) -> Self {
+        let head = out.head();
+        let record = record::begin(head);
+        let mut writer = Writer::new(head);
+        ReplyHeader { xid, result: Ok(()) }.encode(&mut writer);
+        let start = writer.position();
+        writer.u32(0);
+        writer.opaque(tag);
+        let count_at = writer.position();
+        writer.u32(0);
+        let limit = (bytes_max, Status::Resource);
+        Self { out, record, start, count_at, count: 0, payload_bytes: 0, limit, whole: false }
+    }
+
+    /// Sets the longest reply in bytes, the record mark not counted.
+    pub(super) fn set_limit(&mut self, bytes_max: usize, status: Status) {
+        self.limit = (bytes_max, status);
+    }
+
+    /// Length so far in bytes, the record mark not counted.
+    pub(super) fn len(&mut self) -> usize {
+        self.out.head().len() - self.record - MARK_BYTES + self.payload_bytes
+    }
+
+    /// Whether so many bytes more would still be allowed.
+    ///
+    /// # Errors
+    /// The status that tells of it.
+    pub(super) fn check_room(&mut self, bytes: usize) -> Result<(), Status> {
+        let (max, status) = self.limit;
+        if self.len().saturating_add(bytes) > max { Err(status) } else { Ok(()) }
+    }
+
+    /// Bytes that are still allowed.
+    pub(super) fn room(&mut self) -> usize {
+        self.limit.0.saturating_sub(self.len())
+    }
+
+    /// Where the reply stands.
+    pub(super) fn mark(&mut self) -> Mark {
+        Mark { position: self.out.head().len(), count: self.count }
+    }
+
+    /// Takes back what was written since, which must not hold pieces.
+    pub(super) fn rewind(&mut self, mark: Mark) {
+        self.out.head().truncate(mark.position);
+        self.count = mark.count;
+    }
+
+    /// The bytes written since.
+    pub(super) fn since(&mut self, mark: Mark) -> &[u8] {
+        &self.out.head()[mark.position..]
+    }
+
+    /// Appends a success.
+    pub(super) fn ok(&mut self, ok: &OpOk<'_>) {
+        self.result(&OpResult::Ok(*ok));
+    }
+
+    /// Appends a failure.
+    pub(super) fn fail(&mut self, code: OpCode, status: Status) {
+        self.result(&OpResult::Failed(code, status));
+    }
+
+    /// Appends a result.
+    pub(super) fn result(&mut self, result: &OpResult<'_>) {
+        self.with(|writer| result.encode(writer));
+    }
+
+    /// Appends a result that `encode` writes.
+    pub(super) fn with(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
+        encode(&mut Writer::new(self.out.head()));
+        self.count += 1;
+    }
+
+    /// Appends what belongs to the result written last.
+    pub(super) fn more(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
+        encode(&mut Writer::new(self.out.head()));
+    }
+
+    /// Appends a result as it was sent before; returns its status.
+    pub(super) fn again(&mut self, bytes: &[u8]) -> Status {
+        self.with(|writer| writer.raw(bytes));
+        let status = bytes.get(4..8).and_then(|word| word.try_into().ok());
+        Status::from_number(status.map_or(0, u32::from_be_bytes))
+    }
+
+    /// Appends payload and its padding.
+    pub(super) fn payload(&mut self, pieces: impl Iterator<Item = Piece>) {
+        let mut len = 0;
+        for piece in pieces {
+            len += piece.bytes().len();
+            if self.whole {
+                self.out.head().extend_from_slice(piece.bytes());
+            } else {
+                self.payload_bytes += piece.bytes().len();
+                self.out.push(piece);
+            }
+        }
+        self.more(|writer| writer.raw(&[0; 3][..pad_len(len)]));
+    }
+
+    /// Ends the reply with the results of an earlier one.
+    pub(super) fn finish_as(self, results: &[u8]) {
+        let head = self.out.head();
+        head.truncate(self.start);
+        head.extend_from_slice(results);
+        record::end(head, self.record, 0);
+    }
+
+    /// Ends the reply; returns the results of the procedure where they are whole.
+    pub(super) fn finish(self, status: Status) -> &'o [u8] {
+        let head = self.out.head();
+        let mut writer = Writer::new(head);
+        writer.set_u32(self.start, status.number());
+        writer.set_u32(self.count_at, self.count);
+        record::end(head, self.record, self.payload_bytes);
+        &head[self.start..]
+    }
+}

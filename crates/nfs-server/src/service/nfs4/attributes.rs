@@ -1,0 +1,272 @@
+//! Attributes: which there are, what they are, and setting them.
+//!
+//! The change attribute is the time of the last change, which grows with each change of an inode.
+//! Owners are numbers written as strings. There is one file system with one fsid.
+//!
+//! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12.2; RFC 7530 section
+//! 5.9 (numbers as owners).
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{
+    self as wire, Attributes as WireAttributes, Bitmap, Device, Fattr, FileHandle, Fsid,
+    NumericOwner, attribute as number, owner_number,
+};
+
+use crate::fs::{
+    Attributes, FILE_BYTES_MAX, FileTime, LINKS_MAX, NAME_BYTES_MAX, SetAttributes, SetTime,
+};
+use crate::service::Service;
+use crate::service::convert::{FSID, file_type};
+
+/// Attributes that v4.0 supports.
+const SUPPORTED: Bitmap = Bitmap::of(&[
+    number::SUPPORTED_ATTRS,
+    number::TYPE,
+    number::FH_EXPIRE_TYPE,
+    number::CHANGE,
+    number::SIZE,
+    number::LINK_SUPPORT,
+    number::SYMLINK_SUPPORT,
+    number::NAMED_ATTR,
+    number::FSID,
+    number::UNIQUE_HANDLES,
+    number::LEASE_TIME,
+    number::RDATTR_ERROR,
+    number::ACLSUPPORT,
+    number::CANSETTIME,
+    number::CASE_INSENSITIVE,
+    number::CASE_PRESERVING,
+    number::CHOWN_RESTRICTED,
+    number::FILEHANDLE,
+    number::FILEID,
+    number::FILES_AVAIL,
+    number::FILES_FREE,
+    number::FILES_TOTAL,
+    number::HOMOGENEOUS,
+    number::MAXFILESIZE,
+    number::MAXLINK,
+    number::MAXNAME,
+    number::MAXREAD,
+    number::MAXWRITE,
+    number::MODE,
+    number::NO_TRUNC,
+    number::NUMLINKS,
+    number::OWNER,
+    number::OWNER_GROUP,
+    number::RAWDEV,
+    number::SPACE_AVAIL,
+    number::SPACE_FREE,
+    number::SPACE_TOTAL,
+    number::SPACE_USED,
+    number::TIME_ACCESS,
+    number::TIME_ACCESS_SET,
+    number::TIME_DELTA,
+    number::TIME_METADATA,
+    number::TIME_MODIFY,
+    number::TIME_MODIFY_SET,
+    number::MOUNTED_ON_FILEID,
+]);
+
+/// Attributes that can be set.
+const SETTABLE: Bitmap = Bitmap::of(&[
+    number::SIZE,
+    number::MODE,
+    number::OWNER,
+    number::OWNER_GROUP,
+    number::TIME_ACCESS_SET,
+    number::TIME_MODIFY_SET,
+]);
+
+/// Attributes that can only be set.
+const WRITE_ONLY: Bitmap = Bitmap::of(&[number::TIME_ACCESS_SET, number::TIME_MODIFY_SET]);
+
+/// Attributes that tell of the room in the file system.
+const ROOM: Bitmap = Bitmap::of(&[
+    number::FILES_AVAIL,
+    number::FILES_FREE,
+    number::FILES_TOTAL,
+    number::SPACE_AVAIL,
+    number::SPACE_FREE,
+    number::SPACE_TOTAL,
+]);
+
+/// The change attribute never goes back. **Source:** RFC 7862 section 12.2.3, change_attr_type4.
+const CHANGE_IS_MONOTONIC: u32 = 0;
+
+/// Bits of a mode.
+const MODE_MAX: u32 = 0o7777;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Attributes that a minor version supports.
+fn supported(minor: u32) -> Bitmap {
+    let since_v4_1 = Bitmap::of(&[number::SUPPATTR_EXCLCREAT]);
+    let since_v4_2 = Bitmap::of(&[number::CHANGE_ATTR_TYPE, number::SPACE_FREED]);
+    match minor {
+        0 => SUPPORTED,
+        1 => SUPPORTED.union(since_v4_1),
+        _ => SUPPORTED.union(since_v4_1).union(since_v4_2),
+    }
+}
+
+/// Owner and group as strings, for as long as a reply is written.
+pub(super) struct Owners(NumericOwner, NumericOwner);
+
+impl Owners {
+    pub(super) fn of(found: &Attributes) -> Self {
+        Self(NumericOwner::new(found.uid), NumericOwner::new(found.gid))
+    }
+}
+
+/// Checks what GETATTR or READDIR asks for.
+///
+/// # Errors
+/// `Inval` for attributes that can only be set.
+pub(super) fn check_readable(asked: Bitmap) -> Result<(), Status> {
+    if asked.intersection(WRITE_ONLY).is_empty() { Ok(()) } else { Err(Status::Inval) }
+}
+
+impl Service {
+    /// Everything that can be told of an object.
+    pub(super) fn wire_attributes<'a>(
+        &self,
+        (found, owners): (&Attributes, &'a Owners),
+        file: FileHandle,
+        (minor, asked): (u32, Bitmap),
+    ) -> WireAttributes<'a> {
+        let mut told = WireAttributes {
+            supported: Some(supported(minor)),
+            file_type: Some(file_type(found.kind)),
+            handle_expiry: Some(0),
+            change: Some(found.ctime.0),
+            size: Some(found.size),
+            link_support: Some(true),
+            symlink_support: Some(true),
+            named_attributes: Some(false),
+            fsid: Some(Fsid { major: FSID, minor: 0 }),
+            unique_handles: Some(true),
+            lease_seconds: Some(self.shared.lease_s),
+            read_error: Some(Status::Ok),
+            acl_support: Some(0),
+            can_set_time: Some(true),
+            case_insensitive: Some(false),
+            case_preserving: Some(true),
+            chown_restricted: Some(false),
+            file: Some(file),
+            fileid: Some(found.fileid),
+            homogeneous: Some(true),
+            file_bytes_max: Some(FILE_BYTES_MAX),
+            links_max: Some(LINKS_MAX),
+            name_bytes_max: Some(NAME_BYTES_MAX as u32),
+            read_bytes_max: Some(u64::from(self.granted.read_bytes_max)),
+            write_bytes_max: Some(u64::from(self.granted.write_bytes_max)),
+            mode: Some(found.mode),
+            no_truncation: Some(true),
+            nlink: Some(found.nlink),
+            owner: Some(owners.0.as_slice()),
+            owner_group: Some(owners.1.as_slice()),
+            device: Some(Device { major: found.rdev.0, minor: found.rdev.1 }),
+            used: Some(found.used),
+            atime: Some(time(found.atime)),
+            time_delta: Some(wire::Time { seconds: 0, nanos: 1 }),
+            ctime: Some(time(found.ctime)),
+            mtime: Some(time(found.mtime)),
+            mounted_on_fileid: Some(found.fileid),
+            ..WireAttributes::default()
+        };
+        if minor > 0 {
+            told.supported_exclusive = Some(SETTABLE);
+        }
+        if minor > 1 {
+            told.change_type = Some(CHANGE_IS_MONOTONIC);
+            told.freed_bytes = Some(if found.nlink > 1 { 0 } else { found.used });
+        }
+        if !asked.intersection(ROOM).is_empty() {
+            self.add_room(&mut told);
+        }
+        told
+    }
+
+    fn add_room(&self, told: &mut WireAttributes<'_>) {
+        let space = self.shared.fs.space();
+        told.available_files = Some(space.free_files);
+        told.free_files = Some(space.free_files);
+        told.total_files = Some(space.total_files);
+        told.available_bytes = Some(space.free_bytes);
+        told.free_bytes = Some(space.free_bytes);
+        told.total_bytes = Some(space.total_bytes);
+    }
+
+    /// Whether an object has exactly these attributes.
+    ///
+    /// # Errors
+    /// `AttrNotSupp`; `Inval` for what can't be compared; `BadXdr`.
+    pub(super) fn has_attributes(
+        &self,
+        (found, file): (&Attributes, FileHandle),
+        minor: u32,
+        given: &Fattr<'_>,
+    ) -> Result<bool, Status> {
+        let mask = given.mask();
+        if !mask.difference(supported(minor)).is_empty() {
+            return Err(Status::AttrNotSupp);
+        }
+        check_readable(mask)?;
+        if mask.contains(number::RDATTR_ERROR) {
+            return Err(Status::Inval);
+        }
+        given.decode_values().map_err(|_| Status::BadXdr)?;
+        let owners = Owners::of(found);
+        let told = self.wire_attributes((found, &owners), file, (minor, mask));
+        // What encodes alike is alike.
+        let mut scratch = Vec::new();
+        Ok(told.to_fattr(mask, &mut scratch) == *given)
+    }
+}
+
+/// Takes the attributes to set, and which they are.
+///
+/// # Errors
+/// `AttrNotSupp`; `Inval` for what can't be set or has a bad value; `BadOwner`; `BadXdr`.
+pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bitmap), Status> {
+    let mask = given.mask();
+    if !mask.difference(supported(minor)).is_empty() {
+        return Err(Status::AttrNotSupp);
+    }
+    if !mask.difference(SETTABLE).is_empty() {
+        return Err(Status::Inval);
+    }
+    let values = given.decode_values().map_err(|_| Status::BadXdr)?;
+    if values.mode.is_some_and(|mode| mode > MODE_MAX) {
+        return Err(Status::Inval);
+    }
+    let owner = |name: &[u8]| owner_number(name).ok_or(Status::BadOwner);
+    let set = SetAttributes {
+        mode: values.mode,
+        uid: values.owner.map(owner).transpose()?,
+        gid: values.owner_group.map(owner).transpose()?,
+        size: values.size,
+        atime: set_time(values.set_atime)?,
+        mtime: set_time(values.set_mtime)?,
+    };
+    Ok((set, mask))
+}
+
+fn set_time(given: Option<wire::SetTime>) -> Result<SetTime, Status> {
+    match given {
+        None => Ok(SetTime::Keep),
+        Some(wire::SetTime::Server) => Ok(SetTime::Now),
+        Some(wire::SetTime::Client(time)) => {
+            if u64::from(time.nanos) >= NANOS_PER_SECOND {
+                return Err(Status::Inval);
+            }
+            // What can't be kept becomes the nearest time that can.
+            let seconds = u64::try_from(time.seconds).unwrap_or(0);
+            let nanos = seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(time.nanos.into());
+            Ok(SetTime::To(FileTime(nanos)))
+        }
+    }
+}
+
+fn time(time: FileTime) -> wire::Time {
+    wire::Time { seconds: (time.0 / NANOS_PER_SECOND).cast_signed(), nanos: time.nanoseconds() }
+}

@@ -1,0 +1,106 @@
+//! READDIR: a page of names with whatever attributes were asked for.
+//!
+//! `.` and `..` are not listed, and their cookies never given. The cookie verifier is that of the
+//! store: cookies stay good as long as it lives.
+//!
+//! **Source:** RFC 7530 section 16.24.
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{
+    Attributes as WireAttributes, Bitmap, EntriesBuilder, Op, OpOk, attribute as number,
+};
+
+use super::answer::Answer;
+use super::attributes::{Owners, check_readable};
+use super::names::v4_status;
+use super::{Outcome, Run};
+use crate::fs::{FsError, ListedEntry};
+use crate::service::Service;
+
+/// The last of the cookies that are never given. **Source:** RFC 7530 section 16.24.4.
+const RESERVED_COOKIE: u64 = 2;
+/// Least bytes of an entry besides its name: mark, cookie, length, and empty attributes.
+const ENTRY_BYTES: usize = 4 + 8 + 4 + 8;
+/// Bytes of a result before and after its entries.
+const RESULT_BYTES: usize = 8 + 8 + 4 + 4;
+
+impl Service {
+    /// Carries out READDIR.
+    pub(super) fn directory_page(
+        &mut self,
+        op: &Op<'_>,
+        run: &Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        let Op::Readdir { cookie, verifier, dircount, maxcount, request } = *op else {
+            unreachable!("dispatch sends only READDIR here")
+        };
+        let directory = run.current()?;
+        check_readable(request)?;
+        let own = self.shared.cookie_verifier();
+        if cookie != 0 && cookie <= RESERVED_COOKIE {
+            return Err(Status::BadCookie.into());
+        }
+        if cookie != 0 && verifier != own {
+            return Err(Status::NotSame.into());
+        }
+        let granted = maxcount.min(self.granted.read_bytes_max) as usize;
+        let maxcount = granted.min(answer.room().saturating_sub(RESULT_BYTES));
+        let mut room = maxcount;
+        let fits = |name: &[u8]| {
+            let bytes = ENTRY_BYTES + name.len();
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        };
+        let listing = self.shared.fs.list(directory, cookie.max(RESERVED_COOKIE), fits);
+        let listing = listing.map_err(v4_status)?;
+        let mut page = std::mem::take(&mut self.page);
+        let mut builder = EntriesBuilder::new(&mut page, dircount, maxcount as u32);
+        let push = |entry: &&ListedEntry| self.push_entry(entry, (run, request), &mut builder);
+        let taken = listing.entries.iter().take_while(push).count();
+        let all = taken == listing.entries.len();
+        let eof = all && listing.eof;
+        let too_small = taken == 0 && !eof;
+        if !too_small {
+            answer.ok(&OpOk::Readdir { verifier: own, entries: builder.finish(), eof });
+        }
+        self.page = page;
+        if !too_small {
+            return Ok(());
+        }
+        answer.check_room(granted)?;
+        Err(Status::TooSmall.into())
+    }
+
+    /// Adds an entry; false where it does not fit. One that vanished meanwhile is passed over,
+    /// unless the caller wants to know why it has no attributes.
+    fn push_entry(
+        &self,
+        entry: &ListedEntry,
+        (run, asked): (&Run<'_>, Bitmap),
+        builder: &mut EntriesBuilder<'_>,
+    ) -> bool {
+        let found = match self.shared.fs.attributes(entry.id) {
+            Ok(found) => found,
+            Err(error) => return gone(error, entry, asked, builder),
+        };
+        let owners = Owners::of(&found);
+        let handle = self.handle_of(entry.id);
+        let told = self.wire_attributes((&found, &owners), handle, (run.minor, asked));
+        builder.push(entry.cookie, &entry.name, &told, asked)
+    }
+}
+
+fn gone(
+    error: FsError,
+    entry: &ListedEntry,
+    asked: Bitmap,
+    builder: &mut EntriesBuilder<'_>,
+) -> bool {
+    if !asked.contains(number::RDATTR_ERROR) {
+        return true;
+    }
+    let told = WireAttributes { read_error: Some(v4_status(error)), ..WireAttributes::default() };
+    builder.push(entry.cookie, &entry.name, &told, asked)
+}

@@ -1,0 +1,106 @@
+//! NFS v4.0, 4.1 and 4.2: compounds carried out on the one file system.
+//!
+//! `compound` walks through the operations of a call and `answer` writes the reply; the other
+//! modules are the operations by kind, and `state` is what the server remembers of its clients.
+//! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. No
+//! delegations and no layouts are given, so nobody is ever called back.
+//!
+//! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 (v4.2).
+
+mod answer;
+mod attributes;
+mod clients;
+mod compound;
+mod data;
+mod listing;
+mod locks;
+mod names;
+mod numbered;
+mod objects;
+mod opens;
+mod sessions;
+mod sparse;
+mod state;
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::Stateid;
+use nfs_proto::rpc::Credential;
+
+pub(super) use self::compound::Caller4;
+pub(crate) use self::state::Tables;
+
+use self::answer::Failure;
+use self::state::{Principal, Session, Speaker};
+use crate::fs::{Context, InodeId};
+
+/// What the operations of one compound hand on to each other.
+#[derive(Debug)]
+pub(super) struct Run<'s> {
+    minor: u32,
+    context: Context,
+    principal: Principal,
+    now_ns: u64,
+    /// Number of the connection, for what is bound to it.
+    session: Option<&'s std::sync::Arc<Session>>,
+    current: Option<InodeId>,
+    saved: Option<InodeId>,
+    /// The current and the saved stateid, from v4.1 on.
+    stateid: Option<Stateid>,
+    saved_stateid: Option<Stateid>,
+    /// An error that was planned for an operation with a number, which has to count.
+    planned: Option<Status>,
+    /// Operations left after the one at hand.
+    left: u32,
+}
+
+/// What becomes of an operation; a success has written its result.
+type Outcome = Result<(), Failure>;
+
+impl<'s> Run<'s> {
+    /// The current object.
+    ///
+    /// # Errors
+    /// `NoFileHandle`.
+    fn current(&self) -> Result<InodeId, Status> {
+        self.current.ok_or(Status::NoFileHandle)
+    }
+
+    /// The saved object.
+    ///
+    /// # Errors
+    /// `NoFileHandle`.
+    fn saved(&self) -> Result<InodeId, Status> {
+        self.saved.ok_or(Status::NoFileHandle)
+    }
+
+    /// Makes an object the current one.
+    fn set_current(&mut self, id: InodeId) {
+        self.current = Some(id);
+        self.stateid = None;
+    }
+
+    /// Who sends stateids.
+    fn speaker(&self) -> Speaker<'s> {
+        self.session.map_or(Speaker::Plain, |session| Speaker::Session(&session.client))
+    }
+
+    /// The stateid that is meant: from v4.1 on one of them stands for the current one.
+    ///
+    /// # Errors
+    /// `BadStateid` where there is no current one, and for the one that is never valid.
+    fn meant(&self, stateid: Stateid) -> Result<Stateid, Status> {
+        match stateid {
+            Stateid::CURRENT if self.minor > 0 => self.stateid.ok_or(Status::BadStateid),
+            Stateid::INVALID => Err(Status::BadStateid),
+            other => Ok(other),
+        }
+    }
+}
+
+/// Who calls, for the names of clients.
+pub(super) fn principal(credential: &Credential<'_>) -> Principal {
+    match credential {
+        Credential::Sys(sys) => Some(sys.uid),
+        Credential::None | Credential::Other { .. } => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! Operations on names: LOOKUP, LOOKUPP, CREATE, LINK, REMOVE and RENAME.
+//!
+//! Names are bytes: only what no directory can hold is refused.
+//!
+//! **Source:** RFC 7530 sections 16.4, 16.9, 16.13, 16.14, 16.26 and 16.27.
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{Bitmap, ChangeInfo, CreateKind, Fattr, Op, OpOk};
+
+use super::answer::Answer;
+use super::attributes::to_set;
+use super::{Outcome, Run};
+use crate::fs::{Change, FileKind, FsError, InodeId, NewObject};
+use crate::service::Service;
+use crate::service::convert::status;
+
+impl Service {
+    /// Carries out an operation on a name.
+    pub(super) fn name(
+        &mut self,
+        op: &Op<'_>,
+        run: &mut Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        match *op {
+            Op::Lookup { name } => {
+                let found = self.find(run.current()?, name)?;
+                run.set_current(found);
+                answer.ok(&OpOk::Lookup);
+            }
+            Op::Lookupp => {
+                let id = run.current()?;
+                let found = self.shared.fs.lookup(id, b"..").map_err(not_a_directory)?;
+                if id == self.shared.fs.root() {
+                    return Err(Status::NoEnt.into());
+                }
+                run.set_current(found.id);
+                answer.ok(&OpOk::Lookupp);
+            }
+            Op::Create { kind, name, attributes } => {
+                let (change, set) = self.create4(kind, name, &attributes, run)?;
+                answer.ok(&OpOk::Create { change, set });
+            }
+            Op::Link { name } => {
+                let (file, directory) = (run.saved()?, run.current()?);
+                check_name(name)?;
+                let linked = self.shared.fs.link(file, directory, name, run.context.now);
+                let (_, change) = linked.map_err(|error| self.link_status(error, file))?;
+                answer.ok(&OpOk::Link { change: change_info(&change) });
+            }
+            Op::Remove { name } => {
+                let directory = run.current()?;
+                check_name(name)?;
+                let change = self.remove4(directory, name, run).map_err(v4_status)?;
+                answer.ok(&OpOk::Remove { change: change_info(&change) });
+            }
+            Op::Rename { from, to } => {
+                let directories = (run.saved()?, run.current()?);
+                check_name(from)?;
+                check_name(to)?;
+                let (from, to) = ((directories.0, from), (directories.1, to));
+                let renamed = self.shared.fs.rename(from, to, run.context.now);
+                let renamed = renamed.map_err(rename_status)?;
+                let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
+                answer.ok(&OpOk::Rename { from, to });
+            }
+            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+        }
+        Ok(())
+    }
+
+    /// Finds a name in a directory.
+    pub(super) fn find(&self, directory: InodeId, name: &[u8]) -> Result<InodeId, Status> {
+        let checked = check_name(name);
+        if checked.is_err() {
+            let found = self.shared.fs.attributes(directory).map_err(v4_status)?;
+            if found.kind == FileKind::Directory {
+                checked?;
+            }
+        }
+        match self.shared.fs.lookup(directory, name) {
+            Ok(found) => Ok(found.id),
+            Err(FsError::NotDirectory) => Err(self.not_a_directory(directory)),
+            Err(error) => Err(v4_status(error)),
+        }
+    }
+
+    /// What to say of something that is searched though it is no directory.
+    fn not_a_directory(&self, id: InodeId) -> Status {
+        match self.shared.fs.attributes(id) {
+            Ok(found) if found.kind == FileKind::Symlink => Status::Symlink,
+            _ => Status::NotDir,
+        }
+    }
+
+    fn create4(
+        &self,
+        kind: CreateKind<'_>,
+        name: &[u8],
+        attributes: &Fattr<'_>,
+        run: &mut Run<'_>,
+    ) -> Result<(ChangeInfo, Bitmap), Status> {
+        let directory = run.current()?;
+        let object = match kind {
+            CreateKind::Directory => NewObject::Directory,
+            CreateKind::Symlink(target) => NewObject::Symlink(target),
+            CreateKind::Block(it) => NewObject::Node(FileKind::BlockDevice, (it.major, it.minor)),
+            CreateKind::Character(it) => {
+                NewObject::Node(FileKind::CharacterDevice, (it.major, it.minor))
+            }
+            CreateKind::Socket => NewObject::Node(FileKind::Socket, (0, 0)),
+            CreateKind::Fifo => NewObject::Node(FileKind::Fifo, (0, 0)),
+            CreateKind::Other(_) => return Err(Status::BadType),
+        };
+        check_name(name)?;
+        let (set, mask) = to_set(run.minor, attributes)?;
+        if set.size.is_some() {
+            return Err(Status::Inval);
+        }
+        let made = self.shared.fs.make(directory, name, object, &set, run.context);
+        let created = made.map_err(v4_status)?;
+        run.set_current(created.id);
+        Ok((change_info(&created.directory), mask))
+    }
+
+    /// Removes whatever has the name.
+    fn remove4(&self, directory: InodeId, name: &[u8], run: &Run<'_>) -> Result<Change, FsError> {
+        match self.shared.fs.remove(directory, name, run.context.now) {
+            Err(FsError::IsDirectory) => {
+                self.shared.fs.remove_directory(directory, name, run.context.now)
+            }
+            other => other,
+        }
+    }
+
+    fn link_status(&self, error: FsError, file: InodeId) -> Status {
+        match (error, self.shared.fs.attributes(file)) {
+            (FsError::Invalid, Ok(found)) if found.kind == FileKind::Directory => Status::IsDir,
+            _ => v4_status(error),
+        }
+    }
+}
+
+/// Turns a failure of the file system into its number in v4.
+pub(super) fn v4_status(error: FsError) -> Status {
+    status(error)
+}
+
+/// Something that can't be replaced counts as existing. **Source:** RFC 7530 section 16.27.5.
+fn rename_status(error: FsError) -> Status {
+    match error {
+        FsError::IsDirectory => Status::Exist,
+        other => v4_status(other),
+    }
+}
+
+fn not_a_directory(error: FsError) -> Status {
+    v4_status(error)
+}
+
+/// Refuses names that no directory can hold, or that stand for something else.
+///
+/// # Errors
+/// `Inval`, `NameTooLong`, `BadName` or `BadChar`.
+pub(super) fn check_name(name: &[u8]) -> Result<(), Status> {
+    match name {
+        b"" => Err(Status::Inval),
+        b"." | b".." => Err(Status::BadName),
+        _ if name.len() > crate::fs::NAME_BYTES_MAX => Err(Status::NameTooLong),
+        _ if name.iter().any(|byte| matches!(byte, b'/' | 0)) => Err(Status::BadChar),
+        _ => Ok(()),
+    }
+}
+
+/// What a directory went through.
+pub(super) fn change_info(change: &Change) -> ChangeInfo {
+    ChangeInfo { atomic: true, before: change.before.ctime.0, after: change.after.ctime.0 }
+}

@@ -1,0 +1,306 @@
+//! OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE.
+//!
+//! The file is found or made first, then opened against the shares of others, and only then cut to
+//! the size asked for, so that a denied OPEN harms nobody's data.
+//!
+//! **Source:** RFC 7530 sections 16.2 and 16.16 to 16.19, RFC 8881 section 18.16.
+
+use std::sync::Arc;
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{
+    Bitmap, ChangeInfo, Claim, ClientId, Delegation, Fattr, NoDelegation, Op, OpCode, OpOk,
+    OpenHow, StateOwner, Stateid, open_result, share,
+};
+
+use super::answer::{Answer, Failure};
+use super::attributes::to_set;
+use super::names::{change_info, check_name, v4_status};
+use super::numbered::Numbered;
+use super::state::{Client, OwnerKind, OwnerTurn, Share, State};
+use super::{Outcome, Run};
+use crate::fs::{CreateMode, FileKind, FsError, InodeId, SetAttributes};
+use crate::service::Service;
+
+/// Share bits that v4.1 adds to ask for delegations. **Source:** RFC 8881 section 18.16.1.
+const WANT_BITS: u32 = share::WANT_MASK | 0x3_0000;
+
+/// OPEN without its owner.
+#[derive(Clone, Copy, Debug)]
+struct OpenAsk<'a> {
+    owner: &'a [u8],
+    share: Share,
+    want: u32,
+    how: OpenHow<'a>,
+    claim: Claim<'a>,
+}
+
+/// The file that is to be opened.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    id: InodeId,
+    change: ChangeInfo,
+    set: Bitmap,
+    /// The size to cut an existing file to.
+    resize: Option<u64>,
+}
+
+impl Service {
+    /// Carries out an operation on an open.
+    pub(super) fn opening(
+        &mut self,
+        op: &Op<'_>,
+        run: &mut Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        match *op {
+            Op::Open { seqid, share_access, share_deny, owner, how, claim } => {
+                let (share, want) = share_of(run.minor, share_access, share_deny)?;
+                let ask = OpenAsk { owner: owner.owner, share, want, how, claim };
+                self.open_in_turn(&owner, seqid, &ask, run, answer)
+            }
+            Op::OpenConfirm { stateid, seqid } => {
+                let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
+                    service.check_state(state, stateid, run)?;
+                    super::Tables::confirm_open(state)
+                };
+                let confirmed = |stateid| OpOk::OpenConfirm { stateid };
+                self.change_open(
+                    OpCode::OpenConfirm,
+                    (stateid, seqid),
+                    act,
+                    confirmed,
+                    (run, answer),
+                )
+            }
+            Op::OpenDowngrade { stateid, seqid, share_access, share_deny } => {
+                let (share, _) = share_of(run.minor, share_access, share_deny)?;
+                let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
+                    service.check_state(state, stateid, run)?;
+                    service.tables().downgrade(state, share)
+                };
+                let made = |stateid| OpOk::OpenDowngrade { stateid };
+                self.change_open(OpCode::OpenDowngrade, (stateid, seqid), act, made, (run, answer))
+            }
+            Op::Close { seqid, stateid } => {
+                let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
+                    service.check_state(state, stateid, run)?;
+                    service.tables().close(state)
+                };
+                let closed = |stateid| OpOk::Close { stateid };
+                self.change_open(OpCode::Close, (stateid, seqid), act, closed, (run, answer))
+            }
+            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+        }
+    }
+
+    /// Checks that a state is of the current file and generation.
+    fn check_state(
+        &self,
+        state: &Arc<State>,
+        stateid: Stateid,
+        run: &Run<'_>,
+    ) -> Result<(), Status> {
+        let (speaker, file) = (run.speaker(), run.current()?);
+        let found = self.tables().find_on(&stateid, speaker, file, run.now_ns)?;
+        if Arc::ptr_eq(&found, state) { Ok(()) } else { Err(Status::BadStateid) }
+    }
+
+    /// Carries out an operation that changes an open and names it anew.
+    fn change_open(
+        &mut self,
+        code: OpCode,
+        (stateid, sequence): (Stateid, u32),
+        act: impl FnOnce(&Self, &Arc<State>, Stateid, &Run<'_>) -> Result<Stateid, Status>,
+        result: impl FnOnce(Stateid) -> OpOk<'static>,
+        (run, answer): (&mut Run<'_>, &mut Answer<'_>),
+    ) -> Outcome {
+        run.current()?;
+        let stateid = run.meant(stateid)?;
+        let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
+        let carry_out = |service: &mut Self, run: &mut Run<'_>, answer: &mut Answer<'_>| {
+            let next = act(service, &state, stateid, run)?;
+            run.stateid = Some(next);
+            answer.ok(&result(next));
+            Ok(())
+        };
+        if run.minor > 0 {
+            return carry_out(self, run, answer);
+        }
+        if !self.begin_numbered(&state, sequence, run, answer)? {
+            return Ok(());
+        }
+        let (client, owner) = (state.client(), state.owner());
+        let call = Numbered { code, client, kind: state.kind(), owner, sequence };
+        self.carry_out_numbered(call, run, answer, carry_out)
+    }
+
+    fn open_in_turn(
+        &mut self,
+        owner: &StateOwner<'_>,
+        sequence: u32,
+        ask: &OpenAsk<'_>,
+        run: &mut Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        if let Some(session) = run.session {
+            let client = Arc::clone(&session.client);
+            return self.open(&client, ask, run, answer);
+        }
+        let ClientId(id) = owner.client;
+        let client = self.tables().client(id, run.now_ns)?;
+        if client.has_sessions {
+            return Err(Status::StaleClientId.into());
+        }
+        match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
+            OwnerTurn::Replay(last) => Self::replay(&last, run, answer),
+            OwnerTurn::New => {
+                let (code, kind) = (OpCode::Open, OwnerKind::Open);
+                let call = Numbered { code, client: &client, kind, owner: owner.owner, sequence };
+                self.carry_out_numbered(call, run, answer, |service, run, answer| {
+                    service.open(&client, ask, run, answer)
+                })
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        client: &Arc<Client>,
+        ask: &OpenAsk<'_>,
+        run: &mut Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        let target = self.target(ask, run)?;
+        let pin = self.shared.fs.pin(target.id).map_err(v4_status)?;
+        let open = self.tables().open(client, ask.owner, (pin, ask.share), run.now_ns);
+        let opened = open.map_err(Failure::from)?;
+        if let Some(size) = target.resize {
+            let set = SetAttributes { size: Some(size), ..SetAttributes::default() };
+            let cut = self.shared.fs.set_attributes(target.id, &set, None, run.context.now);
+            cut.map_err(v4_status)?;
+        }
+        run.set_current(target.id);
+        run.stateid = Some(opened.stateid);
+        let confirm = if opened.confirm { open_result::CONFIRM } else { 0 };
+        let since_v4_1 = if run.minor > 0 { open_result::PRESERVE_UNLINKED } else { 0 };
+        answer.ok(&OpOk::Open {
+            stateid: opened.stateid,
+            change: target.change,
+            flags: open_result::LOCKTYPE_POSIX | confirm | since_v4_1,
+            set: target.set,
+            delegation: no_delegation(ask.want),
+        });
+        Ok(())
+    }
+
+    /// Finds or makes the file.
+    fn target(&self, ask: &OpenAsk<'_>, run: &Run<'_>) -> Result<Target, Status> {
+        let current = run.current()?;
+        match ask.claim {
+            Claim::Name(name) => {
+                check_directory(self, current)?;
+                check_name(name)?;
+                self.target_by_name(current, name, &ask.how, run)
+            }
+            Claim::Current if run.minor > 0 => {
+                if ask.how != OpenHow::NoCreate {
+                    return Err(Status::Inval);
+                }
+                self.check_opened(current, run.minor)?;
+                let change = ChangeInfo::default();
+                Ok(Target { id: current, change, set: Bitmap::EMPTY, resize: None })
+            }
+            // There is no grace period: nothing outlives the server that could be reclaimed.
+            Claim::Previous(_) => Err(Status::NoGrace),
+            // No delegation was ever given.
+            Claim::DelegateCurrent(..) | Claim::DelegateCurrentFile(_) => Err(Status::BadStateid),
+            Claim::DelegatePrevious(_) | Claim::DelegatePreviousFile => Err(Status::NotSupp),
+            Claim::Current => Err(Status::Inval),
+        }
+    }
+
+    fn target_by_name(
+        &self,
+        directory: InodeId,
+        name: &[u8],
+        how: &OpenHow<'_>,
+        run: &Run<'_>,
+    ) -> Result<Target, Status> {
+        let (mode, attributes) = match how {
+            OpenHow::NoCreate => {
+                return self.existing(directory, name, run.minor);
+            }
+            // Made if it is not there; if it is, only the size counts.
+            OpenHow::Unchecked(attributes) | OpenHow::Guarded(attributes) => {
+                (CreateMode::Guarded, *attributes)
+            }
+            OpenHow::Exclusive(verifier) => (CreateMode::Exclusive(verifier.0), Fattr::default()),
+            OpenHow::ExclusiveWith(..) if run.minor == 0 => return Err(Status::Inval),
+            OpenHow::ExclusiveWith(verifier, attributes) => {
+                (CreateMode::Exclusive(verifier.0), *attributes)
+            }
+        };
+        let (set, mask) = to_set(run.minor, &attributes)?;
+        match self.shared.fs.create(directory, name, mode, &set, run.context) {
+            Ok(created) => {
+                let change = change_info(&created.directory);
+                Ok(Target { id: created.id, change, set: mask, resize: None })
+            }
+            Err(FsError::Exists) if matches!(how, OpenHow::Unchecked(_)) => {
+                let target = self.existing(directory, name, run.minor)?;
+                let cut = set.size.filter(|size| *size == 0);
+                let size_only = Bitmap::of(&[nfs_proto::nfs4::attribute::SIZE]);
+                let set = if cut.is_some() { size_only } else { Bitmap::EMPTY };
+                Ok(Target { set, resize: cut, ..target })
+            }
+            Err(error) => Err(v4_status(error)),
+        }
+    }
+
+    fn existing(&self, directory: InodeId, name: &[u8], minor: u32) -> Result<Target, Status> {
+        let found = self.shared.fs.lookup(directory, name).map_err(v4_status)?;
+        self.check_opened(found.id, minor)?;
+        let now = found.directory.ctime.0;
+        let change = ChangeInfo { atomic: true, before: now, after: now };
+        Ok(Target { id: found.id, change, set: Bitmap::EMPTY, resize: None })
+    }
+
+    /// Only regular files can be opened. **Source:** RFC 7530 16.16.5, RFC 8881 18.16.3.
+    fn check_opened(&self, id: InodeId, minor: u32) -> Result<(), Status> {
+        match self.shared.fs.attributes(id).map_err(v4_status)?.kind {
+            FileKind::Regular => Ok(()),
+            FileKind::Directory => Err(Status::IsDir),
+            _ if minor == 0 => Err(Status::Symlink),
+            FileKind::Symlink => Err(Status::Symlink),
+            _ => Err(Status::WrongType),
+        }
+    }
+}
+
+fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {
+    match service.shared.fs.attributes(id).map_err(v4_status)?.kind {
+        FileKind::Directory => Ok(()),
+        FileKind::Symlink => Err(Status::Symlink),
+        _ => Err(Status::NotDir),
+    }
+}
+
+/// Takes what is opened and denied from the wire, and which delegation is wanted.
+fn share_of(minor: u32, access: u32, deny: u32) -> Result<(Share, u32), Status> {
+    let want = if minor > 0 { access & WANT_BITS } else { 0 };
+    let access = access & !want;
+    if !(1..=share::BOTH).contains(&access) || deny > share::BOTH {
+        return Err(Status::Inval);
+    }
+    Ok((Share { access, deny }, want))
+}
+
+/// Says that there is no delegation, and why where one was spoken of.
+fn no_delegation(want: u32) -> Delegation<'static> {
+    match want & share::WANT_MASK {
+        0 => Delegation::None,
+        share::WANT_NO_DELEGATION => Delegation::NoneExt(NoDelegation::NotWanted, false),
+        _ => Delegation::NoneExt(NoDelegation::Resource, false),
+    }
+}

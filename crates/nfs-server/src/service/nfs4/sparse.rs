@@ -1,0 +1,205 @@
+//! What v4.2 adds for data: holes, copies within the server, and hints.
+//!
+//! Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at once; the client goes on from
+//! there, as the RFC lets it.
+//!
+//! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10 and 15.11.
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{Bitmap, Op, OpCode, OpOk, OpResult, StableHow, Stateid, content};
+
+use super::answer::Answer;
+use super::names::v4_status;
+use super::state::{READ, WRITE};
+use super::{Outcome, Run};
+use crate::fs::{Extent, FILE_BYTES_MAX, InodeId};
+use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
+use crate::service::Service;
+
+/// Bytes of READ_PLUS's result before its segments, and of a segment besides its payload.
+const READ_PLUS_RESULT_BYTES: usize = 16;
+const SEGMENT_BYTES: usize = 4 + 8 + 8 + 4;
+
+/// A copy that is asked for.
+#[derive(Clone, Copy, Debug)]
+struct CopyAsk {
+    from: (InodeId, u64),
+    to: (InodeId, u64),
+    /// 0 means up to the end.
+    count: u64,
+}
+
+impl Service {
+    /// Carries out an operation of v4.2 on data.
+    pub(super) fn sparse(
+        &mut self,
+        op: &Op<'_>,
+        run: &mut Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        match *op {
+            Op::Allocate { stateid, offset, length } => {
+                let id = self.allow(stateid, WRITE, run)?;
+                check_range(offset, length)?;
+                let done = self.shared.fs.allocate(id, (offset, length), self.now);
+                done.map_err(v4_status)?;
+                answer.ok(&OpOk::Allocate);
+            }
+            Op::Deallocate { stateid, offset, length } => {
+                let id = self.allow(stateid, WRITE, run)?;
+                check_range(offset, length)?;
+                self.shared.fs.punch(id, (offset, length), self.now).map_err(v4_status)?;
+                answer.ok(&OpOk::Deallocate);
+            }
+            Op::Seek { stateid, offset, what } => {
+                let id = self.allow(stateid, READ, run)?;
+                let for_data = match what {
+                    content::DATA => true,
+                    content::HOLE => false,
+                    _ => return Err(Status::UnionNotSupp.into()),
+                };
+                let found = self.shared.fs.seek(id, offset, for_data).map_err(v4_status)?;
+                let size = self.shared.fs.attributes(id).map_err(v4_status)?.size;
+                let eof = found.is_none_or(|found| found >= size);
+                answer.ok(&OpOk::Seek { eof, offset: found.unwrap_or(size) });
+            }
+            Op::ReadPlus { stateid, offset, count } => {
+                self.read_plus(stateid, (offset, count), run, answer)?;
+            }
+            Op::Copy { .. } => self.copy(op, run, answer)?,
+            Op::IoAdvise { stateid, .. } => {
+                self.allow(stateid, READ, run)?;
+                answer.ok(&OpOk::IoAdvise { hints: Bitmap::EMPTY });
+            }
+            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+        }
+        Ok(())
+    }
+
+    fn read_plus(
+        &mut self,
+        stateid: Stateid,
+        (offset, count): (u64, u32),
+        run: &Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Result<(), Status> {
+        let id = self.allow(stateid, READ, run)?;
+        self.check_regular(id)?;
+        let range = (offset, count.min(self.granted.read_bytes_max));
+        let mut extents = Vec::new();
+        let into = (&mut extents, NFS4_SEGMENTS_MAX, &mut self.pieces);
+        let eof = self.shared.fs.read_extents(id, range, self.now, into).map_err(v4_status)?;
+        let data: u64 = extents.iter().filter(|it| it.is_data).map(|it| it.length).sum();
+        let bytes = READ_PLUS_RESULT_BYTES + extents.len() * SEGMENT_BYTES + data as usize;
+        if let Err(status) = answer.check_room(bytes) {
+            self.pieces.clear();
+            return Err(status);
+        }
+        answer.with(|writer| {
+            writer.u32(OpCode::ReadPlus.number());
+            writer.u32(Status::Ok.number());
+            writer.bool(eof);
+            writer.u32(extents.len() as u32);
+        });
+        for extent in &extents {
+            self.segment(extent, answer);
+        }
+        self.pieces.clear();
+        self.counters.payload_read_bytes.add(data);
+        Ok(())
+    }
+
+    /// Writes one run of data or hole; its data is at the front of the pieces.
+    fn segment(&mut self, extent: &Extent, answer: &mut Answer<'_>) {
+        answer.more(|writer| {
+            writer.u32(if extent.is_data { content::DATA } else { content::HOLE });
+            writer.u64(extent.offset);
+            if extent.is_data {
+                writer.u32(extent.length as u32);
+            } else {
+                writer.u64(extent.length);
+            }
+        });
+        if !extent.is_data {
+            return;
+        }
+        let mut left = extent.length as usize;
+        let mut count = 0;
+        while left > 0 && count < self.pieces.len() {
+            left = left.saturating_sub(self.pieces[count].bytes().len());
+            count += 1;
+        }
+        answer.payload(self.pieces.drain(..count));
+    }
+
+    fn copy(&mut self, op: &Op<'_>, run: &Run<'_>, answer: &mut Answer<'_>) -> Outcome {
+        let Op::Copy {
+            source, destination, source_offset, destination_offset, count, servers, ..
+        } = *op
+        else {
+            unreachable!("sparse sends only COPY here")
+        };
+        let (from, to) = (run.saved()?, run.current()?);
+        if !servers.is_empty() {
+            return Err(Status::NotSupp.into());
+        }
+        self.check_regular(from)?;
+        self.check_regular(to)?;
+        self.allow_on(from, source, READ, run)?;
+        self.allow_on(to, destination, WRITE, run)?;
+        let ask = CopyAsk { from: (from, source_offset), to: (to, destination_offset), count };
+        let count = self.copy_data(&ask)?;
+        answer.result(&OpResult::Ok(OpOk::Copy {
+            callback_id: None,
+            count,
+            committed: StableHow::FileSync,
+            verifier: self.shared.verifier(),
+            consecutive: true,
+            synchronous: true,
+        }));
+        Ok(())
+    }
+
+    /// Copies up to the limit; returns how many bytes.
+    fn copy_data(&mut self, ask: &CopyAsk) -> Result<u64, Status> {
+        let (from, to) = (ask.from, ask.to);
+        let size = self.shared.fs.attributes(from.0).map_err(v4_status)?.size;
+        if from.1 > size || ask.count > 0 && from.1.checked_add(ask.count).is_none() {
+            return Err(Status::Inval);
+        }
+        let wanted = if ask.count == 0 { size - from.1 } else { ask.count.min(size - from.1) };
+        let end = to.1.checked_add(wanted).ok_or(Status::Inval)?;
+        if from.0 == to.0 && from.1 < end && to.1 < from.1 + wanted {
+            return Err(Status::Inval);
+        }
+        let wanted = wanted.min(NFS4_COPY_BYTES_MAX);
+        let mut copied = 0;
+        while copied < wanted {
+            let chunk = (wanted - copied).min(u64::from(self.granted.write_bytes_max)) as u32;
+            let read =
+                self.shared.fs.read(from.0, (from.1 + copied, chunk), self.now, &mut self.pieces);
+            let count = read.map_err(v4_status)?.1.count;
+            let pieces = std::mem::take(&mut self.pieces);
+            for piece in pieces {
+                let bytes = piece.bytes();
+                let write = self.shared.fs.write(to.0, to.1 + copied, bytes, self.now);
+                match write {
+                    Ok((_, written)) if written == bytes.len() => copied += written as u64,
+                    Ok((_, written)) => return Ok(copied + written as u64),
+                    Err(_) if copied > 0 => return Ok(copied),
+                    Err(error) => return Err(v4_status(error)),
+                }
+            }
+            if count == 0 {
+                break;
+            }
+        }
+        Ok(copied)
+    }
+}
+
+/// Refuses ranges that are empty or end nowhere.
+fn check_range(offset: u64, length: u64) -> Result<(), Status> {
+    let end = offset.checked_add(length).ok_or(Status::Inval)?;
+    if length == 0 || end > FILE_BYTES_MAX { Err(Status::Inval) } else { Ok(()) }
+}

@@ -1,0 +1,292 @@
+//! Opens: share reservations, and the numbered calls of v4.0's owners.
+//!
+//! **Source:** RFC 7530 sections 9.7 to 9.9 and 16.18 to 16.20, RFC 8881 section 9.7.
+
+use std::sync::Arc;
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::Stateid;
+
+use super::Tables;
+use super::client::{Client, Holdings, OwnerKind};
+use super::files::FileEntry;
+use super::held::{Share, State};
+use super::owner::{LastReply, Owner, OwnerTurn};
+use crate::fs::Pin;
+use crate::limits::NFS4_OWNERS_MAX;
+
+/// What OPEN made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::service) struct Opened {
+    /// The open's name.
+    pub(in crate::service) stateid: Stateid,
+    /// Whether OPEN_CONFIRM has to follow.
+    pub(in crate::service) confirm: bool,
+}
+
+/// An open that could be neither made nor refused yet: someone stands in the way.
+enum Attempt {
+    Done(Opened),
+    InTheWay(Arc<State>),
+}
+
+impl Tables {
+    /// Places a numbered call of an owner of opens; the first one makes the owner.
+    ///
+    /// # Errors
+    /// `BadSeqid`, `Jukebox`, `Expired`; `Resource` where the client has too many owners.
+    pub(in crate::service) fn begin_open(
+        &self,
+        client: &Client,
+        name: &[u8],
+        sequence: u32,
+        now_ns: u64,
+    ) -> Result<OwnerTurn, Status> {
+        client.renew(now_ns);
+        let mut holdings = client.lock();
+        let holdings = living(&mut holdings)?;
+        // What was never confirmed may be a call from long ago: it starts over.
+        if let Some(owner) = holdings.open_owners.get(name)
+            && !owner.confirmed
+            && !owner.is_new()
+        {
+            match self.begin(holdings, (OwnerKind::Open, name), sequence, now_ns) {
+                Ok(OwnerTurn::New) | Err(Status::BadSeqid) => {}
+                other => return other,
+            }
+            let owner = holdings.open_owners.remove(name).unwrap_or_default();
+            owner.states.into_values().chain(owner.closed).for_each(|key| self.end_state(key));
+        }
+        if !holdings.open_owners.contains_key(name) {
+            self.make_room(holdings, OwnerKind::Open, now_ns)?;
+            holdings.open_owners.insert(Arc::from(name), Owner::starting_at(sequence));
+        }
+        self.begin(holdings, (OwnerKind::Open, name), sequence, now_ns)
+    }
+
+    /// Places a numbered call of the owner of a state.
+    ///
+    /// # Errors
+    /// `BadSeqid`, `Jukebox`, `Expired`; `BadStateid` where the owner is gone.
+    pub(in crate::service) fn begin_on(
+        &self,
+        state: &State,
+        sequence: u32,
+        now_ns: u64,
+    ) -> Result<OwnerTurn, Status> {
+        let mut holdings = state.client.lock();
+        let holdings = living(&mut holdings)?;
+        self.begin(holdings, (state.kind(), &state.owner), sequence, now_ns)
+    }
+
+    fn begin(
+        &self,
+        holdings: &mut Holdings,
+        (kind, name): (OwnerKind, &[u8]),
+        sequence: u32,
+        now_ns: u64,
+    ) -> Result<OwnerTurn, Status> {
+        let owner = holdings.owners(kind).get_mut(name).ok_or(Status::BadStateid)?;
+        let turn = owner.begin(sequence, now_ns)?;
+        if turn == OwnerTurn::New
+            && let Some(closed) = owner.closed.take()
+        {
+            self.states.remove(closed);
+        }
+        Ok(turn)
+    }
+
+    /// Ends a numbered call; without a reply it does not count.
+    pub(in crate::service) fn finish(
+        client: &Client,
+        (kind, name): (OwnerKind, &[u8]),
+        sequence: u32,
+        reply: Option<LastReply>,
+    ) {
+        if let Some(owner) = client.lock().owners(kind).get_mut(name) {
+            owner.finish(sequence, reply);
+        }
+    }
+
+    /// Opens a file for an owner, or opens it wider.
+    ///
+    /// # Errors
+    /// `ShareDenied`; `Expired` for a client that is forgotten; `Resource` at the limit.
+    pub(in crate::service) fn open(
+        &self,
+        client: &Arc<Client>,
+        name: &[u8],
+        (pin, share): (Pin, Share),
+        now_ns: u64,
+    ) -> Result<Opened, Status> {
+        let mut pin = Some(pin);
+        loop {
+            match self.try_open(client, name, (&mut pin, share))? {
+                Attempt::Done(opened) => return Ok(opened),
+                Attempt::InTheWay(holder) => {
+                    self.make_way(&holder, Status::ShareDenied, now_ns)?;
+                }
+            }
+        }
+    }
+
+    fn try_open(
+        &self,
+        client: &Arc<Client>,
+        name: &[u8],
+        (pin, share): (&mut Option<Pin>, Share),
+    ) -> Result<Attempt, Status> {
+        let file = pin.as_ref().expect("it is taken once, at the end").id();
+        let mut holdings = client.lock();
+        let holdings = living(&mut holdings)?;
+        let own = holdings.state_of(OwnerKind::Open, name, file);
+        let mut shard = self.files.lock(file);
+        let entry = shard.entry(file).or_default();
+        if let Some(holder) = entry.conflict(share, own) {
+            return Ok(Attempt::InTheWay(Arc::clone(holder)));
+        }
+        let known = own.and_then(|own| self.states.get(own));
+        if let Some(state) = known {
+            let confirm = !holdings.open_owners.get(name).is_some_and(|owner| owner.confirmed);
+            self.files.change(entry, &state, |it| it.set_share(it.share().union(share), share));
+            return Ok(Attempt::Done(Opened { stateid: state.bump(), confirm }));
+        }
+        let (owner_name, owner) = open_owner(holdings, client, name);
+        let mut make = |key| {
+            let pin = pin.take().expect("it is taken once");
+            State::open(key, (client, &owner_name), pin, share)
+        };
+        let Some(state) = self.states.insert(&mut make) else {
+            FileEntry::drop_if_unused(&mut shard, file);
+            return Err(Status::Resource);
+        };
+        self.files.add(entry, &state);
+        owner.states.insert(file, state.key);
+        Ok(Attempt::Done(Opened { stateid: state.stateid(), confirm: !owner.confirmed }))
+    }
+
+    /// Confirms the owner of an open.
+    ///
+    /// # Errors
+    /// `BadStateid` where it is confirmed already or gone.
+    pub(in crate::service) fn confirm_open(state: &State) -> Result<Stateid, Status> {
+        let mut holdings = state.client.lock();
+        let owner = living(&mut holdings)?.open_owners.get_mut(&state.owner);
+        let owner = owner.filter(|owner| !owner.confirmed).ok_or(Status::BadStateid)?;
+        owner.confirmed = true;
+        Ok(state.bump())
+    }
+
+    /// Lets go a part of what was opened.
+    ///
+    /// # Errors
+    /// `Inval` where no OPEN asked for exactly that; `BadStateid` for locks and what is closed.
+    pub(in crate::service) fn downgrade(
+        &self,
+        state: &State,
+        share: Share,
+    ) -> Result<Stateid, Status> {
+        let mut shard = self.files.lock(state.file);
+        let entry = shard.get_mut(&state.file).ok_or(Status::BadStateid)?;
+        if state.open.is_some() || !state.is_live() {
+            return Err(Status::BadStateid);
+        }
+        if !state.was_asked(share) {
+            return Err(Status::Inval);
+        }
+        self.files.change(entry, state, |state| state.downgrade(share));
+        Ok(state.bump())
+    }
+
+    /// Closes an open, and with it the locks under it.
+    ///
+    /// # Errors
+    /// `BadStateid` for locks and what is closed already.
+    pub(in crate::service) fn close(&self, state: &State) -> Result<Stateid, Status> {
+        let mut holdings = state.client.lock();
+        let holdings = living(&mut holdings)?;
+        if state.open.is_some() || !state.is_live() {
+            return Err(Status::BadStateid);
+        }
+        for locker in self.remove_open(state) {
+            self.states.remove(locker.key);
+            forget_locker(holdings, &locker);
+        }
+        state.end();
+        let numbered = !state.client.has_sessions;
+        if let Some(owner) = holdings.open_owners.get_mut(&state.owner) {
+            owner.states.remove(&state.file);
+            if numbered {
+                // The state stays to be found by the same call sent again.
+                owner.closed = Some(state.key);
+            } else if owner.states.is_empty() {
+                holdings.open_owners.remove(&state.owner);
+            }
+        }
+        if !numbered {
+            self.states.remove(state.key);
+        }
+        Ok(state.bump())
+    }
+
+    /// Forgets idle owners where a client has too many.
+    pub(super) fn make_room(
+        &self,
+        holdings: &mut Holdings,
+        kind: OwnerKind,
+        now_ns: u64,
+    ) -> Result<(), Status> {
+        let owners = holdings.owners(kind);
+        if owners.len() < NFS4_OWNERS_MAX {
+            return Ok(());
+        }
+        // Those that could still send a call again go last.
+        for age_ns in [self.lease_ns, 0] {
+            owners.retain(|_, owner| {
+                let old = now_ns.saturating_sub(owner.used_ns) >= age_ns;
+                let forget = owner.is_idle() && old;
+                if forget {
+                    owner.closed.take().into_iter().for_each(|key| self.end_state(key));
+                }
+                !forget
+            });
+            if owners.len() < NFS4_OWNERS_MAX {
+                return Ok(());
+            }
+        }
+        Err(Status::Resource)
+    }
+}
+
+/// The holdings of a client that is not forgotten.
+///
+/// # Errors
+/// `Expired`.
+pub(super) fn living(holdings: &mut Holdings) -> Result<&mut Holdings, Status> {
+    if holdings.dead { Err(Status::Expired) } else { Ok(holdings) }
+}
+
+/// Takes the state of locks from its owner; without sessions the owner stays for its numbers.
+pub(super) fn forget_locker(holdings: &mut Holdings, locker: &State) {
+    let Some(owner) = holdings.lock_owners.get_mut(&locker.owner) else { return };
+    if owner.states.get(&locker.file) == Some(&locker.key) {
+        owner.states.remove(&locker.file);
+    }
+    if locker.client.has_sessions && owner.states.is_empty() {
+        holdings.lock_owners.remove(&locker.owner);
+    }
+}
+
+/// The owner and its shared name; with sessions the first OPEN makes it, confirmed.
+fn open_owner<'h>(
+    holdings: &'h mut Holdings,
+    client: &Client,
+    name: &[u8],
+) -> (Arc<[u8]>, &'h mut Owner) {
+    let owners = &mut holdings.open_owners;
+    let known = owners.get_key_value(name).map(|(name, _)| Arc::clone(name));
+    let shared = known.unwrap_or_else(|| Arc::from(name));
+    let owner = owners.entry(Arc::clone(&shared)).or_default();
+    owner.confirmed |= client.has_sessions;
+    (shared, owner)
+}

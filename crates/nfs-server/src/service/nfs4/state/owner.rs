@@ -1,0 +1,124 @@
+//! Owners of opens and locks, and in v4.0 their own order of calls.
+//!
+//! In v4.0 each owner numbers its calls and the server keeps the reply of the last, so that a call
+//! that is sent again is answered and not carried out again. While a call is carried out, the same
+//! call is told to come later. v4.1 has sessions for that and uses only the map of states.
+//!
+//! **Source:** RFC 7530 section 9.1.7.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nfs_proto::Status;
+
+use crate::fs::InodeId;
+
+/// One owner.
+#[derive(Debug, Default)]
+pub(super) struct Owner {
+    /// Its state for each file: at most one.
+    pub(super) states: HashMap<InodeId, u64>,
+    /// Whether OPEN_CONFIRM was called or not needed.
+    pub(super) confirmed: bool,
+    /// A closed state that is remembered for a CLOSE sent again.
+    pub(super) closed: Option<u64>,
+    /// Last use, to choose whom to forget.
+    pub(super) used_ns: u64,
+    sequence: u32,
+    busy: bool,
+    last: Option<LastReply>,
+}
+
+/// The reply of an owner's last call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::service) struct LastReply {
+    /// The results of the operation, as they were sent.
+    pub(in crate::service) bytes: Arc<[u8]>,
+    /// The current file handle that OPEN left behind.
+    pub(in crate::service) file: Option<InodeId>,
+}
+
+/// What becomes of a call by its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::service) enum OwnerTurn {
+    /// Carry it out, then call `finish`.
+    New,
+    /// Answer this.
+    Replay(LastReply),
+}
+
+impl Owner {
+    /// An owner that will take `sequence` as its first call.
+    pub(super) fn starting_at(sequence: u32) -> Self {
+        Self { sequence: sequence.wrapping_sub(1), ..Self::default() }
+    }
+
+    /// Places a call; a new one makes the owner busy.
+    ///
+    /// # Errors
+    /// `BadSeqid`; `Jukebox` while the same call is under way.
+    pub(super) fn begin(&mut self, sequence: u32, now_ns: u64) -> Result<OwnerTurn, Status> {
+        self.used_ns = now_ns;
+        if sequence == self.sequence.wrapping_add(1) {
+            if std::mem::replace(&mut self.busy, true) {
+                return Err(Status::Jukebox);
+            }
+            return Ok(OwnerTurn::New);
+        }
+        match &self.last {
+            Some(last) if sequence == self.sequence => Ok(OwnerTurn::Replay(last.clone())),
+            _ => Err(Status::BadSeqid),
+        }
+    }
+
+    /// Ends a call: with its reply it counts, without it is as if it never came.
+    pub(super) fn finish(&mut self, sequence: u32, reply: Option<LastReply>) {
+        self.busy = false;
+        if reply.is_some() {
+            self.sequence = sequence;
+            self.last = reply;
+        }
+    }
+
+    /// Whether nothing would be lost but the reply of the last call.
+    pub(super) fn is_idle(&self) -> bool {
+        self.states.is_empty() && !self.busy
+    }
+
+    /// Whether it has had a reply yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.last.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(text: &[u8]) -> LastReply {
+        LastReply { bytes: Arc::from(text), file: None }
+    }
+
+    #[test]
+    fn a_call_sent_again_gets_the_reply_it_missed() {
+        let mut owner = Owner::starting_at(7);
+        assert_eq!(owner.begin(6, 0), Err(Status::BadSeqid), "there is nothing to replay yet");
+        assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::New));
+        assert_eq!(owner.begin(7, 0), Err(Status::Jukebox), "it is under way");
+        owner.finish(7, Some(reply(b"seven")));
+        assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::Replay(reply(b"seven"))));
+        assert_eq!(owner.begin(9, 0), Err(Status::BadSeqid));
+        assert_eq!(owner.begin(8, 0), Ok(OwnerTurn::New));
+        owner.finish(8, None);
+        assert_eq!(owner.begin(8, 0), Ok(OwnerTurn::New), "what did not count comes again");
+        assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::Replay(reply(b"seven"))));
+    }
+
+    #[test]
+    fn numbers_wrap_around() {
+        let mut owner = Owner::starting_at(u32::MAX);
+        assert_eq!(owner.begin(u32::MAX, 0), Ok(OwnerTurn::New));
+        owner.finish(u32::MAX, Some(reply(b"last")));
+        assert_eq!(owner.begin(0, 0), Ok(OwnerTurn::New));
+    }
+}

@@ -1,0 +1,203 @@
+//! Byte-range locks of one file.
+//!
+//! Ranges are closed intervals of bytes, so the end of the file is simply the last number there
+//! is. Ranges of one owner never overlap and touching ones of the same kind are joined; setting a
+//! range replaces what the owner had there, as POSIX locks do.
+//!
+//! **Source:** RFC 7530 section 9.2, RFC 8881 section 9.2.
+
+use nfs_proto::Status;
+
+/// Bytes from `first` to `last`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::service) struct Span {
+    /// First byte.
+    pub(in crate::service) first: u64,
+    /// Last byte.
+    pub(in crate::service) last: u64,
+}
+
+/// Bytes that an owner has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    /// Which state holds it.
+    pub(super) state: u64,
+    pub(super) span: Span,
+    /// Whether it excludes all others.
+    pub(super) exclusive: bool,
+}
+
+/// All locks of a file.
+#[derive(Debug, Default)]
+pub(super) struct Ranges(Vec<Range>);
+
+impl Span {
+    /// Takes offset and length from the wire; all ones mean up to the end.
+    ///
+    /// # Errors
+    /// `Inval` for no bytes and for a length past the last byte there can be.
+    pub(in crate::service) fn new(offset: u64, length: u64) -> Result<Self, Status> {
+        let last = match length {
+            0 => return Err(Status::Inval),
+            u64::MAX => u64::MAX,
+            _ => offset.checked_add(length - 1).ok_or(Status::Inval)?,
+        };
+        Ok(Self { first: offset, last })
+    }
+
+    /// The length on the wire.
+    pub(in crate::service) fn length(self) -> u64 {
+        if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// Whether the two could be one without a gap.
+    fn touches(self, other: Self) -> bool {
+        self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
+    }
+}
+
+impl Ranges {
+    /// A lock that forbids this one to a state that owns none of `own`.
+    pub(super) fn conflict(
+        &self,
+        span: Span,
+        exclusive: bool,
+        own: impl Fn(u64) -> bool,
+    ) -> Option<Range> {
+        let forbids = |range: &&Range| {
+            range.span.overlaps(span) && (exclusive || range.exclusive) && !own(range.state)
+        };
+        self.0.iter().find(forbids).copied()
+    }
+
+    /// Sets a lock; the caller has looked for conflicts.
+    pub(super) fn set(&mut self, state: u64, mut span: Span, exclusive: bool) {
+        self.clear(state, span);
+        self.0.retain(|range| {
+            let join =
+                range.state == state && range.exclusive == exclusive && range.span.touches(span);
+            if join {
+                span.first = span.first.min(range.span.first);
+                span.last = span.last.max(range.span.last);
+            }
+            !join
+        });
+        self.0.push(Range { state, span, exclusive });
+    }
+
+    /// Takes a state's locks off some bytes; what is left at both sides stays.
+    pub(super) fn clear(&mut self, state: u64, span: Span) {
+        let mut right_parts = Vec::new();
+        self.0.retain_mut(|range| {
+            if range.state != state || !range.span.overlaps(span) {
+                return true;
+            }
+            let old = range.span;
+            if old.last > span.last {
+                let right = Span { first: span.last + 1, last: old.last };
+                right_parts.push(Range { span: right, ..*range });
+            }
+            let left = old.first < span.first;
+            if left {
+                range.span.last = span.first - 1;
+            }
+            left
+        });
+        self.0.extend(right_parts);
+    }
+
+    /// Takes all locks of a state.
+    pub(super) fn clear_all(&mut self, state: u64) {
+        self.0.retain(|range| range.state != state);
+    }
+
+    /// Whether a state has locks.
+    pub(super) fn holds(&self, state: u64) -> bool {
+        self.0.iter().any(|range| range.state == state)
+    }
+
+    /// Number of ranges.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn span(first: u64, last: u64) -> Span {
+        Span { first, last }
+    }
+
+    #[test]
+    fn lengths_come_from_the_wire_and_go_back() {
+        assert_eq!(Span::new(5, 0), Err(Status::Inval));
+        assert_eq!(Span::new(5, 10), Ok(span(5, 14)));
+        assert_eq!(Span::new(5, u64::MAX), Ok(span(5, u64::MAX)));
+        assert_eq!(Span::new(u64::MAX, 2), Err(Status::Inval));
+        assert_eq!(Span::new(u64::MAX - 4, 5).unwrap().length(), u64::MAX);
+        assert_eq!(span(5, 14).length(), 10);
+    }
+
+    #[test]
+    fn touching_ranges_join_and_a_hole_splits() {
+        let mut ranges = Ranges::default();
+        ranges.set(1, span(0, 9), true);
+        ranges.set(1, span(10, 19), true);
+        assert_eq!(ranges.0, [Range { state: 1, span: span(0, 19), exclusive: true }]);
+        ranges.clear(1, span(5, 6));
+        assert_eq!(ranges.len(), 2);
+        ranges.set(1, span(5, 6), false);
+        assert_eq!(ranges.len(), 3, "another kind does not join");
+        ranges.set(1, span(0, u64::MAX), true);
+        assert_eq!(ranges.0, [Range { state: 1, span: span(0, u64::MAX), exclusive: true }]);
+    }
+
+    proptest! {
+        /// Locks on 16 bytes by 3 owners against a plain table of bytes.
+        #[test]
+        fn ranges_are_as_a_table_of_bytes(
+            steps in prop::collection::vec((0_u64..3, 0_u64..16, 0_u64..16, 0_u8..3), 1..60)
+        ) {
+            let mut ranges = Ranges::default();
+            let mut table = [[None::<bool>; 16]; 3];
+            for (state, a, b, what) in steps {
+                let span = span(a.min(b), a.max(b));
+                let bytes = span.first as usize..=span.last as usize;
+                if what == 2 {
+                    ranges.clear(state, span);
+                    table[state as usize][bytes].fill(None);
+                    continue;
+                }
+                let exclusive = what == 1;
+                let conflict = ranges.conflict(span, exclusive, |other| other == state);
+                let expected = (0..3).filter(|other| *other != state as usize).any(|other| {
+                    let mut held = table[other][bytes.clone()].iter().flatten();
+                    held.any(|held| exclusive || *held)
+                });
+                prop_assert_eq!(conflict.is_some(), expected);
+                if conflict.is_none() {
+                    ranges.set(state, span, exclusive);
+                    table[state as usize][bytes].fill(Some(exclusive));
+                }
+            }
+            for (state, row) in (0..).zip(&table) {
+                for (byte, held) in (0..).zip(row) {
+                    let mine = |range: &&Range| {
+                        range.state == state && range.span.overlaps(span(byte, byte))
+                    };
+                    let found: Vec<_> = ranges.0.iter().filter(mine).collect();
+                    prop_assert!(found.len() <= 1);
+                    prop_assert_eq!(found.first().map(|range| range.exclusive), *held);
+                }
+                prop_assert_eq!(ranges.holds(state), row.iter().any(Option::is_some));
+            }
+        }
+    }
+}

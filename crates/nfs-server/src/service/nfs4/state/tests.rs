@@ -1,0 +1,469 @@
+//! The state tables in virtual time: leases, clients that start again, opens, locks, numbers.
+
+use std::sync::Arc;
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::Stateid;
+
+use super::exchange::Exchanged;
+use super::*;
+use crate::fs::{Context, CreateMode, FileSystem, FileTime, InodeId, SetAttributes, StoreMode};
+
+const LEASE_NS: u64 = 90_000_000_000;
+const CHANNEL: Channel = Channel {
+    request_bytes_max: 4096,
+    reply_bytes_max: 4096,
+    kept_bytes_max: 1024,
+    operations_max: 16,
+    slots: 8,
+};
+
+struct World {
+    fs: FileSystem,
+    tables: Tables,
+    now_ns: u64,
+}
+
+fn identity(owner: &[u8], start: u8) -> Identity<'_> {
+    Identity { owner, verifier: [start; 8], principal: Some(1000) }
+}
+
+fn share(access: u32, deny: u32) -> Share {
+    Share { access, deny }
+}
+
+impl World {
+    fn new() -> Self {
+        let fs = FileSystem::new(StoreMode::Keep, 1 << 20, 7, FileTime(1));
+        Self { fs, tables: Tables::new(7, LEASE_NS), now_ns: 1_000_000_000_000 }
+    }
+
+    fn file(&self, name: &str) -> InodeId {
+        let set = SetAttributes::default();
+        let mode = CreateMode::Unchecked;
+        let root = self.fs.root();
+        self.fs.create(root, name.as_bytes(), mode, &set, Context::default()).unwrap().id
+    }
+
+    /// A confirmed client of v4.0.
+    fn plain(&self, owner: &[u8], start: u8) -> Arc<Client> {
+        let (id, confirm) = self.tables.set_client_id(identity(owner, start), self.now_ns).unwrap();
+        self.tables.confirm_client_id((id, confirm), Some(1000), self.now_ns).unwrap();
+        self.tables.client(id, self.now_ns).unwrap()
+    }
+
+    fn create_session(&self, client: u64, sequence: u32) -> Result<CreatedSession, Status> {
+        let ask = SessionAsk {
+            client,
+            sequence,
+            principal: Some(1000),
+            flags: 0,
+            fore: CHANNEL,
+            back: CHANNEL,
+        };
+        self.tables.create_session(&ask, || Ok(()), self.now_ns)
+    }
+
+    /// A client of v4.1 with one session.
+    fn modern(&self, owner: &[u8], start: u8) -> (Arc<Client>, [u8; 16]) {
+        let made = self.tables.exchange_id(identity(owner, start), false, self.now_ns).unwrap();
+        let session = self.create_session(made.id, made.sequence).unwrap();
+        (self.tables.client(made.id, self.now_ns).unwrap(), session.id)
+    }
+
+    fn open(
+        &self,
+        client: &Arc<Client>,
+        owner: &[u8],
+        file: InodeId,
+        share: Share,
+    ) -> Result<Stateid, Status> {
+        let pin = self.fs.pin(file).unwrap();
+        self.tables.open(client, owner, (pin, share), self.now_ns).map(|opened| opened.stateid)
+    }
+
+    fn state(&self, stateid: &Stateid) -> Arc<State> {
+        self.tables.states.get(held::numbers(stateid).1).unwrap()
+    }
+
+    fn lock(
+        &self,
+        stateid: &Stateid,
+        owner: &[u8],
+        (offset, length): (u64, u64),
+        exclusive: bool,
+    ) -> Result<Stateid, Refused> {
+        let span = Span::new(offset, length)?;
+        let ask = LockAsk { owner, span, exclusive };
+        self.tables.lock(&self.state(stateid), ask, self.now_ns)
+    }
+
+    fn check(&self, stateid: &Stateid, client: &Arc<Client>, file: InodeId) -> Result<(), Status> {
+        let speaker = if client.has_sessions { Speaker::Session(client) } else { Speaker::Plain };
+        self.tables.check_io(stateid, speaker, (file, WRITE), self.now_ns)
+    }
+
+    /// Nothing is left of anybody.
+    fn assert_empty(&self) {
+        assert_eq!((self.tables.states.len(), self.tables.sessions.len()), (0, 0));
+        assert_eq!(self.tables.ranges.load(Ordering::Relaxed), 0);
+        assert_eq!(self.tables.slots_left.load(Ordering::Relaxed), NFS4_SLOTS_MAX);
+        assert!(!self.tables.files.has_deniers());
+        assert!(self.tables.confirmed_clients().is_empty());
+    }
+}
+
+#[test]
+fn a_client_of_v4_0_confirms_itself_and_may_do_so_twice() {
+    let world = World::new();
+    let now = world.now_ns;
+    let (id, confirm) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
+    assert_eq!(world.tables.client(id, now).unwrap_err(), Status::StaleClientId);
+    let wrong = world.tables.confirm_client_id((id, [0; 8]), Some(1000), now);
+    assert_eq!(wrong, Err(Status::StaleClientId));
+    let other = world.tables.confirm_client_id((id, confirm), Some(7), now);
+    assert_eq!(other, Err(Status::ClidInUse));
+    for _ in 0..2 {
+        assert_eq!(world.tables.confirm_client_id((id, confirm), Some(1000), now), Ok(()));
+    }
+    assert_eq!(world.tables.client(id, now).unwrap().id, id);
+    // The same start again: a new callback for the same client.
+    let (again, second) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
+    assert_eq!(again, id);
+    assert_ne!(second, confirm);
+    assert_eq!(world.tables.confirm_client_id((id, second), Some(1000), now), Ok(()));
+    assert_eq!(
+        world.tables.confirm_client_id((id, confirm), Some(1000), now),
+        Err(Status::StaleClientId)
+    );
+}
+
+#[test]
+fn a_client_that_starts_again_loses_its_state_when_it_confirms() {
+    let world = World::new();
+    let file = world.file("f");
+    let old = world.plain(b"a", 1);
+    let stateid = world.open(&old, b"o", file, share(3, 3)).unwrap();
+    let (id, confirm) = world.tables.set_client_id(identity(b"a", 2), world.now_ns).unwrap();
+    assert_ne!(id, old.id);
+    assert_eq!(world.check(&stateid, &old, file), Ok(()), "not before it confirms");
+    world.tables.confirm_client_id((id, confirm), Some(1000), world.now_ns).unwrap();
+    assert_eq!(world.check(&stateid, &old, file), Err(Status::Expired));
+    assert_eq!(world.open(&old, b"o", file, share(3, 0)), Err(Status::Expired));
+    let new = world.tables.client(id, world.now_ns).unwrap();
+    assert!(world.open(&new, b"o", file, share(3, 3)).is_ok(), "nothing is in the way");
+}
+
+#[test]
+fn a_name_is_another_users_while_it_holds_state() {
+    let world = World::new();
+    let thief = Identity { principal: Some(66), ..identity(b"a", 1) };
+    let now = world.now_ns;
+    let old = world.plain(b"a", 1);
+    assert!(world.tables.set_client_id(thief, now).is_ok(), "it holds nothing");
+    world.open(&old, b"o", world.file("f"), share(1, 0)).unwrap();
+    assert_eq!(world.tables.set_client_id(thief, now), Err(Status::ClidInUse));
+    let (modern, _) = world.modern(b"a", 1);
+    assert_eq!(world.tables.exchange_id(thief, true, now), Err(Status::Perm));
+    world.open(&modern, b"o", world.file("g"), share(1, 0)).unwrap();
+    assert_eq!(world.tables.exchange_id(thief, false, now), Err(Status::ClidInUse));
+}
+
+#[test]
+fn exchange_id_follows_the_table() {
+    let world = World::new();
+    let tables = &world.tables;
+    let now = world.now_ns;
+    let nobody = tables.exchange_id(identity(b"a", 1), true, now);
+    assert_eq!(nobody, Err(Status::NoEnt), "case 7");
+    let first = tables.exchange_id(identity(b"a", 1), false, now).unwrap();
+    assert!(!first.confirmed, "case 1");
+    let second = tables.exchange_id(identity(b"a", 1), false, now).unwrap();
+    assert_ne!(second.id, first.id, "case 4: the pending one is replaced");
+    assert_eq!(world.create_session(first.id, 1), Err(Status::StaleClientId));
+    let session = world.create_session(second.id, 1).unwrap();
+    let known = tables.exchange_id(identity(b"a", 1), false, now).unwrap();
+    let expected = Exchanged { id: second.id, sequence: 2, confirmed: true };
+    assert_eq!(known, expected, "case 2");
+    assert_eq!(tables.exchange_id(identity(b"a", 1), true, now), Ok(expected), "case 6");
+    assert_eq!(tables.exchange_id(identity(b"a", 2), true, now), Err(Status::NotSame), "case 8");
+    let restarted = tables.exchange_id(identity(b"a", 2), false, now).unwrap();
+    assert!(!restarted.confirmed && restarted.id != second.id, "case 5");
+    assert!(tables.session(session.id, now).is_ok(), "the old one lives until then");
+    world.create_session(restarted.id, 1).unwrap();
+    assert_eq!(tables.session(session.id, now).unwrap_err(), Status::BadSession);
+}
+
+#[test]
+fn create_session_happens_once_for_each_sequence() {
+    let world = World::new();
+    let made = world.tables.exchange_id(identity(b"a", 1), false, world.now_ns).unwrap();
+    assert_eq!(world.create_session(made.id, 0), Err(Status::SeqMisordered));
+    let first = world.create_session(made.id, 1).unwrap();
+    assert_eq!(world.create_session(made.id, 1), Ok(first));
+    assert_eq!(world.tables.sessions.len(), 1);
+    assert_eq!(world.create_session(made.id, 3), Err(Status::SeqMisordered));
+    let second = world.create_session(made.id, 2).unwrap();
+    assert_ne!(second.id, first.id);
+    assert_eq!(world.create_session(99, 1), Err(Status::StaleClientId));
+}
+
+#[test]
+fn a_client_is_destroyed_only_when_it_holds_nothing() {
+    let world = World::new();
+    let (client, session) = world.modern(b"a", 1);
+    let now = world.now_ns;
+    assert_eq!(world.tables.destroy_client(client.id, now), Err(Status::ClientIdBusy));
+    assert_eq!(world.tables.destroy_session(session, now), Ok(()));
+    assert_eq!(world.tables.destroy_session(session, now), Err(Status::BadSession));
+    let stateid = world.open(&client, b"o", world.file("f"), share(1, 0)).unwrap();
+    assert_eq!(world.tables.destroy_client(client.id, now), Err(Status::ClientIdBusy));
+    world.tables.close(&world.state(&stateid)).unwrap();
+    assert_eq!(world.tables.destroy_client(client.id, now), Ok(()));
+    assert_eq!(world.tables.destroy_client(client.id, now), Err(Status::StaleClientId));
+    world.assert_empty();
+}
+
+#[test]
+fn a_lease_runs_out_unless_it_is_renewed() {
+    let mut world = World::new();
+    let file = world.file("f");
+    let client = world.plain(b"a", 1);
+    let (modern, session) = world.modern(b"b", 1);
+    let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
+    for _ in 0..3 {
+        world.now_ns += LEASE_NS;
+        assert_eq!(world.check(&stateid, &client, file), Ok(()), "using a state renews");
+        assert!(world.tables.session(session, world.now_ns).is_ok());
+    }
+    world.now_ns += LEASE_NS + 1;
+    assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired));
+    assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired), "and stays so");
+    assert_eq!(world.tables.client(client.id, world.now_ns).unwrap_err(), Status::Expired);
+    let gone = world.tables.session(session, world.now_ns).unwrap_err();
+    assert_eq!(gone, Status::BadSession);
+    assert!(modern.lock().dead);
+    world.assert_empty();
+}
+
+#[test]
+fn an_expired_client_stands_in_nobodys_way() {
+    let mut world = World::new();
+    let file = world.file("f");
+    let sleeper = world.plain(b"sleeper", 1);
+    let stateid = world.open(&sleeper, b"o", file, share(3, 2)).unwrap();
+    world.lock(&stateid, b"l", (0, 10), true).unwrap();
+    world.now_ns += LEASE_NS;
+    let (client, _) = world.modern(b"b", 1);
+    assert_eq!(world.open(&client, b"o", file, share(2, 0)), Err(Status::ShareDenied));
+    assert_eq!(world.tables.check_anonymous((file, WRITE), world.now_ns), Err(Status::Locked));
+    world.now_ns += 1;
+    assert!(world.open(&client, b"o", file, share(3, 0)).is_ok());
+    assert!(sleeper.lock().dead);
+    let ask = LockAsk { owner: b"m", span: Span::new(0, 5).unwrap(), exclusive: true };
+    assert_eq!(world.tables.test_lock(client.id, file, ask, world.now_ns), Ok(()));
+}
+
+#[test]
+fn new_clients_sweep_the_expired_away() {
+    let mut world = World::new();
+    for number in 0..100_u8 {
+        let client = world.plain(&[number], 1);
+        world.open(&client, b"o", world.file("f"), share(1, 0)).unwrap();
+        world.tables.set_client_id(identity(&[number, 0], 1), world.now_ns).unwrap();
+    }
+    world.now_ns += LEASE_NS + 1;
+    world.tables.set_client_id(identity(b"new", 1), world.now_ns).unwrap();
+    world.assert_empty();
+}
+
+#[test]
+fn a_restart_forgets_everybody_and_says_so() {
+    let world = World::new();
+    let file = world.file("f");
+    let plain = world.plain(b"a", 1);
+    let (modern, session) = world.modern(b"b", 1);
+    let old = world.open(&plain, b"o", file, share(3, 0)).unwrap();
+    let locked = world.lock(&old, b"l", (0, 1), true).unwrap();
+    let modern_old = world.open(&modern, b"o", file, share(3, 0)).unwrap();
+    world.tables.restart(8);
+    world.assert_empty();
+    let now = world.now_ns;
+    assert_eq!(world.tables.client(plain.id, now).unwrap_err(), Status::StaleClientId);
+    assert_eq!(world.tables.session(session, now).unwrap_err(), Status::BadSession);
+    assert_eq!(world.check(&old, &plain, file), Err(Status::StaleStateid));
+    assert_eq!(world.check(&locked, &plain, file), Err(Status::StaleStateid));
+    assert_eq!(world.check(&modern_old, &modern, file), Err(Status::BadStateid));
+    assert_eq!(world.open(&modern, b"o", file, share(1, 0)), Err(Status::Expired));
+    let next = world.plain(b"a", 1);
+    assert_ne!(next.id, plain.id);
+    assert!(world.open(&next, b"o", file, share(3, 3)).is_ok());
+}
+
+#[test]
+fn shares_that_deny_each_other_do_not_meet() {
+    for access in 1..4 {
+        for deny in 0..4 {
+            for (other_access, other_deny) in [(1, 0), (2, 0), (3, 0), (1, 1), (2, 2), (3, 3)] {
+                let world = World::new();
+                let file = world.file("f");
+                let (client, _) = world.modern(b"a", 1);
+                world.open(&client, b"one", file, share(access, deny)).unwrap();
+                let second = world.open(&client, b"two", file, share(other_access, other_deny));
+                let denied = access & other_deny != 0 || deny & other_access != 0;
+                assert_eq!(second.err(), denied.then_some(Status::ShareDenied));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_open_widens_and_narrows_to_what_was_asked_before() {
+    let world = World::new();
+    let file = world.file("f");
+    let (client, _) = world.modern(b"a", 1);
+    let first = world.open(&client, b"o", file, share(1, 0)).unwrap();
+    assert_eq!(world.check(&first, &client, file), Err(Status::OpenMode));
+    let second = world.open(&client, b"o", file, share(2, 2)).unwrap();
+    assert_eq!((second.other, second.seqid), (first.other, 2));
+    assert_eq!(world.check(&second, &client, file), Ok(()));
+    assert_eq!(world.check(&first, &client, file), Err(Status::OldStateid));
+    let future = Stateid { seqid: 3, ..first };
+    assert_eq!(world.check(&future, &client, file), Err(Status::BadStateid));
+    let current = Stateid { seqid: 0, ..first };
+    assert_eq!(world.check(&current, &client, file), Ok(()), "zero is the current one");
+    let state = world.state(&first);
+    assert_eq!(world.tables.downgrade(&state, share(3, 0)), Err(Status::Inval));
+    let third = world.tables.downgrade(&state, share(1, 0)).unwrap();
+    assert_eq!(third.seqid, 3);
+    assert_eq!(world.check(&third, &client, file), Err(Status::OpenMode));
+    assert_eq!(world.tables.downgrade(&state, share(2, 0)), Err(Status::Inval), "given up");
+    world.open(&client, b"other", file, share(2, 0)).unwrap();
+    world.tables.close(&state).unwrap();
+    assert_eq!(world.check(&third, &client, file), Err(Status::BadStateid));
+}
+
+#[test]
+fn locks_exclude_other_owners_and_go_with_their_open() {
+    let world = World::new();
+    let file = world.file("f");
+    let (one, _) = world.modern(b"a", 1);
+    let (two, _) = world.modern(b"b", 1);
+    let open_one = world.open(&one, b"o", file, share(3, 0)).unwrap();
+    let open_two = world.open(&two, b"o", file, share(3, 0)).unwrap();
+    let locked = world.lock(&open_one, b"l", (0, 100), true).unwrap();
+    assert_eq!(locked.seqid, 1);
+    let Err(Refused::Denied(denied)) = world.lock(&open_two, b"l", (50, 1), false) else {
+        panic!("granted")
+    };
+    assert_eq!((denied.client, denied.exclusive, denied.span.length()), (one.id, true, 100));
+    assert_eq!(world.lock(&locked, b"l", (50, 100), true).unwrap().seqid, 2);
+    let ask = LockAsk { owner: b"l", span: Span::new(0, 1).unwrap(), exclusive: false };
+    let test = |client: &Client| world.tables.test_lock(client.id, file, ask, world.now_ns);
+    assert_eq!((test(&one).is_ok(), test(&two).is_ok()), (true, false));
+    assert_eq!(world.tables.free(&world.state(&locked)), Err(Status::LocksHeld));
+    assert_eq!(world.tables.free(&world.state(&open_one)), Err(Status::LocksHeld));
+    world.tables.unlock(&world.state(&locked), Span::new(0, u64::MAX).unwrap()).unwrap();
+    assert!(test(&two).is_ok());
+    assert_eq!(world.tables.free(&world.state(&locked)), Ok(()));
+    world.lock(&open_one, b"l", (0, 1), true).unwrap();
+    world.tables.close(&world.state(&open_one)).unwrap();
+    assert!(test(&two).is_ok(), "CLOSE lets locks go");
+    world.tables.close(&world.state(&open_two)).unwrap();
+    assert_eq!(world.tables.states.len(), 0);
+    assert_eq!(world.tables.ranges.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_lock_needs_an_open_that_allows_it() {
+    let world = World::new();
+    let file = world.file("f");
+    let client = world.plain(b"a", 1);
+    let reader = world.open(&client, b"r", file, share(1, 0)).unwrap();
+    let refused = world.lock(&reader, b"l", (0, 1), true);
+    assert_eq!(refused, Err(Refused::Status(Status::OpenMode)));
+    let locked = world.lock(&reader, b"l", (0, 1), false).unwrap();
+    assert_eq!(world.tables.release_lock_owner(&client, b"l"), Err(Status::LocksHeld));
+    world.tables.unlock(&world.state(&locked), Span::new(0, 1).unwrap()).unwrap();
+    assert_eq!(world.tables.release_lock_owner(&client, b"l"), Ok(()));
+    assert_eq!(world.tables.release_lock_owner(&client, b"never"), Ok(()));
+    assert_eq!(world.check(&locked, &client, file), Err(Status::BadStateid));
+}
+
+fn reply(text: &[u8]) -> LastReply {
+    LastReply { bytes: Arc::from(text), file: None }
+}
+
+#[test]
+fn a_close_sent_again_is_answered_and_a_later_call_is_not() {
+    let world = World::new();
+    let file = world.file("f");
+    let client = world.plain(b"a", 1);
+    let owner = (OwnerKind::Open, &b"o"[..]);
+    let now = world.now_ns;
+    assert_eq!(world.tables.begin_open(&client, b"o", 5, now), Ok(OwnerTurn::New));
+    let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
+    Tables::finish(&client, owner, 5, Some(reply(b"open")));
+    let state = world.state(&stateid);
+    assert_eq!(world.tables.begin_on(&state, 6, now), Ok(OwnerTurn::New));
+    Tables::confirm_open(&state).unwrap();
+    assert_eq!(Tables::confirm_open(&state), Err(Status::BadStateid), "once");
+    Tables::finish(&client, owner, 6, Some(reply(b"confirm")));
+    assert_eq!(world.tables.begin_on(&state, 7, now), Ok(OwnerTurn::New));
+    world.tables.close(&state).unwrap();
+    Tables::finish(&client, owner, 7, Some(reply(b"close")));
+    let found = world.tables.find(&stateid, Speaker::Plain, now).unwrap();
+    let again = world.tables.begin_on(&found, 7, now).unwrap();
+    assert_eq!(again, OwnerTurn::Replay(reply(b"close")));
+    assert_eq!(world.tables.begin_open(&client, b"o", 8, now), Ok(OwnerTurn::New));
+    let gone = world.tables.find(&stateid, Speaker::Plain, now).unwrap_err();
+    assert_eq!(gone, Status::BadStateid, "the next call of the owner forgets it");
+}
+
+#[test]
+fn an_owner_that_never_confirmed_starts_over() {
+    let world = World::new();
+    let file = world.file("f");
+    let client = world.plain(b"a", 1);
+    let now = world.now_ns;
+    world.tables.begin_open(&client, b"o", 5, now).unwrap();
+    let stateid = world.open(&client, b"o", file, share(3, 3)).unwrap();
+    Tables::finish(&client, (OwnerKind::Open, b"o"), 5, Some(reply(b"open")));
+    let again = world.tables.begin_open(&client, b"o", 5, now).unwrap();
+    assert_eq!(again, OwnerTurn::Replay(reply(b"open")));
+    assert_eq!(world.tables.begin_open(&client, b"o", 77, now), Ok(OwnerTurn::New));
+    assert_eq!(world.check(&stateid, &client, file), Err(Status::BadStateid));
+    assert_eq!(world.tables.check_anonymous((file, READ), now), Ok(()));
+}
+
+#[test]
+fn stateids_belong_to_their_client_and_file() {
+    let world = World::new();
+    let (file, other) = (world.file("f"), world.file("g"));
+    let (one, _) = world.modern(b"a", 1);
+    let (two, _) = world.modern(b"b", 1);
+    let plain = world.plain(b"a", 1);
+    let stateid = world.open(&one, b"o", file, share(3, 0)).unwrap();
+    assert_eq!(world.check(&stateid, &one, file), Ok(()));
+    assert_eq!(world.check(&stateid, &one, other), Err(Status::BadStateid));
+    assert_eq!(world.check(&stateid, &two, file), Err(Status::BadStateid));
+    assert_eq!(world.check(&stateid, &plain, file), Err(Status::BadStateid));
+    let mut forged = stateid;
+    forged.other[11] ^= 1;
+    assert_eq!(world.check(&forged, &one, file), Err(Status::BadStateid));
+    let at = world.open(&plain, b"o", file, share(3, 0)).unwrap();
+    let zero = Stateid { seqid: 0, ..at };
+    assert_eq!(world.check(&zero, &plain, file), Err(Status::OldStateid), "not in v4.0");
+}
+
+#[test]
+fn an_open_file_lives_until_it_is_closed() {
+    let world = World::new();
+    let file = world.file("f");
+    let (client, _) = world.modern(b"a", 1);
+    let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
+    world.fs.remove(world.fs.root(), b"f", FileTime(2)).unwrap();
+    assert!(world.fs.attributes(file).is_ok());
+    world.tables.close(&world.state(&stateid)).unwrap();
+    assert!(world.fs.attributes(file).is_err());
+}
