@@ -67,13 +67,8 @@ fn the_portmapper_tells_the_ports_where_it_is_wanted() {
         let nfs_port = u32::from(server.address().port());
         assert_eq!(port(nfs3::PROGRAM, nfs3::VERSION, PROTOCOL_TCP), nfs_port);
         assert_eq!(port(mount3::PROGRAM, mount3::VERSION, PROTOCOL_TCP), nfs_port);
-<<<<<<< HEAD
         assert_eq!(port(nfs3::PROGRAM, nfs3::VERSION, PROTOCOL_UDP), nfs_port);
-        assert_eq!(port(nfs3::PROGRAM, 4, PROTOCOL_TCP), 0);
-=======
-        assert_eq!(port(nfs3::PROGRAM, nfs3::VERSION, PROTOCOL_UDP), 0);
         assert_eq!(port(nfs3::PROGRAM, 4, PROTOCOL_TCP), nfs_port);
->>>>>>> 4c2c360 (Serve NFS v4.0, v4.1 and v4.2 over the same file system)
         assert_eq!(server.counters().portmap_calls, 4);
     }
     let server = start(ServerConfig::default());
