@@ -29,7 +29,6 @@ use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential};
 use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply};
 
 pub(crate) use self::nfs4::Tables;
-use self::nfs4::{Caller4, principal};
 pub(crate) use self::portmap::{Registered, registrations};
 use crate::access::AllowList;
 use crate::clock::mix;
@@ -166,6 +165,8 @@ pub(crate) struct Service {
     pub(crate) faults: Option<Box<FaultState>>,
     /// What the transport at hand is granted.
     granted: Granted,
+    /// Length in bytes of the call at hand.
+    call_bytes: usize,
     /// The call at hand, where its reply is kept for repeats.
     repeatable: Option<CallKey>,
     pieces: Vec<Piece>,
@@ -176,13 +177,24 @@ impl Service {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<ThreadCounters>) -> Self {
         let (now, granted) = ((shared.clock)(), shared.granted);
         let (pieces, page) = (Vec::new(), Vec::new());
-        Self { shared, counters, now, faults: None, granted, repeatable: None, pieces, page }
+        Self {
+            shared,
+            counters,
+            now,
+            faults: None,
+            granted,
+            call_bytes: 0,
+            repeatable: None,
+            pieces,
+            page,
+        }
     }
 
     /// Carries a request out and puts its reply, framed as a record, into `out`. A request that
     /// the session refused is answered already and only counted.
     pub(crate) fn answer(&mut self, request: &Request<'_>, origin: &Origin, out: &mut Outbox) {
         let xid = request.xid;
+        self.call_bytes = request.record.len();
         self.repeatable = None;
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
@@ -246,9 +258,7 @@ impl Service {
             }
             program::Call::Nfs4(call) => {
                 let context = Context { caller, now: self.now };
-                let principal = principal(&request.credential);
-                let caller = Caller4 { xid, context, principal, bytes: request.bytes };
-                self.answer_nfs4(call, &caller, out);
+                self.answer_nfs4(call, context, xid, out);
             }
         }
         out.seal();

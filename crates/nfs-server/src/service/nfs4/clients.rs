@@ -29,7 +29,7 @@ impl Service {
                 let identity = Identity {
                     owner: owner.id,
                     verifier: owner.verifier.0,
-                    principal: run.principal,
+                    principal: run.principal(),
                 };
                 match self.tables().set_client_id(identity, run.now_ns) {
                     Ok((id, confirm)) => {
@@ -46,7 +46,7 @@ impl Service {
             }
             Op::SetclientidConfirm { client: ClientId(id), confirm } => {
                 let names = (id, confirm.0);
-                self.tables().confirm_client_id(names, run.principal, run.now_ns)?;
+                self.tables().confirm_client_id(names, run.principal(), run.now_ns)?;
                 answer.ok(&OpOk::SetclientidConfirm);
             }
             Op::Renew { client: ClientId(id) } => {

@@ -10,7 +10,7 @@ use nfs_proto::server::encode_reply;
 use nfs_proto::{Status, program};
 
 use super::answer::{Answer, Failure};
-use super::state::{Principal, Session, Slot, SlotTurn};
+use super::state::{Session, Slot, SlotTurn};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
 use crate::fault::FaultedCalls;
@@ -19,34 +19,24 @@ use crate::limits::{NFS4_CHANGE_RESULT_BYTES, NFS4_OPERATIONS_MAX, NFS4_REPLY_BY
 use crate::outbox::Outbox;
 use crate::service::Service;
 
-/// What the RPC layer knows of a call.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::service) struct Caller4 {
-    pub(in crate::service) xid: u32,
-    pub(in crate::service) context: Context,
-    pub(in crate::service) principal: Principal,
-    /// Length of the call in bytes.
-    pub(in crate::service) bytes: usize,
-}
-
 impl Service {
     /// Carries out one call and appends its reply.
     pub(in crate::service) fn answer_nfs4(
         &mut self,
         call: &Call<'_>,
-        caller: &Caller4,
+        context: Context,
+        xid: u32,
         out: &mut Outbox,
     ) {
         let Call::Compound(compound) = call else {
             let reply = program::Reply::Nfs4(nfs_proto::nfs4::Reply::Null);
-            return encode_reply(out.head(), caller.xid, &reply);
+            return encode_reply(out.head(), xid, &reply);
         };
         self.counters.nfs4_compounds.add(1);
-        let mut answer = Answer::begin(out, caller.xid, compound.tag, NFS4_REPLY_BYTES_MAX);
+        let mut answer = Answer::begin(out, xid, compound.tag, NFS4_REPLY_BYTES_MAX);
         let mut run = Run {
             minor: compound.minor,
-            context: caller.context,
-            principal: caller.principal,
+            context,
             now_ns: monotonic_ns(),
             session: None,
             current: None,
@@ -59,11 +49,11 @@ impl Service {
         let versions = self.shared.versions;
         let status = match compound.minor {
             0 if versions.v4_0 => match compound.count() {
-                0..=NFS4_OPERATIONS_MAX => self.carry_out(compound.ops(), &mut run, &mut answer),
+                0..=NFS4_OPERATIONS_MAX => self.evaluate(compound.ops(), &mut run, &mut answer),
                 _ => Status::Resource,
             },
-            1 if versions.v4_1 => return self.start(compound, caller, run, answer),
-            2 if versions.v4_2 => return self.start(compound, caller, run, answer),
+            1 if versions.v4_1 => return self.start(compound, run, answer),
+            2 if versions.v4_2 => return self.start(compound, run, answer),
             _ => Status::MinorVersMismatch,
         };
         self.conclude(answer, status);
@@ -77,17 +67,11 @@ impl Service {
     }
 
     /// Carries out a compound of v4.1 or later: in a session, or the one operation outside.
-    fn start(
-        &mut self,
-        compound: &Compound<'_>,
-        caller: &Caller4,
-        mut run: Run<'_>,
-        mut answer: Answer<'_>,
-    ) {
+    fn start(&mut self, compound: &Compound<'_>, mut run: Run<'_>, mut answer: Answer<'_>) {
         let first = compound.ops().next();
         let status = match first {
             Some(Ok(sequence @ Op::Sequence { .. })) => {
-                return self.in_session(compound, &sequence, (caller, run), answer);
+                return self.in_session(compound, &sequence, run, answer);
             }
             None => Status::Ok,
             Some(Ok(op)) if !is_sessionless(op.code()) => {
@@ -98,7 +82,7 @@ impl Service {
                 answer.fail(op.code(), Status::NotOnlyOp);
                 Status::NotOnlyOp
             }
-            Some(_) => self.carry_out(compound.ops(), &mut run, &mut answer),
+            Some(_) => self.evaluate(compound.ops(), &mut run, &mut answer),
         };
         self.conclude(answer, status);
     }
@@ -108,7 +92,7 @@ impl Service {
         &mut self,
         compound: &Compound<'_>,
         sequence: &Op<'_>,
-        (caller, mut run): (&Caller4, Run<'_>),
+        run: Run<'_>,
         mut answer: Answer<'_>,
     ) {
         let Op::Sequence { session: SessionId(id), sequence, slot: index, cache_this, .. } =
@@ -129,7 +113,8 @@ impl Service {
             Ok(slot) => slot,
             Err(status) => return fail(self, answer, status),
         };
-        let turn = place(&session, &slot, (sequence, cache_this), (compound, caller));
+        let turn =
+            place(&session, &slot, (sequence, cache_this), (compound.count(), self.call_bytes));
         let turn = match turn {
             Ok(SlotTurn::Kept) => return answer.finish_as(slot.reply()),
             Ok(turn) => turn,
@@ -163,8 +148,8 @@ impl Service {
             return;
         }
         slot.begin(sequence);
-        run.session = Some(&session);
-        let status = self.carry_out(ops, &mut run, &mut answer);
+        let mut run = Run { session: Some(&session), ..run };
+        let status = self.evaluate(ops, &mut run, &mut answer);
         let results = self.conclude(answer, status);
         if cache_this {
             session.keep(&mut slot, results);
@@ -172,17 +157,12 @@ impl Service {
     }
 
     /// Carries out operations up to the first that fails; returns the status of the last.
-    fn carry_out(
-        &mut self,
-        mut ops: Ops<'_>,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Status {
+    fn evaluate(&mut self, mut ops: Ops<'_>, run: &mut Run<'_>, answer: &mut Answer<'_>) -> Status {
         let mut first = true;
         while let Some(op) = ops.next() {
             run.left = ops.left();
             let (code, outcome) = match op {
-                Ok(op) => (op.code(), self.carry_out_one(&op, first, run, answer)),
+                Ok(op) => (op.code(), self.evaluate_one(&op, first, run, answer)),
                 Err(BadOp { code, status }) => (code, Err(status.into())),
             };
             first = false;
@@ -199,7 +179,7 @@ impl Service {
         Status::Ok
     }
 
-    fn carry_out_one(
+    fn evaluate_one(
         &mut self,
         op: &Op<'_>,
         first: bool,
@@ -293,14 +273,14 @@ fn place(
     session: &Session,
     slot: &Slot,
     (sequence, cache_this): (u32, bool),
-    (compound, caller): (&Compound<'_>, &Caller4),
+    (operations, bytes): (u32, usize),
 ) -> Result<SlotTurn, Status> {
     let turn = slot.turn(sequence)?;
     let is_new = turn == SlotTurn::New;
-    if is_new && compound.count() > session.fore.operations_max {
+    if is_new && operations > session.fore.operations_max {
         return Err(Status::TooManyOps);
     }
-    if is_new && caller.bytes > session.fore.request_bytes_max as usize {
+    if is_new && bytes > session.fore.request_bytes_max as usize {
         return Err(Status::ReqTooBig);
     }
     if is_new && cache_this && !session.can_keep(slot) {

@@ -24,9 +24,7 @@ mod state;
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::Stateid;
-use nfs_proto::rpc::Credential;
 
-pub(super) use self::compound::Caller4;
 pub(crate) use self::state::Tables;
 
 use self::answer::Failure;
@@ -38,9 +36,8 @@ use crate::fs::{Context, InodeId};
 pub(super) struct Run<'s> {
     minor: u32,
     context: Context,
-    principal: Principal,
     now_ns: u64,
-    /// Number of the connection, for what is bound to it.
+    /// The session that SEQUENCE named, from v4.1 on.
     session: Option<&'s std::sync::Arc<Session>>,
     current: Option<InodeId>,
     saved: Option<InodeId>,
@@ -79,6 +76,11 @@ impl<'s> Run<'s> {
         self.stateid = None;
     }
 
+    /// Who calls.
+    fn principal(&self) -> Principal {
+        self.context.caller.uid
+    }
+
     /// Who sends stateids.
     fn speaker(&self) -> Speaker<'s> {
         self.session.map_or(Speaker::Plain, |session| Speaker::Session(&session.client))
@@ -94,13 +96,5 @@ impl<'s> Run<'s> {
             Stateid::INVALID => Err(Status::BadStateid),
             other => Ok(other),
         }
-    }
-}
-
-/// Who calls, for the names of clients.
-pub(super) fn principal(credential: &Credential<'_>) -> Principal {
-    match credential {
-        Credential::Sys(sys) => Some(sys.uid),
-        Credential::None | Credential::Other { .. } => None,
     }
 }

@@ -104,7 +104,7 @@ impl Service {
             StateProtection::MachineCredential(_) => return Err(Status::Inval),
             StateProtection::Secret(_) => return Err(Status::EncrAlgUnsupp),
         }
-        let principal = run.principal;
+        let principal = run.principal();
         let identity = Identity { owner: owner.id, verifier: owner.verifier.0, principal };
         let update = flags & exchange::UPDATE_CONFIRMED != 0;
         let made = self.tables().exchange_id(identity, update, run.now_ns)?;
@@ -141,7 +141,7 @@ impl Service {
         let ask = SessionAsk {
             client,
             sequence,
-            principal: run.principal,
+            principal: run.principal(),
             // The reply cache does not outlive the server, and there is no RDMA.
             flags: flags & create_session::CONNECTION_BACKCHANNEL,
             fore: self.fore_channel(&fore),

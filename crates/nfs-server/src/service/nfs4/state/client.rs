@@ -12,8 +12,8 @@ use super::owner::Owner;
 use super::session::CreatedSession;
 use crate::fs::InodeId;
 
-/// Who made a call, as far as it tells: the user id of AUTH_SYS.
-pub(in crate::service) type Principal = Option<u32>;
+/// Who made a call: a user id.
+pub(in crate::service) type Principal = u32;
 
 /// See the module.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ struct World {
 }
 
 fn identity(owner: &[u8], start: u8) -> Identity<'_> {
-    Identity { owner, verifier: [start; 8], principal: Some(1000) }
+    Identity { owner, verifier: [start; 8], principal: 1000 }
 }
 
 fn share(access: u32, deny: u32) -> Share {
@@ -48,7 +48,7 @@ impl World {
     /// A confirmed client of v4.0.
     fn plain(&self, owner: &[u8], start: u8) -> Arc<Client> {
         let (id, confirm) = self.tables.set_client_id(identity(owner, start), self.now_ns).unwrap();
-        self.tables.confirm_client_id((id, confirm), Some(1000), self.now_ns).unwrap();
+        self.tables.confirm_client_id((id, confirm), 1000, self.now_ns).unwrap();
         self.tables.client(id, self.now_ns).unwrap()
     }
 
@@ -56,7 +56,7 @@ impl World {
         let ask = SessionAsk {
             client,
             sequence,
-            principal: Some(1000),
+            principal: 1000,
             flags: 0,
             fore: CHANNEL,
             back: CHANNEL,
@@ -119,21 +119,21 @@ fn a_client_of_v4_0_confirms_itself_and_may_do_so_twice() {
     let now = world.now_ns;
     let (id, confirm) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
     assert_eq!(world.tables.client(id, now).unwrap_err(), Status::StaleClientId);
-    let wrong = world.tables.confirm_client_id((id, [0; 8]), Some(1000), now);
+    let wrong = world.tables.confirm_client_id((id, [0; 8]), 1000, now);
     assert_eq!(wrong, Err(Status::StaleClientId));
-    let other = world.tables.confirm_client_id((id, confirm), Some(7), now);
+    let other = world.tables.confirm_client_id((id, confirm), 7, now);
     assert_eq!(other, Err(Status::ClidInUse));
     for _ in 0..2 {
-        assert_eq!(world.tables.confirm_client_id((id, confirm), Some(1000), now), Ok(()));
+        assert_eq!(world.tables.confirm_client_id((id, confirm), 1000, now), Ok(()));
     }
     assert_eq!(world.tables.client(id, now).unwrap().id, id);
     // The same start again: a new callback for the same client.
     let (again, second) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
     assert_eq!(again, id);
     assert_ne!(second, confirm);
-    assert_eq!(world.tables.confirm_client_id((id, second), Some(1000), now), Ok(()));
+    assert_eq!(world.tables.confirm_client_id((id, second), 1000, now), Ok(()));
     assert_eq!(
-        world.tables.confirm_client_id((id, confirm), Some(1000), now),
+        world.tables.confirm_client_id((id, confirm), 1000, now),
         Err(Status::StaleClientId)
     );
 }
@@ -147,7 +147,7 @@ fn a_client_that_starts_again_loses_its_state_when_it_confirms() {
     let (id, confirm) = world.tables.set_client_id(identity(b"a", 2), world.now_ns).unwrap();
     assert_ne!(id, old.id);
     assert_eq!(world.check(&stateid, &old, file), Ok(()), "not before it confirms");
-    world.tables.confirm_client_id((id, confirm), Some(1000), world.now_ns).unwrap();
+    world.tables.confirm_client_id((id, confirm), 1000, world.now_ns).unwrap();
     assert_eq!(world.check(&stateid, &old, file), Err(Status::Expired));
     assert_eq!(world.open(&old, b"o", file, share(3, 0)), Err(Status::Expired));
     let new = world.tables.client(id, world.now_ns).unwrap();
@@ -157,7 +157,7 @@ fn a_client_that_starts_again_loses_its_state_when_it_confirms() {
 #[test]
 fn a_name_is_another_users_while_it_holds_state() {
     let world = World::new();
-    let thief = Identity { principal: Some(66), ..identity(b"a", 1) };
+    let thief = Identity { principal: 66, ..identity(b"a", 1) };
     let now = world.now_ns;
     let old = world.plain(b"a", 1);
     assert!(world.tables.set_client_id(thief, now).is_ok(), "it holds nothing");
