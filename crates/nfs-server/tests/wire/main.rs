@@ -4,12 +4,15 @@
 //! server. Nothing here sleeps to wait for the server: it is asked, or read from until it answers.
 
 mod client;
+mod crowd;
 mod faults;
 mod listing;
 mod mount;
 mod nfs2;
+mod planned;
 mod portmap;
 mod repeats;
 mod robustness;
 mod semantics;
+mod tls;
 mod udp;
