@@ -84,17 +84,15 @@ impl Channel {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => tls.input_bytes = 0,
                 Err(_) => return Err(Errno::CONNRESET),
             }
-            let count = tls.session.read_tls(&mut self.stream).map_err(errno)?;
+            let count = tls.session.read_tls(&mut self.stream).map_err(|error| errno(&error))?;
             counters.wire_in_bytes.add(count as u64);
-            match tls.session.process_new_packets() {
-                Ok(state) => tls.input_bytes = state.plaintext_bytes_to_read(),
-                Err(_) => {
-                    counters.tls_failures.add(1);
-                    // The peer is told why, as far as its socket takes it.
-                    let _ = tls.session.write_tls(&mut self.stream);
-                    return Err(Errno::PROTO);
-                }
-            }
+            let Ok(state) = tls.session.process_new_packets() else {
+                counters.tls_failures.add(1);
+                // The peer is told why, as far as its socket takes it.
+                let _ = tls.session.write_tls(&mut self.stream);
+                return Err(Errno::PROTO);
+            };
+            tls.input_bytes = state.plaintext_bytes_to_read();
             if count == 0 && tls.input_bytes == 0 {
                 return Ok(0);
             }
@@ -120,9 +118,9 @@ impl Channel {
             counters.wire_out_bytes.add(sent as u64);
             return Ok(sent);
         };
-        let taken = tls.session.writer().write_vectored(vectors).map_err(errno)?;
+        let taken = tls.session.writer().write_vectored(vectors).map_err(|error| errno(&error))?;
         while tls.session.wants_write() {
-            match tls.session.write_tls(&mut self.stream).map_err(errno) {
+            match tls.session.write_tls(&mut self.stream).map_err(|error| errno(&error)) {
                 Ok(count) => counters.wire_out_bytes.add(count as u64),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if taken > 0 => break,
@@ -139,6 +137,6 @@ impl AsFd for Channel {
     }
 }
 
-fn errno(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -27,6 +27,7 @@ pub enum Portmap {
 
 /// Versions of NFS that are offered; a call of another one is told the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch for each version")]
 pub struct Versions {
     /// NFS v2, with MOUNT v1.
     pub v2: bool,

@@ -264,7 +264,9 @@ mod tests {
     fn statuses_of_all_versions_come_back_under_their_number() {
         let thread = ThreadCounters::default();
         let statuses = [5, 99, 10_001, 10_008, 10_096, 127, 128, 9_999, 70_000];
-        statuses.iter().for_each(|number| thread.error(Status::from_number(*number)));
+        for number in statuses {
+            thread.error(Status::from_number(number));
+        }
         let mut sum = ServerCounters::default();
         sum.merge(&thread);
         let expected = [(5, 1), (99, 1), (127, 1), (10_001, 1), (10_008, 1), (10_096, 1)];
@@ -277,7 +279,9 @@ mod tests {
     #[test]
     fn fault_kinds_count_apart_and_pace_is_no_misdeed() {
         let thread = ThreadCounters::default();
-        FaultKind::ALL.iter().for_each(|kind| thread.fault(*kind));
+        for kind in FaultKind::ALL {
+            thread.fault(kind);
+        }
         let mut sum = ServerCounters::default();
         sum.merge(&thread);
         assert!(FaultKind::ALL.iter().all(|kind| sum.faults_of(*kind) == 1));

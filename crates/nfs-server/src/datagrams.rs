@@ -83,10 +83,8 @@ impl Datagrams {
             match self.socket.recv_from(&mut self.buffer) {
                 Ok((bytes, peer)) => self.take(bytes, peer, kit),
                 // An error that an earlier datagram met comes back here; it concerns nobody else.
-                Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::AGAIN) => return,
-                    _ => {}
-                },
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::AGAIN) => return,
+                Err(_) => {}
             }
         }
     }

@@ -5,7 +5,6 @@
 //! plan, for orders; requests are answered where they are found, without a task or a lock of
 //! their own.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,6 +29,7 @@ use crate::limits::{EVENTS_MAX, LISTENERS_MAX};
 use crate::mailbox::{Arrival, Fleet, Mailbox, Order};
 use crate::outbox::Outbox;
 use crate::service::{Origin, Service, Transport};
+use crate::slots::Slots;
 
 const TOKEN_WAKE: u64 = 0;
 const TOKEN_TIMER: u64 = 1;
@@ -60,8 +60,7 @@ pub(crate) struct EventLoop {
     fleet: Arc<Fleet>,
     listeners: Vec<Listener>,
     datagrams: Vec<Datagrams>,
-    connections: HashMap<u64, Connection>,
-    next_token: u64,
+    connections: Slots<Connection>,
     kit: Kit,
     /// Until when a planned stall lasts, on the monotonic clock.
     stalled_until_ns: Option<u64>,
@@ -104,8 +103,7 @@ impl EventLoop {
             fleet,
             listeners: sockets.listeners,
             datagrams,
-            connections: HashMap::new(),
-            next_token: TOKEN_CONNECTION,
+            connections: Slots::new(TOKEN_CONNECTION),
             kit,
             stalled_until_ns: None,
             sweep_ns,
@@ -142,7 +140,7 @@ impl EventLoop {
             TOKEN_CONNECTION.. => self.with(token, |it, kit| it.turn(ready, kit)),
             TOKEN_WAKE => self.take_orders(mailbox),
             TOKEN_TIMER => self.do_due(),
-            TOKEN_DATAGRAMS.. => self.with_datagrams(token, |it, kit| it.turn(kit)),
+            TOKEN_DATAGRAMS.. => self.with_datagrams(token, Datagrams::turn),
             _ => self.accept(token),
         }
     }
@@ -153,7 +151,7 @@ impl EventLoop {
         token: u64,
         act: impl FnOnce(&mut Connection, &mut Kit) -> Result<(), Closed>,
     ) {
-        let Some(connection) = self.connections.get_mut(&token) else { return };
+        let Some(connection) = self.connections.get_mut(token) else { return };
         let mut outcome = act(connection, &mut self.kit);
         let wanted = connection.wanted();
         if outcome.is_ok() && wanted != connection.interest {
@@ -164,7 +162,7 @@ impl EventLoop {
         }
         if outcome.is_err() {
             // Closing the socket takes it out of the epoll set.
-            self.connections.remove(&token);
+            self.connections.remove(token);
             self.count_closed(1);
         }
     }
@@ -211,15 +209,14 @@ impl EventLoop {
     /// Closes connections that are idle or stuck for too long.
     fn sweep(&mut self) {
         let (connections, kit) = (&mut self.connections, &mut self.kit);
-        let before = connections.len();
-        connections.retain(|_, connection| connection.look_after(&kit.service).is_ok());
-        self.count_closed(before - self.connections.len());
+        let closed = connections.retain(|connection| connection.look_after(&kit.service).is_ok());
+        self.count_closed(closed);
         self.sweeping = false;
         self.plan_sweep();
     }
 
     fn plan_sweep(&mut self) {
-        if !self.sweeping && !self.connections.is_empty() {
+        if !self.sweeping && self.connections.len() > 0 {
             self.kit.delays.add(self.sweep_ns, Due::Sweep);
             self.sweeping = true;
         }
@@ -302,8 +299,7 @@ impl EventLoop {
     }
 
     fn close_all(&mut self) {
-        let count = self.connections.len();
-        self.connections.clear();
+        let count = self.connections.retain(|_| false);
         self.count_closed(count);
         self.kit.delays.drop_replies();
         self.datagrams.iter_mut().for_each(Datagrams::clear);
@@ -328,8 +324,7 @@ impl EventLoop {
     }
 
     fn take_in(&mut self, arrival: Arrival) {
-        let token = self.next_token;
-        self.next_token += 1;
+        let token = self.connections.next_token();
         let Service { shared, counters, .. } = &self.kit.service;
         let session = Session::with_record_limit(arrival.offered, shared.record_bytes_max);
         let faults = shared.faults.start(arrival.number);
@@ -345,7 +340,7 @@ impl EventLoop {
         let data = EventData::new_u64(token);
         counters.connections_accepted.add(1);
         if epoll::add(&self.epoll, &connection.channel, data, connection.interest).is_ok() {
-            self.connections.insert(token, connection);
+            self.connections.insert(connection);
             self.plan_sweep();
         } else {
             self.count_closed(1);

@@ -31,6 +31,7 @@ mod replies;
 mod schedule;
 mod server;
 mod service;
+mod slots;
 mod tls;
 
 pub use crate::access::{Network, NetworkError};

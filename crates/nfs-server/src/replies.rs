@@ -1,16 +1,15 @@
 //! Replies kept for calls that come again.
 //!
-//! A client that hears nothing repeats its call. REMOVE carried out twice would answer NOENT the
-//! second time; so the replies to what must not be done twice are kept, and a repeat gets the
-//! first one's. A call is known by its sender, xid, procedure and the sum of its first bytes,
-//! since some clients start their xids anew on the same port. A repeat of one that is at work, or
-//! whose reply is held back by plan, is ignored.
+//! A client that hears nothing repeats its call, and REMOVE done twice would answer NOENT. So the
+//! replies to what must not be done twice are kept for repeats. A call is known by its sender,
+//! xid, procedure and the sum of its first bytes, since some clients start their xids anew on the
+//! same port. A repeat of one at work, or whose reply is held back by plan, is ignored.
 //!
 //! Bounded in entries, the oldest leaving first, and in bytes: a larger reply is not kept, and its
 //! call is carried out anew. v4.1 has its own cache, in its sessions.
 //!
-//! **Source:** RFC 5531 section 10, RFC 1813 section 4.4; Juszczak, "Improving the Performance and
-//! Correctness of an NFS Server", USENIX 1989.
+//! **Source:** RFC 1813 section 4.4; Juszczak, "Improving the Performance and Correctness of an NFS
+//! Server", USENIX 1989.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -86,10 +85,10 @@ impl Replies {
     pub(crate) fn begin(&self, key: CallKey, now_ns: u64) -> Known {
         let mut shard = self.lock(&key);
         if let Some(kept) = shard.kept.get(&key) {
-            return match kept.reply.is_empty() || now_ns < kept.held_until_ns {
-                true => Known::Busy,
-                false => Known::Answered(kept.reply.clone()),
-            };
+            if kept.reply.is_empty() || now_ns < kept.held_until_ns {
+                return Known::Busy;
+            }
+            return Known::Answered(kept.reply.clone());
         }
         if shard.order.len() >= self.shard_entries_max
             && let Some(oldest) = shard.order.pop_front()

@@ -93,7 +93,7 @@ fn sum(bytes: &[u8]) -> u32 {
         let low = low + u32::from(*byte);
         (low, high + low)
     });
-    (high % 65_521) << 16 | low % 65_521
+    ((high % 65_521) << 16) | (low % 65_521)
 }
 
 impl Service {

@@ -34,7 +34,9 @@ fn five_thousand_connections_are_served_and_cost_little() {
     let mut streams: Vec<_> =
         (0..crowd).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     for _ in 0..3 {
-        streams.iter_mut().for_each(|stream| stream.write_all(&call).unwrap());
+        for stream in &mut streams {
+            stream.write_all(&call).unwrap();
+        }
         for stream in &mut streams {
             std::io::Read::read_exact(stream, &mut [0; 28]).unwrap();
         }

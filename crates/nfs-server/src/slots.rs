@@ -1,0 +1,122 @@
+//! A loop's connections, by token.
+//!
+//! A token is a place and how often it was given out before, so that an event or a held reply
+//! meant for a connection that is gone meets nobody, and finding one costs an index.
+
+/// Connections in places; `T` is the connection.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    first_token: u64,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    content: Option<Box<T>>,
+}
+
+const GENERATION_SHIFT: u32 = 32;
+
+impl<T> Slots<T> {
+    /// Makes an empty set whose tokens begin at `first_token`.
+    pub(crate) fn new(first_token: u64) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), first_token }
+    }
+
+    /// Number of connections.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// The token that the next connection gets.
+    pub(crate) fn next_token(&self) -> u64 {
+        let index = self.free.last().copied().unwrap_or(self.slots.len() as u32);
+        let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
+        self.first_token + ((u64::from(generation) << GENERATION_SHIFT) | u64::from(index))
+    }
+
+    /// Takes a connection in, under [`Slots::next_token`].
+    pub(crate) fn insert(&mut self, content: T) {
+        let content = Some(Box::new(content));
+        match self.free.pop() {
+            Some(index) => self.slots[index as usize].content = content,
+            None => self.slots.push(Slot { generation: 0, content }),
+        }
+    }
+
+    /// Finds a connection.
+    pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut T> {
+        let place = token.checked_sub(self.first_token)?;
+        let slot = self.slots.get_mut((place as u32) as usize)?;
+        let current = u64::from(slot.generation) == place >> GENERATION_SHIFT;
+        slot.content.as_deref_mut().filter(|_| current)
+    }
+
+    /// Drops a connection that [`Slots::get_mut`] finds.
+    pub(crate) fn remove(&mut self, token: u64) {
+        if self.get_mut(token).is_some() {
+            let index = (token - self.first_token) as u32;
+            self.slots[index as usize].vacate();
+            self.free.push(index);
+        }
+    }
+
+    /// Drops those that `keep` does not want, and returns how many.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) -> usize {
+        let before = self.free.len();
+        for (index, slot) in (0..).zip(&mut self.slots) {
+            if slot.content.as_mut().is_some_and(|content| !keep(content)) {
+                slot.vacate();
+                self.free.push(index);
+            }
+        }
+        self.free.len() - before
+    }
+}
+
+impl<T> Slot<T> {
+    fn vacate(&mut self) {
+        self.content = None;
+        self.generation = self.generation.wrapping_add(1) & (u32::MAX >> 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find<T: Copy>(slots: &mut Slots<T>, token: u64) -> Option<T> {
+        slots.get_mut(token).copied()
+    }
+
+    #[test]
+    fn places_are_used_again_and_old_tokens_find_nobody() {
+        let mut slots = Slots::new(16);
+        let insert = |slots: &mut Slots<char>, name| {
+            let token = slots.next_token();
+            slots.insert(name);
+            token
+        };
+        let first = insert(&mut slots, 'a');
+        let second = insert(&mut slots, 'b');
+        assert_eq!((first, second, slots.len()), (16, 17, 2));
+        slots.remove(first);
+        slots.remove(first);
+        assert_eq!((find(&mut slots, first), slots.len()), (None, 1));
+        let third = insert(&mut slots, 'c');
+        assert_eq!((third as u32, find(&mut slots, third)), (16, Some('c')));
+        assert_eq!((find(&mut slots, first), find(&mut slots, second)), (None, Some('b')));
+        assert!(find(&mut slots, 3).is_none() && find(&mut slots, 99).is_none());
+    }
+
+    #[test]
+    fn retaining_drops_the_others() {
+        let mut slots = Slots::new(0);
+        (0..10).for_each(|number| slots.insert(number));
+        assert_eq!((slots.retain(|number| *number % 3 == 0), slots.len()), (6, 4));
+        assert_eq!((find(&mut slots, 3), find(&mut slots, 4)), (Some(3), None));
+        assert_eq!((slots.retain(|_| false), slots.len()), (4, 0));
+    }
+}
