@@ -6,7 +6,8 @@
 /// The largest READ or WRITE payload this crate sends or accepts, in bytes.
 pub const TRANSFER_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
-/// The largest READ or WRITE payload of NFS v2, in bytes. **Source:** RFC 1094 section 2.3, MAXDATA.
+/// The largest READ or WRITE payload of NFS v2, in bytes.
+/// **Source:** RFC 1094 section 2.3, MAXDATA.
 pub const V2_TRANSFER_BYTES_MAX: u32 = 8192;
 
 /// Room for what surrounds a payload in a record: RPC header, credential, attributes.

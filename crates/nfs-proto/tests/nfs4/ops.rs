@@ -71,28 +71,19 @@ fn owner() -> StateOwner<'static> {
     StateOwner { client: CLIENT_ID, owner: b"owner" }
 }
 
-/// All operations of the file's data and names, with their bytes after the number.
-pub fn file_ops() -> Vec<(Op<'static>, String)> {
-    let (offset, length) = (0x1_0000_0002, 0x3_0000_0004);
-    let owned = format!("{CLIENT} 00000005 6f776e65 72000000");
+const OWNED: &str = "0a0b0c0d 01020304 00000005 6f776e65 72000000";
+const OFFSET: u64 = 0x1_0000_0002;
+const LENGTH: u64 = 0x3_0000_0004;
+
+type Samples = Vec<(Op<'static>, String)>;
+
+fn creates() -> Samples {
     let device = Device { major: 0x11, minor: 0x22 };
     let create = |kind, bytes: &str| {
         let op = Op::Create { kind, name: b"name", attributes: fattr() };
         (op, format!("{bytes} {NAME} {FATTR}"))
     };
-    let open = |how, how_bytes: &str, claim, claim_bytes: &str| {
-        let op = Op::Open { seqid: 1, share_access: 2, share_deny: 3, owner: owner(), how, claim };
-        (op, format!("00000001 00000002 00000003 {owned} {how_bytes} {claim_bytes}"))
-    };
-    let new = Locker::New { open_seqid: 5, open: STATE, lock_seqid: 6, owner: owner() };
-    let existing = Locker::Existing { lock: OTHER, lock_seqid: 9 };
-    let lock = |lock_type, locker| Op::Lock { lock_type, reclaim: true, offset, length, locker };
-    let request = Bitmap::of(&[1, 33, 64]);
-    let putfh = FileHandle::from_slice(&[0xab; 5]).unwrap();
     vec![
-        (Op::Access { access: 0x1f }, "0000001f".into()),
-        (Op::Close { seqid: 3, stateid: STATE }, format!("00000003 {STATEID}")),
-        (Op::Commit { offset, count: 5 }, "00000001 00000002 00000005".into()),
         create(CreateKind::Directory, "00000002"),
         create(CreateKind::Symlink(b"other"), &format!("00000005 {LONGER}")),
         create(CreateKind::Block(device), "00000003 00000011 00000022"),
@@ -100,14 +91,18 @@ pub fn file_ops() -> Vec<(Op<'static>, String)> {
         create(CreateKind::Socket, "00000006"),
         create(CreateKind::Fifo, "00000007"),
         create(CreateKind::Other(1), "00000001"),
-        (Op::Delegpurge { client: CLIENT_ID }, CLIENT.into()),
-        (Op::Delegreturn { stateid: STATE }, STATEID.into()),
-        (Op::Getattr { request }, "00000003 00000002 00000002 00000001".into()),
-        (Op::Getfh, String::new()),
-        (Op::Link { name: b"name" }, NAME.into()),
+    ]
+}
+
+fn locks() -> Samples {
+    let (offset, length) = (OFFSET, LENGTH);
+    let new = Locker::New { open_seqid: 5, open: STATE, lock_seqid: 6, owner: owner() };
+    let existing = Locker::Existing { lock: OTHER, lock_seqid: 9 };
+    let lock = |lock_type, locker| Op::Lock { lock_type, reclaim: true, offset, length, locker };
+    vec![
         (
             lock(LockType::Write, new),
-            format!("00000002 00000001 {RANGE} 00000001 00000005 {STATEID} 00000006 {owned}"),
+            format!("00000002 00000001 {RANGE} 00000001 00000005 {STATEID} 00000006 {OWNED}"),
         ),
         (
             lock(LockType::ReadBlocking, existing),
@@ -115,7 +110,7 @@ pub fn file_ops() -> Vec<(Op<'static>, String)> {
         ),
         (
             Op::Lockt { lock_type: LockType::Read, offset, length, owner: owner() },
-            format!("00000001 {RANGE} {owned}"),
+            format!("00000001 {RANGE} {OWNED}"),
         ),
         (
             Op::Locku {
@@ -127,9 +122,15 @@ pub fn file_ops() -> Vec<(Op<'static>, String)> {
             },
             format!("00000004 00000004 {STATEID} {RANGE}"),
         ),
-        (Op::Lookup { name: b"name" }, NAME.into()),
-        (Op::Lookupp, String::new()),
-        (Op::Nverify { attributes: fattr() }, FATTR.into()),
+    ]
+}
+
+fn opens() -> Samples {
+    let open = |how, how_bytes: &str, claim, claim_bytes: &str| {
+        let op = Op::Open { seqid: 1, share_access: 2, share_deny: 3, owner: owner(), how, claim };
+        (op, format!("00000001 00000002 00000003 {OWNED} {how_bytes} {claim_bytes}"))
+    };
+    vec![
         open(OpenHow::NoCreate, "00000000", Claim::Name(b"name"), &format!("00000000 {NAME}")),
         open(
             OpenHow::Unchecked(fattr()),
@@ -162,15 +163,48 @@ pub fn file_ops() -> Vec<(Op<'static>, String)> {
             &format!("00000005 {STATEID}"),
         ),
         open(OpenHow::NoCreate, "00000000", Claim::DelegatePreviousFile, "00000006"),
+    ]
+}
+
+/// Operations of handles and names.
+fn names() -> Samples {
+    let putfh = FileHandle::from_slice(&[0xab; 5]).unwrap();
+    vec![
+        (Op::Lookup { name: b"name" }, NAME.into()),
+        (Op::Lookupp, String::new()),
+        (Op::Nverify { attributes: fattr() }, FATTR.into()),
+        (Op::Remove { name: b"name" }, NAME.into()),
+        (Op::Rename { from: b"name", to: b"other" }, format!("{NAME} {LONGER}")),
+        (Op::Renew { client: CLIENT_ID }, CLIENT.into()),
+        (Op::Restorefh, String::new()),
+        (Op::Savefh, String::new()),
+        (Op::Secinfo { name: b"name" }, NAME.into()),
+        (Op::Putfh { file: putfh }, "00000005 abababab ab000000".into()),
+        (Op::Putpubfh, String::new()),
+        (Op::Putrootfh, String::new()),
+        (Op::Getfh, String::new()),
+        (Op::Link { name: b"name" }, NAME.into()),
         (Op::Openattr { create_dir: true }, "00000001".into()),
+        (Op::Readlink, String::new()),
+    ]
+}
+
+/// Operations of data, attributes and state.
+fn file_ops() -> Samples {
+    let offset = OFFSET;
+    let request = Bitmap::of(&[1, 33, 64]);
+    vec![
+        (Op::Access { access: 0x1f }, "0000001f".into()),
+        (Op::Close { seqid: 3, stateid: STATE }, format!("00000003 {STATEID}")),
+        (Op::Commit { offset, count: 5 }, "00000001 00000002 00000005".into()),
+        (Op::Delegpurge { client: CLIENT_ID }, CLIENT.into()),
+        (Op::Delegreturn { stateid: STATE }, STATEID.into()),
+        (Op::Getattr { request }, "00000003 00000002 00000002 00000001".into()),
         (Op::OpenConfirm { stateid: STATE, seqid: 2 }, format!("{STATEID} 00000002")),
         (
             Op::OpenDowngrade { stateid: STATE, seqid: 1, share_access: 2, share_deny: 3 },
             format!("{STATEID} 00000001 00000002 00000003"),
         ),
-        (Op::Putfh { file: putfh }, "00000005 abababab ab000000".into()),
-        (Op::Putpubfh, String::new()),
-        (Op::Putrootfh, String::new()),
         (
             Op::Read { stateid: STATE, offset, count: 9 },
             format!("{STATEID} 00000001 00000002 00000009"),
@@ -182,25 +216,17 @@ pub fn file_ops() -> Vec<(Op<'static>, String)> {
                  00000003 00000002 00000002 00000001"
             ),
         ),
-        (Op::Readlink, String::new()),
-        (Op::Remove { name: b"name" }, NAME.into()),
-        (Op::Rename { from: b"name", to: b"other" }, format!("{NAME} {LONGER}")),
-        (Op::Renew { client: CLIENT_ID }, CLIENT.into()),
-        (Op::Restorefh, String::new()),
-        (Op::Savefh, String::new()),
-        (Op::Secinfo { name: b"name" }, NAME.into()),
         (Op::Setattr { stateid: STATE, attributes: fattr() }, format!("{STATEID} {FATTR}")),
         (Op::Verify { attributes: fattr() }, FATTR.into()),
         (
             Op::Write { stateid: STATE, offset, stable: StableHow::FileSync, data: b"payload" },
             format!("{STATEID} 00000001 00000002 00000002 00000007 7061796c 6f616400"),
         ),
-        (Op::ReleaseLockowner { owner: owner() }, owned.clone()),
+        (Op::ReleaseLockowner { owner: owner() }, OWNED.into()),
     ]
 }
 
-/// All operations about clients and sessions.
-pub fn state_ops() -> Vec<(Op<'static>, String)> {
+fn exchanges() -> Samples {
     let client = ClientOwner { verifier: VERF, id: b"other" };
     let client_bytes = format!("{VERIFIER} {LONGER}");
     let implementation =
@@ -211,6 +237,25 @@ pub fn state_ops() -> Vec<(Op<'static>, String)> {
     };
     let protected = ProtectedOps { enforce: Bitmap::of(&[43]), allow: Bitmap::of(&[3]) };
     let protected_bytes = "00000002 00000000 00000800 00000001 00000008";
+    vec![
+        exchange(StateProtection::None, None, "00000000 00000000"),
+        exchange(
+            StateProtection::MachineCredential(protected),
+            Some(implementation),
+            &format!(
+                "00000001 {protected_bytes}
+                 00000001 {NAME} {LONGER} ffffffff fffffffe 00000003"
+            ),
+        ),
+        exchange(
+            StateProtection::Secret(protected),
+            None,
+            &format!("00000002 {protected_bytes} 00000000 00000000 00000000 00000000 00000000"),
+        ),
+    ]
+}
+
+fn security() -> (List<'static, CallbackSecurity<'static>>, String) {
     let sys = AuthSys {
         stamp: 1,
         machine_name: b"name",
@@ -229,6 +274,14 @@ pub fn state_ops() -> Vec<(Op<'static>, String)> {
     assert_eq!(elements.next(), Some(CallbackSecurity::Sys(sys)));
     assert_eq!(elements.next(), Some(CallbackSecurity::Gss(1, b"name", b"other")));
     assert_eq!(elements.next(), None);
+    (security, security_bytes)
+}
+
+/// All operations about clients and sessions.
+fn state_ops() -> Samples {
+    let client = ClientOwner { verifier: VERF, id: b"other" };
+    let client_bytes = format!("{VERIFIER} {LONGER}");
+    let (security, security_bytes) = security();
     let setclientid = Op::Setclientid {
         owner: client,
         callback_program: 0x4000_0000,
@@ -265,20 +318,6 @@ pub fn state_ops() -> Vec<(Op<'static>, String)> {
             Op::BindConnToSession { session: SESSION_ID, direction: 3, rdma: false },
             format!("{SESSION} 00000003 00000000"),
         ),
-        exchange(StateProtection::None, None, "00000000 00000000"),
-        exchange(
-            StateProtection::MachineCredential(protected),
-            Some(implementation),
-            &format!(
-                "00000001 {protected_bytes}
-                 00000001 {NAME} {LONGER} ffffffff fffffffe 00000003"
-            ),
-        ),
-        exchange(
-            StateProtection::Secret(protected),
-            None,
-            &format!("00000002 {protected_bytes} 00000000 00000000 00000000 00000000 00000000"),
-        ),
         (
             create_session,
             format!("{CLIENT} 00000001 00000002 {FORE} {BACK} 40000000 {security_bytes}"),
@@ -297,7 +336,7 @@ pub fn state_ops() -> Vec<(Op<'static>, String)> {
 }
 
 /// All operations of v4.2.
-pub fn newer_ops() -> Vec<(Op<'static>, String)> {
+fn newer_ops() -> Samples {
     let (offset, length) = (0x1_0000_0002, 0x3_0000_0004);
     let servers_bytes =
         format!("00000003 00000001 {NAME} 00000002 {LONGER} 00000003 {NAME} {LONGER}");
@@ -357,7 +396,8 @@ pub fn newer_ops() -> Vec<(Op<'static>, String)> {
 
 /// Every sample with all of its bytes.
 pub fn ops() -> Vec<(Op<'static>, Vec<u8>)> {
-    let all = file_ops().into_iter().chain(state_ops()).chain(newer_ops());
+    let tables = [creates(), locks(), opens(), names(), file_ops(), exchanges(), state_ops()];
+    let all = tables.into_iter().flatten().chain(newer_ops());
     all.map(|(op, text)| {
         let mut bytes = op.code().number().to_be_bytes().to_vec();
         bytes.extend(hex(&text));

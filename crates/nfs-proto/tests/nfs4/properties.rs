@@ -14,6 +14,28 @@ use proptest::prelude::*;
 use crate::ops::ops;
 use crate::results::results;
 
+/// Attributes of a file system, of which each has a value that depends on its number.
+fn file_system_attributes(seed: u64) -> Attributes<'static> {
+    let word = |number: u32| Some(number ^ seed as u32);
+    let long = |number: u32| Some(u64::from(number) << 32 ^ seed);
+    let time_delta = Some(Time { seconds: seed.cast_signed() >> 1, nanos: 51 });
+    Attributes {
+        available_files: long(21),
+        free_files: long(22),
+        total_files: long(23),
+        file_bytes_max: long(27),
+        links_max: word(28),
+        name_bytes_max: word(29),
+        read_bytes_max: long(30),
+        write_bytes_max: long(31),
+        available_bytes: long(42),
+        free_bytes: long(43),
+        total_bytes: long(44),
+        time_delta,
+        ..Attributes::default()
+    }
+}
+
 /// Attributes of which each has a value that depends on its number.
 fn all_attributes(seed: u64) -> Attributes<'static> {
     let word = |number: u32| Some(number ^ seed as u32);
@@ -41,16 +63,8 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
         chown_restricted: flag(18),
         file: FileHandle::from_slice(&[7; 128][..(seed % 129) as usize]),
         fileid: long(20),
-        available_files: long(21),
-        free_files: long(22),
-        total_files: long(23),
         hidden: flag(25),
         homogeneous: flag(26),
-        file_bytes_max: long(27),
-        links_max: word(28),
-        name_bytes_max: word(29),
-        read_bytes_max: long(30),
-        write_bytes_max: long(31),
         mime_type: Some(&b"text/plain"[..(seed % 11) as usize]),
         mode: word(33),
         no_truncation: flag(34),
@@ -61,16 +75,12 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
         quota_soft_bytes: long(39),
         quota_used_bytes: long(40),
         device: Some(Device { major: 41, minor: seed as u32 }),
-        available_bytes: long(42),
-        free_bytes: long(43),
-        total_bytes: long(44),
         used: long(45),
         system: flag(46),
         atime: time(47),
         set_atime: Some(SetTime::Server),
         backup_time: time(49),
         create_time: time(50),
-        time_delta: time(51),
         ctime: time(52),
         mtime: time(53),
         set_mtime: Some(SetTime::Client(Time { seconds: -1, nanos: 54 })),
@@ -85,6 +95,7 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
         freed_bytes: long(78),
         change_type: word(79),
         xattr_support: flag(82),
+        ..file_system_attributes(seed)
     }
 }
 
