@@ -1,4 +1,7 @@
 //! What a probe is asked to do.
+//!
+//! [`ProbeOptions`] has usable defaults for all but the server. Every wait is bounded by
+//! [`ProbeOptions::timeout`], every list by a number here or in the module that reads it.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Reads and writes the results of every NFS v2 procedure.
 //!
 //! All results have one shape: a status, and on success the rest. [`encode_read_header`] stops
-//! before the payload, [`decode_read_head`] finds it. **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
+//! before the payload, [`decode_read_head`] finds it.
+//! **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
 
 use super::{Entries, Fattr, FileHandle, Listing, Object, Procedure, ReadOk, Reply, Statfs};
 use crate::Status;

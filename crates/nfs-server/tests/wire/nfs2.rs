@@ -9,7 +9,9 @@ use nfs_proto::nfs3::FileType;
 use nfs_proto::program;
 use nfs_proto::{Status, mount1};
 use nfs_server::fs::{Context, CreateMode, FileTime, SetAttributes};
-use nfs_server::{Server, ServerConfig, StoreMode};
+use nfs_server::{
+    ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig, StoreMode,
+};
 
 use crate::client::{Client, start};
 
@@ -300,4 +302,29 @@ fn discarded_data_reads_as_the_pattern() {
     assert_eq!(write(&mut client, file, 0, &[1; 8192]).unwrap().size, 8192);
     let (bytes, size) = read(&mut client, file, 0, 8192).unwrap();
     assert_eq!((bytes.len(), size), (8192, 8192));
+}
+
+#[test]
+fn planned_errors_befall_the_procedure_of_this_version() {
+    let errors = vec![ErrorFault {
+        calls: FaultedCalls::V2(Procedure::Statfs.number()),
+        status: Status::WFlush,
+        share: PartsPerMillion(1_000_000),
+    }];
+    let faults = FaultPlan { errors, ..FaultPlan::default() };
+    let (server, mut client, root) = pair_with(ServerConfig { faults, ..ServerConfig::default() });
+    assert_eq!(status(&mut client, Call::Statfs { file: root }), Err(Status::WFlush));
+    assert_eq!(status(&mut client, Call::Getattr { file: root }), Ok(()));
+    let v3 = client.mount("/export");
+    let answer = client.nfs(nfs_proto::nfs3::Call::Fsstat { root: v3 });
+    assert!(matches!(answer.nfs3(), nfs_proto::nfs3::Reply::Fsstat { result: Ok(_), .. }));
+    assert_eq!(server.counters().errors[&Status::WFlush], 1);
+}
+
+#[test]
+fn short_writes_are_no_part_of_this_version() {
+    let faults = FaultPlan { short_write: PartsPerMillion(1_000_000), ..FaultPlan::default() };
+    let (_server, mut client, root) = pair_with(ServerConfig { faults, ..ServerConfig::default() });
+    let file = create(&mut client, root, "f", Sattr::default()).file;
+    assert_eq!(write(&mut client, file, 0, &[7; 100]).unwrap().size, 100);
 }

@@ -119,6 +119,8 @@ impl Service {
         self.counters.payload_read_bytes.add(u64::from(span.count));
     }
 
+    /// WRITE, past `write_data`: there is no short reply for what was granted or planned, and all
+    /// data is stable.
     fn write2(&self, file: FileHandle, offset: u32, data: &[u8]) -> Result<Fattr, Status> {
         let end = u64::from(offset) + data.len() as u64;
         if end > u64::from(FILE_BYTES_MAX) {
