@@ -42,11 +42,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<SocketAddr> {
     let (port, rest) = rest.split_first_chunk::<2>()?;
     let family = AddressFamily::from_raw(u16::from_ne_bytes(*family));
     let ip = match (family, bytes.len()) {
-        (AddressFamily::INET, V4_BYTES) => {
-            IpAddr::V4(Ipv4Addr::from_octets(*rest.first_chunk::<4>()?))
-        }
+        (AddressFamily::INET, V4_BYTES) => IpAddr::V4(Ipv4Addr::from(*rest.first_chunk::<4>()?)),
         (AddressFamily::INET6, V6_BYTES) => {
-            IpAddr::V6(Ipv6Addr::from_octets(*rest.get(4..)?.first_chunk::<16>()?))
+            IpAddr::V6(Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?))
         }
         _ => return None,
     };
