@@ -206,7 +206,9 @@ impl Rig {
 
     fn start(&mut self, kind: u8, offset: u64, count: u32) {
         let file = File::from(FileHandle::from_slice(&[7; 32]).expect("32 bytes fit"));
-        let operation = operation(&file, kind, offset, count % (2 * PAYLOAD_BYTES_MAX));
+        let count = count % (2 * PAYLOAD_BYTES_MAX);
+        let subject = Subject { on: &file, to: &file, name: b"name", offset, count };
+        let operation = operation(kind, &subject);
         let (tag, before) = (self.next_tag, self.session.in_flight());
         if self.session.start(self.now_ns, tag, &operation).is_err() {
             return assert_eq!(self.session.in_flight(), before, "a refusal takes no slot");
@@ -378,15 +380,33 @@ fn append(bytes: &mut Vec<u8>, chunk: Chunk<'_>) {
     }
 }
 
-/// One of all operations.
-fn operation(file: &File, kind: u8, offset: u64, count: u32) -> Operation<'_> {
-    let (dir, name, attributes) = (file, &b"name"[..], Sattr::with_mode(0o644));
+/// What an operation is made of, beyond its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    /// The file, or the directory.
+    pub(crate) on: &'a File,
+    /// The other one, where an operation has two.
+    pub(crate) to: &'a File,
+    /// The name in it.
+    pub(crate) name: &'a [u8],
+    /// Where, in bytes.
+    pub(crate) offset: u64,
+    /// How much, in bytes.
+    pub(crate) count: u32,
+}
+
+/// Makes one of all operations; each number makes one.
+pub(crate) fn operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'a> {
+    let Subject { on: file, to: other, name, offset, count } = *subject;
+    let (dir, attributes, len) = (file, Sattr::with_mode(0o644), u64::from(count));
     let (cursor, stable) = (Cursor::default(), StableHow::Unstable);
-    let len = u64::from(count);
     match kind % 32 {
         0 => Operation::Null,
         1 => Operation::Getattr { file },
-        2 => Operation::Setattr { file, attributes },
+        2 => {
+            let attributes = Sattr { size: Some(offset), ..attributes };
+            Operation::Setattr { file, attributes }
+        }
         3 => Operation::Lookup { dir, name },
         4 => Operation::Access { file, access: count },
         5 => Operation::Readlink { file },
@@ -401,8 +421,8 @@ fn operation(file: &File, kind: u8, offset: u64, count: u32) -> Operation<'_> {
         11 => Operation::Mknod { dir, name, what: MknodWhat::Fifo(attributes) },
         12 => Operation::Remove { dir, name },
         13 => Operation::Rmdir { dir, name },
-        14 => Operation::Rename { from_dir: dir, from: name, to_dir: dir, to: b"other" },
-        15 => Operation::Link { file, dir, name },
+        14 => Operation::Rename { from_dir: dir, from: name, to_dir: other, to: b"c" },
+        15 => Operation::Link { file, dir: other, name },
         16 => Operation::Readdir { dir, cursor, bytes: count },
         17 => Operation::ReaddirPlus { dir, cursor, bytes: count },
         18 => Operation::Fsstat { root: file },
@@ -415,7 +435,8 @@ fn operation(file: &File, kind: u8, offset: u64, count: u32) -> Operation<'_> {
         25 => Operation::Deallocate { file, offset, len },
         26 => Operation::Seek { file, offset, what: SeekWhat::Hole },
         27 => Operation::ReadPlus { file, offset, count },
-        28 => Operation::Copy { from: file, from_offset: offset, to: file, to_offset: 0, len },
+        28 => Operation::Copy { from: file, from_offset: offset, to: other, to_offset: 0, len },
+        29 => Operation::Create { dir, name, how: CreateHow::Unchecked(attributes) },
         _ => Operation::Read { file, offset, count },
     }
 }

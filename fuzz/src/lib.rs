@@ -11,3 +11,4 @@ pub mod client;
 pub mod memory;
 pub mod messages;
 pub mod record;
+pub mod server;

@@ -35,6 +35,8 @@ const FLAGS: [&str; 7] = [
 const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=10"];
 /// How long a run may take beyond its time: reading the corpus, and writing statistics.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How many inputs of a target are kept in the repository.
+const KEPT_MAX: usize = 100;
 /// Inputs that once failed carry this in their names, and are kept when a corpus is made anew.
 const REGRESSION: &str = "regression-";
 
@@ -170,8 +172,12 @@ impl Fuzzer {
                 fs::remove_file(&old)?;
             }
         }
-        for new in files(merged.path())? {
-            fs::copy(&new, kept.join(new.file_name().unwrap_or_default()))?;
+        let mut found = files(merged.path())?;
+        // The longest lead furthest; too many would only make the repository large.
+        let len = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        found.sort_by_key(|path| std::cmp::Reverse(len(path)));
+        for new in found.iter().take(KEPT_MAX) {
+            fs::copy(new, kept.join(new.file_name().unwrap_or_default()))?;
         }
         println!("fuzz: {target}: {} inputs kept", files(&kept)?.len());
         Ok(())

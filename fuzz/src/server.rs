@@ -1,0 +1,338 @@
+//! A whole server under a list of steps, over sockets on loopback.
+//!
+//! [`Run`] is what the fuzzer makes: operations as our client says them, calls of every program
+//! with any arguments, plain garbage, and restarts. Every call must be answered, whatever came
+//! before on other connections; memory stays below its limit; and what the server counted is what
+//! it was sent. Each run has a server of its own, so that a failing input fails alone.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use nfs_proto::client::{Chunk, Config, File, Framing, Outcome, PayloadMode, Session, Version};
+use nfs_proto::program::{Call, Offered};
+use nfs_proto::record::{Inbox, append_fragmented};
+use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
+use nfs_proto::xdr::{Reader, Writer};
+use nfs_proto::{mount3, nfs3};
+use nfs_server::{Portmap, Server, ServerConfig};
+use rustix::net::sockopt::set_socket_linger;
+
+use crate::client::{Subject, operation};
+
+/// The most that the store may take, in bytes.
+const MEMORY_BYTES_MAX: u64 = 1 << 20;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+const STEPS_MAX: usize = 60;
+const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"..", b""];
+const TRANSFER_BYTES_MAX: u32 = 32 * 1024;
+
+/// A client and what it does.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Run<'a> {
+    /// Whether it speaks v2 rather than v3.
+    pub old: bool,
+    /// What it does.
+    pub steps: Vec<Step<'a>>,
+}
+
+/// One thing that a client does.
+#[derive(Arbitrary, Clone, Debug)]
+pub enum Step<'a> {
+    /// An operation on files that were met before.
+    Operate {
+        /// Which, as in [`crate::client`].
+        kind: u8,
+        /// On which file.
+        on: u8,
+        /// And which other.
+        to: u8,
+        /// Under which name.
+        name: u8,
+        /// Where in the file.
+        offset: u32,
+        /// How much.
+        count: u16,
+        /// Whether the handle is damaged first.
+        damaged: bool,
+    },
+    /// A call with any arguments.
+    Call {
+        /// Which line of [`Offered::table`].
+        program: u8,
+        /// Which procedure.
+        procedure: u8,
+        /// With these arguments.
+        arguments: &'a [u8],
+        /// In fragments of this size; 0 is one.
+        fragment_bytes: u8,
+    },
+    /// The same as a datagram.
+    Datagram {
+        /// Which line of [`Offered::table`].
+        program: u8,
+        /// Which procedure.
+        procedure: u8,
+        /// With these arguments.
+        arguments: &'a [u8],
+    },
+    /// Bytes on a connection of their own.
+    Garbage(&'a [u8]),
+    /// The server starts anew.
+    Restart,
+}
+
+struct Rig {
+    server: Server,
+    stream: Stream,
+    session: Session,
+    files: Vec<File>,
+    xid: u32,
+    answered: u64,
+    all_counted: bool,
+}
+
+/// Makes all steps and checks the server at the end.
+pub fn check(run: &Run<'_>) {
+    let mut rig = Rig::new(run.old);
+    for step in run.steps.iter().take(STEPS_MAX) {
+        rig.step(step);
+    }
+    rig.check();
+}
+
+impl Rig {
+    fn new(old: bool) -> Self {
+        let config = ServerConfig {
+            memory_limit_bytes: MEMORY_BYTES_MAX,
+            portmap: Portmap::SamePort,
+            ..ServerConfig::default()
+        };
+        let server = Server::start(config).expect("a server on loopback");
+        let stream = Stream::open(server.address());
+        let session = Session::new(&Config {
+            version: if old { Version::V2 } else { Version::V3 },
+            framing: Framing::Record,
+            credential: Credential::Sys(user()),
+            payload: PayloadMode::Keep { bytes_per_slot: TRANSFER_BYTES_MAX },
+            ..Config::default()
+        });
+        let mut rig = Self {
+            server,
+            stream,
+            session,
+            files: Vec::new(),
+            xid: 1 << 30,
+            answered: 0,
+            all_counted: true,
+        };
+        let root = rig.root(old);
+        rig.files.push(root);
+        rig
+    }
+
+    /// Mounts the export.
+    fn root(&mut self, old: bool) -> File {
+        let mount = mount3::Call::Mnt(b"/export");
+        let call = if old { Call::Mount1(mount) } else { Call::Mount3(mount) };
+        let mut arguments = Vec::new();
+        call.encode(&mut Writer::new(&mut arguments));
+        let record = self.record(call.numbers(), &arguments);
+        self.stream.send(&record, 0);
+        self.answered += 1;
+        let reply = self.stream.receive();
+        let mut reader = Reader::new(&reply);
+        ReplyHeader::decode(&mut reader).expect("a reply");
+        if old {
+            let mounted = nfs_proto::mount1::Reply::decode_mnt(reader);
+            return mounted.expect("a reply to MNT").expect("the export is there").into();
+        }
+        let mounted = mount3::Reply::decode_mnt(reader).expect("a reply to MNT");
+        mounted.expect("the export is there").root.into()
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        match *step {
+            Step::Operate { kind, on, to, name, offset, count, damaged } => {
+                let (mut on, to) = (self.file(on), self.file(to));
+                if damaged {
+                    on = damage(&on, name);
+                }
+                let name = NAMES[usize::from(name) % NAMES.len()];
+                let count = u32::from(count) % TRANSFER_BYTES_MAX;
+                let offset = u64::from(offset);
+                self.operate(kind, &Subject { on: &on, to: &to, name, offset, count });
+            }
+            Step::Call { program, procedure, arguments, fragment_bytes } => {
+                let record = self.record(numbers(program, procedure), arguments);
+                self.stream.send(&record, usize::from(fragment_bytes));
+                let reply = self.stream.receive();
+                self.check_reply(&reply);
+            }
+            Step::Datagram { program, procedure, arguments } => {
+                let record = self.record(numbers(program, procedure), arguments);
+                let reply = exchange(self.server.address(), &record);
+                self.check_reply(&reply);
+            }
+            Step::Garbage(bytes) => {
+                self.all_counted = false;
+                let mut other = Stream::open(self.server.address());
+                // It may be closed already.
+                let _ = other.socket.write_all(bytes);
+            }
+            Step::Restart => {
+                self.server.restart_now();
+                // What was counted, and the connection, may be gone.
+                self.all_counted = false;
+                self.stream = Stream::open(self.server.address());
+                self.session.reconnected(0);
+            }
+        }
+    }
+
+    fn file(&self, number: u8) -> File {
+        self.files[usize::from(number) % self.files.len()]
+    }
+
+    fn record(&mut self, numbers: (u32, u32, u32), arguments: &[u8]) -> Vec<u8> {
+        self.xid += 1;
+        let (program, version, procedure) = numbers;
+        let credential = Ok(Credential::Sys(user()));
+        let (xid, rpc_version) = (self.xid, RPC_VERSION);
+        let header = CallHeader { xid, rpc_version, program, version, procedure, credential };
+        let mut record = Vec::new();
+        header.encode(&mut Writer::new(&mut record));
+        record.extend_from_slice(arguments);
+        record
+    }
+
+    fn check_reply(&mut self, reply: &[u8]) {
+        let header = ReplyHeader::decode(&mut Reader::new(reply)).expect("a reply");
+        assert_eq!(header.xid, self.xid, "the answer to another call");
+        self.answered += 1;
+    }
+
+    fn operate(&mut self, kind: u8, subject: &Subject<'_>) {
+        if self.session.start(0, 0, &operation(kind, subject)).is_err() {
+            return;
+        }
+        self.answered += 1;
+        let mut call = Vec::new();
+        for chunk in self.session.outgoing() {
+            match chunk {
+                Chunk::Bytes(bytes) => call.extend_from_slice(bytes),
+                Chunk::Pool(range) => call.resize(call.len() + range.len as usize, 7),
+            }
+        }
+        self.session.sent(0, call.len());
+        self.stream.socket.write_all(&call).expect("a connection that works");
+        let mut reply = Vec::new();
+        append_fragmented(&mut reply, &self.stream.receive(), usize::MAX);
+        let taken = self.session.handle_input(0, &reply).expect("a stream that makes sense");
+        assert_eq!(taken, reply.len());
+        let event = self.session.poll_event().expect("the reply ends the call");
+        let malformed = matches!(event.result, Err(nfs_proto::CallError::Malformed(_)));
+        assert!(!malformed, "{}: {:?}", event.kind, event.result);
+        if let Ok(Outcome::Object { file: Some(file), .. }) = event.result
+            && self.files.len() < 16
+        {
+            self.files.push(file);
+        }
+    }
+
+    /// Whatever was sent, a new connection is answered, and memory and counters are right.
+    fn check(mut self) {
+        let mut stream = Stream::open(self.server.address());
+        let record = self.record((nfs3::PROGRAM, nfs3::VERSION, 0), &[]);
+        stream.send(&record, 0);
+        let reply = stream.receive();
+        self.check_reply(&reply);
+        let memory = self.server.memory_bytes();
+        assert!(memory <= MEMORY_BYTES_MAX, "{memory} bytes of memory");
+        let counters = self.server.counters();
+        let counted = counters.nfs2_calls.iter().chain(&counters.calls).sum::<u64>()
+            + counters.nfs4_compounds
+            + counters.mount_calls
+            + counters.portmap_calls
+            + counters.refused_calls;
+        if self.all_counted {
+            assert!(counted <= self.answered + 1, "{counted} counted, {} made", self.answered);
+        }
+    }
+}
+
+fn user() -> AuthSys<'static> {
+    let groups = Groups::from_slice(&[]);
+    AuthSys { stamp: 0, machine_name: b"fuzz", uid: 0, gid: 0, groups }
+}
+
+fn numbers(line: u8, procedure: u8) -> (u32, u32, u32) {
+    let table = Offered::ALL.table();
+    let (program, version, _) = table[usize::from(line) % table.len()];
+    (program, version, u32::from(procedure) % 24)
+}
+
+/// Changes one byte of a handle.
+fn damage(file: &File, at: u8) -> File {
+    let mut bytes = file.handle.as_slice().to_vec();
+    let at = usize::from(at) % bytes.len();
+    bytes[at] ^= 0x55;
+    nfs3::FileHandle::from_slice(&bytes).expect("as long as before").into()
+}
+
+/// A connection that leaves nothing behind when it is closed.
+struct Stream {
+    socket: TcpStream,
+    inbox: Inbox,
+}
+
+impl Stream {
+    fn open(address: SocketAddr) -> Self {
+        let socket = patiently(|| TcpStream::connect(address)).expect("the server accepts");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        // Thousands of connections a minute would use up the ports.
+        set_socket_linger(&socket, Some(Duration::ZERO)).expect("a socket option");
+        Self { socket, inbox: Inbox::default() }
+    }
+
+    fn send(&mut self, record: &[u8], fragment_bytes: usize) {
+        let mut stream = Vec::new();
+        let size = if fragment_bytes == 0 { usize::MAX } else { fragment_bytes };
+        append_fragmented(&mut stream, record, size);
+        self.socket.write_all(&stream).expect("a connection that works");
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(record) = self.inbox.next_record().expect("a stream that makes sense") {
+                return record.to_vec();
+            }
+            let space = self.inbox.space(1);
+            let len = patiently(|| self.socket.read(space)).expect("an answer in time");
+            assert!(len > 0, "the server closed the connection");
+            self.inbox.filled(len);
+        }
+    }
+}
+
+fn exchange(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+    socket.send_to(datagram, address).expect("a datagram that fits");
+    let mut reply = vec![0; 1 << 16];
+    let len = patiently(|| socket.recv(&mut reply)).expect("an answer in time");
+    reply.truncate(len);
+    reply
+}
+
+/// Tries again where libFuzzer's timer interrupts a system call.
+fn patiently<T>(mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match act() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
