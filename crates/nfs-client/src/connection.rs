@@ -16,16 +16,21 @@ use nfs_proto::client::{
     Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, Session, StartError,
     Version,
 };
+use nfs_proto::nfs4::Op;
 use rustix::event::{PollFlags, Timespec, poll};
 
+use crate::client4::Client4;
+use crate::control::Control;
 use crate::error::{ConnectionError, MountError, PendingCalls};
 use crate::link::{Broken, Link};
-use crate::locate::NFS;
+use crate::locate::{NFS, explain};
 use crate::mount::Mount;
 use crate::options::{Identity, MountOptions};
 use crate::scratch::Scratch;
 use crate::transport::{Opening, Transport, open};
 
+/// The tag of calls that are not the caller's.
+const RENEWAL: u32 = u32::MAX;
 /// How long one attempt to connect anew may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// The first pause between two attempts to connect anew; each further one is twice as long.
@@ -70,6 +75,18 @@ pub struct Connection {
     pool: Arc<[u8]>,
     reconnect: bool,
     trouble: Option<Trouble>,
+    /// Of version 4: who this connection belongs to.
+    client: Option<Arc<Client4>>,
+    renewal: Renewal,
+}
+
+/// When the lease of a client of version 4 is renewed by an idle connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct Renewal {
+    /// 0 where there is no lease.
+    every_ns: u64,
+    last_ns: u64,
+    under_way: bool,
 }
 
 /// Where connections of a mount lead.
@@ -96,7 +113,22 @@ impl Connection {
     /// # Errors
     /// [`MountError`] as for mounting.
     pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
-        Self::to(mount.target(), mount.version(), options)
+        let connection = Self::to(mount.target(), mount.version(), options)?;
+        let Some(client) = mount.client() else { return Ok(connection) };
+        let mut control = Control::over(connection);
+        let failed = |failure| explain(NFS, mount.options(), failure);
+        let client = match &options.identity {
+            None => Arc::clone(client),
+            Some(identity) => {
+                let name = &identity.machine_name;
+                Arc::new(Client4::introduce(&mut control, name).map_err(failed)?)
+            }
+        };
+        client.join(&mut control).map_err(failed)?;
+        let mut connection = control.into_connection();
+        connection.renewal.every_ns = client.renewal().as_nanos() as u64;
+        connection.client = Some(client);
+        Ok(connection)
     }
 
     pub(crate) fn to(
@@ -124,6 +156,8 @@ impl Connection {
             pool: Arc::clone(&options.write_pool),
             reconnect: options.reconnect,
             trouble: None,
+            client: None,
+            renewal: Renewal::default(),
         })
     }
 
@@ -134,7 +168,7 @@ impl Connection {
     /// [`StartError::Busy`] when all slots are in use; the others are for good.
     ///
     /// # Panics
-    /// When a payload is not within the pool.
+    /// When a payload is not within the pool. The tag `u32::MAX` is not the caller's.
     pub fn start(
         &mut self,
         now_ns: u64,
@@ -181,7 +215,12 @@ impl Connection {
         if self.is_down() {
             return Ok(self.link.take_events(events));
         }
-        match self.link.receive(scratch, clock, events) {
+        let received = if self.client.is_none() {
+            self.link.receive(scratch, clock, events)
+        } else {
+            self.receive_stateful(scratch, clock, events)
+        };
+        match received {
             Ok(count) => {
                 if count > 0 {
                     self.trouble = None;
@@ -236,7 +275,7 @@ impl Connection {
     pub fn next_timeout_ns(&self) -> Option<u64> {
         let attempt_ns = self.trouble.and_then(|trouble| trouble.next_ns);
         let session_ns = self.link.session.next_timeout_ns();
-        attempt_ns.into_iter().chain(session_ns).min()
+        attempt_ns.into_iter().chain(session_ns).chain(self.renewal_ns()).min()
     }
 
     /// Sends again what is due, and connects anew if that is.
@@ -252,6 +291,9 @@ impl Connection {
         self.link.session.handle_timeout(now_ns);
         if self.trouble.and_then(|trouble| trouble.next_ns).is_some_and(|next| next <= now_ns) {
             self.connect_anew(clock())?;
+        }
+        if self.renewal_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+            self.renew(now_ns);
         }
         self.flush(clock)
     }
@@ -299,6 +341,49 @@ impl Connection {
 
     pub(crate) fn link(&mut self) -> &mut Link {
         &mut self.link
+    }
+
+    pub(crate) fn target(&self) -> &Arc<Target> {
+        &self.target
+    }
+
+    /// Returns when the lease is to be renewed; an operation of a session renews it too.
+    fn renewal_ns(&self) -> Option<u64> {
+        let Renewal { every_ns, last_ns, under_way } = self.renewal;
+        if every_ns == 0 || under_way || self.is_down() || self.link.session.free_slots() == 0 {
+            return None;
+        }
+        let has_sessions = self.link.session.version().has_sessions();
+        Some(if has_sessions { last_ns.max(self.link.moved_ns) } else { last_ns } + every_ns)
+    }
+
+    /// Renews the lease: by a SEQUENCE alone where there are sessions, else by RENEW.
+    /// **Source:** RFC 7530 section 16.28, RFC 8881 section 8.3.
+    fn renew(&mut self, now_ns: u64) {
+        let session = &mut self.link.session;
+        let renew = [Op::Renew { client: session.client() }];
+        let ops = if session.version().has_sessions() { &[][..] } else { &renew };
+        self.renewal.under_way = session.start_ops(now_ns, RENEWAL, ops).is_ok();
+        self.renewal.last_ns = now_ns;
+    }
+
+    /// Receives, and keeps what is not the caller's to itself.
+    fn receive_stateful(
+        &mut self,
+        scratch: &mut Scratch,
+        clock: &dyn Fn() -> u64,
+        events: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<usize, Broken> {
+        let mut own = 0;
+        let count = self.link.receive(scratch, clock, &mut |event| {
+            if event.tag == RENEWAL {
+                own += 1;
+            } else {
+                events(event);
+            }
+        });
+        self.renewal.under_way &= own == 0;
+        count.map(|count| count - own)
     }
 
     pub(crate) fn transport(&self) -> &Transport {

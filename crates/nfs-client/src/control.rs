@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nfs_proto::client::{Event, Kind, Operation, StartError, Version};
+use nfs_proto::client::{Event, Kind, Operation, Session, StartError, Version};
+use nfs_proto::nfs4::Op;
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
@@ -39,7 +40,26 @@ impl Control {
             ..ConnectionOptions::default()
         };
         let connection = Connection::to(&target, options.version, &connection_options)?;
-        Ok(Self { connection, target, scratch: Scratch::new(), started: now() })
+        Ok(Self::over(connection))
+    }
+
+    /// Takes a connection without calls in flight, to make calls one at a time.
+    pub(crate) fn over(connection: Connection) -> Self {
+        let target = Arc::clone(connection.target());
+        Self { connection, target, scratch: Scratch::new(), started: now() }
+    }
+
+    pub(crate) fn into_connection(self) -> Connection {
+        self.connection
+    }
+
+    pub(crate) fn session(&mut self) -> &mut Session {
+        &mut self.connection.link().session
+    }
+
+    /// Returns how many calls the connection can have in flight.
+    pub(crate) fn slots(&mut self) -> usize {
+        self.session().free_slots() + self.session().in_flight()
     }
 
     pub(crate) fn server(&self) -> SocketAddr {
@@ -65,8 +85,19 @@ impl Control {
         done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
     ) -> Result<T, CallFailure> {
         let now_ns = self.now_ns();
-        let started = self.connection.link().session.start_call(now_ns, 0, call);
-        self.finish(Kind::of(call), started, done)
+        let started = self.session().start_call(now_ns, 0, call);
+        self.finish(Kind::of(call), started, |event| Ok(done(event)?))
+    }
+
+    /// Makes a compound of version 4 and has `done` look at its successful end.
+    pub(crate) fn compound<T>(
+        &mut self,
+        ops: &[Op<'_>],
+        done: impl FnOnce(&Event<'_>) -> Result<T, CallError>,
+    ) -> Result<T, CallFailure> {
+        let now_ns = self.now_ns();
+        let started = self.session().start_ops(now_ns, 0, ops);
+        self.finish(Kind::COMPOUND, started, done)
     }
 
     /// Does a file operation and has `done` look at its successful end.
@@ -76,14 +107,14 @@ impl Control {
         done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
     ) -> Result<T, CallFailure> {
         let started = self.connection.start(self.now_ns(), 0, operation);
-        self.finish(Kind::File(operation.kind()), started, done)
+        self.finish(Kind::File(operation.kind()), started, |event| Ok(done(event)?))
     }
 
     fn finish<T>(
         &mut self,
         call: Kind,
         started: Result<(), StartError>,
-        done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
+        done: impl FnOnce(&Event<'_>) -> Result<T, CallError>,
     ) -> Result<T, CallFailure> {
         let server = self.server();
         started.map_err(|reason| CallFailure::NotStarted { call, server, reason })?;
@@ -91,15 +122,15 @@ impl Control {
         let mut answer = None;
         let result = self.transfer(call, &mut |event| {
             if let Some(done) = done.take() {
-                answer = Some(event.result.and_then(|_| Ok(done(event)?)));
+                answer = Some(event.result.and_then(|_| done(event)));
             }
         });
         if let Err(failure) = result {
-            self.connection.link().session.abandon(0);
+            self.session().abandon(0);
             return Err(failure);
         }
         let answer = answer.expect("the transfer ends with an event");
-        answer.map_err(|error: CallError| CallFailure::Answered { call, server, error })
+        answer.map_err(|error| CallFailure::Answered { call, server, error })
     }
 
     /// Sends what is to be sent and receives until an event was passed on.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::Proto;
 use nfs_proto::client::{Kind, Pending, StartError, Version};
 use nfs_proto::mount3::MountStatus;
-use nfs_proto::{CallError, StreamError};
+use nfs_proto::{CallError, Status, StreamError};
 
 use crate::options::Family;
 
@@ -130,6 +130,17 @@ pub enum MountError {
         low: u32,
         /// Highest version offered.
         high: u32,
+    },
+    /// The server speaks version 4, in other minor versions.
+    #[error(
+        "NFS at {server} speaks version 4, but not {asked}\n  \
+         hint: name another minor version; 4.0 and 4.1 are the most common"
+    )]
+    MinorVersion {
+        /// Where.
+        server: SocketAddr,
+        /// The version asked for.
+        asked: Version,
     },
     /// The server does not let this client mount.
     #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint(*status))]
@@ -252,6 +263,11 @@ impl CallFailure {
     /// Returns the error the server answered with, if it did answer.
     pub fn answered(&self) -> Option<CallError> {
         if let Self::Answered { error, .. } = self { Some(*error) } else { None }
+    }
+
+    /// Returns the status the server answered with, if it did.
+    pub fn status(&self) -> Option<Status> {
+        self.answered().and_then(|error| error.status())
     }
 }
 

@@ -4,7 +4,7 @@
 //! move is copied, so none of them belongs into a measured window.
 
 use nfs_proto::DecodeError;
-use nfs_proto::client::{Attributes, Cursor, Data, File, Operation, Outcome};
+use nfs_proto::client::{Attributes, Cursor, Data, File, OpenAccess, Operation, Outcome};
 use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
 
 use crate::error::CallFailure;
@@ -51,7 +51,8 @@ impl Mount {
         self.make(&Operation::Mkdir { dir, name, attributes }, dir, name)
     }
 
-    /// Creates a file with mode 0644, or empties the one that exists, and returns its handle.
+    /// Creates a file with mode 0644, or empties the one that exists. In version 4 it is open then:
+    /// see [`Mount::close`].
     ///
     /// # Errors
     /// [`CallFailure`].
@@ -60,6 +61,29 @@ impl Mount {
         let how = CreateHow::Unchecked(attributes);
         let (dir, name) = (&dir, name.as_bytes());
         self.make(&Operation::Create { dir, name, how }, dir, name)
+    }
+
+    /// Opens a file that exists; only in version 4 does the server know of it.
+    ///
+    /// # Errors
+    /// [`CallFailure`]; NOENT is one.
+    pub fn open(&mut self, dir: File, name: &str, access: OpenAccess) -> Result<File, CallFailure> {
+        let open = Operation::Open { dir: &dir, name: name.as_bytes(), access };
+        self.operate(&open, |outcome| match outcome {
+            Outcome::Object { file, .. } => file,
+            _ => None,
+        })
+    }
+
+    /// Closes what was opened or created; does nothing where files are not opened.
+    ///
+    /// # Errors
+    /// [`CallFailure`].
+    pub fn close(&mut self, file: File) -> Result<(), CallFailure> {
+        if !self.version().is_stateful() {
+            return Ok(());
+        }
+        self.operate(&Operation::Close { file: &file }, done)
     }
 
     /// Removes a file.
@@ -164,6 +188,9 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`].
     pub fn commit(&mut self, file: File) -> Result<Verifier, CallFailure> {
+        if !self.version().has_commit() {
+            return Ok(Verifier::default());
+        }
         self.operate(&Operation::Commit { file: &file, offset: 0, count: 0 }, |outcome| {
             match outcome {
                 Outcome::Committed { verifier } => Some(verifier),

@@ -5,6 +5,7 @@
 //! with a fixed number of calls in flight, no allocation, lock, log or clock of its own. What is
 //! sent again, waited for or connected anew is counted. This crate must not measure.
 
+mod client4;
 mod connection;
 mod control;
 mod error;

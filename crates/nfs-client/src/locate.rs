@@ -12,7 +12,7 @@ use nfs_proto::portmap::{self, Mapping};
 use nfs_proto::program::Call;
 use nfs_proto::rpcbind::{self, NetId, Registration, UniversalAddress};
 use nfs_proto::xdr::Reader;
-use nfs_proto::{CallError, RpcError, mount1, mount3, nfs3};
+use nfs_proto::{CallError, RpcError, Status, mount1, mount3, nfs3};
 
 use crate::control::Control;
 use crate::error::{CallFailure, MountError};
@@ -85,6 +85,11 @@ pub(crate) fn explain(
             error: CallError::Rpc(RpcError::ProgramUnavailable),
             ..
         } => MountError::NotOffered { service, server },
+        CallFailure::Answered { server, error, .. }
+            if error.status() == Some(Status::MinorVersMismatch) =>
+        {
+            MountError::MinorVersion { server, asked: options.version }
+        }
         failure => MountError::Call { service, failure: Box::new(failure) },
     }
 }

@@ -11,7 +11,9 @@ use model::Proto;
 use nfs_proto::DecodeError;
 use nfs_proto::client::{File, Operation, Outcome, Version};
 use nfs_proto::nfs3::Fsinfo;
+use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
+use crate::client4::{Client4, Granted};
 use crate::connection::Target;
 use crate::control::Control;
 use crate::error::{CallFailure, MountError};
@@ -24,12 +26,21 @@ use crate::options::MountOptions;
 pub struct Mount {
     pub(crate) control: Control,
     options: MountOptions,
-    mounted: Mounted,
+    source: Source,
     root: File,
     fsinfo: Fsinfo,
     rsize: u32,
     wsize: u32,
     congestion_control: Option<String>,
+}
+
+/// Where the root came from.
+#[derive(Debug)]
+enum Source {
+    /// The MOUNT service.
+    Mounted(Mounted),
+    /// The server's own root, by a client of version 4.
+    Client(Arc<Client4>, Granted),
 }
 
 impl Mount {
@@ -44,13 +55,26 @@ impl Mount {
         }
         let mut control = locate::connect_nfs(options)?;
         let server = control.server();
-        let mounted = export::mount(server, options)?;
-        let mut root = mounted.root;
-        for path in [&mounted.below, &options.subdir] {
-            root = walk(&mut control, root, path, options)?;
+        let failed = |failure| locate::explain(NFS, options, failure);
+        let (mut root, source) = if options.version.is_stateful() {
+            let name = &options.identity.machine_name;
+            let client = Client4::introduce(&mut control, name).map_err(failed)?;
+            let granted = client.join(&mut control).map_err(failed)?;
+            let root = server_root(&mut control).map_err(failed)?;
+            let root = walk(&mut control, root, &options.export, options)?;
+            (root, Source::Client(Arc::new(client), granted))
+        } else {
+            let mounted = export::mount(server, options)?;
+            let root = walk(&mut control, mounted.root, &mounted.below, options)?;
+            (root, Source::Mounted(mounted))
+        };
+        let mut fsinfo = call_fsinfo(&mut control, &root).map_err(failed)?;
+        if let Source::Client(_, granted) = &source {
+            let least = |stated: u32, max: u32| if stated == 0 { max } else { stated.min(max) };
+            fsinfo.read_bytes_max = least(fsinfo.read_bytes_max, granted.read_bytes);
+            fsinfo.write_bytes_max = least(fsinfo.write_bytes_max, granted.write_bytes);
         }
-        let fsinfo = call_fsinfo(&mut control, &mounted.root)
-            .map_err(|failure| locate::explain(NFS, options, failure))?;
+        root = walk(&mut control, root, &options.subdir, options)?;
         let congestion_control = control
             .connection()
             .transport()
@@ -58,7 +82,7 @@ impl Mount {
             .map_err(|reason| MountError::Socket { server, reason })?;
         Ok(Self {
             control,
-            mounted,
+            source,
             root,
             rsize: options.granted(options.rsize, fsinfo.read_bytes_max),
             wsize: options.granted(options.wsize, fsinfo.write_bytes_max),
@@ -113,8 +137,19 @@ impl Mount {
     ///
     /// # Errors
     /// [`MountError`] when MOUNT can't be reached any more, which harms nothing.
-    pub fn unmount(self) -> Result<(), MountError> {
-        export::unmount(&self.mounted, &self.options)
+    pub fn unmount(mut self) -> Result<(), MountError> {
+        match &self.source {
+            Source::Mounted(mounted) => export::unmount(mounted, &self.options),
+            Source::Client(client, _) => {
+                let left = client.leave(&mut self.control);
+                left.map_err(|failure| locate::explain(NFS, &self.options, failure))
+            }
+        }
+    }
+
+    /// Returns the client that connections of version 4 belong to.
+    pub(crate) fn client(&self) -> Option<&Arc<Client4>> {
+        if let Source::Client(client, _) = &self.source { Some(client) } else { None }
     }
 
     pub(crate) fn target(&self) -> &Arc<Target> {
@@ -135,6 +170,14 @@ pub(crate) fn call_fsinfo(control: &mut Control, root: &File) -> Result<Fsinfo, 
     control.operate(&Operation::Fsinfo { root }, |event| match event.result {
         Ok(Outcome::Fsinfo(fsinfo)) => Ok(fsinfo),
         _ => Err(DecodeError::BadValue { what: "FSINFO", value: 0 }),
+    })
+}
+
+/// Gets the root of all that a server of version 4 exports.
+fn server_root(control: &mut Control) -> Result<File, CallFailure> {
+    control.compound(&[Op::Putrootfh, Op::Getfh], |event| match event.result_of(OpCode::Getfh)? {
+        OpOk::Getfh { file } => Ok(file.into()),
+        _ => Err(DecodeError::BadValue { what: "GETFH", value: 0 }.into()),
     })
 }
 

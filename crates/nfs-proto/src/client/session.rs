@@ -19,7 +19,7 @@ use super::types::{
 use crate::error::StreamError;
 use crate::limits::{CALL_HEADER_BYTES, MARK_BYTES, TRANSFER_BYTES_MAX};
 use crate::nfs3;
-use crate::nfs4::{self, ClientId, Op};
+use crate::nfs4::{self, ClientId, Op, SessionId};
 use crate::program::Call;
 use crate::record;
 use crate::rpc::{CallHeader, Credential, RPC_VERSION};
@@ -147,6 +147,11 @@ impl Session {
     /// Returns the client that a connection of version 4 belongs to.
     pub const fn client(&self) -> ClientId {
         self.dialect.client()
+    }
+
+    /// Returns the session that a connection of v4.1 and later belongs to; zeros in others.
+    pub fn session_id(&self) -> SessionId {
+        self.dialect.backchannel().unwrap_or_default()
     }
 
     /// Returns the flags of the last SEQUENCE that was answered, see

@@ -1,0 +1,263 @@
+//! A client of NFS version 4, as its server knows it.
+//!
+//! [`Client4`] is introduced once; each connection of it then joins: in v4.0 by an owner range of
+//! its own, in v4.1 and later by a session of its own. The server forgets a client whose lease is
+//! not renewed: whatever a connection does renews it, and a connection that is idle does so by
+//! itself. Everything here blocks and belongs to set-up and recovery.
+//! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nfs_proto::client::{Binding, Event, Version};
+use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
+use nfs_proto::nfs3::Verifier;
+use nfs_proto::nfs4::{
+    Bitmap, CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, List, NetAddress, Op,
+    OpCode, OpOk, StateProtection, attribute, create_session, exchange,
+};
+use nfs_proto::{CallError, DecodeError, Status};
+
+use crate::control::Control;
+use crate::error::CallFailure;
+use crate::options::TRANSFER_BYTES_DEFAULT;
+
+/// The program of our callbacks, from the range that is free for such use.
+///
+/// **Source:** RFC 7530 section 18.36.3; Linux uses the same number.
+const CALLBACK_PROGRAM: u32 = 0x4000_0000;
+/// The largest message of a channel: a payload and what surrounds it.
+const CHANNEL_BYTES: u32 = TRANSFER_BYTES_DEFAULT + RECORD_OVERHEAD_BYTES as u32;
+/// The largest reply that the server is asked to keep.
+const CACHED_BYTES: u32 = 4 * 1024;
+/// The most operations of one of our compounds, generously.
+const OPERATIONS: u32 = 16;
+/// Owners that are set apart for each connection.
+const OWNERS_PER_CONNECTION: u64 = 1 << 32;
+
+/// What servers know a client by.
+#[derive(Debug)]
+pub(crate) struct Client4 {
+    version: Version,
+    name: String,
+    verifier: Verifier,
+    record: Mutex<Record>,
+}
+
+/// What changes over the life of a client.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    client: ClientId,
+    /// Of the next session.
+    sequence: u32,
+    /// Sessions were made before, so the server knows that nothing is to be reclaimed.
+    complete: bool,
+    connections: u64,
+    lease: Duration,
+}
+
+/// What the server granted a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) read_bytes: u32,
+    pub(crate) write_bytes: u32,
+}
+
+impl Client4 {
+    /// Introduces a client that no server has seen before.
+    pub(crate) fn introduce(
+        control: &mut Control,
+        machine_name: &str,
+    ) -> Result<Self, CallFailure> {
+        let random = RandomState::new().hash_one(std::process::id());
+        let record = Record {
+            client: ClientId::default(),
+            sequence: 0,
+            complete: false,
+            connections: 0,
+            lease: Duration::from_secs(90),
+        };
+        let client = Self {
+            version: control.version(),
+            name: format!("{machine_name}/{}/{random:016x}", std::process::id()),
+            verifier: Verifier(random.to_be_bytes()),
+            record: Mutex::new(record),
+        };
+        client.introduce_again(control)?;
+        Ok(client)
+    }
+
+    /// Introduces the client to a server that does not know it (any more).
+    pub(crate) fn introduce_again(&self, control: &mut Control) -> Result<(), CallFailure> {
+        let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
+        let (client, sequence) = if self.version.has_sessions() {
+            exchange_id(control, owner)?
+        } else {
+            (set_client_id(control, owner)?, 0)
+        };
+        let mut record = self.record();
+        (record.client, record.sequence, record.complete) = (client, sequence, false);
+        Ok(())
+    }
+
+    /// Makes a connection a part of this client.
+    pub(crate) fn join(&self, control: &mut Control) -> Result<Granted, CallFailure> {
+        let slots = control.slots() as u32;
+        let mut record = self.record();
+        record.connections += 1;
+        let mut binding = Binding {
+            client: record.client,
+            owner_base: record.connections * OWNERS_PER_CONNECTION,
+            slots,
+            ..Binding::default()
+        };
+        let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
+        if self.version.has_sessions() {
+            let channel = create(control, &record, slots, &mut binding)?;
+            record.sequence += 1;
+            let payload = |bytes: u32| bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096);
+            granted.read_bytes = payload(channel.response_bytes_max);
+            granted.write_bytes = payload(channel.request_bytes_max);
+        }
+        control.session().bind(&binding);
+        if self.version.has_sessions() && !record.complete {
+            let complete = Op::ReclaimComplete { one_fs: false };
+            let result =
+                control.compound(&[complete], |event| check(event, OpCode::ReclaimComplete));
+            match result {
+                // A client that the server knew already need not say it twice.
+                Err(failure) if failure.status() == Some(Status::CompleteAlready) => {}
+                result => result?,
+            }
+            record.complete = true;
+        }
+        record.lease = lease(control)?;
+        Ok(granted)
+    }
+
+    /// How often an idle connection renews the lease.
+    pub(crate) fn renewal(&self) -> Duration {
+        self.record().lease / 3
+    }
+
+    /// Takes leave of the server, which forgets the client then.
+    pub(crate) fn leave(&self, control: &mut Control) -> Result<(), CallFailure> {
+        if !self.version.has_sessions() {
+            return Ok(());
+        }
+        let session = control.session().session_id();
+        let client = self.record().client;
+        control.compound(&[Op::DestroySession { session }], |event| {
+            check(event, OpCode::DestroySession)
+        })?;
+        control.compound(&[Op::DestroyClientid { client }], |event| {
+            check(event, OpCode::DestroyClientid)
+        })
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Introduces a client in v4.1 and later. **Source:** RFC 8881 section 18.35.
+fn exchange_id(
+    control: &mut Control,
+    owner: ClientOwner<'_>,
+) -> Result<(ClientId, u32), CallFailure> {
+    let op = Op::ExchangeId {
+        owner,
+        flags: exchange::USE_NON_PNFS,
+        protection: StateProtection::None,
+        implementation: None,
+    };
+    control.compound(&[op], |event| match event.result_of(OpCode::ExchangeId)? {
+        OpOk::ExchangeId { client, sequence, .. } => Ok((client, sequence)),
+        _ => Err(unexpected()),
+    })
+}
+
+/// Introduces a client in v4.0. Its callbacks lead nowhere, so no server delegates to it.
+/// **Source:** RFC 7530 sections 16.33 and 16.34.
+fn set_client_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<ClientId, CallFailure> {
+    let op = Op::Setclientid {
+        owner,
+        callback_program: CALLBACK_PROGRAM,
+        callback_address: NetAddress { netid: b"tcp", address: b"0.0.0.0.0.0" },
+        callback_ident: 1,
+    };
+    let (client, confirm) =
+        control.compound(&[op], |event| match event.result_of(OpCode::Setclientid)? {
+            OpOk::Setclientid { client, confirm } => Ok((client, confirm)),
+            _ => Err(unexpected()),
+        })?;
+    let op = Op::SetclientidConfirm { client, confirm };
+    control.compound(&[op], |event| check(event, OpCode::SetclientidConfirm))?;
+    Ok(client)
+}
+
+/// Makes a session and returns the limits of its fore channel.
+/// **Source:** RFC 8881 section 18.36.
+fn create(
+    control: &mut Control,
+    record: &Record,
+    slots: u32,
+    binding: &mut Binding,
+) -> Result<ChannelAttributes, CallFailure> {
+    let fore = ChannelAttributes {
+        header_pad_bytes: 0,
+        request_bytes_max: CHANNEL_BYTES,
+        response_bytes_max: CHANNEL_BYTES,
+        cached_bytes_max: CACHED_BYTES,
+        operations_max: OPERATIONS,
+        requests_max: slots,
+        rdma_ird: None,
+    };
+    let back = ChannelAttributes {
+        request_bytes_max: CACHED_BYTES,
+        response_bytes_max: CACHED_BYTES,
+        requests_max: 1,
+        ..fore
+    };
+    let mut scratch = Vec::new();
+    let op = Op::CreateSession {
+        client: record.client,
+        sequence: record.sequence,
+        flags: create_session::CONNECTION_BACKCHANNEL,
+        fore,
+        back,
+        callback_program: CALLBACK_PROGRAM,
+        security: List::build(&mut scratch, [CallbackSecurity::None]),
+    };
+    let (session, granted) =
+        control.compound(&[op], |event| match event.result_of(OpCode::CreateSession)? {
+            OpOk::CreateSession { session, fore, .. } => Ok((session, fore)),
+            _ => Err(unexpected()),
+        })?;
+    binding.session = session;
+    binding.slots = granted.requests_max.clamp(1, slots);
+    Ok(granted)
+}
+
+/// Asks for how long the server keeps a client that is silent.
+fn lease(control: &mut Control) -> Result<Duration, CallFailure> {
+    let request = Bitmap::of(&[attribute::LEASE_TIME]);
+    let seconds =
+        control.compound(&[Op::Putrootfh, Op::Getattr { request }], |event| {
+            match event.result_of(OpCode::Getattr)? {
+                OpOk::Getattr { attributes } => Ok(attributes.decode_values()?.lease_seconds),
+                _ => Err(unexpected()),
+            }
+        })?;
+    Ok(Duration::from_secs(u64::from(seconds.unwrap_or(90).max(3))))
+}
+
+/// Checks that an operation with nothing to tell succeeded.
+fn check(event: &Event<'_>, code: OpCode) -> Result<(), CallError> {
+    event.result_of(code).map(drop)
+}
+
+fn unexpected() -> CallError {
+    DecodeError::BadValue { what: "the result", value: 0 }.into()
+}
