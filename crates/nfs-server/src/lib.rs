@@ -1,4 +1,4 @@
-//! The perfect server: an in-memory file system behind NFS v3 and MOUNT v3 over TCP.
+//! The perfect server: an in-memory file system behind NFS v2 to v4.2, over TCP, TLS and UDP.
 //!
 //! [`Server`] is the principal type, [`ServerConfig`] says what it serves, [`FaultPlan`] what it
 //! does wrong on purpose. It exists to be the known half of a measurement: no disk, no kernel file
@@ -8,7 +8,8 @@
 //! Invariants: memory is bounded; bytes of a peer never panic a loop; data handed to a socket
 //! never changes. It listens on loopback unless told otherwise and enforces no permissions.
 //!
-//! **Source:** RFC 1813 (NFS v3, MOUNT v3), RFC 5531 (RPC), RFC 1833 (portmapper).
+//! **Source:** RFC 1094, 1813, 7530, 8881 and 7862 (NFS), RFC 5531 (RPC), RFC 9289 (RPC over TLS),
+//! RFC 1833 (portmapper).
 
 mod access;
 mod channel;

@@ -84,6 +84,7 @@ impl FileContent {
     ) -> Result<(), FsError> {
         let end = offset.checked_add(length).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(FsError::FileTooBig)?;
+        self.commit();
         if self.mode == StoreMode::Keep {
             let (first, last) = (split(offset).0, split(end.saturating_sub(1)).0);
             let held: u64 = self.blocks.range(first..=last).map(|(_, it)| it.len() as u64).sum();
@@ -120,6 +121,7 @@ impl FileContent {
     /// `NoSpace` where part of a block that is being sent had to be copied and could not be.
     pub fn punch(&mut self, offset: u64, length: u64, budget: &Arc<Budget>) -> Result<(), FsError> {
         let end = offset.saturating_add(length).min(self.size);
+        self.commit();
         if self.mode == StoreMode::Discard || offset >= end {
             return Ok(());
         }
