@@ -187,6 +187,52 @@ fn tls_is_told_whether_it_is_offered_or_required() {
 }
 
 #[test]
+fn every_version_of_nfs_tells_of_its_exports() {
+    let server = start(ServerConfig {
+        read_bytes_max: 65_536,
+        write_bytes_max: 65_536,
+        lease_s: 35,
+        exports: vec!["/one".into(), "/two/deep".into()],
+        ..ServerConfig::default()
+    });
+    let probe = Probe::run(&options(server.address(), None)).unwrap();
+    assert_eq!(probe.versions(), Version::ALL);
+    assert_eq!(probe.root.lease_seconds, Ok(35));
+    assert_eq!(probe.root.names, Ok(vec!["one".to_owned(), "two".to_owned()]));
+    assert!(probe.root.flavors.unwrap().contains(&Flavor(1)));
+    for export in probe.exports.unwrap() {
+        let found: Vec<_> = export.limits.iter().map(|(version, _)| *version).collect();
+        assert_eq!(found, [Version::V2, Version::V3, Version::V4_0]);
+        for (version, limits) in export.limits {
+            let bytes = if version == Version::V2 { 8_192 } else { 65_536 };
+            let limits = limits.unwrap();
+            assert_eq!((limits.read_bytes_max, limits.write_bytes_max), (bytes, bytes));
+        }
+        assert!(export.flavors_v4.unwrap().contains(&Flavor(1)), "{}", export.path);
+    }
+}
+
+#[test]
+fn a_reserved_port_is_called_from_where_that_is_allowed() {
+    // The system takes the connections; nobody answers.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut options = options(listener.local_addr().unwrap(), None);
+    options.timeout = Duration::from_millis(200);
+    options.resvport = true;
+    let probe = Probe::run(&options).unwrap();
+    let null = &probe.nfs_over(3, Transport::Tcp).unwrap().null;
+    if matches!(null, Err(NoAnswer::System(_))) {
+        // Without the right to do so that is what every part says.
+        return;
+    }
+    assert_eq!(*null, Err(NoAnswer::Silent));
+    for _ in 0..6 {
+        let (_, peer) = listener.accept().unwrap();
+        assert!(peer.port() < 1024, "{peer}");
+    }
+}
+
+#[test]
 fn only_the_versions_that_are_offered_answer() {
     let only_3 = Versions { v3: true, ..Versions::NONE };
     let server = start(ServerConfig { versions: only_3, ..ServerConfig::default() });

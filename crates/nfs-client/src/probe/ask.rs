@@ -8,9 +8,10 @@
 //! **Source:** RFC 5531 sections 9 and 11.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use model::Proto;
 use nfs_proto::program::Call;
 use nfs_proto::record::{self, Inbox};
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
@@ -19,6 +20,7 @@ use nfs_proto::{DecodeError, RpcError};
 
 use super::data::{Answer, NoAnswer, Transport};
 use super::options::ProbeOptions;
+use crate::transport::{Route, connected};
 
 /// The largest reply over TCP, in bytes: long lists of registrations and exports.
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -55,21 +57,13 @@ impl Asker {
         server: SocketAddr,
         options: &ProbeOptions,
     ) -> Answer<Self> {
-        let timeout = options.timeout;
-        let wire = match transport {
-            Transport::Tcp => {
-                let stream = TcpStream::connect_timeout(&server, timeout)
-                    .map_err(|error| no_answer(&error))?;
-                stream.set_nodelay(true).map_err(|error| no_answer(&error))?;
-                Wire::Tcp(stream, Inbox::new(REPLY_BYTES_MAX))
-            }
-            Transport::Udp => {
-                let socket =
-                    UdpSocket::bind(any(server.ip())).map_err(|error| no_answer(&error))?;
-                socket.connect(server).map_err(|error| no_answer(&error))?;
-                Wire::Udp(socket, Vec::new())
-            }
+        let proto = match transport {
+            Transport::Tcp => Proto::Tcp,
+            Transport::Udp => Proto::Udp,
         };
+        let (timeout, resvport) = (options.timeout, options.resvport);
+        let route = Route { server, proto, resvport, timeout };
+        let wire = Wire::open(&route).map_err(|error| no_answer(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);
         Ok(Self { wire, timeout, user: (options.uid, options.gid), xid, ended: None })
@@ -137,6 +131,19 @@ impl Asker {
 }
 
 impl Wire {
+    fn open(route: &Route) -> io::Result<Self> {
+        let fd = connected(route)?;
+        rustix::io::ioctl_fionbio(&fd, false)?;
+        Ok(match route.proto {
+            Proto::Udp => Self::Udp(UdpSocket::from(fd), Vec::new()),
+            Proto::Tcp => {
+                let stream = TcpStream::from(fd);
+                stream.set_nodelay(true)?;
+                Self::Tcp(stream, Inbox::new(REPLY_BYTES_MAX))
+            }
+        })
+    }
+
     fn local_port(&self) -> u16 {
         let address = match self {
             Self::Tcp(stream, _) => stream.local_addr(),
@@ -222,14 +229,6 @@ fn receive_datagram(
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// The address to send datagrams from: any of the server's family.
-fn any(server: IpAddr) -> SocketAddr {
-    match server {
-        IpAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
-        IpAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
     }
 }
 

@@ -24,6 +24,8 @@ pub struct ProbeOptions {
     pub samples: u32,
     /// Exports that are looked at closely; further ones are only listed.
     pub exports_max: usize,
+    /// Whether to call from reserved ports, without which some servers tell little; it takes root.
+    pub resvport: bool,
     /// User id of the calls.
     pub uid: u32,
     /// Group id of the calls.
@@ -42,6 +44,7 @@ impl ProbeOptions {
             timeout: Duration::from_secs(2),
             samples: 21,
             exports_max: 16,
+            resvport: false,
             uid: 0,
             gid: 0,
         }

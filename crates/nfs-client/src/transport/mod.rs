@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-pub(crate) use open::{Opening, open};
+pub(crate) use open::{Opening, Route, connected, open};
 
 /// A connected socket.
 #[derive(Debug)]

@@ -36,6 +36,17 @@ pub(crate) struct Opening<'a> {
     pub(crate) timeout: Duration,
 }
 
+/// The way to a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Route {
+    pub(crate) server: SocketAddr,
+    pub(crate) proto: Proto,
+    /// Whether to call from a reserved port.
+    pub(crate) resvport: bool,
+    /// How long connecting may take.
+    pub(crate) timeout: Duration,
+}
+
 /// Opens a socket with the options that every connection has.
 pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, timeout } = *opening;
@@ -45,7 +56,8 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
         ErrorKind::PermissionDenied => MountError::ReservedPort { server, reason },
         _ => MountError::Connect { service, server, reason },
     };
-    let fd = connected(opening).map_err(failed)?;
+    let (proto, resvport) = (options.proto, options.resvport);
+    let fd = connected(&Route { server, proto, resvport, timeout }).map_err(failed)?;
     if options.proto == Proto::Udp {
         // Room for the replies to all calls in flight; the system may grant less.
         let _ = set_socket_recv_buffer_size(&fd, DATAGRAM_ROOM_BYTES);
@@ -62,13 +74,13 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
 }
 
 /// Returns a nonblocking socket that is connected.
-fn connected(opening: &Opening<'_>) -> io::Result<OwnedFd> {
-    if !opening.options.resvport {
-        return connect_from(opening, None);
+pub(crate) fn connected(route: &Route) -> io::Result<OwnedFd> {
+    if !route.resvport {
+        return connect_from(route, None);
     }
     let mut last = io::Error::from(ErrorKind::AddrInUse);
     for port in RESERVED_PORTS.rev() {
-        match connect_from(opening, Some(port)) {
+        match connect_from(route, Some(port)) {
             Err(error) if is_taken(&error) => last = error,
             result => return result,
         }
@@ -81,13 +93,13 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable)
 }
 
-fn connect_from(opening: &Opening<'_>, port: Option<u16>) -> io::Result<OwnedFd> {
-    let server = opening.server;
+fn connect_from(route: &Route, port: Option<u16>) -> io::Result<OwnedFd> {
+    let server = route.server;
     let (family, any) = match server {
         SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
         SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
     };
-    let kind = match opening.options.proto {
+    let kind = match route.proto {
         Proto::Tcp => SocketType::STREAM,
         Proto::Udp => SocketType::DGRAM,
     };
@@ -99,7 +111,7 @@ fn connect_from(opening: &Opening<'_>, port: Option<u16>) -> io::Result<OwnedFd>
     match connect(&fd, &server) {
         Ok(()) => Ok(fd),
         Err(Errno::INPROGRESS) => {
-            wait_for(fd.as_fd(), PollFlags::OUT, opening.timeout)?;
+            wait_for(fd.as_fd(), PollFlags::OUT, route.timeout)?;
             socket_error(&fd)??;
             Ok(fd)
         }
