@@ -1,8 +1,9 @@
 //! The command line, typed; help texts, completions and the man page come from here.
 //!
-//! [`RunArgs`] and [`ServeArgs`] have files of their own.
+//! [`RunArgs`], [`ProbeArgs`] and [`ServeArgs`] have files of their own.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
+mod probe;
 mod run;
 mod serve;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
+pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use serve::ServeArgs;
 
@@ -51,6 +53,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Render a campaign from the results file
     Report(ReportArgs),
+    /// Tell what an NFS server offers: versions, transports, exports, limits, round trips
+    Probe(ProbeArgs),
     /// Run the in-memory NFS server for other clients
     Serve(ServeArgs),
     /// Write a file of an NFS server to stdout

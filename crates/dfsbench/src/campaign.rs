@@ -42,9 +42,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     render::check_page(&page_path(&args.results), &args.results)?;
     // Files of many workers are open at once; more than the soft limit is no surprise.
     embedded::raise_descriptor_limit();
-    let server = plan.needs_server().then(|| embedded::start(&plan.server)).transpose()?;
+    let server = embedded::start(&plan)?;
     if let Some(server) = &server {
-        plan.set_embedded_port(server.port());
+        plan.set_embedded(server.port(), server.certificate());
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let campaign = measure(args, &plan, local, &stop)?;

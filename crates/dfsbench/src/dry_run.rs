@@ -9,6 +9,8 @@ use model::units::{Nanos, Size};
 use model::{Pass, RunSpec};
 use plan::{Plan, estimate};
 
+use crate::output::aligned;
+
 /// Describes what a plan would do.
 pub fn describe(plan: &Plan) -> String {
     let estimate = estimate(plan);
@@ -61,18 +63,4 @@ fn passes(run: &RunSpec) -> String {
         return format!("none: {why}");
     }
     run.workload.passes().iter().map(|pass: &Pass| pass.name()).collect::<Vec<_>>().join(", ")
-}
-
-/// Pads the cells of each column to the same width.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..columns).filter_map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -4,42 +4,72 @@
 //! gets its counters and thread ids, so that its work is counted and its processor time is not
 //! taken for the client's.
 
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::{LocalServer, ServerCounts};
+use model::{NfsSettings, Proto, RunSpec, XprtSec};
 use nfs_proto::nfs3::Procedure;
-use nfs_server::{Server, ServerConfig, ServerCounters};
-use plan::ServerPlan;
+use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
+use plan::Plan;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
+use crate::offer;
 
 /// A running server.
 pub struct Embedded {
     server: Arc<Server>,
+    /// The certificate, in a file of its own as long as the server runs.
+    certificate: Option<NamedTempFile>,
 }
 
-/// Starts the server on loopback, on a port that the system chooses.
+/// Starts the server that a plan needs on loopback, on a port that the system chooses; `None`
+/// where it needs none.
 ///
 /// # Errors
 /// When it can't be started.
-pub fn start(plan: &ServerPlan) -> Result<Embedded, Failure> {
+pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
+    let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
+    if settings.is_empty() {
+        return Ok(None);
+    }
     let config = ServerConfig {
-        memory_limit_bytes: plan.memory_bytes,
-        threads: plan.threads as usize,
-        // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
-        congestion_control: Some("cubic".to_owned()),
-        ..ServerConfig::default()
+        udp: settings.iter().any(|nfs| nfs.proto == Proto::Udp),
+        tls: settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls).then(TlsConfig::default),
+        ..offer::config(&plan.server)?
     };
     let server = Server::start(config)
         .map_err(|error| Failure::Lab(format!("can't start the in-memory server: {error}")))?;
-    Ok(Embedded { server: Arc::new(server) })
+    let certificate = server.certificate_pem().map(write_certificate).transpose()?;
+    Ok(Some(Embedded { server: Arc::new(server), certificate }))
+}
+
+/// Writes the certificate where the client can read it, as it reads that of any server.
+fn write_certificate(pem: &str) -> Result<NamedTempFile, Failure> {
+    let write = || {
+        let mut file = NamedTempFile::with_prefix("dfsbench-ca-")?;
+        file.write_all(pem.as_bytes())?;
+        Ok(file)
+    };
+    write().map_err(|error: io::Error| Failure::Output {
+        what: "the certificate of the in-memory server to a temporary file".to_owned(),
+        reason: error.to_string(),
+        hint: "see that the temporary folder has room",
+    })
 }
 
 impl Embedded {
     /// Port of NFS and MOUNT.
     pub fn port(&self) -> u16 {
         self.server.address().port()
+    }
+
+    /// The certificate that clients must trust, where it speaks TLS.
+    pub fn certificate(&self) -> Option<&Path> {
+        self.certificate.as_ref().map(NamedTempFile::path)
     }
 
     /// The server, as an agent wants to know it.

@@ -14,7 +14,9 @@ mod dry_run;
 mod embedded;
 mod exit;
 mod manual;
+mod offer;
 mod output;
+mod probe;
 mod progress;
 mod render;
 mod serve;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
         Command::Report(report) => render::report(&report),
+        Command::Probe(probe) => probe::run(&probe),
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),
         Command::Pattern(pattern) => target::pattern(&pattern),

@@ -27,3 +27,17 @@ pub fn data(bytes: &[u8]) -> Result<(), Failure> {
 pub fn message(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
+
+/// Pads the cells of each column to the same width; each row has as many as the first.
+pub fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..columns).filter_map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

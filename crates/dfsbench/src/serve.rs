@@ -1,19 +1,23 @@
 //! `dfsbench serve`: the in-memory server alone, for other people's clients.
 //!
 //! The first line of stdout is the address as `dfsbench run` takes it, so that scripts can read
-//! it; how to mount it goes to stderr. It listens on loopback only.
+//! it; how to mount it goes to stderr. It listens on loopback unless asked.
 
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::units::{parse_size, parse_time_ns};
-use nfs_proto::mount3::MountStatus;
-use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime, StoreMode};
+use model::NfsVersion;
+use nfs_server::{Certificate, Network, Portmap, Server, ServerConfig, ServerError, TlsConfig};
+use plan::ServerPlan;
+use plan::fault::{check_faults, parse_fault};
 
 use crate::args::ServeArgs;
 use crate::exit::{End, Failure};
-use crate::{embedded, output, signals};
+use crate::{embedded, offer, output, render, signals};
 
 /// How often a wish to stop is looked for.
 const TICK: Duration = Duration::from_millis(50);
@@ -21,17 +25,29 @@ const TICK: Duration = Duration::from_millis(50);
 /// Serves until somebody stops it.
 ///
 /// # Errors
-/// When the server can't be started.
+/// When the arguments contradict each other, or the server can't be started.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let server_plan = plan_of(args)?;
+    let config = config(args, &server_plan)?;
     let stop = signals::stop_flag()?;
     embedded::raise_descriptor_limit();
-    let server = Server::start(config(args)?).map_err(|error| Failure::Lab(error.to_string()))?;
-    let (address, port) = (server.address().ip(), server.address().port());
-    output::data(format!("nfs://{address}:{port}/export?version=3&mountport={port}\n").as_bytes())?;
-    output::message(&format!(
-        "mount it with:  mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},\
-         mountproto=tcp,nolock {address}:/export /mnt\nstop it with ctrl-C"
-    ));
+    let udp = config.udp;
+    let server = Server::start(config).map_err(|error| told(&error))?;
+    if let (Some(path), Some(pem)) = (&args.tls_ca_out, server.certificate_pem()) {
+        render::write_file(path, pem)?;
+    }
+    let place = Place {
+        address: server.address().ip(),
+        port: server.address().port(),
+        versions: &server_plan.versions,
+        udp,
+        tls: args.tls,
+    };
+    output::data(format!("{}\n", place.url(args.tls_ca_out.as_deref())).as_bytes())?;
+    if let Some(address) = server.portmap_address() {
+        output::message(&format!("portmapper and rpcbind: {address}"));
+    }
+    output::message(&place.mounts());
     while !stop.load(Relaxed) {
         std::thread::sleep(TICK);
     }
@@ -39,32 +55,196 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-fn config(args: &ServeArgs) -> Result<ServerConfig, Failure> {
-    let usage =
-        |flag: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{flag}: {error}"));
-    let memory = parse_size(&args.memory).map_err(|error| usage("--memory", &error))?;
-    let service_time = match args.service_time.as_deref() {
-        Some(text) => ServiceTime::Fixed {
-            time_ns: parse_time_ns(text).map_err(|error| usage("--service-time", &error))?,
-        },
-        None => ServiceTime::None,
-    };
-    Ok(ServerConfig {
-        port: args.port,
-        memory_limit_bytes: memory,
+fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
+    let faults = args.fault.iter().map(|text| parse_fault(text)).collect::<Result<Vec<_>, _>>()?;
+    check_faults(&faults)?;
+    Ok(ServerPlan {
+        memory_bytes: plan::parse_server_memory(&args.memory, "--memory")?,
         threads: match args.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads,
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
+            threads => threads as u32,
         },
-        store: if args.discard { StoreMode::Discard } else { StoreMode::Keep },
-        congestion_control: Some("cubic".to_owned()),
-        faults: FaultPlan {
-            service_time,
-            hang_after_calls: args.hang_after,
-            close_after_calls: args.close_after,
-            refuse_mount: args.refuse_mount.then_some(MountStatus::Access),
-            ..FaultPlan::default()
-        },
-        ..ServerConfig::default()
+        discard: args.discard,
+        versions: plan::parse_versions(&args.nfsvers, "--nfsvers")?,
+        faults,
+        fault_seed: args.fault_seed,
     })
+}
+
+fn config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure> {
+    let listen: IpAddr = args.listen.parse().map_err(|_| {
+        let hint = "an address of this host, such as 127.0.0.1, 0.0.0.0 or ::";
+        Failure::Usage(format!("--listen: `{}` is no address (hint: {hint})", args.listen))
+    })?;
+    let network = |text: &String| {
+        text.parse::<Network>().map_err(|error| Failure::Usage(format!("--allow: {error}")))
+    };
+    let allowed = args.allow.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+    let off_loopback = !listen.to_canonical().is_loopback();
+    if off_loopback && allowed.is_empty() {
+        return Err(Failure::Usage(format!(
+            "--listen: {listen} is off loopback, and nobody is allowed to call (hint: add --allow \
+             with addresses or ranges such as 192.168.1.0/24)"
+        )));
+    }
+    if !off_loopback && !allowed.is_empty() {
+        return Err(Failure::Usage(format!(
+            "--allow: nobody else can call {listen} (hint: --listen 0.0.0.0 takes calls from the \
+             network)"
+        )));
+    }
+    Ok(ServerConfig {
+        listen,
+        allowed,
+        port: args.port,
+        udp: !args.no_udp,
+        portmap: args.portmapper.map_or(Portmap::Off, Portmap::Port),
+        tls: tls(args)?,
+        ..offer::config(server)?
+    })
+}
+
+fn tls(args: &ServeArgs) -> Result<Option<TlsConfig>, Failure> {
+    if !args.tls {
+        let named = args.tls_cert.is_some() || args.tls_ca_out.is_some();
+        let error = "--tls-cert and --tls-ca-out have no effect without --tls";
+        return if named { Err(Failure::Usage(error.to_owned())) } else { Ok(None) };
+    }
+    let read = |flag: &str, path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| {
+            Failure::Usage(format!("{flag}: can't read `{}`: {error}", path.display()))
+        })
+    };
+    let certificate = match (&args.tls_cert, &args.tls_key) {
+        (Some(chain), Some(key)) => {
+            Certificate::Pem { chain: read("--tls-cert", chain)?, key: read("--tls-key", key)? }
+        }
+        _ => Certificate::SelfSigned,
+    };
+    Ok(Some(TlsConfig { certificate, ..TlsConfig::default() }))
+}
+
+/// Adds what to do about a port that can't be had.
+fn told(error: &ServerError) -> Failure {
+    let hint = match error {
+        ServerError::Listen { source, .. } => match source.kind() {
+            std::io::ErrorKind::PermissionDenied => " (hint: ports below 1024 need the right to)",
+            std::io::ErrorKind::AddrInUse => " (hint: another --port; 0 lets the system choose)",
+            std::io::ErrorKind::AddrNotAvailable => " (hint: --listen an address of this host)",
+            _ => "",
+        },
+        _ => "",
+    };
+    Failure::Lab(format!("{error}{hint}"))
+}
+
+/// Where the server is and what it offers.
+struct Place<'a> {
+    address: IpAddr,
+    port: u16,
+    versions: &'a [NfsVersion],
+    udp: bool,
+    tls: bool,
+}
+
+impl Place<'_> {
+    /// The address as `dfsbench run` takes it on this host.
+    fn url(&self, tls_ca: Option<&Path>) -> String {
+        let port = self.port;
+        let usual = self.versions.iter().find(|version| **version == NfsVersion::V3);
+        let version = usual.unwrap_or(&self.versions[0]);
+        let address = match self.address {
+            IpAddr::V4(address) if address.is_unspecified() => "127.0.0.1".to_owned(),
+            IpAddr::V6(address) if address.is_unspecified() => "[::1]".to_owned(),
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        let mut url = format!("nfs://{address}:{port}/export?version={version}");
+        if let Some(path) = tls_ca {
+            // Writing to a String can't fail.
+            let _ = write!(url, "&xprtsec=tls&tls_ca={}", path.display());
+        }
+        let _ = write!(url, "&mountport={port}");
+        url
+    }
+
+    /// Commands that mount it, one for each version, for Linux and macOS.
+    fn mounts(&self) -> String {
+        let mut text = String::from("mount it on Linux, as root, with one of:\n");
+        for version in self.versions {
+            let _ = writeln!(text, "  {}", self.linux(*version, "tcp"));
+            if self.udp && version.major() < 4 {
+                let _ = writeln!(text, "  {}", self.linux(*version, "udp"));
+            }
+        }
+        text.push_str("on macOS:\n");
+        // Its client knows no other versions.
+        for version in [NfsVersion::V3, NfsVersion::V4_0] {
+            if self.versions.contains(&version) {
+                let _ = writeln!(text, "  {}", self.macos(version));
+            }
+        }
+        text.push_str("stop it with ctrl-C");
+        text
+    }
+
+    fn linux(&self, version: NfsVersion, proto: &str) -> String {
+        let (port, host) = (self.port, self.host());
+        let mut options = format!("vers={version},proto={proto},port={port}");
+        if version.major() < 4 {
+            let _ = write!(options, ",mountport={port},mountproto={proto},nolock");
+        }
+        if self.tls && proto == "tcp" && version != NfsVersion::V2 {
+            options.push_str(",xprtsec=tls");
+        }
+        format!("mount -t nfs -o {options} {host}:/export /mnt")
+    }
+
+    fn macos(&self, version: NfsVersion) -> String {
+        let (port, host) = (self.port, self.host());
+        let more =
+            if version.major() < 4 { format!(",mountport={port},nolocks") } else { String::new() };
+        format!("mount -t nfs -o vers={version},tcp,port={port}{more} {host}:/export /private/mnt")
+    }
+
+    /// The host as a mount command names it: by its name where it listens on every address.
+    fn host(&self) -> String {
+        match self.address {
+            address if address.is_unspecified() => {
+                rustix::system::uname().nodename().to_string_lossy().into_owned()
+            }
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_what_each_version_needs() {
+        let place = Place {
+            address: "::1".parse().unwrap(),
+            port: 2049,
+            versions: &[NfsVersion::V3, NfsVersion::V4_1],
+            udp: true,
+            tls: true,
+        };
+        assert_eq!(place.url(None), "nfs://[::1]:2049/export?version=3&mountport=2049");
+        assert_eq!(
+            place.mounts(),
+            "mount it on Linux, as root, with one of:\n  \
+             mount -t nfs -o vers=3,proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,\
+             xprtsec=tls [::1]:/export /mnt\n  \
+             mount -t nfs -o vers=3,proto=udp,port=2049,mountport=2049,mountproto=udp,nolock \
+             [::1]:/export /mnt\n  \
+             mount -t nfs -o vers=4.1,proto=tcp,port=2049,xprtsec=tls [::1]:/export /mnt\n\
+             on macOS:\n  \
+             mount -t nfs -o vers=3,tcp,port=2049,mountport=2049,nolocks [::1]:/export \
+             /private/mnt\n\
+             stop it with ctrl-C"
+        );
+    }
 }

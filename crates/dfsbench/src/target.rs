@@ -30,7 +30,7 @@ pub fn surroundings(seed: u64) -> Surroundings {
 }
 
 /// The server of an address, used as whoever calls where it doesn't say.
-fn named(address: &NfsAddress) -> NfsTarget {
+pub fn named(address: &NfsAddress) -> NfsTarget {
     address.resolve(&surroundings(0))
 }
 

@@ -111,8 +111,14 @@ pub struct Size(pub u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 4] =
-            [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        const UNITS: [(&str, u64); 6] = [
+            ("EiB", 1 << 60),
+            ("PiB", 1 << 50),
+            ("TiB", 1 << 40),
+            ("GiB", 1 << 30),
+            ("MiB", 1 << 20),
+            ("KiB", 1 << 10),
+        ];
         let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
             return write!(f, "{} B", self.0);
         };

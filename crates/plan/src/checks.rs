@@ -8,6 +8,7 @@ use model::{Impossible, RunSpec, Target, Workload};
 use crate::error::{Fault, Place, PlanError, Spot};
 use crate::limits::{self, show_size};
 use crate::raw::Settings;
+use crate::server::ServerPlan;
 use crate::setting::{Setting, Value};
 use crate::{defaults, text};
 
@@ -17,8 +18,8 @@ pub(crate) struct Written<'a> {
     /// What stands with the target, which wins over the factors.
     pub target: Option<&'a Settings>,
     pub factors: &'a Settings,
-    /// What the in-memory server may hold, in bytes.
-    pub server_memory_bytes: u64,
+    /// The in-memory server.
+    pub server: &'a ServerPlan,
 }
 
 impl Written<'_> {
@@ -176,11 +177,16 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
 
 /// Refuses a file set that the in-memory server could not hold.
 fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let memory = written.server_memory_bytes;
+    let memory = written.server.memory_bytes;
     let files = u64::from(run.files);
     let data = files * server_bytes(run.file_size_bytes);
     let overhead = files * limits::SERVER_FILE_OVERHEAD;
     let embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
+    if embedded && run.verify && written.server.discard {
+        let fault = Fault::new("the in-memory server throws written data away");
+        let fault = fault.hint("leave verify out, or `discard` in [server]");
+        return Err(written.fault(run, &[Setting::Verify], fault));
+    }
     if !embedded || data.saturating_add(overhead) <= memory {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 //! that the two can't part. Limits and defaults are repeated here in words; tests compare them
 //! with `limits` and `defaults`.
 
-use Section::{Plan, Server, Settings, Target, Workload};
+use Section::{Faults, Plan, Server, Settings, Target, Workload};
 
 use crate::error::Fault;
 use crate::reference::KEYS;
@@ -18,6 +18,8 @@ pub enum Section {
     Plan,
     /// In `[server]`.
     Server,
+    /// In `[server.faults]`.
+    Faults,
     /// In a `[[target]]`.
     Target,
     /// In `[factors]`, or in a `[[workload]]`, which wins.
@@ -32,6 +34,7 @@ impl Section {
         match self {
             Plan => "top level",
             Server => "[server]",
+            Faults => "[server.faults]",
             Target => "[[target]]",
             Settings => "[factors]",
             Workload => "[[workload]]",
@@ -79,7 +82,8 @@ pub fn reference() -> &'static [KeyDoc] {
 
 /// What a setting does, as the reference says it.
 pub(crate) fn meaning(setting: Setting) -> &'static str {
-    KEYS.iter().find(|doc| doc.key == setting.key()).map_or("", |doc| doc.meaning)
+    let of_setting = |doc: &&KeyDoc| doc.section == Settings && doc.key == setting.key();
+    KEYS.iter().find(of_setting).map_or("", |doc| doc.meaning)
 }
 
 /// What other tools call our keys.
@@ -136,7 +140,8 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
     if let Some(ours) = alias.filter(|ours| here.contains(ours)) {
         return format!("it is called `{ours}` here");
     }
-    if let Some(doc) = KEYS.iter().find(|doc| doc.key == key) {
+    // The settings stand last, and are what is meant most often.
+    if let Some(doc) = KEYS.iter().rev().find(|doc| doc.key == key) {
         let other = match doc.section {
             Settings => "in [factors] or a [[workload]]".to_owned(),
             Plan => "at top level, before any table".to_owned(),
@@ -186,9 +191,9 @@ mod tests {
     #[test]
     fn every_setting_has_its_row_with_its_true_limits() {
         for setting in Setting::ALL {
-            let docs: Vec<&KeyDoc> = KEYS.iter().filter(|doc| doc.key == setting.key()).collect();
+            let of_setting = |doc: &&KeyDoc| doc.section == Settings && doc.key == setting.key();
+            let docs: Vec<&KeyDoc> = KEYS.iter().filter(of_setting).collect();
             assert_eq!(docs.len(), 1, "{setting:?}");
-            assert_eq!(docs[0].section, Settings);
             assert_eq!(docs[0].legal, legal(setting), "{setting:?}");
         }
         let rows = KEYS.iter().filter(|doc| doc.section == Settings).count();

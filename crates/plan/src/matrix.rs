@@ -18,13 +18,14 @@ use crate::keys::{meaning, unknown_word};
 use crate::limits::RUNS_MAX;
 use crate::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::resolve::Surroundings;
+use crate::server::ServerPlan;
 use crate::setting::{Setting, Value};
 
-/// Makes the runs of a plan, whose in-memory server has this much memory.
+/// Makes the runs of a plan with this in-memory server.
 pub(crate) fn runs(
     raw: &RawPlan,
     around: &Surroundings,
-    server_memory_bytes: u64,
+    server: &ServerPlan,
 ) -> Result<Vec<RunSpec>, PlanError> {
     let mut runs = Vec::new();
     let mut seen = HashSet::new();
@@ -36,7 +37,7 @@ pub(crate) fn runs(
                 workload: &workload.settings,
                 target: target.what.settings(),
                 factors: &raw.factors,
-                server_memory_bytes,
+                server,
             };
             let base = base(target, around, backend, workload.kind.value);
             for run in product(base, |setting, run| written.levels(setting, run))? {

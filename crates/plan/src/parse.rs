@@ -11,7 +11,8 @@ use crate::keys::{Section, unknown_word};
 use crate::level::in_range;
 use crate::limits::{self, Range};
 use crate::parse_targets;
-use crate::raw::{RawPlan, RawServer, RawWorkload, Settings};
+use crate::raw::{RawPlan, RawWorkload, Settings};
+use crate::server::read_server;
 use crate::setting::{Kind, Setting, Value};
 
 const BACKENDS: [BackendKind; 4] =
@@ -71,38 +72,6 @@ pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Spot<u64>, Plan
     let number = field.number(&legal, &range.min.to_string())?;
     in_range(number.value, range, &legal, &field.shown()).map_err(|fault| field.error(fault))?;
     Ok(number)
-}
-
-fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
-    let table = field.table(Section::Server)?;
-    let memory = |field: Field<'_>| {
-        let bytes = match (field.as_text(), field.as_number()) {
-            (Some(text), _) => read_memory(text).map_err(|fault| field.error(fault))?,
-            (None, Some(bytes)) => {
-                memory_in_range(bytes, &field.shown()).map_err(|fault| field.error(fault))?
-            }
-            (None, None) => return Err(field.wrong_type("a size", "\"192MiB\"")),
-        };
-        Ok(Spot { value: bytes, place: field.place() })
-    };
-    let threads = |field: Field<'_>| {
-        let threads = bounded(&field, limits::SERVER_THREADS)?;
-        Ok(Spot { value: threads.value as u32, place: threads.place })
-    };
-    Ok(RawServer {
-        memory_bytes: table.field("memory").map(memory).transpose()?,
-        threads: table.field("threads").map(threads).transpose()?,
-    })
-}
-
-/// Reads the memory of the in-memory server.
-pub(crate) fn read_memory(text: &str) -> Result<u64, Fault> {
-    memory_in_range(model::units::parse_size(text)?, text)
-}
-
-fn memory_in_range(bytes: u64, shown: &str) -> Result<u64, Fault> {
-    let legal = limits::span(limits::SERVER_MEMORY, &limits::show_size);
-    in_range(bytes, limits::SERVER_MEMORY, &legal, shown).map(|()| bytes)
 }
 
 /// Reads a backend.

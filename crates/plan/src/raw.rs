@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{BackendKind, Workload};
+use model::{BackendKind, NfsVersion, Workload};
 
 use crate::error::{Place, Spot};
+use crate::fault::PlannedFault;
 use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
 
@@ -39,6 +40,21 @@ pub struct RawServer {
     pub memory_bytes: Option<Spot<u64>>,
     /// Its threads.
     pub threads: Option<Spot<u32>>,
+    /// Whether written data is thrown away.
+    pub discard: Option<Spot<bool>>,
+    /// Versions of NFS that it offers.
+    pub versions: Option<Vec<NfsVersion>>,
+    /// What it does wrong on purpose.
+    pub faults: RawFaults,
+}
+
+/// Planned faults as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawFaults {
+    /// Where random choices come from.
+    pub seed: Option<u64>,
+    /// The faults.
+    pub planned: Vec<PlannedFault>,
 }
 
 /// A target and the backends it is to be used with.

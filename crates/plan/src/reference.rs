@@ -3,7 +3,8 @@
 //! Limits and defaults are repeated here in words; the tests of `keys` compare them with `limits`
 //! and `defaults`.
 
-use crate::keys::Section::{Plan, Server, Settings, Target, Workload};
+use crate::fault::{FaultKind, KINDS};
+use crate::keys::Section::{Faults, Plan, Server, Settings, Target, Workload};
 use crate::keys::{KeyDoc, Section};
 
 const fn key(
@@ -15,6 +16,13 @@ const fn key(
     meaning: &'static str,
 ) -> KeyDoc {
     KeyDoc { key, section, kind, unit, legal, default, meaning }
+}
+
+/// The key of a planned fault.
+const fn fault(index: usize) -> KeyDoc {
+    let FaultKind { name, form, meaning } = &KINDS[index];
+    let form = if form.is_empty() { "true" } else { form };
+    key(Faults, name, ["text or list", ""], form, "none", meaning)
 }
 
 #[rustfmt::skip] // one key, one paragraph
@@ -38,6 +46,17 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "How much file data and bookkeeping the in-memory server holds at most."),
     key(Server, "threads", ["integer", ""], "1 to 64", "1",
         "Threads of the in-memory server."),
+    key(Server, "discard", ["true or false", ""], "true or false", "false",
+        "Throw written data away and read zeros: the limits of client and wire."),
+    key(Server, "nfsvers", ["list of versions", ""], "2, 3, 4.0, 4.1 or 4.2", "all",
+        "Versions of NFS that the in-memory server offers."),
+    key(Server, "faults", ["table", ""], "", "none",
+        "What the in-memory server does wrong on purpose."),
+
+    key(Faults, "seed", ["integer", ""], "0 to 18446744073709551615", "the plan's",
+        "Where the random choices of faults come from."),
+    fault(0), fault(1), fault(2), fault(3), fault(4), fault(5), fault(6), fault(7), fault(8),
+    fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
 
     key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the target is called in tables and in `targets`."),

@@ -3,10 +3,13 @@
 //! Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls with
 //! the same arguments give equal plans.
 
+use std::path::Path;
+
 use model::{RunSpec, Target};
 
 use crate::error::{Fault, Place, PlanError};
 use crate::raw::RawPlan;
+use crate::server::ServerPlan;
 use crate::{defaults, matrix};
 
 /// What a plan may leave open and only the caller knows.
@@ -37,15 +40,6 @@ pub struct Plan {
     pub runs: Vec<RunSpec>,
 }
 
-/// The in-memory server of targets with `embedded = true`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerPlan {
-    /// Memory it may use for files, in bytes.
-    pub memory_bytes: u64,
-    /// Threads it runs.
-    pub threads: u32,
-}
-
 impl Plan {
     /// Fills in every default and makes the runs.
     ///
@@ -57,39 +51,36 @@ impl Plan {
     }
 
     fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
-        let server = ServerPlan {
-            memory_bytes: raw
-                .server
-                .memory_bytes
-                .map_or(defaults::SERVER_MEMORY_BYTES, |m| m.value),
-            threads: raw.server.threads.map_or(defaults::SERVER_THREADS, |threads| threads.value),
-        };
-        let runs = matrix::runs(raw, around, server.memory_bytes)?;
+        let seed = raw.seed.map_or(around.seed, |seed| seed.value);
+        let server = ServerPlan::resolve(&raw.server, seed);
+        let runs = matrix::runs(raw, around, &server)?;
         check_paths(&runs)?;
         Ok(Self {
             name: raw.name.clone(),
             trials: raw.trials.map_or(defaults::TRIALS, |trials| trials.value),
-            seed: raw.seed.map_or(around.seed, |seed| seed.value),
+            seed,
             server,
             runs,
         })
     }
 
-    /// Tells every run on the in-memory server the port where it now listens, for NFS and MOUNT.
-    pub fn set_embedded_port(&mut self, port: u16) {
+    /// Tells every run on the in-memory server where it now listens, for NFS and MOUNT, and whose
+    /// certificate to trust where it speaks TLS.
+    pub fn set_embedded(&mut self, port: u16, tls_ca: Option<&Path>) {
         for run in &mut self.runs {
             if let Target::Nfs(nfs) = &mut run.target
                 && nfs.embedded
             {
                 nfs.port = Some(port);
                 nfs.mount_port = Some(port);
+                nfs.tls_ca = tls_ca.map(Path::to_owned);
             }
         }
     }
 
-    /// Says whether any run needs the in-memory server.
-    pub fn needs_server(&self) -> bool {
-        self.runs.iter().any(|run| is_embedded(&run.target))
+    /// The runs that need the in-memory server.
+    pub fn on_server(&self) -> impl Iterator<Item = &RunSpec> {
+        self.runs.iter().filter(|run| is_embedded(&run.target))
     }
 
     /// Names the settings that differ between runs, in the order of [`RunSpec::settings`].

@@ -24,6 +24,16 @@ pub(crate) fn time(ms: u64) -> String {
     }
 }
 
+/// Writes nanoseconds with the largest unit that divides them: `2s`, `1500us`.
+pub(crate) fn time_ns(ns: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let unit = UNITS.iter().find(|(_, factor)| ns > 0 && ns.is_multiple_of(*factor));
+    match unit {
+        Some((name, factor)) => format!("{}{name}", ns / factor),
+        None => format!("{ns}ns"),
+    }
+}
+
 /// Writes a string of TOML, quoted and escaped.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()

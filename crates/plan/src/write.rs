@@ -11,7 +11,7 @@ use crate::address::write_url;
 use crate::matrix::product;
 use crate::resolve::Plan;
 use crate::setting::{Setting, Value};
-use crate::text::{quoted, size};
+use crate::text::quoted;
 
 impl Plan {
     /// Writes the plan as TOML, every default written out.
@@ -23,13 +23,12 @@ impl Plan {
         // Writing to a String can't fail.
         let _ = write!(
             out,
-            "name = {}\ntrials = {}\nseed = {}\n\n[server]\nmemory = {}\nthreads = {}\n",
+            "name = {}\ntrials = {}\nseed = {}\n\n",
             quoted(&self.name),
             self.trials,
             self.seed,
-            quoted(&size(self.server.memory_bytes)),
-            self.server.threads
         );
+        self.server.write(&mut out);
         let mut named: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !named.contains(&run.target_name.as_str()) {

@@ -1,13 +1,75 @@
 //! Arguments of `dfsbench serve`.
+//!
+//! Faults are words of the plan (`[server.faults]`) and are read by its readers.
 
-use clap::Parser;
+use std::path::PathBuf;
 
-/// Runs the in-memory NFS server until it is stopped, on loopback.
+use clap::{Parser, ValueHint};
+
+const FAULTS: &str = "\
+Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of [server.faults]):
+  service-time TIME | uniform TIME TIME | exponential TIME [on CALL]
+                                  answers are held back, all or those of a call
+  bandwidth SIZE/s [wire]         all payload, or everything on the wire, shares a rate
+  drop SHARE                      calls are carried out and not answered
+  delay SHARE TIME                answers come late
+  duplicate SHARE                 answers are sent twice
+  short-writes SHARE              a WRITE takes the first half of its data
+  error CALL ERROR SHARE          calls are answered with an error, such as READ IO 1%
+  stall TIME at TIME              nothing is answered for a time, from a time after the start
+  restart at TIME                 connections and sessions are lost, the write verifier changes
+  lose-unstable                   a restart takes back what was not committed
+  hang-from-clients N             connections beyond so many are never answered
+  hang-after N, close-after N     a connection falls silent, or is closed, after so many calls
+  idle-close TIME                 a connection without calls is closed
+  refuse-mount                    every mount is refused
+  read-size SIZE, write-size SIZE the largest READ and WRITE that are granted
+
+Examples:
+  dfsbench serve --fault 'service-time exponential 200us' --fault 'drop 0.1%'
+  dfsbench serve --listen 0.0.0.0 --allow 192.168.1.0/24 --port 2049 --memory 4GiB";
+
+/// Runs the in-memory NFS server until it is stopped: for the kernel's client, libnfs, macOS, or
+/// `dfsbench run`.
+///
+/// The address for `dfsbench run` is the first line of stdout; commands to mount it go to stderr.
 #[derive(Debug, Parser)]
+#[command(after_help = FAULTS)]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
 pub struct ServeArgs {
-    /// Port of NFS and MOUNT; 0 lets the system choose
+    /// Address to listen on; off loopback only with --allow
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub listen: String,
+    /// Who may call off loopback: addresses or ranges such as 192.168.1.0/24
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub allow: Vec<String>,
+    /// Port of NFS and MOUNT, over TCP and UDP; 0 lets the system choose
     #[arg(long, default_value_t = 0)]
     pub port: u16,
+    /// Answer as portmapper and rpcbind, too, on this port: 111 for clients that ask there
+    #[arg(long, value_name = "PORT")]
+    pub portmapper: Option<u16>,
+    /// Versions to offer: 2, 3, 4.0, 4.1, 4.2 [default: all]
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    pub nfsvers: Vec<String>,
+    /// Answer over UDP, too: versions 2 and 3 [the default]
+    #[arg(long, overrides_with = "no_udp")]
+    pub udp: bool,
+    /// Answer over TCP only
+    #[arg(long)]
+    pub no_udp: bool,
+    /// Offer RPC-over-TLS (RFC 9289), with a certificate of our own making unless one is named
+    #[arg(long)]
+    pub tls: bool,
+    /// Certificate of the server (PEM), its own first
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// Write the certificate that clients must trust (PEM) to a file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_ca_out: Option<PathBuf>,
     /// Memory for files, such as 1GiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub memory: String,
@@ -17,16 +79,21 @@ pub struct ServeArgs {
     /// Throw written data away and read zeros: limits of client and wire
     #[arg(long)]
     pub discard: bool,
-    /// Answer each call this much later: a planned fault
-    #[arg(long, value_name = "TIME")]
-    pub service_time: Option<String>,
-    /// Answer no call after this many: a planned fault
-    #[arg(long, value_name = "N")]
-    pub hang_after: Option<u64>,
-    /// Close the connection after this many calls: a planned fault
-    #[arg(long, value_name = "N")]
-    pub close_after: Option<u64>,
-    /// Refuse every mount: a planned fault
-    #[arg(long)]
-    pub refuse_mount: bool,
+    /// Do something wrong on purpose; may be repeated: see below
+    #[arg(long, value_name = "'KIND VALUE'")]
+    pub fault: Vec<String>,
+    /// Seed of the faults' random choices
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub fault_seed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_help_names_every_fault() {
+        for kind in &plan::fault::KINDS {
+            let name = kind.name.replace('_', "-");
+            assert!(super::FAULTS.contains(&format!("{name} ")), "{name}");
+        }
+    }
 }

@@ -9,7 +9,8 @@ fn every_command_explains_itself() {
         (&["--help"][..], &["Examples:", "Exit codes", "run", "report", "serve"][..]),
         (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host"]),
         (&["report", "--help"], &["--format", "--results"]),
-        (&["serve", "--help"], &["--memory", "--port"]),
+        (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
+        (&["probe", "--help"], &["--format", "nfs://server"]),
     ] {
         let end = rig.run(args);
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{args:?}");

@@ -7,4 +7,5 @@ mod interruption;
 mod results_file;
 mod rig;
 mod servers;
+mod serving;
 mod whole;

@@ -37,7 +37,7 @@ fn a_server_that_does_not_answer() {
 #[test]
 fn a_server_that_refuses_the_mount() {
     let rig = Rig::new();
-    let served = Served::start(&rig, &["--refuse-mount"]);
+    let served = Served::start(&rig, &["--fault", "refuse-mount"]);
     rig.refused(&["run", &served.url], 3, &["hint", "insecure"]);
 }
 
@@ -88,7 +88,7 @@ fn a_server_that_goes_away_in_the_middle() {
 #[test]
 fn a_server_that_falls_silent_in_the_middle() {
     let rig = Rig::new();
-    let served = Served::start(&rig, &["--hang-after", "3000"]);
+    let served = Served::start(&rig, &["--fault", "hang-after 3000"]);
     let args = ["--workload", "random", "--duration", "20s", "--timeout", "700ms"];
     let begun = Instant::now();
     let end = run_against(&rig, &served.url, &args);

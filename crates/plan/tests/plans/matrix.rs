@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::common::{around, plan};
-use model::{BackendKind, Durability, NfsVersion, Target, Workload};
-use plan::{Plan, RawPlan, Step, TargetArg, estimate, parse_target};
+use model::{BackendKind, Durability, NfsVersion, Stable, Target, Workload, XprtSec};
+use plan::{Overrides, Plan, RawPlan, Step, TargetArg, estimate, parse_target};
 
 /// A plan of one null target with these factors and workloads.
 fn null_plan(factors: &str, workloads: &str) -> Plan {
@@ -104,6 +104,114 @@ fn data_files_and_small_files_are_set_apart() {
     assert_eq!(io_sizes, [1, 1 << 10]);
 }
 
+/// A plan of one server over NFS with these settings.
+fn nfs_plan(settings: &str) -> Result<Plan, plan::PlanError> {
+    plan(&format!(
+        "name = \"t\"\n[[target]]\nname = \"n\"\nurl = \"nfs://h/e\"\n\
+         [[workload]]\nkind = \"stream\"\n{settings}"
+    ))
+}
+
+#[test]
+fn what_the_protocols_forbid_is_a_row_of_a_product() {
+    let plan = nfs_plan("nfsvers = [2, 3, 4.1]\nproto = [\"udp\", \"tcp\"]\nfile_size = \"2GiB\"")
+        .unwrap();
+    let rows: Vec<String> = plan
+        .runs
+        .iter()
+        .map(|run| {
+            let nfs = run.nfs();
+            let why = run.impossible().map_or_else(String::new, |why| format!(": {why}"));
+            format!("{} {}{why}", nfs.version, nfs.proto)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "2 udp: file too large for v2",
+            "2 tcp: file too large for v2",
+            "3 udp",
+            "3 tcp",
+            "4.1 udp: v4.1 runs over TCP only",
+            "4.1 tcp",
+        ]
+    );
+    // They cost nothing.
+    assert_eq!(estimate(&plan).trials, 3 * 5);
+}
+
+#[test]
+fn what_the_protocols_forbid_is_an_error_where_it_stands_alone() {
+    let refused = |settings: &str| nfs_plan(settings).unwrap_err().to_string();
+    assert_eq!(
+        refused("nfsvers = 4.1\nproto = \"udp\"\nio_size = [\"64KiB\", \"1MiB\"]"),
+        "p.toml:8:9: proto: stream workload: v4.1 runs over TCP only (hint: proto tcp, or nfsvers \
+         2 or 3)"
+    );
+    assert_eq!(
+        refused("nfsvers = 2\nfile_size = \"2GiB\""),
+        "p.toml:8:13: file_size: stream workload: file too large for v2 (hint: at most 2147483647 \
+         bytes, or nfsvers 3 or newer)"
+    );
+    assert!(refused("proto = \"udp\"\nxprtsec = \"tls\"").contains("TLS runs over TCP only"));
+    assert!(refused("clients = 3\nworkers = 4").contains("fewer clients than workers"));
+    let flags = Overrides {
+        nfsvers: vec!["4.0".into()],
+        proto: vec!["udp".into()],
+        ..Overrides::default()
+    };
+    let mut raw = RawPlan::for_target(parse_target("nfs://h/e").unwrap());
+    raw.apply(&flags).unwrap();
+    let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+    assert!(error.starts_with("--proto: stream workload: v4.0 runs over TCP only"), "{error}");
+}
+
+#[test]
+fn a_target_says_how_it_is_spoken_to() {
+    let text = |target: &str, more: &str| {
+        format!(
+            "name = \"t\"\n[factors]\nnfsvers = 2\nnconnect = 2\n[[target]]\nname = \"n\"\n\
+             {target}\n[[workload]]\nkind = \"random\"\n{more}"
+        )
+    };
+    let nfs = |text: &str| plan(text).unwrap().runs[0].nfs();
+    let by_url = nfs(&text("url = \"nfs://h/e?version=4.1&xprtsec=tls\"", ""));
+    let by_key = nfs(&text("embedded = true\nnfsvers = 4.1\nxprtsec = \"tls\"", ""));
+    assert_eq!(
+        (by_url.version, by_url.xprtsec, by_url.nconnect),
+        (NfsVersion::V4_1, XprtSec::Tls, 2)
+    );
+    assert_eq!(by_url, by_key);
+    // A workload wins over the target, and a flag over all.
+    let by_workload = nfs(&text("url = \"nfs://h/e?version=4.1\"", "nfsvers = 3\n"));
+    assert_eq!(by_workload.version, NfsVersion::V3);
+    let mut raw = RawPlan::parse(&text("url = \"nfs://h/e?version=4.1\"", ""), "p").unwrap();
+    raw.apply(&Overrides { nfsvers: vec!["4.2".into()], ..Overrides::default() }).unwrap();
+    let by_flag = Plan::resolve(&raw, &around()).unwrap();
+    assert_eq!(by_flag.runs[0].nfs().version, NfsVersion::V4_2);
+    // v2 writes are always safe, and a stream repeats nothing: there is nothing to vary.
+    let v2 = nfs_plan(
+        "nfsvers = [2, 3]\nstable = [\"unstable\", \"file_sync\"]\ntimeo = [\"1s\", \"2s\"]",
+    );
+    let stable: Vec<_> = v2.unwrap().runs.iter().map(|run| run.nfs().stable).collect();
+    assert_eq!(stable, [Stable::FileSync, Stable::Unstable, Stable::FileSync]);
+}
+
+#[test]
+fn retransmission_without_udp_is_told() {
+    let raw = RawPlan::parse(
+        "name = \"t\"\n[factors]\nretrans = 5\n[[target]]\nname = \"n\"\nurl = \"nfs://h/e\"\n\
+         [[target]]\nname = \"u\"\nurl = \"nfs://h/e?timeo=2s\"\n\
+         [[workload]]\nkind = \"stream\"\n",
+        "p.toml",
+    )
+    .unwrap();
+    let told: Vec<String> = raw.without_effect().iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("p.toml:3:11: retrans: no run"), "{told:?}");
+    assert!(told[1].starts_with("p.toml:9:7: timeo: no run"), "{told:?}");
+}
+
 #[test]
 fn equal_runs_are_made_once() {
     let twice =
@@ -140,9 +248,9 @@ fn what_is_open_comes_from_the_surroundings() {
          [[workload]]\nkind = \"stream\"\n",
     )
     .unwrap();
-    assert_eq!((plan.seed, plan.trials, plan.needs_server()), (9, 5, true));
+    assert_eq!((plan.seed, plan.trials, plan.on_server().count()), (9, 5, 1));
     assert_eq!(plan.runs[0].target, Target::Directory { path: "/scratch/dfsbench".into() });
-    plan.set_embedded_port(4321);
+    plan.set_embedded(4321, Some(Path::new("/ca.pem")));
     let nfs = |run: usize| match &plan.runs[run].target {
         Target::Nfs(nfs) => nfs.clone(),
         other => panic!("{other}"),
@@ -150,6 +258,7 @@ fn what_is_open_comes_from_the_surroundings() {
     let embedded = nfs(1);
     assert_eq!((embedded.host.as_str(), embedded.path.as_str()), ("127.0.0.1", "/export"));
     assert_eq!((embedded.port, embedded.mount_port), (Some(4321), Some(4321)));
+    assert_eq!(embedded.tls_ca.as_deref(), Some(Path::new("/ca.pem")));
     let user = &embedded.identity;
     assert_eq!((user.uid, user.gid, embedded.embedded), (7, 8, true));
     let remote = nfs(2);

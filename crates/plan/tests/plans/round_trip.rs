@@ -1,6 +1,7 @@
 //! A plan that is written out reads back to the same plan, in whatever surroundings.
 
 use crate::common::plan;
+use model::NfsVersion;
 use plan::{Plan, RawPlan, Surroundings};
 use proptest::prelude::*;
 
@@ -33,6 +34,11 @@ seed = 18446744073709551615
 [server]
 memory = "192MiB"
 threads = 1
+discard = false
+nfsvers = ["2", "3", "4.0", "4.1", "4.2"]
+
+[server.faults]
+seed = 18446744073709551615
 
 [[target]]
 name = "n"
@@ -62,6 +68,34 @@ verify = false
 timeout = "5s"
 "#
     );
+    reads_back(&plan);
+}
+
+#[test]
+fn a_server_with_faults_reads_back() {
+    let plan = plan(
+        "name = \"t\"\nseed = 5\n[server]\ndiscard = true\nnfsvers = [4.1, 3]\n\
+         [server.faults]\nrestart = [\"at 2s\", \"at 1s\"]\nhang_from_clients = 40\n\
+         lose_unstable = true\nrefuse_mount = false\nservice_time = \"exponential 200us\"\n\
+         error = [\"read io 1%\", \"v4.OPEN GRACE 0.5%\"]\n\
+         [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n",
+    )
+    .unwrap();
+    let faults: Vec<String> = plan.server.faults.iter().map(|fault| fault.text()).collect();
+    assert_eq!(
+        faults,
+        [
+            "service-time exponential 200us",
+            "error READ IO 1%",
+            "error v4.OPEN GRACE 0.5%",
+            "restart at 2s",
+            "restart at 1s",
+            "lose-unstable",
+            "hang-from-clients 40",
+        ]
+    );
+    assert_eq!(plan.server.versions, [NfsVersion::V4_1, NfsVersion::V3]);
+    assert_eq!((plan.server.discard, plan.server.fault_seed), (true, 5));
     reads_back(&plan);
 }
 

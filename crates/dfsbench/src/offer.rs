@@ -1,0 +1,205 @@
+//! From a plan's words about the in-memory server to what the server takes.
+//!
+//! [`config`] serves both `dfsbench run` (the embedded server) and `dfsbench serve`, so that a
+//! fault means the same in both. Only here do the words of planned faults get their numbers.
+
+use model::NfsVersion;
+use nfs_proto::mount3::MountStatus;
+use nfs_proto::nfs4::OpCode;
+use nfs_proto::{Status, Version, nfs2, nfs3};
+use nfs_server::{
+    BandwidthCap, CallServiceTime, CappedBytes, DelayFault, ErrorFault, FaultPlan, FaultedCalls,
+    PartsPerMillion, ScheduledEvent, ServerConfig, ServerEvent, ServiceTime, StoreMode, Versions,
+};
+use plan::ServerPlan;
+use plan::fault::{Calls, PlannedFault, Share, Times};
+
+use crate::exit::Failure;
+
+/// What a server is started with; the addresses are still those of the default: loopback.
+///
+/// # Errors
+/// When a fault names a call that no version has, or an error that is none.
+pub fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
+    Ok(ServerConfig {
+        memory_limit_bytes: server.memory_bytes,
+        threads: server.threads as usize,
+        store: if server.discard { StoreMode::Discard } else { StoreMode::Keep },
+        versions: versions(&server.versions),
+        // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
+        congestion_control: Some("cubic".to_owned()),
+        faults: faults(server)?,
+        ..ServerConfig::default()
+    })
+}
+
+fn versions(offered: &[NfsVersion]) -> Versions {
+    let has = |version| offered.contains(&version);
+    Versions {
+        v2: has(NfsVersion::V2),
+        v3: has(NfsVersion::V3),
+        v4_0: has(NfsVersion::V4_0),
+        v4_1: has(NfsVersion::V4_1),
+        v4_2: has(NfsVersion::V4_2),
+    }
+}
+
+fn faults(server: &ServerPlan) -> Result<FaultPlan, Failure> {
+    let mut plan = FaultPlan { seed: server.fault_seed, ..FaultPlan::default() };
+    for fault in &server.faults {
+        add(&mut plan, *fault).ok_or_else(|| {
+            let text = fault.text();
+            Failure::Usage(format!("fault `{text}`: no version of NFS has such a call or error"))
+        })?;
+    }
+    Ok(plan)
+}
+
+/// Adds a fault to a plan; `None` where a word has no number.
+fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
+    match fault {
+        PlannedFault::ServiceTime { times, calls: Calls::All } => {
+            plan.service_time = service_time(times);
+        }
+        PlannedFault::ServiceTime { times, calls } => {
+            let time = service_time(times);
+            let each = faulted(calls)?.into_iter().map(|calls| CallServiceTime { calls, time });
+            plan.service_times.extend(each);
+        }
+        PlannedFault::Bandwidth { bytes_per_s, wire } => {
+            let counts = if wire { CappedBytes::Wire } else { CappedBytes::Payload };
+            plan.bandwidth = Some(BandwidthCap { bytes_per_s, counts });
+        }
+        PlannedFault::Drop(share) => plan.drop_reply = ppm(share),
+        PlannedFault::Delay { share, time_ns } => {
+            plan.delay_reply = DelayFault { share: ppm(share), delay_ns: time_ns };
+        }
+        PlannedFault::Duplicate(share) => plan.duplicate_reply = ppm(share),
+        PlannedFault::ShortWrites(share) => plan.short_write = ppm(share),
+        PlannedFault::Error { calls, error, share } => {
+            let (status, share) = (status(error)?, ppm(share));
+            let each = faulted(calls)?.into_iter();
+            plan.errors.extend(each.map(|calls| ErrorFault { calls, status, share }));
+        }
+        PlannedFault::Stall { lasts_ns, at_ns } => {
+            let event = ServerEvent::Stall { lasts_ns };
+            plan.schedule.push(ScheduledEvent { after_ns: at_ns, event });
+        }
+        PlannedFault::Restart { at_ns } => {
+            plan.schedule.push(ScheduledEvent { after_ns: at_ns, event: ServerEvent::Restart });
+        }
+        PlannedFault::LoseUnstable => plan.lose_unstable = true,
+        PlannedFault::HangFromClients(clients) => plan.hang_from_clients = Some(clients as usize),
+        PlannedFault::HangAfter(calls) => plan.hang_after_calls = Some(calls),
+        PlannedFault::CloseAfter(calls) => plan.close_after_calls = Some(calls),
+        PlannedFault::IdleClose(after_ns) => plan.close_idle_after_ns = Some(after_ns),
+        PlannedFault::RefuseMount => plan.refuse_mount = Some(MountStatus::Access),
+        PlannedFault::ReadSize(bytes) => plan.read_bytes_max = Some(bytes),
+        PlannedFault::WriteSize(bytes) => plan.write_bytes_max = Some(bytes),
+    }
+    Some(())
+}
+
+const fn service_time(times: Times) -> ServiceTime {
+    match times {
+        Times::Fixed(time_ns) => ServiceTime::Fixed { time_ns },
+        Times::Uniform(min_ns, max_ns) => ServiceTime::Uniform { min_ns, max_ns },
+        Times::Exponential(mean_ns) => ServiceTime::Exponential { mean_ns },
+    }
+}
+
+const fn ppm(share: Share) -> PartsPerMillion {
+    PartsPerMillion(share.0)
+}
+
+/// The numbers of a call in the versions that are meant; `None` where none has it.
+fn faulted(calls: Calls) -> Option<Vec<FaultedCalls>> {
+    let Calls::Named { version, name } = calls else { return Some(vec![FaultedCalls::All]) };
+    let number = |position: Option<usize>| position.map(|number| number as u32);
+    let v2 = number(nfs2::Procedure::ALL.iter().position(|call| call.name() == name));
+    let v3 = number(nfs3::Procedure::ALL.iter().position(|call| call.name() == name));
+    let v4 = OpCode::ALL.iter().find(|call| call.name() == name).map(|call| call.number());
+    let all = [
+        (2, v2.map(FaultedCalls::V2)),
+        (3, v3.map(FaultedCalls::V3)),
+        (4, v4.map(FaultedCalls::V4)),
+    ];
+    let meant = all.into_iter().filter(|(of, _)| version.is_none_or(|version| version == *of));
+    let found: Vec<FaultedCalls> = meant.filter_map(|(_, calls)| calls).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// The status of a name without its prefix.
+fn status(error: &str) -> Option<Status> {
+    let named = |version: Version, prefix: &str| {
+        let same = |status: &&Status| status.name_in(version).strip_prefix(prefix) == Some(error);
+        Status::ALL.iter().find(same).copied()
+    };
+    named(Version::V3, "NFS3ERR_").or_else(|| named(Version::V4_2, "NFS4ERR_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::fault::{CALLS, ERRORS, parse_fault};
+
+    #[test]
+    fn every_word_of_a_fault_has_its_number() {
+        for name in CALLS {
+            assert!(faulted(Calls::Named { version: None, name }).is_some(), "{name}");
+        }
+        for error in ERRORS {
+            assert!(status(error).is_some_and(|status| status != Status::Ok), "{error}");
+        }
+        assert_eq!(status("DELAY"), status("JUKEBOX"));
+        assert_eq!(status("ACCES").map(Status::number), Some(13));
+        let read = |version| faulted(Calls::Named { version, name: "READ" }).unwrap();
+        assert_eq!(read(Some(2)), [FaultedCalls::V2(6)]);
+        assert_eq!(read(None), [FaultedCalls::V2(6), FaultedCalls::V3(6), FaultedCalls::V4(25)]);
+        assert_eq!(faulted(Calls::Named { version: Some(2), name: "OPEN" }), None);
+    }
+
+    #[test]
+    fn faults_arrive_as_they_were_meant() {
+        let texts = [
+            "service-time 1ms",
+            "service-time exponential 2ms on v3.WRITE",
+            "drop 0.1%",
+            "error v4.OPEN GRACE 50%",
+            "stall 5s at 10s",
+            "restart at 2s",
+            "hang-from-clients 40",
+        ];
+        let server = ServerPlan {
+            memory_bytes: 1,
+            threads: 1,
+            discard: true,
+            versions: vec![NfsVersion::V3, NfsVersion::V4_1],
+            faults: texts.map(|text| parse_fault(text).unwrap()).to_vec(),
+            fault_seed: 9,
+        };
+        let config = config(&server).unwrap();
+        assert_eq!(config.store, StoreMode::Discard);
+        assert_eq!(config.versions, Versions { v3: true, v4_1: true, ..Versions::NONE });
+        let faults = config.faults;
+        assert_eq!(faults.seed, 9);
+        assert_eq!(faults.service_time, ServiceTime::Fixed { time_ns: 1_000_000 });
+        let time = ServiceTime::Exponential { mean_ns: 2_000_000 };
+        let calls = FaultedCalls::V3(7);
+        assert_eq!(faults.service_times, [CallServiceTime { calls, time }]);
+        assert_eq!(faults.drop_reply, PartsPerMillion(1_000));
+        assert_eq!(faults.errors[0].calls, FaultedCalls::V4(18));
+        assert_eq!(faults.errors[0].status, Status::Grace);
+        assert_eq!(
+            faults.schedule,
+            [
+                ScheduledEvent {
+                    after_ns: 10_000_000_000,
+                    event: ServerEvent::Stall { lasts_ns: 5_000_000_000 }
+                },
+                ScheduledEvent { after_ns: 2_000_000_000, event: ServerEvent::Restart },
+            ]
+        );
+        assert_eq!(faults.hang_from_clients, Some(40));
+    }
+}

@@ -1,0 +1,140 @@
+//! `dfsbench probe`: what a server offers.
+//!
+//! The library asks; this command reads the address and prints the outcome as tables or JSON.
+//! That some questions have no answer is part of the outcome; that none has is an error.
+
+mod json;
+mod table;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use model::units::parse_time_ns;
+use nfs_client::probe::{Probe, ProbeOptions, Service};
+use plan::{NfsAddress, TargetArg};
+
+use crate::args::{ProbeArgs, ProbeFormat};
+use crate::exit::{End, Failure};
+use crate::{output, target};
+
+/// Probes a server and prints what was found.
+///
+/// # Errors
+/// When the address can't be read, nothing answers there, or the export named isn't one.
+pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
+    let address = address(&args.server)?;
+    let timeout_ns = parse_time_ns(&args.timeout)
+        .ok()
+        .filter(|time| *time > 0)
+        .ok_or_else(|| bad_timeout(&args.timeout))?;
+    let target = target::named(&address);
+    let options = ProbeOptions {
+        port: address.port,
+        mount_port: address.mount_port,
+        portmap_port: args.portmapper,
+        timeout: Duration::from_nanos(timeout_ns),
+        uid: target.identity.uid,
+        gid: target.identity.gid,
+        ..ProbeOptions::new(&address.host)
+    };
+    let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("{}: {why}", args.server));
+    let mut probe = Probe::run(&options).map_err(|error| failed(&error))?;
+    if !answers(&probe) {
+        return Err(failed(&silence(&probe, &options)));
+    }
+    keep_named(&mut probe, &address.path).map_err(|why| failed(&why))?;
+    let text = match args.format {
+        ProbeFormat::Table => table::render(&probe),
+        ProbeFormat::Json => json::render(&probe),
+    };
+    output::data(text.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+/// Reads `nfs://host[:port][/export]` or a bare host.
+fn address(text: &str) -> Result<NfsAddress, Failure> {
+    let url = if text.contains("://") { text.to_owned() } else { format!("nfs://{text}") };
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    // A server can be asked without naming an export.
+    let url = match rest.split_once('?') {
+        Some((place, query)) if !place.contains('/') => format!("nfs://{place}/?{query}"),
+        None if !rest.is_empty() && !rest.contains('/') => format!("{url}/"),
+        _ => url,
+    };
+    match plan::parse_target(&url)? {
+        TargetArg::Nfs(address) => Ok(address),
+        _ => Err(Failure::Usage(format!("`{text}` is no nfs:// address"))),
+    }
+}
+
+fn bad_timeout(text: &str) -> Failure {
+    Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
+}
+
+/// Whether any question had an answer.
+fn answers(probe: &Probe) -> bool {
+    let mut services = probe.nfs.iter().chain(&probe.mount);
+    probe.portmap.is_ok() || probe.rpcbind.is_ok() || services.any(|service| service.null.is_ok())
+}
+
+/// Says that nothing answers, with what was tried.
+fn silence(probe: &Probe, options: &ProbeOptions) -> String {
+    let mut tried = Vec::new();
+    if let Err(why) = &probe.portmap {
+        tried.push(format!("portmapper on port {}: {why}", options.portmap_port));
+    }
+    let nfs = |service: &Service| Some((service.address?, service.null.as_ref().err()?.clone()));
+    let mut seen = Vec::new();
+    for (service, (address, why)) in probe.nfs.iter().filter_map(|s| Some((s, nfs(s)?))) {
+        let line = format!("NFS over {} on port {}: {why}", service.transport, address.port());
+        if !seen.contains(&line) {
+            seen.push(line);
+        }
+    }
+    tried.extend(seen);
+    format!(
+        "nothing answers at {} ({}) (hint: is the server running, and its port another one? \
+         nfs://host:port)",
+        probe.address,
+        tried.join("; ")
+    )
+}
+
+/// Keeps the export that was named alone, if one was.
+fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
+    let Ok(exports) = &mut probe.exports else { return Ok(()) };
+    if path == "/" {
+        return Ok(());
+    }
+    let leads = |export: &str| {
+        let export = export.trim_end_matches('/');
+        path.strip_prefix(export).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let paths: Vec<String> = exports.iter().map(|export| export.path.clone()).collect();
+    if !paths.iter().any(|path| leads(path)) {
+        return Err(format!("`{path}` is not exported (hint: exports are {})", paths.join(", ")));
+    }
+    exports.retain(|export| leads(&export.path));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_no_export() {
+        let read = |text: &str| {
+            let address = address(text).unwrap();
+            (address.host, address.port, address.path)
+        };
+        let host = || "h".to_owned();
+        assert_eq!(read("h"), (host(), None, "/".to_owned()));
+        assert_eq!(read("nfs://h"), (host(), None, "/".to_owned()));
+        assert_eq!(read("nfs://h:99?mountport=5"), (host(), Some(99), "/".to_owned()));
+        assert_eq!(read("nfs://h:99/e/f"), (host(), Some(99), "/e/f".to_owned()));
+        for text in ["", "nfs://", "http://h", "nfs://h:x"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A probe as tables for a terminal: services, exports, and what is registered.
+
+use std::fmt::Write as _;
+
+use model::units::{Nanos, Size};
+use nfs_client::probe::{Answer, Export, Flavor, Limits, Probe, Registration, Service};
+
+use crate::output::aligned;
+
+/// Shown where nothing is known.
+const NOTHING: &str = "-";
+
+/// Writes the tables.
+pub fn render(probe: &Probe) -> String {
+    let mut text = head(probe);
+    text.push('\n');
+    text.push_str(&services(probe));
+    text.push('\n');
+    text.push_str(&exports(probe));
+    if probe.nfs.iter().any(|service| service.version == 4 && service.null.is_ok()) {
+        text.push('\n');
+        text.push_str(&root(probe));
+    }
+    text.push('\n');
+    text.push_str(&registered("portmapper (version 2)", &probe.portmap));
+    text.push_str(&registered("rpcbind (version 3 or 4)", &probe.rpcbind));
+    clean(&text)
+}
+
+/// Replaces what could move the cursor: names come from the server.
+fn clean(text: &str) -> String {
+    let keep = |letter: char| letter == '\n' || !letter.is_control();
+    text.chars().map(|letter| if keep(letter) { letter } else { '\u{fffd}' }).collect()
+}
+
+fn head(probe: &Probe) -> String {
+    let others = probe.addresses.iter().filter(|address| **address != probe.address);
+    let others: Vec<String> = others.map(ToString::to_string).collect();
+    let also =
+        if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
+    let versions: Vec<&str> = probe.versions().iter().map(|version| version.name()).collect();
+    let versions = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
+    let tls = match &probe.tls {
+        Ok(true) => "offered".to_owned(),
+        Ok(false) => "not offered".to_owned(),
+        Err(why) => why.to_string(),
+    };
+    format!(
+        "server:    {} ({}{also})\nversions:  NFS {versions}\nTLS:       {tls}\n",
+        probe.host, probe.address
+    )
+}
+
+fn services(probe: &Probe) -> String {
+    let mut rows = vec![cells(["program", "version", "transport", "port", "NULL median", "min"])];
+    let named = [("nfs", &probe.nfs), ("mount", &probe.mount)];
+    for (program, service) in
+        named.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s)))
+    {
+        rows.push(self::service(program, service));
+    }
+    let samples = probe.nfs.iter().find_map(|service| Some(service.null.as_ref().ok()?.samples));
+    let note = match samples {
+        Some(samples) => format!("NULL: round trip of {samples} calls, one after the other\n"),
+        None => String::new(),
+    };
+    aligned(&rows) + &note
+}
+
+fn service(program: &str, service: &Service) -> Vec<String> {
+    let port = service.address.map_or(NOTHING.to_owned(), |address| address.port().to_string());
+    let [median, least] = match &service.null {
+        Ok(null) => [Nanos(null.median_ns).to_string(), Nanos(null.least_ns).to_string()],
+        Err(why) => [why.to_string(), NOTHING.to_owned()],
+    };
+    let (version, transport) = (service.version.to_string(), service.transport.name().to_owned());
+    vec![program.to_owned(), version, transport, port, median, least]
+}
+
+fn exports(probe: &Probe) -> String {
+    let exports = match &probe.exports {
+        Ok(exports) => exports,
+        Err(why) => return format!("exports: {why}\n"),
+    };
+    let mut rows = vec![cells([
+        "export",
+        "who may mount",
+        "security",
+        "version",
+        "rtmax",
+        "wtmax",
+        "dtpref",
+        "largest file",
+    ])];
+    for export in exports {
+        rows.extend(self::export(export));
+    }
+    let mut text = aligned(&rows);
+    if probe.exports_not_examined > 0 {
+        let _ = writeln!(text, "{} further exports were not asked", probe.exports_not_examined);
+    }
+    match &probe.mounted {
+        Ok(mounted) if mounted.is_empty() => {
+            text.push_str("mounted by: nobody, as far as is told\n");
+        }
+        Ok(mounted) => {
+            let all = mounted.iter().map(|mounted| format!("{} ({})", mounted.host, mounted.path));
+            let _ = writeln!(text, "mounted by: {}", all.collect::<Vec<_>>().join(", "));
+        }
+        Err(why) => {
+            let _ = writeln!(text, "mounted by: {why}");
+        }
+    }
+    text
+}
+
+/// One line for each version that told limits; path, groups and security stand on the first.
+fn export(export: &Export) -> Vec<Vec<String>> {
+    let groups = match export.groups.as_slice() {
+        [] => "everyone".to_owned(),
+        groups => groups.join(" "),
+    };
+    let security = flavors(&export.flavors).or_else(|| flavors(&export.flavors_v4));
+    let security = security.unwrap_or_else(|| NOTHING.to_owned());
+    let mut leading = [export.path.clone(), groups, security];
+    let mut rows = Vec::new();
+    for (version, limits) in &export.limits {
+        let mut row = leading.to_vec();
+        row.push(version.name().to_owned());
+        row.extend(self::limits(limits));
+        rows.push(row);
+        leading = Default::default();
+    }
+    if rows.is_empty() {
+        let mut row = leading.to_vec();
+        row.resize(8, NOTHING.to_owned());
+        rows.push(row);
+    }
+    rows
+}
+
+fn limits(limits: &Answer<Limits>) -> [String; 4] {
+    let size = |bytes: u64| Size(bytes).to_string();
+    match limits {
+        Ok(limits) => [
+            size(limits.read_bytes_max),
+            size(limits.write_bytes_max),
+            limits.directory_bytes_preferred.map_or(NOTHING.to_owned(), size),
+            size(limits.file_bytes_max),
+        ],
+        Err(why) => [why.to_string(), String::new(), String::new(), String::new()],
+    }
+}
+
+/// The names of flavours; `None` where they were not told.
+fn flavors(answer: &Answer<Vec<Flavor>>) -> Option<String> {
+    let names = |all: &Vec<Flavor>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    answer.as_ref().ok().map(|all| names(all).join(" "))
+}
+
+fn root(probe: &Probe) -> String {
+    let root = &probe.root;
+    let told = |text: Result<String, String>| text.unwrap_or_else(|why| why);
+    let lease = root.lease_seconds.as_ref().map(|s| format!("{s} s")).map_err(ToString::to_string);
+    let names = root.names.as_ref().map(|names| names.join(" ")).map_err(ToString::to_string);
+    let security = flavors(&root.flavors).unwrap_or_else(|| NOTHING.to_owned());
+    format!("v4 root: {}; lease {}; security {security}\n", told(names), told(lease))
+}
+
+fn registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {
+    let registrations = match answer {
+        Ok(registrations) => registrations,
+        Err(why) => return format!("{who}: {why}\n"),
+    };
+    let mut rows = vec![cells(["program", "name", "version", "transport", "port", "owner"])];
+    for one in registrations {
+        rows.push(vec![
+            one.program.to_string(),
+            one.name.unwrap_or(NOTHING).to_owned(),
+            one.version.to_string(),
+            one.netid.clone(),
+            one.port.map_or(NOTHING.to_owned(), |port| port.to_string()),
+            if one.owner.is_empty() { NOTHING.to_owned() } else { one.owner.clone() },
+        ]);
+    }
+    format!("registered with the {who}:\n{}", aligned(&rows))
+}
+
+fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,109 @@
+//! `dfsbench serve` and `dfsbench probe`: what is refused, what is offered, what goes wrong on
+//! purpose.
+
+use std::net::TcpListener;
+
+use crate::rig::{Rig, Served};
+
+#[test]
+fn a_server_that_can_not_be_as_it_was_asked() {
+    let rig = Rig::new();
+    for (args, words) in [
+        (&["--listen", "0.0.0.0"][..], &["--listen", "0.0.0.0", "--allow"][..]),
+        (&["--listen", "here"], &["--listen", "`here`", "0.0.0.0"]),
+        (&["--allow", "10.0.0.0/8"], &["--allow", "127.0.0.1", "--listen"]),
+        (&["--listen", "::", "--allow", "10.0.0.0/33"], &["--allow", "`10.0.0.0/33`"]),
+        (&["--nfsvers", "3,4"], &["--nfsvers", "`4`", "4.1"]),
+        (&["--memory", "10kB"], &["--memory", "`10kB`", "1 MiB"]),
+        (&["--fault", "drpo 1%"], &["--fault", "`drpo`", "`drop`"]),
+        (&["--fault", "drop 1%", "--fault", "drop 2%"], &["--fault", "drop 2%"]),
+        (&["--tls-ca-out", "ca.pem"], &["--tls-ca-out", "--tls"]),
+        (&["--tls", "--tls-cert", "no.pem", "--tls-key", "no.key"], &["--tls-cert", "`no.pem`"]),
+    ] {
+        rig.refused(&[&["serve"], args].concat(), 2, words);
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_or_not_ours() {
+    let rig = Rig::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    rig.refused(&["serve", "--port", &port], 3, &[&port, "hint", "--port"]);
+    rig.refused(&["serve", "--listen", "192.0.2.1", "--allow", "192.0.2.2"], 3, &["192.0.2.1"]);
+}
+
+#[test]
+fn a_probe_tells_what_a_server_offers() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--nfsvers", "2,3", "--tls"]);
+    let table = rig.run(&["probe", &served.url]);
+    assert_eq!(table.code, 0, "{table:?}");
+    for words in ["NFS 2, 3\n", "TLS:       offered", "/export", "everyone", "8 KiB", "1 MiB"] {
+        assert!(table.stdout.contains(words), "{words}: {}", table.stdout);
+    }
+    let json = rig.run(&["probe", &served.url, "--format", "json"]).stdout;
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["versions"], serde_json::json!(["2", "3"]));
+    assert_eq!(found["tls"], true);
+    assert_eq!(found["exports"][0]["path"], "/export");
+    assert_eq!(found["exports"][0]["limits"][1]["limits"]["rtmax_bytes"], 1 << 20);
+    let round_trips = found["nfs"].as_array().unwrap().iter();
+    let answered = round_trips.filter(|service| service["null"]["median_ns"].as_u64() > Some(0));
+    // Versions 2 and 3, each over TCP and UDP; version 4 is told as an error.
+    assert_eq!(answered.count(), 4, "{json}");
+    assert!(json.contains("version mismatch: 2 to 3"), "{json}");
+}
+
+#[test]
+fn a_probe_without_an_answer_is_an_error() {
+    let rig = Rig::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    rig.refused(&["probe", &format!("nfs://{free}")], 3, &["nothing answers", "refused", "hint"]);
+    rig.refused(&["probe", "nfs://no.such.host.invalid"], 3, &["no.such.host.invalid"]);
+    rig.refused(&["probe", "http://h"], 2, &["http://h"]);
+    rig.refused(&["probe", "h", "--timeout", "soon"], 2, &["--timeout", "`soon`"]);
+    let served = Served::start(&rig, &[]);
+    let url = served.url.replace("/export", "/exprot");
+    rig.refused(&["probe", &url], 3, &["`/exprot` is not exported", "/export"]);
+}
+
+#[test]
+fn a_planned_fault_is_met() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "error WRITE NOSPC 100%"]);
+    let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
+    let end = rig.run(&[&["run", &served.url], &stream[..]].concat());
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("ENOSPC") || end.stdout.contains("NOSPC"), "{}", end.stdout);
+    // The same words in a plan make the embedded server do the same.
+    let plan = "name = \"p\"\ntrials = 1\n[server.faults]\nrefuse_mount = true\n\
+                [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n";
+    std::fs::write(rig.folder().join("p.toml"), plan).unwrap();
+    rig.refused(&["run", "p.toml"], 3, &["refuses to mount", "hint"]);
+}
+
+#[test]
+fn what_no_server_can_do_is_a_row_or_an_error() {
+    let rig = Rig::new();
+    let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
+    let run = |more: &[&str]| rig.run(&[&["run", "embedded"], &stream[..], more].concat());
+    let table = run(&["--nfsvers", "3,4.1", "--proto", "udp,tcp", "--dry-run"]);
+    assert_eq!(table.code, 0, "{table:?}");
+    assert!(table.stdout.contains("none: v4.1 runs over TCP only"), "{}", table.stdout);
+    assert!(table.stdout.contains("3 runs x 1 trials"), "{}", table.stdout);
+    let transfers = run(&["--proto", "tcp", "--nfsvers", "2,3", "--transfer-size", "32KiB"]);
+    assert!(
+        transfers.stdout.contains("not possible: v2 moves at most 8 KiB at a time"),
+        "{transfers:?}"
+    );
+    for (args, words) in [
+        (&["--nfsvers", "4.2", "--proto", "udp"][..], &["--proto", "v4.2 runs over TCP only"][..]),
+        (&["--nfsvers", "2", "--file-size", "2GiB"], &["file too large for v2"]),
+        (&["--proto", "udp", "--xprtsec", "tls"], &["TLS runs over TCP only"]),
+        (&["--nfsvers", "4"], &["--nfsvers", "`4`", "4.0, 4.1 or 4.2"]),
+        (&["--timeo", "1s"], &["--timeo", "udp"]),
+    ] {
+        rig.refused(&[&["run", "embedded", "--workload", "stream"], args].concat(), 2, words);
+    }
+}

@@ -1,0 +1,205 @@
+//! Planned faults of the in-memory server, as people write them.
+//!
+//! A [`PlannedFault`] is one fault. On the command line it is `--fault 'KIND VALUE'`, in a plan a
+//! key of `[server.faults]` with the same kind and value; both come to [`PlannedFault::read`],
+//! and [`PlannedFault::value`] writes what reads back to the same. Numbers of procedures and
+//! errors are the server's business: here they are words, `words` lists them.
+
+mod read;
+mod words;
+mod write;
+
+pub use read::{check_faults, parse_fault};
+pub use words::{CALLS, ERRORS};
+
+/// A share of all cases, in parts per million.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Share(pub u32);
+
+/// How long the server takes for a call, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Times {
+    /// Always the same.
+    Fixed(u64),
+    /// Anything from the first to the second, equally likely.
+    Uniform(u64, u64),
+    /// Memoryless, with this mean.
+    Exponential(u64),
+}
+
+/// Which calls a fault befalls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Calls {
+    /// Every one but NULL.
+    All,
+    /// Those of one procedure or operation: one of [`CALLS`].
+    Named {
+        /// In this major version (2, 3 or 4) only; `None` in all that have it.
+        version: Option<u32>,
+        /// Its name.
+        name: &'static str,
+    },
+}
+
+/// What the in-memory server does wrong on purpose. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlannedFault {
+    /// Answers are held back.
+    ServiceTime {
+        /// For how long.
+        times: Times,
+        /// Which.
+        calls: Calls,
+    },
+    /// A rate that all clients share.
+    Bandwidth {
+        /// Bytes per second.
+        bytes_per_s: u64,
+        /// Counts everything on the wire; else only the payload of READ and WRITE.
+        wire: bool,
+    },
+    /// A call is carried out and not answered.
+    Drop(Share),
+    /// An answer is late.
+    Delay {
+        /// How often.
+        share: Share,
+        /// How late.
+        time_ns: u64,
+    },
+    /// An answer is sent twice.
+    Duplicate(Share),
+    /// A WRITE takes the first half of its data.
+    ShortWrites(Share),
+    /// A call is answered with an error.
+    Error {
+        /// Which calls.
+        calls: Calls,
+        /// The error: one of [`ERRORS`].
+        error: &'static str,
+        /// How often.
+        share: Share,
+    },
+    /// Nothing is read or answered for a time.
+    Stall {
+        /// For how long.
+        lasts_ns: u64,
+        /// When, after the start.
+        at_ns: u64,
+    },
+    /// Connections, clients and sessions are forgotten, and the write verifier changes.
+    Restart {
+        /// When, after the start.
+        at_ns: u64,
+    },
+    /// A restart takes back what was written UNSTABLE and not committed.
+    LoseUnstable,
+    /// Connections beyond so many are never answered.
+    HangFromClients(u64),
+    /// A connection falls silent after so many calls.
+    HangAfter(u64),
+    /// A connection is closed after so many calls.
+    CloseAfter(u64),
+    /// A connection without calls is closed after so long.
+    IdleClose(u64),
+    /// Every mount is refused.
+    RefuseMount,
+    /// The largest READ that is granted, in bytes.
+    ReadSize(u32),
+    /// The largest WRITE that is granted, in bytes.
+    WriteSize(u32),
+}
+
+/// A kind of fault: its word and how its value is written.
+pub struct FaultKind {
+    /// The word, as a plan's key has it; on the command line `-` stands for `_`.
+    pub name: &'static str,
+    /// The form of its value; empty where it has none.
+    pub form: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> FaultKind {
+    FaultKind { name, form, meaning }
+}
+
+/// Every kind, in the order in which they are best read.
+pub const KINDS: [FaultKind; 17] = [
+    kind(
+        "service_time",
+        "TIME | uniform TIME TIME | exponential TIME [on CALL]",
+        "Answers are held back: always so long, between two times, or memoryless with a mean.",
+    ),
+    kind("bandwidth", "SIZE/s [wire]", "All payload, or everything on the wire, shares a rate."),
+    kind("drop", "SHARE", "Calls are carried out and not answered."),
+    kind("delay", "SHARE TIME", "Answers come late."),
+    kind("duplicate", "SHARE", "Answers are sent twice."),
+    kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
+    kind("error", "CALL ERROR SHARE", "Calls are answered with an error, such as READ IO 1%."),
+    kind("stall", "TIME at TIME", "Nothing is answered for a time, from a time after the start."),
+    kind(
+        "restart",
+        "at TIME",
+        "Connections and sessions are lost, and the write verifier changes.",
+    ),
+    kind("lose_unstable", "", "A restart takes back what was not committed."),
+    kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
+    kind("hang_after", "N", "A connection falls silent after so many calls."),
+    kind("close_after", "N", "A connection is closed after so many calls."),
+    kind("idle_close", "TIME", "A connection without calls is closed after so long."),
+    kind("refuse_mount", "", "Every mount is refused."),
+    kind("read_size", "SIZE", "The largest READ that is granted."),
+    kind("write_size", "SIZE", "The largest WRITE that is granted."),
+];
+
+impl PlannedFault {
+    /// Its kind, as a plan's key has it.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::ServiceTime { .. } => "service_time",
+            Self::Bandwidth { .. } => "bandwidth",
+            Self::Drop(_) => "drop",
+            Self::Delay { .. } => "delay",
+            Self::Duplicate(_) => "duplicate",
+            Self::ShortWrites(_) => "short_writes",
+            Self::Error { .. } => "error",
+            Self::Stall { .. } => "stall",
+            Self::Restart { .. } => "restart",
+            Self::LoseUnstable => "lose_unstable",
+            Self::HangFromClients(_) => "hang_from_clients",
+            Self::HangAfter(_) => "hang_after",
+            Self::CloseAfter(_) => "close_after",
+            Self::IdleClose(_) => "idle_close",
+            Self::RefuseMount => "refuse_mount",
+            Self::ReadSize(_) => "read_size",
+            Self::WriteSize(_) => "write_size",
+        }
+    }
+
+    /// Says whether several of its kind go together: others would contradict each other.
+    const fn repeats(self) -> bool {
+        matches!(
+            self,
+            Self::ServiceTime { calls: Calls::Named { .. }, .. }
+                | Self::Error { .. }
+                | Self::Stall { .. }
+                | Self::Restart { .. }
+        )
+    }
+
+    /// Finds a fault that says what an earlier one says already.
+    pub(crate) fn contradiction(faults: &[Self]) -> Option<Self> {
+        let clash = |(index, fault): (usize, &Self)| {
+            let mut before = faults[..index].iter();
+            let again = |other: &Self| match (fault, other) {
+                (Self::ServiceTime { calls, .. }, Self::ServiceTime { calls: other, .. }) => {
+                    calls == other
+                }
+                _ => fault == other || !fault.repeats() && fault.kind() == other.kind(),
+            };
+            before.any(again).then_some(*fault)
+        };
+        faults.iter().enumerate().find_map(clash)
+    }
+}
