@@ -39,6 +39,24 @@ impl<'a> Fattr<'a> {
         reader.finish()?;
         Ok(attributes)
     }
+
+    /// Passes over the attributes, lowest number first. `take` reads the value of a number it wants
+    /// and returns true, else false; so a few are had without a whole [`Attributes`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] when one is malformed or not understood.
+    pub fn visit(
+        &self,
+        mut take: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let mut reader = Reader::new(self.values);
+        for number in self.mask.iter() {
+            if !take(number, &mut reader)? {
+                Attributes::skip_one(number, &mut reader)?;
+            }
+        }
+        reader.finish()
+    }
 }
 
 impl<'a> Wire<'a> for Fattr<'a> {
@@ -91,6 +109,16 @@ macro_rules! attributes {
                     }
                 }
                 Ok(())
+            }
+
+            fn skip_one(number: u32, reader: &mut Reader<'a>) -> Result<(), DecodeError> {
+                match number {
+                    $($number => <$type as Wire<'_>>::decode(reader).map(drop),)*
+                    value => {
+                        let what = "the number of an attribute";
+                        Err(DecodeError::BadValue { what, value })
+                    }
+                }
             }
 
             /// Tells whether the attribute is there, and appends its value if so.

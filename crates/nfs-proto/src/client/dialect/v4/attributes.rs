@@ -4,8 +4,13 @@
 //! nobody of AUTH_SYS, and what a server does not tell is 0. **Source:** RFC 7530 section 5.
 
 use super::super::super::event;
+use crate::error::DecodeError;
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, Sattr};
-use crate::nfs4::{Attributes, Bitmap, FileType, NumericOwner, SetTime, attribute, owner_number};
+use crate::nfs4::{
+    Attributes, Bitmap, Device, Fattr, FileHandle, FileType, NumericOwner, SetTime, Time, Wire,
+    attribute, owner_number,
+};
+use crate::xdr::Reader;
 
 /// The user and group of an owner who has no number here.
 const NOBODY: u32 = 65_534;
@@ -65,28 +70,63 @@ pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
     attribute::NO_TRUNC,
 ]);
 
-fn number(owner: Option<&[u8]>) -> u32 {
-    owner.map_or(0, |owner| owner_number(owner).unwrap_or(NOBODY))
+/// What is read of a file or a directory entry.
+pub(super) struct Described {
+    pub(super) attributes: event::Attributes,
+    /// Whether there are attributes beyond the id.
+    pub(super) is_whole: bool,
+    pub(super) handle: Option<FileHandle>,
 }
 
-/// Returns the attributes of a file.
-pub(super) fn file(attributes: &Attributes<'_>) -> event::Attributes {
-    let time = |time: Option<crate::nfs4::Time>| time.unwrap_or_default().into();
-    event::Attributes {
-        file_type: attributes.file_type.unwrap_or(FileType::Regular),
-        mode: attributes.mode.unwrap_or_default(),
-        nlink: attributes.nlink.unwrap_or_default(),
-        uid: number(attributes.owner),
-        gid: number(attributes.owner_group),
-        size: attributes.size.unwrap_or_default(),
-        used: attributes.used.unwrap_or_default(),
-        device: attributes.device.unwrap_or_default(),
-        fsid: attributes.fsid.map_or(0, |fsid| fsid.major ^ fsid.minor),
-        fileid: attributes.fileid.unwrap_or_default(),
-        atime: time(attributes.atime),
-        mtime: time(attributes.mtime),
-        ctime: time(attributes.ctime),
-    }
+/// Reads the attributes of a file, and its handle where there is one.
+pub(super) fn describe(fattr: &Fattr<'_>) -> Result<Described, DecodeError> {
+    let mut handle = None;
+    let mut attributes = NOTHING;
+    fattr.visit(|number, reader| {
+        let to = &mut attributes;
+        match number {
+            attribute::TYPE => to.file_type = Wire::decode(reader)?,
+            attribute::SIZE => to.size = reader.u64()?,
+            attribute::FSID => to.fsid = reader.u64()? ^ reader.u64()?,
+            attribute::FILEHANDLE => handle = Some(Wire::decode(reader)?),
+            attribute::FILEID => to.fileid = reader.u64()?,
+            attribute::MODE => to.mode = reader.u32()?,
+            attribute::NUMLINKS => to.nlink = reader.u32()?,
+            attribute::OWNER => to.uid = number_of(reader)?,
+            attribute::OWNER_GROUP => to.gid = number_of(reader)?,
+            attribute::RAWDEV => to.device = Wire::decode(reader)?,
+            attribute::SPACE_USED => to.used = reader.u64()?,
+            attribute::TIME_ACCESS => to.atime = Time::decode(reader)?.into(),
+            attribute::TIME_METADATA => to.ctime = Time::decode(reader)?.into(),
+            attribute::TIME_MODIFY => to.mtime = Time::decode(reader)?.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let is_whole = fattr.mask().contains(attribute::TYPE);
+    Ok(Described { attributes, is_whole, handle })
+}
+
+/// What a server that tells nothing says of a file.
+const NOTHING: event::Attributes = event::Attributes {
+    file_type: FileType::Regular,
+    mode: 0,
+    nlink: 0,
+    uid: 0,
+    gid: 0,
+    size: 0,
+    used: 0,
+    device: Device { major: 0, minor: 0 },
+    fsid: 0,
+    fileid: 0,
+    atime: nfs3::Time { seconds: 0, nanos: 0 },
+    mtime: nfs3::Time { seconds: 0, nanos: 0 },
+    ctime: nfs3::Time { seconds: 0, nanos: 0 },
+};
+
+fn number_of(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    let owner: &[u8] = Wire::decode(reader)?;
+    Ok(owner_number(owner).unwrap_or(NOBODY))
 }
 
 /// Returns the fill state of a file system.

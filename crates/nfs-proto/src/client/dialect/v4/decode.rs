@@ -67,14 +67,18 @@ impl<'a> Found<'a> {
         Ok(found)
     }
 
+    fn attributes(&self) -> Result<Fattr<'a>, DecodeError> {
+        self.attributes.ok_or_else(|| not_a("attributes"))
+    }
+
     fn values(&self) -> Result<Attributes<'a>, DecodeError> {
-        self.attributes.ok_or_else(|| not_a("attributes"))?.decode_values()
+        self.attributes()?.decode_values()
     }
 
     fn object(&self, owner: u32) -> Result<Outcome, DecodeError> {
         let handle = self.file.ok_or_else(|| not_a("a handle"))?;
         let file = File { handle, stateid: self.stateid.unwrap_or_default(), owner };
-        let attributes = Some(attributes::file(&self.values()?));
+        let attributes = Some(attributes::describe(&self.attributes()?)?.attributes);
         Ok(Outcome::Object { file: Some(file), attributes })
     }
 }
@@ -102,7 +106,7 @@ pub(in super::super) fn outcome(kind: OperationKind, owner: u32, results: Reader
             found.object(owner)?
         }
         (OperationKind::Getattr, Some(OpOk::Getattr { .. })) => {
-            Outcome::Attributes(attributes::file(&found.values()?))
+            Outcome::Attributes(attributes::describe(&found.attributes()?)?.attributes)
         }
         (OperationKind::Fsstat, Some(OpOk::Getattr { .. })) => {
             Outcome::Fsstat(attributes::fsstat(&found.values()?))
@@ -180,7 +184,7 @@ pub(in super::super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
 pub(in super::super::super) fn entry(
     attributes: &Fattr<'_>,
 ) -> (u64, Option<super::super::super::event::Attributes>, Option<FileHandle>) {
-    let Ok(values) = attributes.decode_values() else { return (0, None, None) };
-    let described = values.file_type.is_some().then(|| attributes::file(&values));
-    (values.fileid.unwrap_or_default(), described, values.file)
+    let Ok(described) = attributes::describe(attributes) else { return (0, None, None) };
+    let attributes = described.attributes;
+    (attributes.fileid, described.is_whole.then_some(attributes), described.handle)
 }
