@@ -193,7 +193,7 @@ impl Session {
     /// state its length by [`Session::sent`].
     pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
         let next = self.queue.front();
-        next.into_iter().flat_map(|index| self.table.get(*index).chunks(self.unframed()))
+        next.into_iter().flat_map(|index| self.pieces(*index, self.unframed()))
     }
 
     /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
@@ -406,9 +406,12 @@ impl Session {
 
     /// Iterates over what is left to be sent of a call in line, or of the answers to callbacks.
     fn pieces(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
-        let answers = (index == ANSWERS).then(|| Chunk::Bytes(&self.callbacks.bytes()[skip..]));
-        let call = (index != ANSWERS).then(|| self.table.get(index).chunks(skip));
-        answers.into_iter().chain(call.into_iter().flatten())
+        let pieces = if index == ANSWERS {
+            [Some(Chunk::Bytes(&self.callbacks.bytes()[skip..])), None, None]
+        } else {
+            self.table.get(index).chunks(skip)
+        };
+        pieces.into_iter().flatten()
     }
 
     /// Moves past answers to callbacks, and returns how many of `len` bytes were theirs.

@@ -90,8 +90,8 @@ impl Slot {
         self.header.len() + self.external_len()
     }
 
-    /// Iterates over what is to be sent after the first `skip` bytes.
-    pub(super) fn chunks(&self, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
+    /// Returns what is to be sent after the first `skip` bytes.
+    pub(super) fn chunks(&self, skip: usize) -> [Option<Chunk<'_>>; 3] {
         let header = self.header.get(skip..).unwrap_or_default();
         let skip = skip.saturating_sub(self.header.len());
         let len = self.payload.len as usize;
@@ -99,12 +99,11 @@ impl Slot {
         let payload =
             PayloadRange { start: self.payload.start + skipped, len: (len - skipped) as u32 };
         let pad = &[0; 3][..pad_len(len) - (skip - skipped)];
-        let chunks = [
+        [
             (!header.is_empty()).then_some(Chunk::Bytes(header)),
             (payload.len > 0).then_some(Chunk::Pool(payload)),
             (!pad.is_empty()).then_some(Chunk::Bytes(pad)),
-        ];
-        chunks.into_iter().flatten()
+        ]
     }
 }
 
@@ -259,6 +258,8 @@ mod tests {
         for skip in 0..=slot.wire_len() {
             let left: usize = slot
                 .chunks(skip)
+                .into_iter()
+                .flatten()
                 .map(|chunk| match chunk {
                     Chunk::Bytes(bytes) => bytes.len(),
                     Chunk::Pool(range) => {
