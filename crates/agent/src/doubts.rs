@@ -2,6 +2,7 @@
 //!
 //! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
 
+use engine::backend::Recovered;
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
@@ -57,6 +58,28 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Doubts about what went wrong on the way and was made good.
+pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
+    let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } = *recovered;
+    let mut caveats = Vec::new();
+    if retransmissions > 0 {
+        let evidence = format!("{retransmissions} calls were sent again (counted by the client)");
+        caveats.push(CaveatCode::Retransmits.because(evidence));
+    }
+    if delays > 0 {
+        let evidence = format!("{delays} answers were \"later\" (JUKEBOX, DELAY, GRACE)");
+        caveats.push(CaveatCode::ServerBusy.because(evidence));
+    }
+    if reconnects > 0 || resent_bytes > 0 {
+        caveats.push(CaveatCode::Recovered.because(format!(
+            "{reconnects} connections made anew, {replays} calls sent again over them, {} written \
+             more than once (counted by the client)",
+            Size(resent_bytes)
+        )));
+    }
+    caveats
 }
 
 /// Doubts about where the data came from.

@@ -90,6 +90,7 @@ impl<'a> Trial<'a> {
         let census = census.unwrap_or(None);
         let witnesses = Witnesses { tally, census, server };
         result.truths = accounting::truths(spec, &result, &witnesses);
+        result.caveats.extend(doubts::about_recovery(&witnesses.tally.recovered));
         self.doubt(&mut result, &ending);
         Ok(PassEnd { broken: broken(&result, &ending), result })
     }

@@ -50,4 +50,37 @@ pub struct Tally {
     pub write_bytes: Option<u64>,
     /// Ops that reached the layer below.
     pub ops: Option<u64>,
+    /// What was done more than once, or late.
+    pub recovered: Recovered,
+}
+
+/// What a client had to do beyond what was asked of it, because something went wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Calls sent again because no answer came in time.
+    pub retransmissions: u64,
+    /// Connections made anew.
+    pub reconnects: u64,
+    /// Calls sent again over a new connection.
+    pub replays: u64,
+    /// Answers of "later", after which a call was made again.
+    pub delays: u64,
+    /// Data written more than once, in bytes.
+    pub resent_bytes: u64,
+}
+
+impl Recovered {
+    /// Says whether a server may have seen something twice.
+    pub const fn repeats(&self) -> bool {
+        self.retransmissions + self.replays + self.resent_bytes > 0
+    }
+
+    /// Adds what another backend had to do.
+    pub const fn add(&mut self, other: &Self) {
+        self.retransmissions += other.retransmissions;
+        self.reconnects += other.reconnects;
+        self.replays += other.replays;
+        self.delays += other.delays;
+        self.resent_bytes += other.resent_bytes;
+    }
 }

@@ -18,6 +18,13 @@ pub const TICK: Duration = Duration::from_millis(50);
 /// Length of an interval sample.
 pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How often a sync commits again because the server restarted meanwhile; one that restarts more
+/// often than this during one sync is not a server whose data can be made safe.
+pub const COMMITS_MAX: u32 = 8;
+
+/// How often one call has its file opened anew because the server forgot the open.
+pub const REOPENS_MAX: u32 = 3;
+
 /// Alignment of buffers: what `O_DIRECT` asks for at most, and a page.
 pub const ALIGNMENT: usize = 4096;
 

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use model::{Caveat, IntervalSample, OpKind, Pass, PassResult, RunSpec};
 use workload::OpStream;
 
-use crate::backend::Tally;
+use crate::backend::{Recovered, Tally};
 use crate::clock::Clock;
 use crate::limits::SAMPLE_INTERVAL;
 use crate::recorder::{Recorder, merge};
@@ -131,7 +131,7 @@ impl Ready {
         stream: OpStream,
         (shared, progress): (&Shared, &Progress),
     ) -> WorkerReport {
-        let Opened { mut backend, caveats, .. } = self.opened;
+        let Opened { mut backend, caveats, queue_depth, .. } = self.opened;
         let start_ns = clock.now_ns();
         let worker = Worker {
             stream,
@@ -140,7 +140,7 @@ impl Ready {
             shared,
             progress,
             deadline_ns: start_ns + spec.duration_ms * 1_000_000,
-            queue_depth: spec.queue_depth as usize,
+            queue_depth,
         };
         let end = worker.run();
         let end_ns = clock.now_ns();
@@ -242,8 +242,10 @@ fn assemble(
         ops: reports.iter().map(|report| report.tally.ops).sum(),
         read_bytes: reports.iter().map(|report| report.tally.read_bytes).sum(),
         write_bytes: reports.iter().map(|report| report.tally.write_bytes).sum(),
+        recovered: Recovered::default(),
     };
     for report in reports {
+        measured.tally.recovered.add(&report.tally.recovered);
         measured.add(report);
     }
     Ok(measured)

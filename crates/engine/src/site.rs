@@ -110,6 +110,8 @@ pub struct Opened {
     pub caveats: Vec<Caveat>,
     /// The kernel counts this backend's reads and writes per thread.
     pub kernel_counts: bool,
+    /// Ops that the worker keeps in flight.
+    pub queue_depth: usize,
 }
 
 /// What is in the working directory.
@@ -181,7 +183,12 @@ impl Site {
                     Some(nth) => null.losing_every(*nth),
                     None => null,
                 };
-                Ok(Opened { backend: Box::new(null), caveats: Vec::new(), kernel_counts: false })
+                Ok(Opened {
+                    backend: Box::new(null),
+                    caveats: Vec::new(),
+                    kernel_counts: false,
+                    queue_depth: spec.queue_depth as usize,
+                })
             }
             Place::Directory(site) => site.open(spec, pass, worker, &self.config),
             Place::Nfs(site) => site.open(spec, pass, worker, &self.config),

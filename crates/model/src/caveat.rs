@@ -122,6 +122,15 @@ codes! {
     ClientSaturated, "client-saturated", Degraded,
         "The workers had no processor time left: the client limits the figure.",
         "Use fewer or larger ops, more workers, or a faster client.";
+    Retransmits, "retransmits", Degraded,
+        "Calls were sent again because their answers did not come in time.",
+        "Look for loss on the way (netstat -su, ethtool -S); use TCP, or smaller transfers.";
+    Recovered, "recovered", Degraded,
+        "The connection or data was lost while it was measured, and made good: that took time.",
+        "Look at the server's log; repeat when it is stable.";
+    ServerBusy, "server-busy", Degraded,
+        "The server put calls off until later.",
+        "Wait for the end of its grace period, or offer it less.";
     TooShort, "too-short", Degraded,
         "The pass was too short to time.",
         "Use larger files, more files, or a longer duration.";

@@ -314,6 +314,11 @@ impl Connection {
         Err(ConnectionError::CallTimedOut { server, waited_ns, pending })
     }
 
+    /// Returns the version that is spoken.
+    pub const fn version(&self) -> Version {
+        self.link.session.version()
+    }
+
     /// Returns how many calls can be started before [`StartError::Busy`].
     pub fn free_slots(&self) -> usize {
         self.link.session.free_slots()

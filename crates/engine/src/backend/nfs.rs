@@ -7,41 +7,24 @@
 //!
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
+mod judge;
+mod set;
 mod transfers;
+mod uncommitted;
 
 use std::sync::Arc;
 
 use model::{Completion, Op};
-use nfs_client::proto::client::File;
+use nfs_client::proto::client::Event;
 use nfs_client::{Connection, Scratch};
-use workload::Pattern;
 
-use super::{Backend, Lost, Tally};
+use super::{Backend, Lost, Recovered, Tally};
 use crate::clock::Clock;
 use crate::limits::TICK;
+use set::Common;
 use transfers::Transfers;
 
-/// What the backend works on.
-pub struct NfsFiles {
-    /// The working directory.
-    pub directory: File,
-    /// Every `stride`-th file of the set; empty where a pass works by name.
-    pub files: Vec<File>,
-    /// Distance between the numbers of files that are known here.
-    pub stride: u32,
-    /// Largest payload of a READ.
-    pub rsize: u32,
-    /// Largest payload of a WRITE.
-    pub wsize: u32,
-    /// What is written, and what must come back.
-    pub pattern: Pattern,
-    /// Compare what is read.
-    pub verify: bool,
-    /// Ops in flight.
-    pub queue_depth: usize,
-    /// A reply that takes longer is a failure.
-    pub timeout_ns: u64,
-}
+pub use set::NfsFiles;
 
 /// Executes ops as NFS calls.
 pub struct Nfs {
@@ -49,6 +32,7 @@ pub struct Nfs {
     scratch: Scratch,
     clock: Arc<dyn Clock>,
     transfers: Transfers,
+    common: Common,
     timeout_ns: u64,
     checked_ns: u64,
 }
@@ -58,9 +42,9 @@ impl Nfs {
     pub fn new(connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
         let slots = connection.free_slots();
-        let transfers = Transfers::new(set, slots);
-        let scratch = Scratch::new();
-        Self { connection, scratch, clock, transfers, timeout_ns, checked_ns: 0 }
+        let transfers = Transfers::new(set.queue_depth, slots);
+        let (common, scratch) = (Common::new(set), Scratch::new());
+        Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
 
     /// Looks for calls without an answer, now and then: it walks all of them.
@@ -79,20 +63,22 @@ impl Nfs {
 impl Backend for Nfs {
     fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = self.transfers.accept(batch, self.clock.now_ns());
-        self.transfers.pump(&mut self.connection, self.clock.now_ns());
+        self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
         accepted
     }
 
     fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        let Self { connection, scratch, clock, transfers, .. } = self;
+        let Self { connection, scratch, clock, transfers, common, .. } = self;
         let now = || clock.now_ns();
         let wanted = out.len() + min;
-        loop {
-            let result = connection.wait(scratch, &now, TICK, &mut |event| transfers.ended(event));
+        // A sync that needs no COMMIT ended when it was submitted.
+        transfers.drain_into(out);
+        while out.len() < wanted {
+            let mut ended = |event: &Event<'_>| transfers.ended(event, common);
+            let result = connection.wait(scratch, &now, TICK, &mut ended);
+            transfers.pump(connection, now(), common);
             transfers.drain_into(out);
-            let ended = result.map_err(|error| Lost(error.to_string()))?;
-            transfers.pump(connection, now());
-            if ended == 0 || out.len() >= wanted {
+            if result.map_err(|error| Lost(error.to_string()))? == 0 {
                 break;
             }
         }
@@ -101,10 +87,18 @@ impl Backend for Nfs {
 
     fn tally(&self) -> Tally {
         let counters = self.connection.counters();
+        let resent_bytes = self.common.resent_bytes;
         Tally {
             read_bytes: Some(counters.payload_bytes_in),
-            write_bytes: Some(counters.payload_bytes_out - self.transfers.resent_bytes()),
+            write_bytes: Some(counters.payload_bytes_out - resent_bytes),
             ops: None,
+            recovered: Recovered {
+                retransmissions: counters.retransmissions,
+                reconnects: counters.reconnects,
+                replays: counters.replays,
+                delays: counters.delays,
+                resent_bytes,
+            },
         }
     }
 }

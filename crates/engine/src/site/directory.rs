@@ -114,6 +114,7 @@ impl DirectorySite {
         config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
         let clock = Arc::clone(&config.clock);
+        let queue_depth = spec.queue_depth as usize;
         let set = self.open_files(spec, pass, worker, config)?;
         if spec.backend == BackendKind::Uring {
             match Uring::new(set, clock.clone()) {
@@ -122,6 +123,7 @@ impl DirectorySite {
                         backend: Box::new(uring),
                         caveats: Vec::new(),
                         kernel_counts: false,
+                        queue_depth,
                     });
                 }
                 Err(error) => {
@@ -131,6 +133,7 @@ impl DirectorySite {
                         backend: Box::new(Posix::new(set, clock)),
                         caveats: vec![CaveatCode::BackendFallback.because(reason)],
                         kernel_counts: true,
+                        queue_depth,
                     });
                 }
             }
@@ -143,7 +146,8 @@ impl DirectorySite {
             );
             caveats.push(CaveatCode::OptionNotInForce.because(evidence));
         }
-        Ok(Opened { backend: Box::new(Posix::new(set, clock)), caveats, kernel_counts: true })
+        let backend = Box::new(Posix::new(set, clock));
+        Ok(Opened { backend, caveats, kernel_counts: true, queue_depth })
     }
 
     fn open_files(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Sec};
+use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Sec, Stable};
 use nfs_client::proto::client::File;
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
@@ -95,27 +95,34 @@ impl NfsSite {
         let (rsize, wsize) = (mount.rsize(), mount.wsize());
         let largest = if by_name { spec.file_size_bytes } else { u64::from(spec.io_size_bytes) };
         let per_op = largest.div_ceil(u64::from(rsize.min(wsize))).max(1) as usize;
+        let queue_depth = depth(spec, pass, per_op as u32) as usize;
         let options = ConnectionOptions {
-            slots: (per_op * spec.queue_depth as usize).min(SLOTS_MAX),
+            slots: (per_op * queue_depth).min(SLOTS_MAX),
             write_pool: config.pattern.pool(),
             keep_payload: spec.verify.then_some(rsize),
             ..ConnectionOptions::default()
         };
         let connection =
             Connection::open(&mount, &options).map_err(|error| told(&self.shown, &error))?;
+        let writes = matches!(pass, Pass::Write | Pass::Mix);
         let set = NfsFiles {
+            version: connection.version(),
             directory: self.work,
             files,
+            first,
             stride,
+            written: writes.then_some((spec.file_size_bytes, spec.io_size_bytes)),
+            stable: stable_how(spec.nfs().stable),
             rsize,
             wsize,
             pattern: config.pattern.clone(),
             verify: spec.verify,
-            queue_depth: spec.queue_depth as usize,
+            queue_depth,
             timeout_ns: self.timeout.as_nanos() as u64,
         };
         let backend = Nfs::new(connection, set, Arc::clone(&config.clock));
-        Ok(Opened { backend: Box::new(backend), caveats: Vec::new(), kernel_counts: false })
+        let backend = Box::new(backend);
+        Ok(Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth })
     }
 
     pub(super) fn census(&self) -> Result<Census, SiteError> {
@@ -219,9 +226,6 @@ fn refuse_unspoken(target: &NfsTarget, spec: &RunSpec) -> Result<(), SiteError> 
         ("proto", asked.proto != spoken.proto),
         ("xprtsec", asked.xprtsec != spoken.xprtsec),
         ("nconnect", asked.nconnect != spoken.nconnect),
-        ("read_ahead", asked.read_ahead != spoken.read_ahead),
-        ("write_behind", asked.write_behind != spoken.write_behind),
-        ("stable", asked.stable != spoken.stable),
         ("sec", target.identity.sec != Sec::Sys),
         ("resvport", target.identity.resvport),
         ("clients", spec.clients() != spec.workers),
@@ -229,6 +233,25 @@ fn refuse_unspoken(target: &NfsTarget, spec: &RunSpec) -> Result<(), SiteError> 
     match unspoken.into_iter().find(|(_, differs)| *differs) {
         Some((name, _)) => Err(SiteError::Nfs(format!("{target}: {name} is not obeyed yet"))),
         None => Ok(()),
+    }
+}
+
+/// Ops that a worker has in flight: those that were asked for, and in a sequential pass as many
+/// more as carry the transfers that are read ahead or written behind.
+fn depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
+    let ahead = match pass {
+        Pass::Read => spec.nfs().read_ahead,
+        Pass::Write => spec.nfs().write_behind,
+        _ => 0,
+    };
+    spec.queue_depth + ahead.div_ceil(transfers_per_op)
+}
+
+const fn stable_how(stable: Stable) -> StableHow {
+    match stable {
+        Stable::Unstable => StableHow::Unstable,
+        Stable::DataSync => StableHow::DataSync,
+        Stable::FileSync => StableHow::FileSync,
     }
 }
 

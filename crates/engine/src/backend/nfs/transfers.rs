@@ -2,82 +2,120 @@
 //!
 //! [`Transfers`] is two tables with free lists: an op holds its calls' progress, a transfer is one
 //! call of an op, and its index is the tag that comes back with the reply. There are as many
-//! transfers as the connection has slots, so a free transfer means a free slot.
+//! transfers as the connection has slots, so a free transfer means a free slot. Recovery lives
+//! here too: blocks that a restarted server lost are written again before anything is committed,
+//! and calls whose open was forgotten wait until their file is open anew.
+//!
+//! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
 use std::collections::VecDeque;
 
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use nfs_client::Connection;
-use nfs_client::proto::CallError;
-use nfs_client::proto::client::{self, Data, Event, File, Operation, PayloadRange};
-use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, Status, Verifier};
+use nfs_client::proto::client::{Data, Event, File, OpenAccess, Operation, PayloadRange};
+use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow};
+use nfs_client::proto::status::Status;
 use workload::FileName;
 
-use super::NfsFiles;
+use super::judge::{Judged, is_state_lost, judge, opened};
+use super::set::Common;
+use super::uncommitted::Piece;
+use crate::limits::{COMMITS_MAX, REOPENS_MAX};
+
+/// The tag of the call that opens a file anew; transfers have smaller ones.
+const REOPEN: u32 = u32::MAX;
 
 /// Tables of ops and transfers; an index into the latter is the tag of a call.
 pub(super) struct Transfers {
-    set: NfsFiles,
     ops: Vec<OpSlot>,
     free_ops: Vec<u32>,
     table: Vec<Transfer>,
     free: Vec<u32>,
     /// Ops with calls that could not be started yet.
     waiting: VecDeque<u32>,
-    /// Transfers that came back short, to be continued.
+    /// Transfers that came back short or were held back, to be started.
     continued: Vec<u32>,
     finished: Vec<Completion>,
-    /// Of the first WRITE; another one means that the server may have lost data since.
-    verifier: Option<Verifier>,
-    /// Payload that a server took only in part, and that goes out again.
-    resent_bytes: u64,
+    /// Transfers that wait until their file is open again.
+    parked: Vec<u32>,
+    /// Number of the file that is being opened anew.
+    reopening: Option<u32>,
+    /// Of a WRITE made again; the next sync fails with it.
+    again_error: Option<OpError>,
 }
 
 #[derive(Clone, Copy)]
 struct OpSlot {
     op: Op,
     sent_ns: u64,
-    /// File that data moves to or from; of a create, once it is known.
-    file: Option<File>,
+    /// What a create made.
+    created: Option<File>,
     /// Bytes for which calls were started.
     started_bytes: u32,
     calls: u32,
-    /// The call that acts on a name or commits has been started.
-    acted: bool,
+    commits: u32,
+    /// The call that closes what a create made has been started.
+    closing: bool,
     error: Option<OpError>,
 }
 
+/// One call of an op, or one that writes again what a server may have lost.
 #[derive(Clone, Copy)]
-struct Transfer {
-    op: u32,
+pub(super) struct Transfer {
+    /// The op it belongs to; `None` where it writes again.
+    op: Option<u32>,
+    /// What it does.
+    pub(super) kind: OpKind,
+    /// Number of the file.
+    pub(super) file: u32,
     /// Within the file.
-    offset: u64,
-    len: u32,
+    pub(super) offset: u64,
+    /// In bytes; 0 where no data moves.
+    pub(super) len: u32,
+    reopens: u32,
+}
+
+impl OpSlot {
+    const fn new(op: Op, sent_ns: u64) -> Self {
+        Self {
+            op,
+            sent_ns,
+            created: None,
+            started_bytes: 0,
+            calls: 0,
+            commits: 0,
+            closing: false,
+            error: None,
+        }
+    }
+
+    /// Says whether data moves in transfers of their own now.
+    fn moves_data(&self) -> bool {
+        match self.op.kind {
+            OpKind::Read | OpKind::Write => true,
+            OpKind::Create => self.created.is_some() && !self.closing,
+            OpKind::Sync | OpKind::Stat | OpKind::Remove => false,
+        }
+    }
 }
 
 impl Transfers {
-    pub(super) fn new(set: NfsFiles, calls: usize) -> Self {
-        let idle_op = OpSlot {
-            op: Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read },
-            sent_ns: 0,
-            file: None,
-            started_bytes: 0,
-            calls: 0,
-            acted: false,
-            error: None,
-        };
-        let depth = set.queue_depth;
+    /// Makes room for so many ops and calls.
+    pub(super) fn new(depth: usize, calls: usize) -> Self {
+        let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
+        let idle =
+            Transfer { op: None, kind: OpKind::Read, file: 0, offset: 0, len: 0, reopens: 0 };
         Self {
-            ops: vec![idle_op; depth],
+            ops: vec![OpSlot::new(op, 0); depth],
             free_ops: (0..depth as u32).rev().collect(),
-            table: vec![Transfer { op: 0, offset: 0, len: 0 }; calls],
+            table: vec![idle; calls],
             free: (0..calls as u32).rev().collect(),
             waiting: VecDeque::with_capacity(depth + 1),
             continued: Vec::with_capacity(calls),
             finished: Vec::with_capacity(depth),
-            verifier: None,
-            resent_bytes: 0,
-            set,
+            parked: Vec::with_capacity(calls),
+            reopening: None,
+            again_error: None,
         }
     }
 
@@ -86,34 +124,39 @@ impl Transfers {
         let accepted = batch.len().min(self.free_ops.len());
         for op in &batch[..accepted] {
             let slot = self.free_ops.pop().expect("as many are free as were accepted");
-            let file = match op.kind {
-                OpKind::Read | OpKind::Write | OpKind::Sync => {
-                    Some(self.set.files[(op.file / self.set.stride) as usize])
-                }
-                OpKind::Create | OpKind::Stat | OpKind::Remove => None,
-            };
-            self.ops[slot as usize] = OpSlot {
-                op: *op,
-                sent_ns,
-                file,
-                started_bytes: 0,
-                calls: 0,
-                acted: false,
-                error: None,
-            };
+            self.ops[slot as usize] = OpSlot::new(*op, sent_ns);
             self.waiting.push_back(slot);
         }
         accepted
     }
 
     /// Starts calls while there is something to start and room for it.
-    pub(super) fn pump(&mut self, connection: &mut Connection, now_ns: u64) {
+    pub(super) fn pump(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
+        self.reopen(link, now_ns, common);
         while let Some(tag) = self.continued.pop() {
-            self.start_transfer(connection, now_ns, tag);
+            self.start_transfer(link, now_ns, tag, common);
+        }
+        while common.has_piece() {
+            let Some(tag) = self.free.pop() else { return };
+            let Piece { file, offset, len } = common.take_piece().expect("there is one");
+            let (file, kind) = (common.number(file), OpKind::Write);
+            self.table[tag as usize] = Transfer { op: None, kind, file, offset, len, reopens: 0 };
+            self.start_transfer(link, now_ns, tag, common);
         }
         while let Some(&slot) = self.waiting.front() {
+            let syncs = self.ops[slot as usize].op.kind == OpKind::Sync;
+            // Nothing is safe before all of it has been taken under one verifier.
+            if syncs && common.is_rewriting() {
+                return;
+            }
+            if syncs && (common.books.is_none() || self.again_error.is_some()) {
+                self.waiting.pop_front();
+                self.ops[slot as usize].error = self.again_error.take();
+                self.finish(slot, now_ns);
+                continue;
+            }
             let Some(tag) = self.free.pop() else { return };
-            if !self.start_next(connection, now_ns, slot, tag) {
+            if !self.start_next(link, now_ns, (slot, tag), common) {
                 self.waiting.pop_front();
             }
         }
@@ -122,96 +165,102 @@ impl Transfers {
     /// Starts one call of an op; says whether more calls of it can be started now.
     fn start_next(
         &mut self,
-        connection: &mut Connection,
+        link: &mut Connection,
         now_ns: u64,
-        slot: u32,
-        tag: u32,
+        (slot, tag): (u32, u32),
+        common: &Common,
     ) -> bool {
-        let at = slot as usize;
-        let op = self.ops[at].op;
-        self.ops[at].calls += 1;
-        self.table[tag as usize] = Transfer { op: slot, offset: 0, len: 0 };
-        if self.ops[at].file.is_none() || op.kind == OpKind::Sync {
-            self.ops[at].acted = true;
-            self.start_action(connection, now_ns, &op, tag);
+        let state = &mut self.ops[slot as usize];
+        let op = state.op;
+        state.calls += 1;
+        let mut transfer = Transfer {
+            op: Some(slot),
+            kind: op.kind,
+            file: op.file,
+            offset: 0,
+            len: 0,
+            reopens: 0,
+        };
+        if !state.moves_data() {
+            self.table[tag as usize] = transfer;
+            self.start_action(link, now_ns, tag, common);
             return false;
         }
-        let step = if op.kind == OpKind::Read { self.set.rsize } else { self.set.wsize };
-        let done = self.ops[at].started_bytes;
-        let len = step.min(op.len_bytes - done);
-        self.ops[at].started_bytes += len;
-        let offset = op.offset_bytes + u64::from(done);
-        self.table[tag as usize] = Transfer { op: slot, offset, len };
-        self.start_transfer(connection, now_ns, tag);
-        self.ops[at].started_bytes < op.len_bytes
+        let step = if op.kind == OpKind::Read { common.set.rsize } else { common.set.wsize };
+        transfer.offset = op.offset_bytes + u64::from(state.started_bytes);
+        transfer.len = step.min(op.len_bytes - state.started_bytes);
+        state.started_bytes += transfer.len;
+        let more = state.started_bytes < op.len_bytes;
+        self.table[tag as usize] = transfer;
+        self.start_transfer(link, now_ns, tag, common);
+        more
     }
 
     /// Starts the call of an op that moves no data.
-    fn start_action(&self, connection: &mut Connection, now_ns: u64, op: &Op, tag: u32) {
-        let name = FileName::new(op.file);
-        let (dir, name) = (&self.set.directory, name.as_bytes());
-        let operation = match op.kind {
-            OpKind::Create => {
+    fn start_action(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
+        let Transfer { op, kind, file, .. } = self.table[tag as usize];
+        let made = op.and_then(|slot| self.ops[slot as usize].created.as_ref());
+        let name = FileName::new(file);
+        let (dir, name) = (&common.set.directory, name.as_bytes());
+        let operation = match (kind, made) {
+            (OpKind::Create, Some(file)) => Operation::Close { file },
+            (OpKind::Create, None) => {
                 let attributes = Sattr { mode: Some(0o644), ..Sattr::default() };
                 Operation::Create { dir, name, how: CreateHow::Guarded(attributes) }
             }
-            OpKind::Stat => Operation::Lookup { dir, name },
-            OpKind::Remove => Operation::Remove { dir, name },
-            OpKind::Sync | OpKind::Read | OpKind::Write => {
-                let file = &self.set.files[(op.file / self.set.stride) as usize];
-                Operation::Commit { file, offset: 0, count: 0 }
+            (OpKind::Stat, _) => Operation::Lookup { dir, name },
+            (OpKind::Remove, _) => Operation::Remove { dir, name },
+            (OpKind::Sync | OpKind::Read | OpKind::Write, _) => {
+                Operation::Commit { file: common.file(file), offset: 0, count: 0 }
             }
         };
-        connection.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
+        link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
     }
 
-    fn start_transfer(&self, connection: &mut Connection, now_ns: u64, tag: u32) {
-        let Transfer { op, offset, len } = self.table[tag as usize];
-        let OpSlot { op, file, .. } = &self.ops[op as usize];
-        let file = file.as_ref().expect("data moves to and from files that are known");
-        let started = if op.kind == OpKind::Read {
-            connection.start(now_ns, tag, &Operation::Read { file, offset, count: len })
+    /// Starts the call that a transfer stands for.
+    fn start_transfer(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
+        let Transfer { op, kind, file: number, offset, len, .. } = self.table[tag as usize];
+        if len == 0 {
+            return self.start_action(link, now_ns, tag, common);
+        }
+        let made = op.and_then(|slot| self.ops[slot as usize].created.as_ref());
+        let file = made.unwrap_or_else(|| common.file(number));
+        let started = if kind == OpKind::Read {
+            link.start(now_ns, tag, &Operation::Read { file, offset, count: len })
         } else {
-            let is_create = op.kind == OpKind::Create;
-            let stable = if is_create { StableHow::FileSync } else { StableHow::Unstable };
-            let start = self.set.pattern.range(op.file, offset, len).start;
+            let is_create = kind == OpKind::Create;
+            let stable = if is_create { StableHow::FileSync } else { common.set.stable };
+            let start = common.set.pattern.range(number, offset, len).start;
             let data = Data::Pool(PayloadRange { start, len });
-            connection.start(now_ns, tag, &Operation::Write { file, offset, stable, data })
+            link.start(now_ns, tag, &Operation::Write { file, offset, stable, data })
         };
         started.expect("a transfer is free, so a slot is");
     }
 
     /// Takes the end of a call.
-    pub(super) fn ended(&mut self, event: &Event<'_>) {
+    pub(super) fn ended(&mut self, event: &Event<'_>, common: &mut Common) {
         let tag = event.tag;
+        if tag == REOPEN {
+            return self.reopened(event, common);
+        }
         let transfer = self.table[tag as usize];
-        let at = transfer.op as usize;
-        match self.judge(event, transfer) {
-            Ok(moved) if moved < transfer.len => {
-                if self.ops[at].op.kind != OpKind::Read {
-                    self.resent_bytes += u64::from(transfer.len - moved);
+        let is_ours = transfer.kind != OpKind::Create && transfer.len > 0;
+        if is_ours && is_state_lost(event) && transfer.reopens < REOPENS_MAX {
+            self.table[tag as usize].reopens += 1;
+            return self.parked.push(tag);
+        }
+        match judge(event, &transfer, common) {
+            Ok(Judged::Moved(moved)) if moved < transfer.len => {
+                if transfer.kind != OpKind::Read {
+                    common.resent_bytes += u64::from(transfer.len - moved);
                 }
                 let rest = &mut self.table[tag as usize];
                 rest.offset += u64::from(moved);
                 rest.len -= moved;
                 self.continued.push(tag);
-                return;
             }
-            Ok(_) => {}
-            Err(error) => {
-                self.ops[at].error.get_or_insert(error);
-            }
+            judged => self.settle(tag, judged, event.done_ns, common),
         }
-        self.free.push(tag);
-        self.ops[at].calls -= 1;
-        if self.is_over(transfer.op) {
-            self.finish(transfer.op, event.done_ns);
-        }
-    }
-
-    /// Payload that went out more than once, because the server took only a part of it.
-    pub(super) const fn resent_bytes(&self) -> u64 {
-        self.resent_bytes
     }
 
     /// Hands over the ops that have ended.
@@ -219,71 +268,100 @@ impl Transfers {
         out.append(&mut self.finished);
     }
 
-    /// Looks at the result of a call and says how many bytes it moved.
-    fn judge(&mut self, event: &Event<'_>, transfer: Transfer) -> Result<u32, OpError> {
-        let op = self.ops[transfer.op as usize].op;
-        match event.result.map_err(|error| error_of(&error))? {
-            client::Outcome::Read { count, eof } => {
-                if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
-                    return Err(OpError::SHORT);
-                }
-                let expected = self.set.pattern.slice(op.file, transfer.offset, count);
-                if self.set.verify && event.payload != expected {
-                    return Err(OpError::MISMATCH);
-                }
-                Ok(count)
+    /// Frees a transfer that has ended, and ends its op with its last one.
+    fn settle(
+        &mut self,
+        tag: u32,
+        judged: Result<Judged, OpError>,
+        done_ns: u64,
+        common: &mut Common,
+    ) {
+        self.free.push(tag);
+        let Some(slot) = self.table[tag as usize].op else {
+            common.again_out -= 1;
+            self.again_error = self.again_error.or(judged.err());
+            return;
+        };
+        let state = &mut self.ops[slot as usize];
+        state.calls -= 1;
+        match judged {
+            Ok(Judged::Unsafe) if state.commits < COMMITS_MAX => {
+                state.commits += 1;
+                return self.waiting.push_front(slot);
             }
-            client::Outcome::Written { count, verifier, .. } => {
-                if count == 0 || count > transfer.len {
-                    return Err(OpError::SHORT);
+            Ok(Judged::Unsafe) => state.error = Some(OpError::VERIFIER),
+            Ok(Judged::Made(file)) => {
+                state.created = file;
+                match file {
+                    Some(_) if state.op.len_bytes > 0 => return self.waiting.push_back(slot),
+                    // There is nothing to write its content to.
+                    None if state.op.len_bytes > 0 => {
+                        state.error = Some(OpError(Status::NotSupp.number()));
+                    }
+                    _ => {}
                 }
-                self.check(verifier)?;
-                Ok(count)
             }
-            client::Outcome::Committed { verifier } => self.check(verifier).map(|()| 0),
-            client::Outcome::Object { file, .. } if op.kind == OpKind::Create => {
-                self.ops[transfer.op as usize].file = file;
-                if op.len_bytes > 0 {
-                    file.ok_or(OpError(Status::NotSupp.number()))?;
-                    self.waiting.push_back(transfer.op);
-                }
-                Ok(0)
-            }
-            _ => Ok(0),
+            Ok(Judged::Moved(_)) => {}
+            Err(error) => state.error = state.error.or(Some(error)),
         }
+        self.advance(slot, done_ns, common);
     }
 
-    /// A verifier that changed says that the server restarted and may have lost what was not
-    /// committed.
-    fn check(&mut self, verifier: Verifier) -> Result<(), OpError> {
-        if *self.verifier.get_or_insert(verifier) == verifier {
-            Ok(())
+    /// Goes on with an op whose calls have ended: it is over, or what it made is to be closed.
+    fn advance(&mut self, slot: u32, done_ns: u64, common: &Common) {
+        let state = &mut self.ops[slot as usize];
+        let all_started = !state.moves_data() || state.started_bytes == state.op.len_bytes;
+        if state.calls > 0 || !(all_started || state.error.is_some()) {
+            return;
+        }
+        if state.error.is_some() {
+            self.waiting.retain(|waiting| *waiting != slot);
+        }
+        if state.created.is_some() && !state.closing && common.set.version.is_stateful() {
+            state.closing = true;
+            self.waiting.push_back(slot);
         } else {
-            Err(OpError::VERIFIER)
+            self.finish(slot, done_ns);
         }
-    }
-
-    fn is_over(&self, slot: u32) -> bool {
-        let state = &self.ops[slot as usize];
-        let moves = state.file.is_some() && state.op.kind != OpKind::Sync;
-        let all_started = !moves || state.started_bytes == state.op.len_bytes;
-        state.calls == 0 && (state.error.is_some() || all_started)
     }
 
     fn finish(&mut self, slot: u32, done_ns: u64) {
         let OpSlot { op, sent_ns, error, .. } = self.ops[slot as usize];
-        if error.is_some() {
-            self.waiting.retain(|waiting| *waiting != slot);
-        }
         let outcome = error.map_or(Outcome::Done(op.len_bytes), Outcome::Failed);
         self.finished.push(Completion { op, sent_ns, done_ns, outcome });
         self.free_ops.push(slot);
     }
-}
 
-fn error_of(error: &CallError) -> OpError {
-    match error {
-        CallError::Status(spoken) => OpError(spoken.status.number()),
-        CallError::Rpc(_) | CallError::Malformed(_) | CallError::Lost => OpError::RPC,
+    /// Opens the file of the first transfer that waits for that.
+    fn reopen(&mut self, link: &mut Connection, now_ns: u64, common: &Common) {
+        let Some(&tag) = self.parked.first().filter(|_| self.reopening.is_none()) else { return };
+        let number = self.table[tag as usize].file;
+        let name = FileName::new(number);
+        let (dir, name) = (&common.set.directory, name.as_bytes());
+        let operation = Operation::Open { dir, name, access: OpenAccess::Both };
+        // What is parked holds no slot.
+        link.start(now_ns, REOPEN, &operation).expect("a parked transfer left its slot");
+        self.reopening = Some(number);
+    }
+
+    /// Lets the transfers go on that waited for their file, or fail.
+    fn reopened(&mut self, event: &Event<'_>, common: &mut Common) {
+        let Some(number) = self.reopening.take() else { return };
+        let opened = opened(event);
+        if let Ok(file) = opened {
+            common.replace(number, file);
+        }
+        let mut index = 0;
+        while let Some(&tag) = self.parked.get(index) {
+            if self.table[tag as usize].file != number {
+                index += 1;
+                continue;
+            }
+            self.parked.remove(index);
+            match opened {
+                Ok(_) => self.continued.push(tag),
+                Err(error) => self.settle(tag, Err(error), event.done_ns, common),
+            }
+        }
     }
 }

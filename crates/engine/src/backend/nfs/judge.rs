@@ -1,0 +1,89 @@
+//! What the end of a call means for its op.
+//!
+//! [`judge`] compares an answer with what was asked: bytes that came or went, bytes that differ,
+//! data that is safe. It keeps the books on unstable writes; it starts nothing.
+
+use model::{OpError, OpKind};
+use nfs_client::proto::CallError;
+use nfs_client::proto::client::{Event, File, Outcome};
+use nfs_client::proto::status::Status;
+
+use super::set::Common;
+use super::transfers::Transfer;
+
+/// What a call that did not fail came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// It moved so many bytes.
+    Moved(u32),
+    /// It made a file, which the server named or not.
+    Made(Option<File>),
+    /// It committed, but not all of what was written before.
+    Unsafe,
+}
+
+/// Looks at the end of a call.
+pub(super) fn judge(
+    event: &Event<'_>,
+    transfer: &Transfer,
+    common: &mut Common,
+) -> Result<Judged, OpError> {
+    let outcome = event.result.map_err(|error| error_of(&error))?;
+    match outcome {
+        Outcome::Read { count, eof } => {
+            if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
+                return Err(OpError::SHORT);
+            }
+            let expected = common.set.pattern.slice(transfer.file, transfer.offset, count);
+            if common.set.verify && event.payload != expected {
+                return Err(OpError::MISMATCH);
+            }
+            Ok(Judged::Moved(count))
+        }
+        Outcome::Written { count, verifier, .. } => {
+            if count == 0 || count > transfer.len {
+                return Err(OpError::SHORT);
+            }
+            let index = common.index(transfer.file);
+            if let Some(books) = &mut common.books {
+                books.written(index, transfer.offset, verifier);
+            }
+            Ok(Judged::Moved(count))
+        }
+        Outcome::Committed { verifier } => {
+            let index = common.index(transfer.file);
+            let is_safe =
+                common.books.as_mut().is_none_or(|books| books.committed(index, verifier));
+            Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
+        }
+        Outcome::Object { file, .. } if transfer.kind == OpKind::Create => Ok(Judged::Made(file)),
+        _ => Ok(Judged::Moved(0)),
+    }
+}
+
+/// The file that an OPEN brought.
+pub(super) fn opened(event: &Event<'_>) -> Result<File, OpError> {
+    match event.result.map_err(|error| error_of(&error))? {
+        Outcome::Object { file: Some(file), .. } => Ok(file),
+        _ => Err(OpError::RPC),
+    }
+}
+
+/// Tells whether a server does not know the open that a call relied on.
+///
+/// **Source:** RFC 8881, 15.1.5 and 8.4.
+pub(super) fn is_state_lost(event: &Event<'_>) -> bool {
+    let Err(error) = &event.result else { return false };
+    matches!(
+        error.status(),
+        Some(Status::BadStateid | Status::StaleStateid | Status::OldStateid | Status::Expired)
+    )
+}
+
+fn error_of(error: &CallError) -> OpError {
+    match error {
+        CallError::Status(spoken) => OpError(spoken.status.number()),
+        CallError::Lost => OpError::LOST,
+        CallError::Rpc(_) | CallError::Malformed(_) => OpError::RPC,
+    }
+}

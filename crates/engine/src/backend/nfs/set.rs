@@ -1,0 +1,112 @@
+//! What all clients of a worker share: the files, and the books on what they wrote.
+//!
+//! [`Common`] is the one place that knows which handles are in force: a file that had to be opened
+//! anew is replaced here, for every op that follows.
+
+use nfs_client::proto::client::File;
+use nfs_client::proto::nfs3::StableHow;
+use nfs_client::proto::version::Version;
+use workload::Pattern;
+
+use super::uncommitted::{Piece, Uncommitted};
+
+/// What the backend works on.
+pub struct NfsFiles {
+    /// Version that is spoken.
+    pub version: Version,
+    /// The working directory.
+    pub directory: File,
+    /// Every `stride`-th file of the set, from number `first` on; empty where a pass works by name.
+    pub files: Vec<File>,
+    /// Number of the first file that is known here.
+    pub first: u32,
+    /// Distance between the numbers of files that are known here.
+    pub stride: u32,
+    /// Size of each file in bytes, and of the blocks they are written in; `None` where nothing is
+    /// written to them.
+    pub written: Option<(u64, u32)>,
+    /// How safe a WRITE is to be before it is answered.
+    pub stable: StableHow,
+    /// Largest payload of a READ.
+    pub rsize: u32,
+    /// Largest payload of a WRITE.
+    pub wsize: u32,
+    /// What is written, and what must come back.
+    pub pattern: Pattern,
+    /// Compare what is read.
+    pub verify: bool,
+    /// Ops in flight.
+    pub queue_depth: usize,
+    /// A reply that takes longer is a failure.
+    pub timeout_ns: u64,
+}
+
+/// See the module.
+pub(super) struct Common {
+    pub(super) set: NfsFiles,
+    /// Only where WRITEs are unstable; elsewhere nothing is ever uncommitted.
+    pub(super) books: Option<Uncommitted>,
+    /// Of a block that is written again: what no call was started for yet.
+    rest: Option<Piece>,
+    /// WRITEs made again that have not ended.
+    pub(super) again_out: usize,
+    /// Payload that went out more than once, in bytes.
+    pub(super) resent_bytes: u64,
+}
+
+impl Common {
+    pub(super) fn new(set: NfsFiles) -> Self {
+        let unstable = set.stable == StableHow::Unstable && set.version != Version::V2;
+        let books = set
+            .written
+            .filter(|_| unstable)
+            .map(|(file_bytes, block)| Uncommitted::new(set.files.len(), file_bytes, block));
+        Self { set, books, rest: None, again_out: 0, resent_bytes: 0 }
+    }
+
+    /// Where the file with this number stands in the set.
+    pub(super) const fn index(&self, number: u32) -> usize {
+        (number / self.set.stride) as usize
+    }
+
+    /// The file with this number.
+    pub(super) fn file(&self, number: u32) -> &File {
+        &self.set.files[self.index(number)]
+    }
+
+    /// Puts a file that was opened anew in the place of the one with this number.
+    pub(super) fn replace(&mut self, number: u32, file: File) {
+        let index = self.index(number);
+        self.set.files[index] = file;
+    }
+
+    /// The number of the file that stands here in the set.
+    pub(super) const fn number(&self, index: usize) -> u32 {
+        self.set.first + index as u32 * self.set.stride
+    }
+
+    /// Says whether something has to be written again, or is being.
+    pub(super) fn is_rewriting(&self) -> bool {
+        let lost = self.books.as_ref().is_some_and(Uncommitted::has_lost);
+        lost || self.rest.is_some() || self.again_out > 0
+    }
+
+    /// Says whether a piece waits to be written again.
+    pub(super) fn has_piece(&self) -> bool {
+        self.rest.is_some() || self.books.as_ref().is_some_and(Uncommitted::has_lost)
+    }
+
+    /// Takes the next piece that has to be written again, no larger than a WRITE may be.
+    pub(super) fn take_piece(&mut self) -> Option<Piece> {
+        let piece =
+            self.rest.take().or_else(|| self.books.as_mut().and_then(Uncommitted::take_lost))?;
+        let len = piece.len.min(self.set.wsize);
+        if len < piece.len {
+            let offset = piece.offset + u64::from(len);
+            self.rest = Some(Piece { offset, len: piece.len - len, ..piece });
+        }
+        self.again_out += 1;
+        self.resent_bytes += u64::from(len);
+        Some(Piece { len, ..piece })
+    }
+}
