@@ -87,6 +87,7 @@ impl Session {
     ///
     /// # Errors
     /// [`StreamError`]: close the connection.
+    #[inline]
     pub fn next_request(&mut self, out: &mut Vec<u8>) -> Result<Option<Request<'_>>, StreamError> {
         let offered = self.offered;
         let Some(record) = self.inbox.next_record()? else { return Ok(None) };
@@ -112,6 +113,7 @@ impl Session {
 ///
 /// # Errors
 /// [`DecodeError`] when it is no call, so that there is nothing to answer.
+#[inline]
 pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, DecodeError> {
     let mut reader = Reader::new(record);
     let header = CallHeader::decode(&mut reader)?;
