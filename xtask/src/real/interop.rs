@@ -35,9 +35,10 @@ const fn way(version: &'static str, proto: &'static str) -> Way {
 }
 
 /// What our client and our server speak with each other.
-pub const OURS_SPEAK: [Way; 1] = [way("3", "tcp")];
+pub const OURS_SPEAK: [Way; 4] =
+    [way("2", "udp"), way("2", "tcp"), way("3", "udp"), way("3", "tcp")];
 /// What our client and nfs-ganesha speak with each other.
-const GANESHA_SPEAKS: [Way; 1] = [way("3", "tcp")];
+const GANESHA_SPEAKS: [Way; 2] = [way("3", "tcp"), way("3", "udp")];
 
 impl Way {
     /// Returns the version of the program, and the minor one of v4.
