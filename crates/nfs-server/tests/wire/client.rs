@@ -105,7 +105,6 @@ pub fn parse_reply(record: &[u8], procedure: u32) -> Answer {
     Answer { xid: header.xid, procedure, rpc: header.result, results }
 }
 
-#[allow(clippy::large_types_passed_by_value, reason = "calls are written where they are made")]
 impl Client {
     pub fn connect(server: &Server) -> Self {
         Self::connect_to(server.address())
@@ -184,7 +183,12 @@ impl Client {
 
     /// Whether nothing comes for a while and the connection stays open.
     pub fn is_silent(&mut self) -> bool {
-        self.stream.set_read_timeout(Some(SILENCE)).unwrap();
+        self.is_silent_for(SILENCE)
+    }
+
+    /// As `is_silent`, for so long.
+    pub fn is_silent_for(&mut self, time: Duration) -> bool {
+        self.stream.set_read_timeout(Some(time)).unwrap();
         let result = self.try_receive(0);
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         matches!(result, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut))

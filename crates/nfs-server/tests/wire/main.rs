@@ -9,6 +9,7 @@ mod faults;
 mod listing;
 mod mount;
 mod nfs2;
+mod nfs4;
 mod planned;
 mod portmap;
 mod repeats;

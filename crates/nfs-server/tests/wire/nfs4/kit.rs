@@ -1,0 +1,235 @@
+//! Compounds, sessions and opens in a few words.
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{
+    Attributes, Bitmap, Call, ChannelAttributes, Claim, ClientId, ClientOwner, Compound,
+    CompoundBuilder, CompoundReply, Fattr, FileHandle, List, NetAddress, Op, OpOk, OpResult,
+    OpenHow, SessionId, StateOwner, StateProtection, Stateid, Verifier, attribute,
+};
+use nfs_proto::program;
+use nfs_proto::xdr::Reader;
+use nfs_server::{Server, ServerConfig};
+
+use crate::client::{Answer, Client, start};
+
+pub const CHANNEL: ChannelAttributes = ChannelAttributes {
+    header_pad_bytes: 0,
+    request_bytes_max: 1 << 20,
+    response_bytes_max: 1 << 20,
+    cached_bytes_max: 4096,
+    operations_max: 16,
+    requests_max: 4,
+    rdma_ird: None,
+};
+
+/// The reply to a compound.
+pub struct Reply4(Answer);
+
+impl Reply4 {
+    pub fn compound(&self) -> CompoundReply<'_> {
+        CompoundReply::decode(Reader::new(&self.0.results)).expect("a well-formed reply")
+    }
+
+    pub fn status(&self) -> Status {
+        self.compound().status
+    }
+
+    pub fn results(&self) -> Vec<OpResult<'_>> {
+        let compound = self.compound();
+        let mut results = compound.results();
+        let mut all = Vec::new();
+        while let Some(result) = results.next_result().expect("a well-formed result") {
+            all.push(result);
+        }
+        results.finish().unwrap();
+        assert_eq!(all.last().map_or(Status::Ok, OpResult::status), compound.status);
+        all
+    }
+
+    /// The last result, which succeeded.
+    pub fn ok(&self) -> OpOk<'_> {
+        self.results().pop().unwrap().ok().unwrap()
+    }
+
+    /// The bytes of the results.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.results
+    }
+
+    /// The handle that GETFH at the end gave.
+    pub fn file(&self) -> FileHandle {
+        let OpOk::Getfh { file } = self.ok() else { panic!("no GETFH") };
+        file
+    }
+}
+
+/// Makes one compound as it is.
+pub fn compound(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Reply4 {
+    let mut bytes = Vec::new();
+    let mut builder = CompoundBuilder::new(&mut bytes, b"tag", minor);
+    ops.iter().for_each(|op| builder.push(op));
+    builder.finish();
+    let compound = Compound::decode(Reader::new(&bytes)).unwrap();
+    let reply = Reply4(client.call(&program::Call::Nfs4(Call::Compound(compound))));
+    assert_eq!(reply.compound().tag, b"tag");
+    reply
+}
+
+/// A client of v4.1 or v4.2 with one session, which uses its first slot.
+pub struct Peer {
+    pub client: Client,
+    pub minor: u32,
+    pub id: ClientId,
+    pub session: SessionId,
+    pub sequence: u32,
+}
+
+pub fn exchange_id(client: &mut Client, owner: &[u8], start: u8) -> (ClientId, u32) {
+    let owner = ClientOwner { verifier: Verifier([start; 8]), id: owner };
+    let protection = StateProtection::None;
+    let op = Op::ExchangeId { owner, flags: 0, protection, implementation: None };
+    let reply = compound(client, 1, &[op]);
+    let OpOk::ExchangeId { client, sequence, .. } = reply.ok() else { unreachable!() };
+    (client, sequence)
+}
+
+pub fn create_session(client: ClientId, sequence: u32, fore: ChannelAttributes) -> Op<'static> {
+    let security = List::default();
+    let back = CHANNEL;
+    Op::CreateSession { client, sequence, flags: 0, fore, back, callback_program: 0, security }
+}
+
+impl Peer {
+    pub fn new(server: &Server, minor: u32, owner: &[u8]) -> Self {
+        Self::with_channel(server, minor, owner, CHANNEL)
+    }
+
+    pub fn with_channel(
+        server: &Server,
+        minor: u32,
+        owner: &[u8],
+        fore: ChannelAttributes,
+    ) -> Self {
+        let mut client = Client::connect(server);
+        let (id, sequence) = exchange_id(&mut client, owner, 1);
+        let reply = compound(&mut client, minor, &[create_session(id, sequence, fore)]);
+        let OpOk::CreateSession { session, .. } = reply.ok() else { unreachable!() };
+        Self { client, minor, id, session, sequence: 0 }
+    }
+
+    pub fn sequence_op(&self, cache_this: bool) -> Op<'static> {
+        let (session, sequence) = (self.session, self.sequence);
+        Op::Sequence { session, sequence, slot: 0, highest_slot: 0, cache_this }
+    }
+
+    /// Makes the next call of the slot.
+    pub fn call(&mut self, ops: &[Op<'_>]) -> Reply4 {
+        self.sequence += 1;
+        self.again(ops, true)
+    }
+
+    /// Makes the call of the slot's present number.
+    pub fn again(&mut self, ops: &[Op<'_>], cache_this: bool) -> Reply4 {
+        let mut all = vec![self.sequence_op(cache_this)];
+        all.extend_from_slice(ops);
+        compound(&mut self.client, self.minor, &all)
+    }
+
+    /// Opens a file of `/export` for everything, making it where it is not there.
+    pub fn open(&mut self, name: &str) -> (FileHandle, Stateid) {
+        let mut scratch = Vec::new();
+        let op = open_op(self.id, name, b"owner", &mut scratch);
+        let reply = self.call(&[Op::Putrootfh, lookup("export"), op, Op::Getfh]);
+        opened(&reply)
+    }
+}
+
+pub fn lookup(name: &str) -> Op<'_> {
+    Op::Lookup { name: name.as_bytes() }
+}
+
+/// OPEN of a name for reading and writing, making it with mode 644.
+pub fn open_op<'a>(
+    client: ClientId,
+    name: &'a str,
+    owner: &'a [u8],
+    scratch: &'a mut Vec<u8>,
+) -> Op<'a> {
+    Op::Open {
+        seqid: 0,
+        share_access: 3,
+        share_deny: 0,
+        owner: StateOwner { client, owner },
+        how: OpenHow::Unchecked(mode(0o644, scratch)),
+        claim: Claim::Name(name.as_bytes()),
+    }
+}
+
+pub fn mode(mode: u32, scratch: &mut Vec<u8>) -> Fattr<'_> {
+    let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
+    attributes.to_fattr(Bitmap::of(&[attribute::MODE]), scratch)
+}
+
+pub fn size(size: u64, scratch: &mut Vec<u8>) -> Fattr<'_> {
+    let attributes = Attributes { size: Some(size), ..Attributes::default() };
+    attributes.to_fattr(Bitmap::of(&[attribute::SIZE]), scratch)
+}
+
+/// Handle and stateid of a compound that ends with OPEN and GETFH.
+pub fn opened(reply: &Reply4) -> (FileHandle, Stateid) {
+    let results = reply.results();
+    let [.., OpResult::Ok(OpOk::Open { stateid, .. }), OpResult::Ok(OpOk::Getfh { file })] =
+        results[..]
+    else {
+        panic!("{results:?}")
+    };
+    (file, stateid)
+}
+
+/// A client of v4.0 that has confirmed itself.
+pub struct Plain {
+    pub client: Client,
+    pub id: ClientId,
+}
+
+impl Plain {
+    pub fn new(server: &Server, owner: &[u8], start: u8) -> Self {
+        let mut client = Client::connect(server);
+        let owner = ClientOwner { verifier: Verifier([start; 8]), id: owner };
+        let callback_address = NetAddress { netid: b"tcp", address: b"127.0.0.1.0.0" };
+        let op =
+            Op::Setclientid { owner, callback_program: 0, callback_address, callback_ident: 0 };
+        let reply = compound(&mut client, 0, &[op]);
+        let OpOk::Setclientid { client: id, confirm } = reply.ok() else { unreachable!() };
+        let op = Op::SetclientidConfirm { client: id, confirm };
+        assert_eq!(compound(&mut client, 0, &[op]).status(), Status::Ok);
+        Self { client, id }
+    }
+
+    pub fn call(&mut self, ops: &[Op<'_>]) -> Reply4 {
+        compound(&mut self.client, 0, ops)
+    }
+
+    /// Makes a call of an owner of opens, with its number.
+    pub fn open_reply(&mut self, name: &str, owner: &[u8], number: u32) -> Reply4 {
+        let mut scratch = Vec::new();
+        let mut op = open_op(self.id, name, owner, &mut scratch);
+        if let Op::Open { seqid, .. } = &mut op {
+            *seqid = number;
+        }
+        self.call(&[Op::Putrootfh, lookup("export"), op, Op::Getfh])
+    }
+
+    /// Opens and confirms as the first two calls of an owner.
+    pub fn open(&mut self, name: &str, owner: &[u8]) -> (FileHandle, Stateid) {
+        let (file, stateid) = opened(&self.open_reply(name, owner, 1));
+        let confirm = Op::OpenConfirm { stateid, seqid: 2 };
+        let reply = self.call(&[Op::Putfh { file }, confirm]);
+        let OpOk::OpenConfirm { stateid } = reply.ok() else { unreachable!() };
+        (file, stateid)
+    }
+}
+
+pub fn server() -> Server {
+    start(ServerConfig::default())
+}

@@ -1,0 +1,10 @@
+//! NFS v4 over the wire: what each minor version promises, and what bad calls get.
+//!
+//! `kit` makes compounds and sessions; the tests say with it what is asked and what must come.
+
+mod bad;
+mod data;
+mod kit;
+mod names;
+mod plain;
+mod sessions;
