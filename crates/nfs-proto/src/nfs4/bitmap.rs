@@ -1,7 +1,8 @@
 //! Sets of attribute numbers, and of other small numbers. **Source:** RFC 7530 section 2.1.
 //!
-//! [`Bitmap`] holds 128 bits inline; all attributes defined so far are below 96. On the wire its
-//! trailing zero words are left out.
+//! [`Bitmap`] holds 128 bits inline; all attributes defined so far are below 96. Whatever is above
+//! is held as the last of them, which stands for all that nobody knows. On the wire trailing zero
+//! words are left out.
 
 use super::wire::Wire;
 use crate::error::DecodeError;
@@ -9,8 +10,10 @@ use crate::xdr::{Reader, Writer};
 
 /// The words kept.
 const WORDS: u32 = 4;
-/// The words accepted; those that are not kept must be zero.
-const WORDS_MAX: u32 = 16;
+/// The words accepted.
+const WORDS_MAX: u32 = 64;
+/// Stands for all numbers above those that are kept.
+const ANY_ABOVE: u128 = 1 << (32 * WORDS - 1);
 
 /// A set of numbers below 128.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -101,7 +104,7 @@ impl Wire<'_> for Bitmap {
             if index < WORDS {
                 bits |= u128::from(word) << (32 * index);
             } else if word != 0 {
-                return Err(DecodeError::BadValue { what: "bits above 127", value: word });
+                bits |= ANY_ABOVE;
             }
         }
         Ok(Self(bits))
@@ -136,13 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn too_many_words_and_unknown_bits_are_errors() {
+    fn numbers_that_nobody_knows_are_one() {
+        let high = [[0, 0, 0, 5].as_slice(), &[0, 0, 0, 2], &[0; 12], &[0, 0, 0, 1]].concat();
+        assert_eq!(Bitmap::decode(&mut Reader::new(&high)), Ok(Bitmap::of(&[1, 127])));
+    }
+
+    #[test]
+    fn too_many_words_are_an_error() {
         let error = Bitmap::decode(&mut Reader::new(&[0xff; 80])).unwrap_err();
-        assert_eq!(error, DecodeError::TooLong { len: u32::MAX, max: 16 });
-        let high = [[0, 0, 0, 5].as_slice(), &[0; 16], &[0, 0, 0, 1]].concat();
-        assert!(matches!(
-            Bitmap::decode(&mut Reader::new(&high)),
-            Err(DecodeError::BadValue { value: 1, .. })
-        ));
+        assert_eq!(error, DecodeError::TooLong { len: u32::MAX, max: 64 });
     }
 }

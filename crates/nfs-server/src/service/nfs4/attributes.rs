@@ -239,7 +239,10 @@ pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bi
     if values.mode.is_some_and(|mode| mode > MODE_MAX) {
         return Err(Status::Inval);
     }
-    let owner = |name: &[u8]| owner_number(name).ok_or(Status::BadOwner);
+    let owner = |name: &[u8]| match name {
+        b"" => Err(Status::Inval),
+        name => owner_number(name).ok_or(Status::BadOwner),
+    };
     let set = SetAttributes {
         mode: values.mode,
         uid: values.owner.map(owner).transpose()?,

@@ -71,7 +71,7 @@ impl Service {
         let first = compound.ops().next();
         let status = match first {
             Some(Ok(sequence @ Op::Sequence { .. })) => {
-                return self.in_session(compound, &sequence, run, answer);
+                return self.in_session(compound, &sequence, &run, answer);
             }
             None => Status::Ok,
             Some(Ok(op)) if !is_sessionless(op.code()) => {
@@ -92,7 +92,7 @@ impl Service {
         &mut self,
         compound: &Compound<'_>,
         sequence: &Op<'_>,
-        run: Run<'_>,
+        run: &Run<'_>,
         mut answer: Answer<'_>,
     ) {
         let Op::Sequence { session: SessionId(id), sequence, slot: index, cache_this, .. } =
@@ -148,7 +148,7 @@ impl Service {
             return;
         }
         slot.begin(sequence);
-        let mut run = Run { session: Some(&session), ..run };
+        let mut run = Run { session: Some(&session), ..*run };
         let status = self.evaluate(ops, &mut run, &mut answer);
         let results = self.conclude(answer, status);
         if cache_this {

@@ -21,6 +21,8 @@ use crate::service::Service;
 const RESERVED_COOKIE: u64 = 2;
 /// Least bytes of an entry besides its name: mark, cookie, length, and empty attributes.
 const ENTRY_BYTES: usize = 4 + 8 + 4 + 8;
+/// Bytes of a listing besides its entries: verifier, end of entries, end of directory.
+const RESOK_BYTES: usize = 8 + 4 + 4;
 /// Bytes of a result before and after its entries.
 const RESULT_BYTES: usize = 8 + 8 + 4 + 4;
 
@@ -43,6 +45,9 @@ impl Service {
         }
         if cookie != 0 && verifier != own {
             return Err(Status::NotSame.into());
+        }
+        if (maxcount as usize) < RESOK_BYTES {
+            return Err(Status::TooSmall.into());
         }
         let granted = maxcount.min(self.granted.read_bytes_max) as usize;
         let maxcount = granted.min(answer.room().saturating_sub(RESULT_BYTES));

@@ -81,6 +81,9 @@ impl Service {
             Locker::New { open_seqid, open, lock_seqid, owner } => {
                 let open = run.meant(open)?;
                 let state = self.tables().find(&open, run.speaker(), run.now_ns)?;
+                if run.minor == 0 && owner.client != ClientId(state.client().id) {
+                    return Err(Status::StaleClientId.into());
+                }
                 let new = NewLocker { open_seqid, lock_seqid, owner: owner.owner };
                 if run.minor > 0 {
                     return self.set_lock(&state, (open, new.owner), what, run, answer);

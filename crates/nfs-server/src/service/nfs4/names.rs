@@ -30,7 +30,8 @@ impl Service {
             }
             Op::Lookupp => {
                 let id = run.current()?;
-                let found = self.shared.fs.lookup(id, b"..").map_err(not_a_directory)?;
+                let found = self.shared.fs.lookup(id, b"..");
+                let found = found.map_err(|error| self.parent_status(error, id, run.minor))?;
                 if id == self.shared.fs.root() {
                     return Err(Status::NoEnt.into());
                 }
@@ -82,6 +83,14 @@ impl Service {
             Ok(found) => Ok(found.id),
             Err(FsError::NotDirectory) => Err(self.not_a_directory(directory)),
             Err(error) => Err(v4_status(error)),
+        }
+    }
+
+    /// What to say where there is no parent. **Source:** RFC 8881 section 18.14.3.
+    fn parent_status(&self, error: FsError, id: InodeId, minor: u32) -> Status {
+        match error {
+            FsError::NotDirectory if minor > 0 => self.not_a_directory(id),
+            other => v4_status(other),
         }
     }
 
@@ -152,10 +161,6 @@ fn rename_status(error: FsError) -> Status {
         FsError::IsDirectory => Status::Exist,
         other => v4_status(other),
     }
-}
-
-fn not_a_directory(error: FsError) -> Status {
-    v4_status(error)
 }
 
 /// Refuses names that no directory can hold, or that stand for something else.

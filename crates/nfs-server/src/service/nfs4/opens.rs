@@ -17,7 +17,7 @@ use super::answer::{Answer, Failure};
 use super::attributes::to_set;
 use super::names::{change_info, check_name, v4_status};
 use super::numbered::Numbered;
-use super::state::{Client, OwnerKind, OwnerTurn, Share, State};
+use super::state::{Client, OwnerKind, OwnerTurn, Share, State, Tables};
 use super::{Outcome, Run};
 use crate::fs::{CreateMode, FileKind, FsError, InodeId, SetAttributes};
 use crate::service::Service;
@@ -62,7 +62,7 @@ impl Service {
             Op::OpenConfirm { stateid, seqid } => {
                 let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
                     service.check_state(state, stateid, run)?;
-                    super::Tables::confirm_open(state)
+                    Tables::confirm_open(state)
                 };
                 let confirmed = |stateid| OpOk::OpenConfirm { stateid };
                 self.change_open(
@@ -171,6 +171,11 @@ impl Service {
         run: &mut Run<'_>,
         answer: &mut Answer<'_>,
     ) -> Outcome {
+        // **Source:** RFC 8881 section 18.51.3.
+        let has_reclaimed = run.minor == 0 || Tables::has_reclaimed(client);
+        if !has_reclaimed && matches!(ask.claim, Claim::Name(_) | Claim::Current) {
+            return Err(Status::Grace.into());
+        }
         let target = self.target(ask, run)?;
         let pin = self.shared.fs.pin(target.id).map_err(v4_status)?;
         let open = self.tables().open(client, ask.owner, (pin, ask.share), run.now_ns);

@@ -114,7 +114,10 @@ impl Peer {
         let (id, sequence) = exchange_id(&mut client, owner, 1);
         let reply = compound(&mut client, minor, &[create_session(id, sequence, fore)]);
         let OpOk::CreateSession { session, .. } = reply.ok() else { unreachable!() };
-        Self { client, minor, id, session, sequence: 0 }
+        let mut peer = Self { client, minor, id, session, sequence: 0 };
+        let reply = peer.call(&[Op::ReclaimComplete { one_fs: false }]);
+        assert_eq!(reply.status(), Status::Ok);
+        peer
     }
 
     pub fn sequence_op(&self, cache_this: bool) -> Op<'static> {

@@ -175,7 +175,6 @@ fn a_planned_restart_is_told_as_a_bad_session() {
     let read = Op::Read { stateid, offset: 0, count: 1 };
     assert_eq!(next.call(&[Op::Putfh { file }, read]).status(), Status::BadStateid);
     let done = Op::ReclaimComplete { one_fs: false };
-    assert_eq!(next.call(&[done]).status(), Status::Ok);
     assert_eq!(next.call(&[done]).status(), Status::CompleteAlready);
 }
 
@@ -192,6 +191,22 @@ fn a_client_that_starts_again_replaces_itself() {
     assert_eq!(reply.status(), Status::Ok);
     assert_eq!(old.call(&EXPORT).status(), Status::BadSession);
     let _ = file;
+}
+
+#[test]
+fn an_open_waits_until_nothing_is_left_to_reclaim() {
+    let server = server();
+    let mut client = Client::connect(&server);
+    let (id, sequence) = exchange_id(&mut client, b"me", 1);
+    let reply = compound(&mut client, 1, &[create_session(id, sequence, CHANNEL)]);
+    let OpOk::CreateSession { session, .. } = reply.ok() else { unreachable!() };
+    let mut peer = Peer { client, minor: 1, id, session, sequence: 0 };
+    let mut scratch = Vec::new();
+    let open = open_op(id, "f", b"o", &mut scratch);
+    assert_eq!(peer.call(&[EXPORT[0], EXPORT[1], open]).status(), Status::Grace);
+    assert!(server.list("/export").unwrap().is_empty());
+    assert_eq!(peer.call(&[Op::ReclaimComplete { one_fs: false }]).status(), Status::Ok);
+    assert_eq!(peer.call(&[EXPORT[0], EXPORT[1], open]).status(), Status::Ok);
 }
 
 #[test]

@@ -52,6 +52,13 @@ impl Tables {
             // Unknown, in the way without need, or started anew.
             _ => Ok(None),
         };
+        if let (Some(line), Ok(None)) = (&known, &found)
+            && !same_user(line)
+        {
+            // Case 3: it is in the way and holds nothing.
+            record.confirmed = None;
+            self.forget(&line.client);
+        }
         match found {
             Ok(Some(client)) => {
                 client.renew(now_ns);
@@ -102,5 +109,10 @@ impl Tables {
     pub(in crate::service) fn reclaim_complete(client: &Client) -> Result<(), Status> {
         let before = std::mem::replace(&mut client.lock().reclaim_complete, true);
         if before { Err(Status::CompleteAlready) } else { Ok(()) }
+    }
+
+    /// Whether a client has said that it will reclaim nothing more.
+    pub(in crate::service) fn has_reclaimed(client: &Client) -> bool {
+        client.lock().reclaim_complete
     }
 }

@@ -96,22 +96,19 @@ impl Files {
 }
 
 impl FileEntry {
-    /// An open that forbids `share` to everyone but the open numbered `own`.
-    pub(super) fn conflict(&self, share: Share, own: Option<u64>) -> Option<&Arc<State>> {
-        let mut others = self.counts;
-        if let Some(own) = own.and_then(|own| self.opens.get(&own)) {
-            for (count, bit) in others.iter_mut().zip(bits(own.share())) {
-                *count -= usize::from(bit);
-            }
-        }
-        let [readers, writers, read_deniers, write_deniers] = others.map(|count| count > 0);
+    /// An open that forbids `share`. An owner's own opens count like all others, which is how the
+    /// RFC has it.
+    ///
+    /// **Source:** RFC 7530 section 9.9.
+    pub(super) fn conflict(&self, share: Share) -> Option<&Arc<State>> {
+        let [readers, writers, read_deniers, write_deniers] = self.counts.map(|count| count > 0);
         let asked = bits(share);
         let forbidden = asked[0] && read_deniers
             || asked[1] && write_deniers
             || asked[2] && readers
             || asked[3] && writers;
-        let mut others = self.opens.values().filter(|open| Some(open.key) != own);
-        forbidden.then(|| others.find(|open| open.share().conflicts(share))).flatten()
+        let find = || self.opens.values().find(|open| open.share().conflicts(share));
+        forbidden.then(find).flatten()
     }
 
     /// Takes the entry of a file out that nobody has open.

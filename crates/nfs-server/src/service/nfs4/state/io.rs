@@ -32,6 +32,9 @@ impl Tables {
         speaker: Speaker<'_>,
         now_ns: u64,
     ) -> Result<Arc<State>, Status> {
+        if stateid.is_special() {
+            return Err(Status::BadStateid);
+        }
         let (number, key) = numbers(stateid);
         let Some(state) = self.states.get(key) else {
             return Err(self.unknown(number, speaker, now_ns));
@@ -103,7 +106,7 @@ impl Tables {
                 let shard = self.files.lock(file);
                 let share = Share { access: need, deny: 0 };
                 let entry = shard.get(&file);
-                entry.and_then(|entry| entry.conflict(share, None)).cloned()
+                entry.and_then(|entry| entry.conflict(share)).cloned()
             };
             match holder {
                 None => break,

@@ -142,7 +142,7 @@ impl Tables {
         let own = holdings.state_of(OwnerKind::Open, name, file);
         let mut shard = self.files.lock(file);
         let entry = shard.entry(file).or_default();
-        if let Some(holder) = entry.conflict(share, own) {
+        if let Some(holder) = entry.conflict(share) {
             return Ok(Attempt::InTheWay(Arc::clone(holder)));
         }
         let known = own.and_then(|own| self.states.get(own));
