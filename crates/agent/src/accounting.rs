@@ -148,7 +148,7 @@ fn served(
         truths.push(truth(
             created.0,
             after.creates - before.creates,
-            "CREATE calls counted by the server",
+            "files that the server created",
         ));
         truths.push(truth(
             of(result, OpKind::Stat).0,

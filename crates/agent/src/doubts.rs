@@ -6,7 +6,9 @@ use engine::backend::Recovered;
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
-use model::{Caveat, CaveatCode, Durability, OpError, OpKind, Pass, PassResult, RunSpec, Target};
+use model::{
+    Caveat, CaveatCode, Durability, OpError, OpKind, Pass, PassResult, RunSpec, Stable, Target,
+};
 
 use crate::accounting;
 
@@ -172,6 +174,8 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
         return Some(CaveatCode::NotDurable.because("files were closed, not synced"));
     }
     let writes = pass == Pass::Write || (pass == Pass::Mix && spec.read_percent < 100);
-    (writes && spec.durability == Durability::None)
+    let is_nfs = matches!(spec.target, Target::Nfs(_));
+    let answered_safe = is_nfs && spec.nfs().stable != Stable::Unstable;
+    (writes && !answered_safe && spec.durability == Durability::None)
         .then(|| CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))
 }

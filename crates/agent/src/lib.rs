@@ -47,7 +47,7 @@ pub struct ServerCounts {
     pub writes: u64,
     /// Bytes of file data that they stored.
     pub write_bytes: u64,
-    /// CREATE calls answered.
+    /// Calls answered that create a file.
     pub creates: u64,
     /// LOOKUP calls answered.
     pub lookups: u64,

@@ -10,10 +10,10 @@ use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::spec::{RunSpec, Target};
 
 /// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
-/// and NFS headers too.
+/// and NFS headers too, credentials and handles of any size among them.
 ///
 /// **Source:** RFC 768 and 791: 65,535 bytes with the headers of IP and UDP.
-pub const UDP_TRANSFER_BYTES_MAX: u32 = 63 << 10;
+pub const UDP_TRANSFER_BYTES_MAX: u32 = 60 << 10;
 
 /// Why a run can't be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

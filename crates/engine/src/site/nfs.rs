@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Sec, Stable};
+use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Stable};
 use nfs_client::proto::client::File;
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
@@ -222,12 +222,8 @@ impl NfsSite {
 fn refuse_unspoken(target: &NfsTarget, spec: &RunSpec) -> Result<(), SiteError> {
     let (asked, spoken) = (&target.settings, NfsSettings::default());
     let unspoken = [
-        ("nfsvers", asked.version != spoken.version),
-        ("proto", asked.proto != spoken.proto),
         ("xprtsec", asked.xprtsec != spoken.xprtsec),
         ("nconnect", asked.nconnect != spoken.nconnect),
-        ("sec", target.identity.sec != Sec::Sys),
-        ("resvport", target.identity.resvport),
         ("clients", spec.clients() != spec.workers),
     ];
     match unspoken.into_iter().find(|(_, differs)| *differs) {
