@@ -33,7 +33,6 @@ pub(crate) struct Datagrams {
     /// Events that the kernel was asked for.
     pub(crate) interest: EventFlags,
     token: u64,
-    number: u64,
     offered: Offered,
     faults: Option<Box<FaultState>>,
     buffer: Vec<u8>,
@@ -43,18 +42,17 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Takes over a bound socket; `number` seeds its planned faults.
+    /// Takes over a bound socket.
     pub(crate) fn new(
         socket: UdpSocket,
         offered: Offered,
-        (token, number): (u64, u64),
+        token: u64,
         faults: Option<Box<FaultState>>,
     ) -> Self {
         Self {
             socket,
             interest: EventFlags::IN,
             token,
-            number,
             offered,
             faults,
             // One byte more than a datagram can have, so that none is cut unseen.
@@ -115,7 +113,7 @@ impl Datagrams {
         let Ok(request) = decode_request(&self.buffer[..bytes], self.offered) else {
             return counters.datagrams_broken.add(1);
         };
-        let origin = Origin { peer, transport: Transport::Udp, connection: self.number };
+        let origin = Origin { peer, transport: Transport::Udp };
         let mut reply = Outbox::default();
         kit.lend_outbox(&mut reply);
         if let Err(refusal) = request.body {

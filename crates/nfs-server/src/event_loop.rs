@@ -92,7 +92,7 @@ impl EventLoop {
             // Connections are numbered from below, sockets from above.
             let number = u64::MAX - (index * LISTENERS_MAX + datagrams.len()) as u64;
             let faults = service.shared.faults.start(number);
-            datagrams.push(Datagrams::new(socket, offered, (token, number), faults));
+            datagrams.push(Datagrams::new(socket, offered, token, faults));
         }
         let sweep_ns = service.shared.sweep_ns();
         let kit = Kit::new(service)?;
@@ -328,8 +328,7 @@ impl EventLoop {
         let Service { shared, counters, .. } = &self.kit.service;
         let session = Session::with_record_limit(arrival.offered, shared.record_bytes_max);
         let faults = shared.faults.start(arrival.number);
-        let (peer, connection) = (arrival.peer, arrival.number);
-        let origin = Origin { peer, transport: Transport::Tcp, connection };
+        let origin = Origin { peer: arrival.peer, transport: Transport::Tcp };
         let channel = Channel::new(arrival.stream);
         let mut connection = Connection::new(token, (channel, origin), session, faults);
         if arrival.hung {

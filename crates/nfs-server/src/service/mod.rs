@@ -58,9 +58,6 @@ pub(crate) enum Transport {
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
     pub(crate) transport: Transport,
-    /// Number of the connection, never used twice while the server lives; that of the thread's
-    /// socket for UDP.
-    pub(crate) connection: u64,
 }
 
 /// Transfer sizes in bytes that one transport is granted.

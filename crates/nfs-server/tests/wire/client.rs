@@ -1,6 +1,7 @@
 //! A blocking client: one connection, calls encoded and replies handed out as records.
 //!
 //! It knows no retries and no timeouts but a long one that fails the test.
+#![allow(clippy::large_types_passed_by_value, reason = "tests write calls where they are made")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -20,7 +20,9 @@ fn raw(client: &mut Client, words: &[u32]) -> Result<Vec<u8>, RpcError> {
     let mark = record::begin(&mut out);
     let mut writer = Writer::new(&mut out);
     header.encode(&mut writer);
-    words.iter().for_each(|word| writer.u32(*word));
+    for word in words {
+        writer.u32(*word);
+    }
     record::end(&mut out, mark, 0);
     client.send(&out);
     let answer = client.receive(1);

@@ -67,7 +67,9 @@ impl Reply4 {
 pub fn compound(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Reply4 {
     let mut bytes = Vec::new();
     let mut builder = CompoundBuilder::new(&mut bytes, b"tag", minor);
-    ops.iter().for_each(|op| builder.push(op));
+    for op in ops {
+        builder.push(op);
+    }
     builder.finish();
     let compound = Compound::decode(Reader::new(&bytes)).unwrap();
     let reply = Reply4(client.call(&program::Call::Nfs4(Call::Compound(compound))));

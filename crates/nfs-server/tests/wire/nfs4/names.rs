@@ -10,7 +10,7 @@ use super::kit::{Peer, lookup, mode, server, size};
 
 const EXPORT: [Op<'static>; 2] = [Op::Putrootfh, Op::Lookup { name: b"export" }];
 
-fn on_export<'a>(peer: &mut Peer, op: Op<'a>) -> super::kit::Reply4 {
+fn on_export(peer: &mut Peer, op: Op<'_>) -> super::kit::Reply4 {
     peer.call(&[EXPORT[0], EXPORT[1], op])
 }
 
