@@ -26,6 +26,10 @@ Examples:
   dfsbench run 'nfs://server/export'          an NFS server, without mounting it
   dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4
                                               two factors: every combination is a run
+  dfsbench run nfs://server/export --nfsvers 3,4.1 --xprtsec none,tls
+                                              versions and protection as factors, too
+  dfsbench run throughput-factors             NFS v2 and v3, UDP and TCP, transfer sizes and
+                                              read-ahead, side by side
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
 

@@ -19,11 +19,9 @@ use results::Store;
 
 use crate::args::{Format, RunArgs};
 use crate::exit::{End, Failure};
+use crate::presets::{Preset, QUICK};
 use crate::progress::Progress;
 use crate::{dry_run, embedded, output, render, signals, target};
-
-/// The plan that runs when nobody names one.
-const QUICK: &str = include_str!("../../../presets/quick.toml");
 
 /// Makes the campaign that the arguments ask for.
 ///
@@ -55,14 +53,16 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
-        None => RawPlan::parse(QUICK, "quick")?,
-        Some("quick") if !Path::new("quick").exists() => RawPlan::parse(QUICK, "quick")?,
+        None => RawPlan::parse(QUICK.text, QUICK.name)?,
         Some(text) if is_plan_file(text) => {
             let plan = std::fs::read_to_string(text)
                 .map_err(|error| Failure::Usage(format!("can't read plan `{text}`: {error}")))?;
             RawPlan::parse(&plan, text)?
         }
-        Some(text) => RawPlan::for_target(plan::parse_target(text)?),
+        Some(text) => match Preset::named(text) {
+            Some(preset) => RawPlan::parse(preset.text, preset.name)?,
+            None => RawPlan::for_target(plan::parse_target(text)?),
+        },
     };
     raw.apply(&args.overrides())?;
     let around = target::surroundings(token() % 1_000_000_000);

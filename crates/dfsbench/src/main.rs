@@ -16,6 +16,7 @@ mod exit;
 mod manual;
 mod offer;
 mod output;
+mod presets;
 mod probe;
 mod progress;
 mod render;

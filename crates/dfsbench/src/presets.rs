@@ -1,0 +1,61 @@
+//! Plans that are built in and run by their names; their texts are those of `presets/`.
+
+use std::path::Path;
+
+/// The plan that runs when nobody names one.
+pub const QUICK: Preset =
+    Preset { name: "quick", text: include_str!("../../../presets/quick.toml") };
+
+const THROUGHPUT_FACTORS: Preset = Preset {
+    name: "throughput-factors",
+    text: include_str!("../../../presets/throughput-factors.toml"),
+};
+
+/// A plan that is built in.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The plan.
+    pub text: &'static str,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Self; 2] = [QUICK, THROUGHPUT_FACTORS];
+
+    /// Finds a preset by its name; a file or directory of that name here is meant first.
+    pub fn named(name: &str) -> Option<Self> {
+        let preset = Self::ALL.into_iter().find(|preset| preset.name == name);
+        preset.filter(|_| !Path::new(name).exists())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{Plan, RawPlan, Surroundings};
+
+    #[test]
+    fn every_preset_is_a_plan_without_idle_settings() {
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1 };
+        for preset in Preset::ALL {
+            let raw = RawPlan::parse(preset.text, preset.name).unwrap();
+            let plan = Plan::resolve(&raw, &around).unwrap();
+            assert_eq!(plan.name, preset.name);
+            assert_eq!(raw.without_effect(), [], "{}", preset.name);
+            assert!(plan.runs.iter().all(|run| run.impossible().is_none()), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn the_table_of_throughputs_has_all_its_rows() {
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1 };
+        let raw = RawPlan::parse(THROUGHPUT_FACTORS.text, "t").unwrap();
+        let plan = Plan::resolve(&raw, &around).unwrap();
+        assert_eq!((plan.trials, plan.runs.len()), (11, 3 * 2 * 2));
+        assert!(plan.runs.iter().all(|run| run.set_bytes() == 20 << 20));
+        assert!(plan.runs.iter().all(|run| run.transfer_size_bytes == Some(run.io_size_bytes)));
+        assert_eq!(plan.varying(), ["io_size", "nfsvers", "proto", "transfer_size", "read_ahead"]);
+    }
+}
