@@ -10,7 +10,8 @@ use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Site, SiteConfig, SystemClock};
 use model::{
-    BackendKind, Completion, Durability, NfsTarget, Op, OpKind, Pass, RunSpec, Target, Workload,
+    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass,
+    Proto, RunSpec, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern, pass_size};
@@ -141,20 +142,42 @@ fn the_allocator_counts() {
 fn the_loop_allocates_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = || Target::Directory { path: directory.path().to_owned() };
-    let server = Server::start(ServerConfig::default()).unwrap();
-    let port = Some(server.address().port());
-    let nfs = || {
-        Target::Nfs(NfsTarget { port, mount_port: port, ..NfsTarget::new("127.0.0.1", "/export") })
-    };
     for workload in [Workload::Stream, Workload::Metadata] {
         for (target, backend) in [
             (Target::Null, BackendKind::Null),
             (path(), BackendKind::Posix),
             (path(), BackendKind::Uring),
-            (nfs(), BackendKind::Nfs),
         ] {
             let spec = spec(target, backend, workload);
             assert_eq!(allocations_of(&spec), 0, "{} {}", backend.name(), workload.name());
+        }
+    }
+}
+
+#[test]
+fn no_version_of_nfs_allocates_in_the_loop() {
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let port = Some(server.address().port());
+    for (version, proto) in [
+        (NfsVersion::V2, Proto::Tcp),
+        (NfsVersion::V2, Proto::Udp),
+        (NfsVersion::V3, Proto::Tcp),
+        (NfsVersion::V3, Proto::Udp),
+        (NfsVersion::V4_0, Proto::Tcp),
+        (NfsVersion::V4_1, Proto::Tcp),
+        (NfsVersion::V4_2, Proto::Tcp),
+    ] {
+        for workload in [Workload::Stream, Workload::Metadata] {
+            let settings = NfsSettings { version, proto, ..NfsSettings::default() };
+            let target = NfsTarget {
+                port,
+                mount_port: port,
+                settings,
+                ..NfsTarget::new("127.0.0.1", "/export")
+            };
+            let spec = spec(Target::Nfs(target), BackendKind::Nfs, workload);
+            let name = workload.name();
+            assert_eq!(allocations_of(&spec), 0, "version {version} over {proto}: {name}");
         }
     }
 }

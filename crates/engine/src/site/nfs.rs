@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::units::Size;
 use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Stable};
-use nfs_client::proto::client::File;
+use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount, MountError, MountOptions};
@@ -67,6 +67,7 @@ impl NfsSite {
                 mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
             }
             mount.commit(file).map_err(failed)?;
+            mount.close(file).map_err(failed)?;
         }
         Ok(())
     }
@@ -85,9 +86,10 @@ impl NfsSite {
         for number in numbers.step_by(stride as usize) {
             interrupted(config)?;
             let name = FileName::new(number);
+            let access = if pass == Pass::Read { OpenAccess::Read } else { OpenAccess::Both };
             let file = self.with_mount(|mount| match pass {
                 Pass::Write => mount.create(self.work, name.as_str()),
-                _ => mount.lookup(self.work, name.as_str()),
+                _ => mount.open(self.work, name.as_str(), access),
             });
             files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
         }

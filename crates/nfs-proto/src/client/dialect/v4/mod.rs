@@ -34,6 +34,9 @@ use crate::xdr::{Reader, Writer};
 const SESSION_AT: usize = 16;
 const SEQUENCE_AT: usize = SESSION_AT + 16;
 
+/// Room for the attributes of a call, which are encoded before their length is known.
+const SCRATCH_BYTES: usize = 512;
+
 /// What a slot's call carries that changes from call to call.
 #[derive(Debug, Clone, Copy, Default)]
 struct SlotState {
@@ -77,7 +80,7 @@ impl State {
             slots: vec![SlotState::default(); slots],
             owners: Owners::new(slots),
             status_flags: 0,
-            scratch: Vec::new(),
+            scratch: Vec::with_capacity(SCRATCH_BYTES),
         }
     }
 

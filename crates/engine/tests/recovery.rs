@@ -1,0 +1,197 @@
+//! A server that restarts, puts off, loses and repeats in the middle of a pass: every op still ends
+//! well, what reached the server is whole, and what it took is counted.
+
+use std::sync::Arc;
+
+use engine::backend::{Backend, Lost, Recovered};
+use engine::recorder::Recorder;
+use engine::worker::{Ending, Progress, Shared, Worker};
+use engine::{Site, SiteConfig, SystemClock};
+use model::{
+    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass,
+    Proto, RunSpec, Target, Workload,
+};
+use nfs_client::proto::nfs3::Status;
+use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig};
+use workload::{OpStream, Pattern, pass_size};
+
+const FILE_BYTES: u64 = 1 << 20;
+const IO_BYTES: u32 = 16 << 10;
+
+/// Does something to the server once, in the middle of a pass.
+struct Disturbed<'a> {
+    backend: Box<dyn Backend>,
+    left: u64,
+    disturb: Option<Box<dyn FnOnce() + Send + 'a>>,
+}
+
+impl Backend for Disturbed<'_> {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        self.backend.submit(batch)
+    }
+
+    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let before = out.len();
+        let result = self.backend.reap(min, out);
+        self.left = self.left.saturating_sub((out.len() - before) as u64);
+        if self.left == 0
+            && let Some(disturb) = self.disturb.take()
+        {
+            disturb();
+        }
+        result
+    }
+}
+
+struct Rig {
+    server: Server,
+    spec: RunSpec,
+    site: Site,
+}
+
+impl Rig {
+    fn new(settings: NfsSettings, faults: FaultPlan) -> Self {
+        let config = ServerConfig { faults, ..ServerConfig::default() };
+        let server = Server::start(config).unwrap();
+        let port = Some(server.address().port());
+        let target = NfsTarget {
+            port,
+            mount_port: port,
+            settings,
+            ..NfsTarget::new("127.0.0.1", "/export")
+        };
+        let spec = RunSpec {
+            target_name: "test".into(),
+            target: Target::Nfs(target),
+            backend: BackendKind::Nfs,
+            workload: Workload::Stream,
+            io_size_bytes: IO_BYTES,
+            file_size_bytes: FILE_BYTES,
+            files: 3,
+            workers: 1,
+            clients: 0,
+            queue_depth: 4,
+            read_percent: 0,
+            duration_ms: 0,
+            transfer_size_bytes: None,
+            direct: false,
+            invalidate: false,
+            durability: Durability::Sync,
+            verify: true,
+            timeout_ms: 10_000,
+        };
+        let config = SiteConfig {
+            work_name: ".dfsbench-recovery".into(),
+            pattern: Pattern::new(1, IO_BYTES as usize),
+            clock: Arc::new(SystemClock::new()),
+            keep: false,
+            stop: Arc::default(),
+        };
+        let site = Site::create(&spec, config).unwrap();
+        Self { server, spec, site }
+    }
+
+    /// Runs a pass with a disturbance after so many ops, and returns what it took.
+    fn run(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Recovered {
+        let (site, spec) = (&self.site, &self.spec);
+        site.prepare(spec, pass).unwrap();
+        let backend = site.open(spec, pass, 0).unwrap().backend;
+        let server = &self.server;
+        let disturb = Some(Box::new(move || disturb(server)) as Box<_>);
+        let mut disturbed = Disturbed { backend, left: after_ops, disturb };
+        let (shared, progress) = (Shared::default(), Progress::default());
+        let worker = Worker {
+            stream: OpStream::new(spec, pass, 0, 1),
+            backend: &mut disturbed,
+            recorder: Recorder::new(&OpKind::ALL),
+            shared: &shared,
+            progress: &progress,
+            deadline_ns: 0,
+            queue_depth: spec.queue_depth as usize,
+        };
+        let end = worker.run();
+        assert_eq!(end.ending, Ending::Complete);
+        assert_eq!(end.recorder.errors(), 0, "{:?}: {pass:?}", spec.target);
+        assert!(disturbed.disturb.is_none(), "the pass was disturbed");
+        let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
+        assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
+        let tally = disturbed.backend.tally();
+        let bytes = u64::from(spec.files) * FILE_BYTES;
+        let moved = if pass == Pass::Write { tally.write_bytes } else { tally.read_bytes };
+        assert_eq!(moved, Some(bytes), "each byte counted once");
+        tally.recovered
+    }
+
+    /// Compares what the server holds with what was to be written.
+    fn check_files(&self) {
+        let names = self.server.list("/export/.dfsbench-recovery").unwrap();
+        assert_eq!(names.len(), self.spec.files as usize);
+        for (number, name) in (0..self.spec.files).zip(names) {
+            let path = format!("/export/.dfsbench-recovery/{name}");
+            let content = self.server.read_file(&path).unwrap();
+            assert_eq!(content.len() as u64, FILE_BYTES, "{name}");
+            let pattern = Pattern::new(1, IO_BYTES as usize);
+            for (at, chunk) in content.chunks(IO_BYTES as usize).enumerate() {
+                let offset = at as u64 * u64::from(IO_BYTES);
+                assert!(chunk == pattern.slice(number, offset, IO_BYTES), "{name} at {offset}");
+            }
+        }
+    }
+}
+
+fn over(version: NfsVersion, proto: Proto) -> NfsSettings {
+    NfsSettings { version, proto, timeo_ms: 50, ..NfsSettings::default() }
+}
+
+#[test]
+fn what_a_restart_loses_is_written_again_before_the_sync_ends() {
+    for settings in [over(NfsVersion::V3, Proto::Tcp), over(NfsVersion::V3, Proto::Udp)] {
+        let faults = FaultPlan { lose_unstable: true, ..FaultPlan::default() };
+        let rig = Rig::new(settings, faults);
+        let recovery = rig.run(Pass::Write, 40, Server::restart_now);
+        assert!(recovery.resent_bytes > 0, "{recovery:?}");
+        if settings.proto == Proto::Tcp {
+            assert_eq!(recovery.reconnects, 1, "{recovery:?}");
+        }
+        rig.check_files();
+    }
+}
+
+#[test]
+fn reading_goes_on_over_a_new_connection() {
+    for version in [NfsVersion::V2, NfsVersion::V3] {
+        let rig = Rig::new(over(version, Proto::Tcp), FaultPlan::default());
+        rig.run(Pass::Write, 1, |_| {});
+        let recovery = rig.run(Pass::Read, 40, Server::restart_now);
+        assert_eq!(recovery.reconnects, 1, "{recovery:?}");
+        assert_eq!(recovery.resent_bytes, 0);
+    }
+}
+
+#[test]
+fn datagrams_that_are_lost_late_or_doubled_are_counted_and_harm_nothing() {
+    for version in [NfsVersion::V2, NfsVersion::V3] {
+        let faults = FaultPlan {
+            seed: 7,
+            drop_reply: PartsPerMillion(50_000),
+            duplicate_reply: PartsPerMillion(50_000),
+            ..FaultPlan::default()
+        };
+        let rig = Rig::new(over(version, Proto::Udp), faults);
+        let recovery = rig.run(Pass::Write, 1, |_| {});
+        assert!(recovery.retransmissions > 0, "{recovery:?}");
+        rig.check_files();
+        rig.run(Pass::Read, 1, |_| {});
+    }
+}
+
+#[test]
+fn calls_that_are_put_off_are_made_again() {
+    let (calls, status) = (FaultedCalls::V3(7), Status::Jukebox);
+    let later = ErrorFault { calls, status, share: PartsPerMillion(30_000) };
+    let faults = FaultPlan { seed: 3, errors: vec![later], ..FaultPlan::default() };
+    let rig = Rig::new(over(NfsVersion::V3, Proto::Tcp), faults);
+    let recovery = rig.run(Pass::Write, 1, |_| {});
+    assert!(recovery.delays > 0, "{recovery:?}");
+    rig.check_files();
+}
