@@ -22,8 +22,8 @@ use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 
-/// The tag of the call that opens a file anew; transfers have smaller ones.
-const REOPEN: u32 = u32::MAX;
+/// The tag of the call that opens a file anew: the largest that is ours, far above all transfers.
+const REOPEN: u32 = u32::MAX - 1;
 
 /// Tables of ops and transfers; an index into the latter is the tag of a call.
 pub(super) struct Transfers {
