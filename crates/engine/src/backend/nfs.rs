@@ -1,4 +1,5 @@
-//! The perfect client as a backend: one connection per worker, many calls in flight.
+//! The perfect client as a backend: one connection per worker ([`Nfs`]) or those of many clients
+//! ([`Many`]), each with many calls in flight.
 //!
 //! An op is cut into transfers of at most `rsize` or `wsize` bytes, one call each; it ends when
 //! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 asks. A create is a
@@ -8,6 +9,7 @@
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
 mod judge;
+mod many;
 mod set;
 mod transfers;
 mod uncommitted;
@@ -24,6 +26,7 @@ use crate::limits::TICK;
 use set::Common;
 use transfers::Transfers;
 
+pub use many::Many;
 pub use set::NfsFiles;
 
 /// Executes ops as NFS calls.
@@ -42,7 +45,7 @@ impl Nfs {
     pub fn new(connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
         let slots = connection.free_slots();
-        let transfers = Transfers::new(set.queue_depth, slots);
+        let transfers = Transfers::new(set.queue_depth, slots, false);
         let (common, scratch) = (Common::new(set), Scratch::new());
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
@@ -86,19 +89,30 @@ impl Backend for Nfs {
     }
 
     fn tally(&self) -> Tally {
-        let counters = self.connection.counters();
-        let resent_bytes = self.common.resent_bytes;
-        Tally {
-            read_bytes: Some(counters.payload_bytes_in),
-            write_bytes: Some(counters.payload_bytes_out - resent_bytes),
-            ops: None,
-            recovered: Recovered {
-                retransmissions: counters.retransmissions,
-                reconnects: counters.reconnects,
-                replays: counters.replays,
-                delays: counters.delays,
-                resent_bytes,
-            },
-        }
+        tally_of(std::iter::once(&self.connection), self.common.resent_bytes)
+    }
+}
+
+/// What the connections of a worker counted, all together.
+fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, resent_bytes: u64) -> Tally {
+    let (mut read_bytes, mut write_bytes) = (0, 0);
+    let mut recovered = Recovered { resent_bytes, ..Recovered::default() };
+    for connection in connections {
+        let counters = connection.counters();
+        read_bytes += counters.payload_bytes_in;
+        write_bytes += counters.payload_bytes_out;
+        recovered.add(&Recovered {
+            retransmissions: counters.retransmissions,
+            reconnects: counters.reconnects,
+            replays: counters.replays,
+            delays: counters.delays,
+            resent_bytes: 0,
+        });
+    }
+    Tally {
+        read_bytes: Some(read_bytes),
+        write_bytes: Some(write_bytes - resent_bytes),
+        ops: None,
+        recovered,
     }
 }

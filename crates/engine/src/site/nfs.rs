@@ -11,11 +11,14 @@ use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Sta
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount, MountError, MountOptions};
+use nfs_client::{
+    CallFailure, Connection, ConnectionOptions, Identity, Mount, MountError, MountOptions,
+};
 use workload::{FileName, Pattern};
 
 use super::{Census, Opened, SiteConfig, SiteError, interrupted};
-use crate::backend::nfs::{Nfs, NfsFiles};
+use crate::backend::Backend;
+use crate::backend::nfs::{Many, Nfs, NfsFiles};
 
 /// A working directory below the mounted path.
 pub(super) struct NfsSite {
@@ -24,6 +27,8 @@ pub(super) struct NfsSite {
     work_name: String,
     shown: String,
     timeout: Duration,
+    /// What the server holds open for the workers, in version 4.
+    opened: Mutex<Vec<File>>,
 }
 
 impl NfsSite {
@@ -32,7 +37,7 @@ impl NfsSite {
         spec: &RunSpec,
         config: &SiteConfig,
     ) -> Result<Self, SiteError> {
-        refuse_unspoken(target, spec)?;
+        refuse_unspoken(target)?;
         let timeout = Duration::from_millis(spec.timeout_ms);
         let options = MountOptions {
             rsize: spec.transfer_size_bytes,
@@ -48,7 +53,8 @@ impl NfsSite {
         let work = mount
             .mkdir(mount.root(), &work_name)
             .map_err(|failure| not_writable(&shown, target, &failure))?;
-        Ok(Self { mount: Mutex::new(mount), work, work_name, shown, timeout })
+        let (mount, opened) = (Mutex::new(mount), Mutex::default());
+        Ok(Self { mount, work, work_name, shown, timeout, opened })
     }
 
     /// Writes every file whole and commits it.
@@ -93,22 +99,23 @@ impl NfsSite {
             });
             files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
         }
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).extend(&files);
         let mount = self.mount();
         let (rsize, wsize) = (mount.rsize(), mount.wsize());
         let largest = if by_name { spec.file_size_bytes } else { u64::from(spec.io_size_bytes) };
         let per_op = largest.div_ceil(u64::from(rsize.min(wsize))).max(1) as usize;
         let queue_depth = depth(spec, pass, per_op as u32) as usize;
+        let nconnect = spec.nfs().nconnect as usize;
+        let per_connection = queue_depth.div_ceil(nconnect);
         let options = ConnectionOptions {
-            slots: (per_op * queue_depth).min(SLOTS_MAX),
+            slots: (per_op * per_connection).min(SLOTS_MAX),
             write_pool: config.pattern.pool(),
-            keep_payload: spec.verify.then_some(rsize),
+            keep_payload: spec.verify.then_some(rsize.min(spec.io_size_bytes)),
             ..ConnectionOptions::default()
         };
-        let connection =
-            Connection::open(&mount, &options).map_err(|error| told(&self.shown, &error))?;
         let writes = matches!(pass, Pass::Write | Pass::Mix);
         let set = NfsFiles {
-            version: connection.version(),
+            version: mount.version(),
             directory: self.work,
             files,
             first,
@@ -122,9 +129,42 @@ impl NfsSite {
             queue_depth,
             timeout_ns: self.timeout.as_nanos() as u64,
         };
-        let backend = Nfs::new(connection, set, Arc::clone(&config.clock));
-        let backend = Box::new(backend);
+        let clock = Arc::clone(&config.clock);
+        let mut connections = Vec::new();
+        for client in (worker..spec.clients()).step_by(spec.workers as usize) {
+            interrupted(config)?;
+            for _ in 0..nconnect {
+                connections.push(self.connect(&mount, &options, client, spec.workers)?);
+            }
+        }
+        let queue_depth = per_connection * connections.len();
+        let backend: Box<dyn Backend> = if connections.len() == 1 {
+            let connection = connections.remove(0);
+            Box::new(Nfs::new(connection, set, clock))
+        } else {
+            let many = Many::new(connections, (per_connection, nconnect), set, clock);
+            Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?)
+        };
         Ok(Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth })
+    }
+
+    /// Opens a connection of a client. Those of the first client of each worker are further
+    /// connections of the mount; every other client has a name, and in version 4 a state, of its
+    /// own.
+    fn connect(
+        &self,
+        mount: &Mount,
+        options: &ConnectionOptions,
+        client: u32,
+        workers: u32,
+    ) -> Result<Connection, SiteError> {
+        let identity = (client >= workers).then(|| {
+            let own = &mount.options().identity;
+            let machine_name = format!("{}-{client}", own.machine_name);
+            Identity { machine_name, ..own.clone() }
+        });
+        let options = ConnectionOptions { identity, ..options.clone() };
+        Connection::open(mount, &options).map_err(|error| told(&self.shown, &error))
     }
 
     pub(super) fn census(&self) -> Result<Census, SiteError> {
@@ -176,6 +216,10 @@ impl NfsSite {
     }
 
     pub(super) fn remove(self) -> Result<(), SiteError> {
+        for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // A server that has forgotten the open has nothing to close.
+            let _ = self.mount().close(file);
+        }
         let remove = |mount: &mut Mount| -> Result<(), CallFailure> {
             for name in names(mount, self.work)? {
                 mount.remove(self.work, &name)?;
@@ -221,13 +265,9 @@ impl NfsSite {
 
 /// Refuses settings that the client or the measured loop doesn't obey yet; a setting leaves this
 /// list with the change that obeys it.
-fn refuse_unspoken(target: &NfsTarget, spec: &RunSpec) -> Result<(), SiteError> {
+fn refuse_unspoken(target: &NfsTarget) -> Result<(), SiteError> {
     let (asked, spoken) = (&target.settings, NfsSettings::default());
-    let unspoken = [
-        ("xprtsec", asked.xprtsec != spoken.xprtsec),
-        ("nconnect", asked.nconnect != spoken.nconnect),
-        ("clients", spec.clients() != spec.workers),
-    ];
+    let unspoken = [("xprtsec", asked.xprtsec != spoken.xprtsec)];
     match unspoken.into_iter().find(|(_, differs)| *differs) {
         Some((name, _)) => Err(SiteError::Nfs(format!("{target}: {name} is not obeyed yet"))),
         None => Ok(()),

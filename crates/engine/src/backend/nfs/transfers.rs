@@ -42,6 +42,8 @@ pub(super) struct Transfers {
     reopening: Option<u32>,
     /// Of a WRITE made again; the next sync fails with it.
     again_error: Option<OpError>,
+    /// Data moves under the anonymous stateid: the opens are another client's.
+    is_guest: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -100,8 +102,8 @@ impl OpSlot {
 }
 
 impl Transfers {
-    /// Makes room for so many ops and calls.
-    pub(super) fn new(depth: usize, calls: usize) -> Self {
+    /// Makes room for so many ops and calls. A guest's client did not open the files.
+    pub(super) fn new(depth: usize, calls: usize, is_guest: bool) -> Self {
         let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
         let idle =
             Transfer { op: None, kind: OpKind::Read, file: 0, offset: 0, len: 0, reopens: 0 };
@@ -116,6 +118,7 @@ impl Transfers {
             parked: Vec::with_capacity(calls),
             reopening: None,
             again_error: None,
+            is_guest,
         }
     }
 
@@ -224,7 +227,12 @@ impl Transfers {
             return self.start_action(link, now_ns, tag, common);
         }
         let made = op.and_then(|slot| self.ops[slot as usize].created.as_ref());
-        let file = made.unwrap_or_else(|| common.file(number));
+        let mut file = made.unwrap_or_else(|| common.file(number));
+        let anonymous;
+        if self.is_guest && made.is_none() {
+            anonymous = File::from(file.handle);
+            file = &anonymous;
+        }
         let started = if kind == OpKind::Read {
             link.start(now_ns, tag, &Operation::Read { file, offset, count: len })
         } else {
@@ -244,7 +252,7 @@ impl Transfers {
             return self.reopened(event, common);
         }
         let transfer = self.table[tag as usize];
-        let is_ours = transfer.kind != OpKind::Create && transfer.len > 0;
+        let is_ours = transfer.kind != OpKind::Create && transfer.len > 0 && !self.is_guest;
         if is_ours && is_state_lost(event) && transfer.reopens < REOPENS_MAX {
             self.table[tag as usize].reopens += 1;
             return self.parked.push(tag);
@@ -261,6 +269,11 @@ impl Transfers {
             }
             judged => self.settle(tag, judged, event.done_ns, common),
         }
+    }
+
+    /// Says whether an op waits that could not be started.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Hands over the ops that have ended.

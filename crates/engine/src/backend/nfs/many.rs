@@ -1,0 +1,225 @@
+//! Many clients on one thread: each has its own connection, and its own ops in flight.
+//!
+//! Every client is a closed loop: it gets its next op when one of its own has ended. Sockets are
+//! watched by epoll; timers (datagrams to send again, calls that were put off, connections to make
+//! anew) are looked at every tick. All tables are made before the start.
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use model::{Completion, Op};
+use nfs_client::proto::client::Event as Ended;
+use nfs_client::{Connection, Scratch};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+
+use super::set::{Common, NfsFiles};
+use super::tally_of;
+use super::transfers::Transfers;
+use crate::backend::{Backend, Lost, Tally};
+use crate::clock::Clock;
+use crate::limits::TICK;
+
+/// Sockets that one wait reports at most.
+const EVENTS_MAX: usize = 256;
+
+/// Executes ops as the calls of many clients.
+pub struct Many {
+    members: Vec<Member>,
+    epoll: OwnedFd,
+    /// Members whose sockets are ready.
+    ready: Vec<u32>,
+    /// One entry for each op that may be accepted: the member it goes to.
+    tickets: VecDeque<u32>,
+    /// Members that were given ops since they were last seen to.
+    touched: Vec<u32>,
+    scratch: Scratch,
+    clock: Arc<dyn Clock>,
+    common: Common,
+    ticked_ns: u64,
+}
+
+/// One connection of a client, and what the kernel was told of its socket.
+struct Member {
+    connection: Connection,
+    transfers: Transfers,
+    watched: RawFd,
+    interest: EventFlags,
+    is_touched: bool,
+}
+
+impl Many {
+    /// Makes a backend on open connections, each with `depth` ops in flight at most. The first
+    /// `own` of them are those of the client that opened the files.
+    ///
+    /// # Errors
+    /// When the kernel refuses to watch the sockets.
+    pub fn new(
+        connections: Vec<Connection>,
+        (depth, own): (usize, usize),
+        set: NfsFiles,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
+        let count = connections.len();
+        let members = (0..).zip(connections).map(|(number, connection)| Member {
+            // Opens belong to the client that made them: the first one.
+            transfers: Transfers::new(depth, connection.free_slots(), number >= own),
+            connection,
+            watched: -1,
+            interest: EventFlags::empty(),
+            is_touched: false,
+        });
+        let mut many = Self {
+            members: members.collect(),
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            ready: Vec::with_capacity(EVENTS_MAX),
+            tickets: (0..depth).flat_map(|_| 0..count as u32).collect(),
+            touched: Vec::with_capacity(count),
+            scratch: Scratch::new(),
+            clock,
+            common: Common::new(set),
+            ticked_ns: 0,
+        };
+        for number in 0..count {
+            many.watch(number)?;
+        }
+        Ok(many)
+    }
+
+    /// Tells the kernel what a member waits for, where that has changed.
+    fn watch(&mut self, number: usize) -> Result<(), Errno> {
+        let member = &mut self.members[number];
+        let connection = &member.connection;
+        let mut wanted = EventFlags::IN;
+        wanted.set(EventFlags::OUT, connection.wants_write());
+        let (fd, data) = (connection.as_fd().as_raw_fd(), EventData::new_u64(number as u64));
+        if connection.is_down() || (fd == member.watched && wanted == member.interest) {
+            return Ok(());
+        }
+        // A descriptor that was closed is watched no more; its number may be in use again.
+        let known = fd == member.watched
+            && epoll::modify(&self.epoll, connection, data, wanted) != Err(Errno::NOENT);
+        if !known {
+            epoll::add(&self.epoll, connection, data, wanted)?;
+        }
+        (member.watched, member.interest) = (fd, wanted);
+        Ok(())
+    }
+
+    /// Starts and sends what a member has to, and hands over what has ended.
+    fn see_to(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let clock = &self.clock;
+        let now = || clock.now_ns();
+        let Member { connection, transfers, is_touched, .. } = &mut self.members[number];
+        *is_touched = false;
+        transfers.pump(connection, now(), &mut self.common);
+        connection.flush(&now).map_err(|error| Lost(error.to_string()))?;
+        let before = out.len();
+        transfers.drain_into(out);
+        self.tickets.extend((before..out.len()).map(|_| number as u32));
+        self.watch(number).map_err(|errno| Lost(format!("epoll: {errno}")))
+    }
+
+    /// Takes what a member's socket has.
+    fn receive(&mut self, number: usize) -> Result<(), Lost> {
+        let Self { members, scratch, clock, common, .. } = self;
+        let Member { connection, transfers, .. } = &mut members[number];
+        let now = || clock.now_ns();
+        let mut ended = |event: &Ended<'_>| transfers.ended(event, common);
+        let received = connection.receive(scratch, &now, &mut ended);
+        received.map(drop).map_err(|error| Lost(error.to_string()))
+    }
+
+    /// Sees to whoever was given ops, or waits for others to write their data again.
+    fn see_to_touched(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        while let Some(number) = self.touched.pop() {
+            self.see_to(number as usize, out)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at all timers, now and then: it walks all members.
+    fn tick(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let now_ns = self.clock.now_ns();
+        if now_ns.saturating_sub(self.ticked_ns) < TICK.as_nanos() as u64 {
+            return Ok(());
+        }
+        self.ticked_ns = now_ns;
+        let timeout_ns = self.common.set.timeout_ns;
+        for number in 0..self.members.len() {
+            let clock = &self.clock;
+            let connection = &mut self.members[number].connection;
+            let is_due = connection.next_timeout_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            if is_due {
+                let handled = connection.handle_timeout(&|| clock.now_ns());
+                handled.map_err(|error| Lost(error.to_string()))?;
+                self.receive(number)?;
+            }
+            let member = &self.members[number];
+            let checked = member.connection.check_timeout(now_ns, timeout_ns);
+            checked.map_err(|error| Lost(error.to_string()))?;
+            if is_due || member.transfers.is_waiting() {
+                self.see_to(number, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a socket is ready, and notes whose are.
+    fn wait(&mut self) -> Result<(), Lost> {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
+        self.ready.clear();
+        match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) => {
+                self.ready.extend(events.iter().map(|event| { event.data }.u64() as u32));
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(Lost(format!("epoll: {errno}"))),
+        }
+    }
+}
+
+impl Backend for Many {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        let now_ns = self.clock.now_ns();
+        let mut accepted = 0;
+        for op in batch {
+            let Some(number) = self.tickets.pop_front() else { break };
+            let member = &mut self.members[number as usize];
+            accepted += member.transfers.accept(std::slice::from_ref(op), now_ns);
+            if !member.is_touched {
+                member.is_touched = true;
+                self.touched.push(number);
+            }
+        }
+        accepted
+    }
+
+    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let wanted = out.len() + min;
+        self.see_to_touched(out)?;
+        while out.len() < wanted {
+            self.wait()?;
+            for at in 0..self.ready.len() {
+                let number = self.ready[at] as usize;
+                self.receive(number)?;
+                self.see_to(number, out)?;
+            }
+            self.tick(out)?;
+            if self.ready.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn tally(&self) -> Tally {
+        let connections = self.members.iter().map(|member| &member.connection);
+        tally_of(connections, self.common.resent_bytes)
+    }
+}
