@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::backend::{Backend, Lost};
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
-use engine::{Site, SiteConfig, SystemClock};
+use engine::{Opened, Site, SiteConfig, SystemClock};
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass,
     Proto, RunSpec, Target, Workload,
@@ -108,7 +108,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         site.prepare(spec, pass).unwrap();
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
         let ops = pass_size(spec, pass).ops.unwrap() + syncs;
-        let backend = site.open(spec, pass, 0).unwrap().backend;
+        let Opened { backend, queue_depth, .. } = site.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
         let (shared, progress) = (Shared::default(), Progress::default());
         let worker = Worker {
@@ -118,7 +118,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
             shared: &shared,
             progress: &progress,
             deadline_ns: 0,
-            queue_depth: 8,
+            queue_depth,
         };
         let before = ALLOCATIONS.get();
         let end = worker.run();
@@ -178,6 +178,29 @@ fn no_version_of_nfs_allocates_in_the_loop() {
             let spec = spec(Target::Nfs(target), BackendKind::Nfs, workload);
             let name = workload.name();
             assert_eq!(allocations_of(&spec), 0, "version {version} over {proto}: {name}");
+        }
+    }
+}
+
+#[test]
+fn many_clients_and_connections_allocate_nothing_in_the_loop() {
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let port = Some(server.address().port());
+    for version in [NfsVersion::V3, NfsVersion::V4_1] {
+        for (clients, nconnect) in [(30, 1), (1, 4), (5, 2)] {
+            for workload in [Workload::Stream, Workload::Metadata] {
+                let settings = NfsSettings { version, nconnect, ..NfsSettings::default() };
+                let target = NfsTarget {
+                    port,
+                    mount_port: port,
+                    settings,
+                    ..NfsTarget::new("127.0.0.1", "/export")
+                };
+                let spec = spec(Target::Nfs(target), BackendKind::Nfs, workload);
+                let spec = RunSpec { clients, ..spec };
+                let what = format!("version {version}, {clients} clients, nconnect {nconnect}");
+                assert_eq!(allocations_of(&spec), 0, "{what}: {}", workload.name());
+            }
         }
     }
 }
