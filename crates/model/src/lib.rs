@@ -24,6 +24,6 @@ pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
 pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
-pub use nfs::{Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, XprtSec};
+pub use nfs::{Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, XprtSec};
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use spec::{BackendKind, Durability, Pass, RunSpec, Target, Workload};

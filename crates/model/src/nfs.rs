@@ -112,6 +112,16 @@ words! {
     }
 }
 
+words! {
+    /// Which addresses of a host are used.
+    Family {
+        /// IPv4 only.
+        Ipv4 = "ipv4",
+        /// IPv6 only.
+        Ipv6 = "ipv6",
+    }
+}
+
 /// Groups that AUTH_SYS can send beside the gid.
 ///
 /// **Source:** RFC 5531, appendix A.
@@ -169,6 +179,9 @@ pub struct NfsTarget {
     pub port: Option<u16>,
     /// Port of the MOUNT program; `None` asks the portmapper.
     pub mount_port: Option<u16>,
+    /// Which addresses of the host are used; `None` takes any.
+    #[serde(default)]
+    pub family: Option<Family>,
     /// Path to mount; it may lead below an export.
     pub path: String,
     /// Who the client says it is.
@@ -221,6 +234,7 @@ impl NfsTarget {
             host: host.into(),
             port: None,
             mount_port: None,
+            family: None,
             path: path.into(),
             identity: Identity::of(0, 0),
             tls_ca: None,

@@ -166,7 +166,10 @@ pub enum MountError {
         exports: Option<Vec<String>>,
     },
     /// A directory below the export is not there or not accessible.
-    #[error("the directory `{name}` of the path `{path}` can't be entered: {reason}")]
+    #[error(
+        "the directory `{name}` of the path `{path}` can't be entered: {reason}\n  \
+         hint: check the path; `dfsbench probe` lists what the server exports"
+    )]
     Walk {
         /// The path that was walked.
         path: String,

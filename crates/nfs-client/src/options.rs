@@ -28,6 +28,15 @@ pub enum Family {
     V6,
 }
 
+impl From<model::Family> for Family {
+    fn from(family: model::Family) -> Self {
+        match family {
+            model::Family::Ipv4 => Self::V4,
+            model::Family::Ipv6 => Self::V6,
+        }
+    }
+}
+
 /// A client of its own among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -121,6 +130,7 @@ impl MountOptions {
         let groups = who.groups.clone();
         Self {
             port: target.port,
+            family: target.family.map(Family::from),
             mount_port: target.mount_port,
             version: spoken(version),
             proto,

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use model::nfs::GROUPS_MAX;
-use model::{Identity, NfsTarget, Sec};
+use model::{Family, Identity, NfsTarget, Sec};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
@@ -22,8 +22,8 @@ use crate::setting::Setting;
 const URL_FORM: &str = "nfs://host[:port]/path";
 
 /// What an address may say after its `?`, beside the settings of targets.
-const QUERY_KEYS: [&str; 8] =
-    ["version", "uid", "gid", "groups", "sec", "resvport", "mountport", "tls_ca"];
+const QUERY_KEYS: [&str; 9] =
+    ["version", "uid", "gid", "groups", "sec", "resvport", "mountport", "family", "tls_ca"];
 
 /// Characters that stay as they are in the path of a URL.
 ///
@@ -40,6 +40,8 @@ pub struct NfsAddress {
     pub port: Option<u16>,
     /// Port of the MOUNT program; `None` asks the portmapper.
     pub mount_port: Option<u16>,
+    /// Which addresses of the host are used; `None` takes any.
+    pub family: Option<Family>,
     /// Absolute path on the server.
     pub path: String,
     /// As whom.
@@ -72,6 +74,7 @@ impl NfsAddress {
         let mut target = NfsTarget {
             port: self.port,
             mount_port: self.mount_port,
+            family: self.family,
             identity: Identity {
                 sec: self.user.sec.unwrap_or(Sec::Sys),
                 uid: self.user.uid.unwrap_or(around.uid),
@@ -189,6 +192,10 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
             0 => return Err(Fault::new("`mountport=0` can't be used")),
             port => address.mount_port = Some(port),
         },
+        "family" => {
+            let refused = || unknown_word("address family", value, Family::NAMES);
+            address.family = Some(Family::from_name(value).ok_or_else(refused)?);
+        }
         "tls_ca" => address.tls_ca = Some(PathBuf::from(value)),
         other => {
             let settings = Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::NfsVers);
@@ -252,6 +259,9 @@ pub(crate) fn write_url(nfs: &NfsTarget) -> String {
     }
     if let Some(port) = nfs.mount_port {
         let _ = write!(url, "&mountport={port}");
+    }
+    if let Some(family) = nfs.family {
+        let _ = write!(url, "&family={family}");
     }
     if let Some(path) = &nfs.tls_ca {
         let path = path.to_string_lossy();

@@ -64,7 +64,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "nfs://host[:port]/path[?version=4.1&proto=tcp&uid=..&gid=..&mountport=..]", "none",
         "An NFS server, spoken to without the kernel's client. The query may hold version, \
          proto, xprtsec, nconnect, transfer_size, timeo, retrans, sec, uid, gid, groups, resvport, \
-         mountport and tls_ca."),
+         mountport, family (ipv4 or ipv6) and tls_ca."),
     key(Target, "path", ["text", ""], "a directory", "none",
         "A directory of this host; a relative one starts where the program was called."),
     key(Target, "temporary", ["true", ""], "true", "none",

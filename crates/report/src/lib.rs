@@ -11,6 +11,7 @@ mod html;
 mod json;
 mod markdown;
 mod notes;
+mod pivot;
 mod sheet;
 mod show;
 mod table;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use model::units::Size;
 use model::{Campaign, CaveatCode, Pass, Run, Verdict};
 use stats::{Extent, Judged, judge};
 
@@ -172,6 +173,25 @@ struct Settings {
     runs: Vec<BTreeMap<&'static str, String>>,
 }
 
+/// Shows the transfer size that was granted beside the one that was asked for, where they differ.
+fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
+    let Some(asked) = run.spec.transfer_size_bytes else { return };
+    let asked = Size(asked.into()).to_string();
+    let in_force = |name: &str| {
+        let facts = run.trials.iter().flat_map(|trial| &trial.facts);
+        let mut named = facts.filter(|fact| fact.scope == "target" && fact.name == name);
+        named.next().map_or_else(|| asked.clone(), |fact| fact.value.clone())
+    };
+    let granted = match [in_force("rsize"), in_force("wsize")] {
+        [read, write] if read == asked && write == asked => return,
+        [read, write] if read == write => read,
+        [read, write] => format!("{read} read, {write} write"),
+    };
+    for (_, value) in settings.iter_mut().filter(|(name, _)| *name == "transfer_size") {
+        *value = format!("{asked} (granted {granted})");
+    }
+}
+
 /// Settings that lead every table.
 const LEADING: [&str; 2] = ["target", "workload"];
 
@@ -180,7 +200,8 @@ impl Settings {
         let mut names = Vec::new();
         let mut runs = Vec::new();
         for run in &campaign.runs {
-            let settings = run.spec.settings();
+            let mut settings = run.spec.settings();
+            show_granted(run, &mut settings);
             for (name, _) in &settings {
                 if !names.contains(name) && !LEADING.contains(name) {
                     names.push(*name);

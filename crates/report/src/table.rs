@@ -1,12 +1,13 @@
 //! The report for a terminal: a table of at most 100 columns, and notes below it.
 //!
 //! Settings that vary become columns while there is room; else each run gets a line with them
-//! above its rows. The doubts of a figure stand on the line below it.
+//! above its rows, and the rates stand side by side once more (`pivot`). The doubts of a figure stand on the line below it.
 
 use model::{Severity, Verdict};
 
 use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
+use crate::pivot;
 use crate::sheet::{Row, Sheet};
 use crate::show;
 
@@ -23,8 +24,15 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         out.push_str("No run was made.\n");
     } else {
         let wide = grid(sheet, true);
-        let grid = if wide.width() <= WIDTH_MAX { wide } else { grid(sheet, false) };
-        out.push_str(&grid.render(WIDTH_MAX));
+        if wide.width() <= WIDTH_MAX {
+            out.push_str(&wide.render(WIDTH_MAX));
+        } else {
+            out.push_str(&grid(sheet, false).render(WIDTH_MAX));
+            let side_by_side = pivot::render(sheet, WIDTH_MAX);
+            if !side_by_side.is_empty() {
+                out.extend(["\n", &side_by_side]);
+            }
+        }
     }
     notes(&mut out, sheet);
     out

@@ -5,12 +5,12 @@
 
 mod campaigns;
 
-use campaigns::{HOSTILE, empty, failed, quick, sweep, wide};
+use campaigns::{HOSTILE, empty, failed, quick, sweep, transports, wide};
 use model::Campaign;
 use report::{Format, render};
 
 fn all() -> Vec<Campaign> {
-    vec![quick(), sweep(), wide(), failed(), empty()]
+    vec![quick(), sweep(), wide(), transports(), failed(), empty()]
 }
 
 #[test]
@@ -26,6 +26,18 @@ fn the_table_of_a_sweep_has_its_factors_as_columns() {
 #[test]
 fn settings_that_do_not_fit_stand_above_the_rows() {
     insta::assert_snapshot!(render(&wide(), Format::Table));
+}
+
+#[test]
+fn the_rates_of_many_factors_stand_side_by_side() {
+    let table = render(&transports(), Format::Table);
+    let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
+    let end = table.find("How to read it").unwrap();
+    insta::assert_snapshot!(&table[begin..end]);
+    // What can't be is a row with its reason, and no doubt about figures that there are not.
+    assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
+    assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
+    assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod results_file;
 mod rig;
 mod servers;
 mod serving;
+mod versions;
 mod whole;

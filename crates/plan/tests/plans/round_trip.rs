@@ -199,7 +199,7 @@ fn plans() -> impl Strategy<Value = String> {
         "embedded = true\nuid = 3",
         "embedded = true\ngroups = [4, 5]\nsec = \"none\"\nresvport = true",
         "url = \"nfs://[fe80::1]:2049/a/b?gid=1&mountport=20048\"",
-        "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true\"\ntls_ca = \"/a b/ca.pem\"",
+        "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true&family=ipv6\"\ntls_ca = \"/a b/ca.pem\"",
     ];
     let kinds = ["stream", "random", "metadata"];
     let target = prop::sample::subsequence(targets.to_vec(), 1..=targets.len());

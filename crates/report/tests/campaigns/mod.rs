@@ -6,8 +6,8 @@
 
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
-    IntervalSample, KindResult, NfsTarget, OpError, OpKind, Pass, PassResult, Run, RunSpec, Target,
-    Trial, TrialState, Truth, Workload,
+    IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind, Pass,
+    PassResult, Proto, Run, RunSpec, Target, Trial, TrialState, Truth, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -80,6 +80,42 @@ pub fn wide() -> Campaign {
         }
         let index = index as u32;
         let trials = (0..2).map(|number| trial(&spec, index, number, 10)).collect();
+        campaign.runs.push(Run { index, spec, trials });
+    }
+    campaign
+}
+
+/// Versions, transports and transfer sizes of NFS as factors; v4.1 has no UDP, and the server
+/// grants 64 KiB.
+pub fn transports() -> Campaign {
+    let mut campaign = header("transports");
+    let product = [NfsVersion::V3, NfsVersion::V4_1]
+        .into_iter()
+        .flat_map(|version| [32_u32, 256].map(|kib| (version, kib)))
+        .flat_map(|(version, kib)| [1, 5].map(|ahead| (version, kib, ahead)))
+        .flat_map(|(version, kib, ahead)| {
+            [Proto::Udp, Proto::Tcp].map(|proto| (version, kib, ahead, proto))
+        });
+    for (index, (version, kib, ahead, proto)) in product.enumerate() {
+        let mut spec = spec("nfs", BackendKind::Nfs, Workload::Stream);
+        spec.transfer_size_bytes = Some(kib << 10);
+        if let Target::Nfs(nfs) = &mut spec.target {
+            let settings = NfsSettings { version, proto, read_ahead: ahead, ..nfs.settings };
+            nfs.settings = settings;
+        }
+        let index = index as u32;
+        let speed = u64::from(ahead) * u64::from(kib.min(64)) / 4;
+        let mut trials: Vec<Trial> =
+            (0..3).map(|number| trial(&spec, index, number, speed)).collect();
+        if spec.impossible().is_some() {
+            trials.clear();
+        }
+        for facts in trials.iter_mut().map(|trial| &mut trial.facts) {
+            let granted = format!("{} KiB", kib.min(64));
+            for name in ["rsize", "wsize"] {
+                facts.push(Fact::new("target", name, granted.clone(), "in force"));
+            }
+        }
         campaign.runs.push(Run { index, spec, trials });
     }
     campaign

@@ -1,0 +1,80 @@
+//! Versions, transports and identities of NFS: whole runs, and servers that have other ones.
+
+use crate::rig::{Rig, Served};
+
+const SMALL: [&str; 9] = [
+    "--trials",
+    "1",
+    "--file-size",
+    "1MiB",
+    "--small-files",
+    "40",
+    "--duration=100ms",
+    "--verify=true",
+    "--quiet",
+];
+
+#[test]
+fn every_version_over_every_transport_it_has() {
+    let rig = Rig::new();
+    let factors = ["--nfsvers", "2,3,4.0,4.1,4.2", "--proto", "tcp,udp"];
+    let end = rig.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
+    // Every op is accounted for, and what v4 can't do over UDP fails nothing.
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(!end.stdout.contains("x invalid"), "{}", end.stdout);
+    for version in ["4.0", "4.1", "4.2"] {
+        let why = format!("not possible: v{version} runs over TCP only");
+        // Six passes in three workloads.
+        assert_eq!(end.stdout.matches(&why).count(), 6, "{}", end.stdout);
+    }
+    let csv = rig.run(&["report", "--format", "csv"]).stdout;
+    assert_eq!(csv.lines().count(), 1 + 5 * 2 * 6, "{csv}");
+}
+
+#[test]
+fn a_version_that_the_server_does_not_speak() {
+    let rig = Rig::new();
+    let three = Served::start(&rig, &["--nfsvers", "3"]);
+    let asked = |url: &str, version: &str| url.replace("version=3", &format!("version={version}"));
+    for version in ["4.0", "4.1", "2"] {
+        let words = ["offers version", "3", "hint"];
+        rig.refused(&["run", &asked(&three.url, version)], 3, &words);
+    }
+    let four = Served::start(&rig, &["--nfsvers", "4.1"]);
+    for version in ["4.0", "4.2", "3"] {
+        let url = four.url.replace("version=4.1", &format!("version={version}"));
+        rig.refused(&["run", &url], 3, &["4", "hint"]);
+    }
+    // Beside a version that is spoken it is a row, and the campaign goes on.
+    let factors = ["--nfsvers", "3,4.1", "--workload", "stream", "--file-size", "1MiB"];
+    let end = rig.run(&[&["run", &three.url, "--trials", "1", "--quiet"], &factors[..]].concat());
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("failed: ") && end.stdout.contains("offers"), "{}", end.stdout);
+    assert!(end.stdout.contains("MB/s"), "{}", end.stdout);
+}
+
+#[test]
+fn an_export_that_is_not_there_in_any_version() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    for version in ["2", "3", "4.0", "4.1", "4.2"] {
+        let url = served.url.replace("version=3", &format!("version={version}"));
+        rig.refused(&["run", &url.replace("/export", "/exprot")], 3, &["exprot", "hint"]);
+    }
+}
+
+#[test]
+fn a_user_that_is_squashed() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "error MKDIR ACCES 100%"]);
+    let url = format!("{}&uid=0&gid=7", served.url);
+    rig.refused(&["run", &url], 3, &["uid 0 and gid 7", "ACCES", "hint", "root_squash", "?uid="]);
+}
+
+#[test]
+fn an_address_family_that_the_host_has_not() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    let url = format!("{}&family=ipv6", served.url);
+    rig.refused(&["run", &url], 3, &["IPv6", "127.0.0.1", "hint"]);
+}
