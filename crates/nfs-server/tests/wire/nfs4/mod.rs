@@ -2,6 +2,7 @@
 //!
 //! `kit` makes compounds and sessions; the tests say with it what is asked and what must come.
 
+mod any;
 mod bad;
 mod data;
 mod kit;

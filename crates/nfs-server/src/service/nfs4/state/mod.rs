@@ -25,6 +25,8 @@ mod session;
 mod sessions;
 mod setclientid;
 #[cfg(test)]
+mod stress_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;

@@ -218,7 +218,8 @@ impl Tables {
             owner.states.remove(&state.file);
             if numbered {
                 // The state stays to be found by the same call sent again.
-                owner.closed = Some(state.key);
+                let before = owner.closed.replace(state.key);
+                before.into_iter().for_each(|key| drop(self.states.remove(key)));
             } else if owner.states.is_empty() {
                 holdings.open_owners.remove(&state.owner);
             }

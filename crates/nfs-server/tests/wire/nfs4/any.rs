@@ -1,0 +1,206 @@
+//! Any list of operations gets a well-formed answer, and the server goes on.
+//!
+//! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers, so
+//! that they often mean something and often meet the edges of what may be asked.
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::{
+    Bitmap, Claim, ClientId, CreateKind, Fattr, FileHandle, List, LockType, Locker, Op, OpenHow,
+    StableHow, StateOwner, Stateid, Verifier,
+};
+use nfs_server::ServerConfig;
+
+use super::kit::{Peer, Plain, Reply4, compound, mode, size};
+use crate::client::start;
+
+const ROUNDS: u32 = 1_500;
+const NUMBERS: [u64; 8] = [0, 1, 2, 5, 4096, 300_000, u64::MAX - 1, u64::MAX];
+const NAMES: [&[u8]; 8] = [b"export", b"a", b"b", b"d", b"", b"..", b"x/y", &[b'n'; 300]];
+
+/// Numbers of one seed. **Source:** xorshift64, Marsaglia 2003, triple (13, 7, 17).
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % limit
+    }
+
+    fn of<T: Copy>(&mut self, pool: &[T]) -> T {
+        pool[self.below(pool.len())]
+    }
+
+    fn number(&mut self) -> u64 {
+        self.of(&NUMBERS)
+    }
+
+    fn short(&mut self) -> u32 {
+        self.number() as u32
+    }
+}
+
+/// What the operations are made of.
+struct Pools<'a> {
+    client: ClientId,
+    files: Vec<FileHandle>,
+    stateids: Vec<Stateid>,
+    fattrs: [Fattr<'a>; 3],
+}
+
+impl<'a> Pools<'a> {
+    fn op(&self, draw: &mut Draw) -> Op<'a> {
+        let name = draw.of(&NAMES);
+        let stateid = draw.of(&self.stateids);
+        match draw.below(8) {
+            0 => Op::Putfh { file: draw.of(&self.files) },
+            1 => self.directory_op(name, draw),
+            2 | 3 => self.object_op(stateid, draw),
+            4 | 5 => self.data_op(stateid, draw),
+            6 => self.open_op(name, stateid, draw),
+            _ => self.lock_op(stateid, draw),
+        }
+    }
+
+    fn directory_op(&self, name: &'a [u8], draw: &mut Draw) -> Op<'a> {
+        let attributes = draw.of(&self.fattrs);
+        let kind = draw.of(&[CreateKind::Directory, CreateKind::Fifo, CreateKind::Other(1)]);
+        draw.of(&[
+            Op::Lookup { name },
+            Op::Create { kind, name, attributes },
+            Op::Remove { name },
+            Op::Rename { from: b"a", to: name },
+            Op::Link { name },
+            Op::Secinfo { name },
+        ])
+    }
+
+    fn object_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+        let attributes = draw.of(&self.fattrs);
+        let request = Bitmap::of(&[draw.below(128) as u32, draw.below(60) as u32]);
+        let cookie = draw.number();
+        let (verifier, maxcount) = (Verifier::default(), draw.short());
+        draw.of(&[
+            Op::Putrootfh,
+            Op::Savefh,
+            Op::Restorefh,
+            Op::Lookupp,
+            Op::Readlink,
+            Op::Getattr { request },
+            Op::Verify { attributes },
+            Op::Nverify { attributes },
+            Op::Setattr { stateid, attributes },
+            Op::Readdir { cookie, verifier, dircount: 0, maxcount, request },
+            Op::SecinfoNoName { style: maxcount },
+        ])
+    }
+
+    fn data_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+        let (offset, length, count) = (draw.number(), draw.number(), draw.short());
+        let source = draw.of(&self.stateids);
+        draw.of(&[
+            Op::Read { stateid, offset, count },
+            Op::Write { stateid, offset, stable: StableHow::Unstable, data: &[7; 5000] },
+            Op::Commit { offset, count },
+            Op::Allocate { stateid, offset, length },
+            Op::Deallocate { stateid, offset, length },
+            Op::Seek { stateid, offset, what: count },
+            Op::ReadPlus { stateid, offset, count },
+            Op::Copy {
+                source,
+                destination: stateid,
+                source_offset: offset,
+                destination_offset: length,
+                count: u64::from(count),
+                consecutive: true,
+                synchronous: true,
+                servers: List::default(),
+            },
+        ])
+    }
+
+    fn open_op(&self, name: &'a [u8], stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+        let seqid = draw.short();
+        let (share_access, share_deny) = (draw.below(5) as u32, draw.below(4) as u32);
+        let owner = StateOwner { client: self.client, owner: draw.of(&[b"o", b"p"]) };
+        let attributes = draw.of(&self.fattrs);
+        let verifier = Verifier::default();
+        let hows = [
+            OpenHow::NoCreate,
+            OpenHow::Unchecked(attributes),
+            OpenHow::Guarded(attributes),
+            OpenHow::Exclusive(verifier),
+            OpenHow::ExclusiveWith(verifier, attributes),
+        ];
+        let how = draw.of(&hows);
+        let claims = [Claim::Name(name), Claim::Current, Claim::Previous(0)];
+        let claim = draw.of(&claims);
+        draw.of(&[
+            Op::Open { seqid, share_access, share_deny, owner, how, claim },
+            Op::OpenConfirm { stateid, seqid },
+            Op::OpenDowngrade { stateid, seqid, share_access, share_deny },
+            Op::Close { seqid, stateid },
+        ])
+    }
+
+    fn lock_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+        let (offset, length, seqid) = (draw.number(), draw.number(), draw.short());
+        let owner = StateOwner { client: self.client, owner: draw.of(&[b"l", b"m"]) };
+        let new = Locker::New { open_seqid: seqid, open: stateid, lock_seqid: draw.short(), owner };
+        let locker = draw.of(&[new, Locker::Existing { lock: stateid, lock_seqid: seqid }]);
+        let lock_type = draw.of(&[LockType::Read, LockType::WriteBlocking]);
+        draw.of(&[
+            Op::Lock { lock_type, reclaim: false, offset, length, locker },
+            Op::Lockt { lock_type, offset, length, owner },
+            Op::Locku { lock_type, seqid, stateid, offset, length },
+            Op::ReleaseLockowner { owner },
+            Op::FreeStateid { stateid },
+        ])
+    }
+}
+
+/// Asks whatever comes, and looks at each answer.
+fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) {
+    let mut draw = Draw(seed);
+    let mut successes = 0;
+    for _ in 0..ROUNDS {
+        let mut ops = vec![Op::Putfh { file: draw.of(&pools.files) }];
+        for _ in 0..draw.below(6) {
+            ops.push(pools.op(&mut draw));
+        }
+        let reply = call(&ops);
+        let results = reply.results();
+        assert!(results.len() <= ops.len() + 1, "{ops:?} {results:?}");
+        let (_, before) = results.split_last().unwrap();
+        assert!(before.iter().all(|result| result.status() == Status::Ok), "{results:?}");
+        successes += u32::from(reply.status() == Status::Ok);
+    }
+    assert!(successes > ROUNDS / 10, "{successes} of {ROUNDS} meant something");
+}
+
+#[test]
+fn any_list_of_operations_is_answered() {
+    let server = start(ServerConfig { memory_limit_bytes: 8 << 20, ..ServerConfig::default() });
+    let mut peer = Peer::new(&server, 2, b"modern");
+    let mut plain = Plain::new(&server, b"plain", 1);
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    let fattrs = [Fattr::default(), mode(0o640, &mut one), size(300_000, &mut two)];
+    let (file, modern) = peer.open("a");
+    let (_, old) = plain.open("a", b"o");
+    let directory = peer.call(&[Op::Putrootfh, Op::Lookup { name: b"export" }, Op::Getfh]).file();
+    let special = [Stateid::ANONYMOUS, Stateid::READ_BYPASS, Stateid::CURRENT, Stateid::INVALID];
+    let stateids = [&special[..], &[modern, modern, old, old]].concat();
+    let files = vec![file, directory, directory];
+    let pools = Pools { client: plain.id, files, stateids, fattrs };
+    for seed in [1, 2] {
+        ask(&pools, seed, |ops| compound(&mut plain.client, 0, ops));
+        for cache_this in [false, true] {
+            ask(&pools, seed, |ops| {
+                peer.sequence += 1;
+                peer.again(ops, cache_this)
+            });
+        }
+    }
+    assert_eq!(peer.call(&[Op::Putrootfh]).status(), Status::Ok);
+}
