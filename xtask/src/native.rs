@@ -20,12 +20,36 @@ pub fn rpcb_shim() -> Result<PathBuf> {
     build("rpcb_shim.c", "rpcb_shim.so", &["-shared", "-fPIC"])
 }
 
-/// Builds the libnfs reader; returns the program.
+/// Builds what makes load with libnfs; returns the program.
 ///
 /// # Errors
 /// Where `cc` fails, or libnfs-dev is missing.
-pub fn libnfs_read() -> Result<PathBuf> {
-    build("libnfs_read.c", "libnfs_read", &["-lnfs"])
+pub fn libnfs_load() -> Result<PathBuf> {
+    build("libnfs_load.c", "libnfs_load", &["-lnfs"])
+}
+
+/// Builds the checks of a server by libnfs, over v3 and v4; returns the program.
+///
+/// # Errors
+/// Where `cc` fails, or libnfs-dev is missing.
+pub fn libnfs_checks() -> Result<PathBuf> {
+    build("libnfs_checks.c", "libnfs_checks", &["-lnfs"])
+}
+
+/// Builds the checks of a server by libnfs, over v2; returns the program.
+///
+/// # Errors
+/// Where `cc` fails, or libnfs-dev is missing.
+pub fn libnfs2_checks() -> Result<PathBuf> {
+    build("libnfs2_checks.c", "libnfs2_checks", &["-lnfs"])
+}
+
+/// Builds the echo; returns the program.
+///
+/// # Errors
+/// Where `cc` fails.
+pub fn tcp_echo() -> Result<PathBuf> {
+    build("tcp_echo.c", "tcp_echo", &[])
 }
 
 fn build(source: &str, product: &str, last: &[&str]) -> Result<PathBuf> {

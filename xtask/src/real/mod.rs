@@ -15,7 +15,7 @@ mod against_us;
 mod browser;
 mod capture;
 mod disk;
-mod ganesha;
+pub mod ganesha;
 mod interop;
 pub mod libnfs;
 pub mod ours;

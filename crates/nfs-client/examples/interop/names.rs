@@ -48,7 +48,10 @@ pub fn errors(rig: &mut Rig) -> Done {
     rig.done(&Operation::Rmdir { dir: &sub, name: b"below" })?;
     let file = rig.create("file")?;
     rig.close(&file)?;
-    rig.fails(&Operation::Rmdir { dir: &dir, name: b"file" }, Status::NotDir)?;
+    if !rig.version.is_stateful() {
+        // Version 4 has one REMOVE for both.
+        rig.fails(&Operation::Rmdir { dir: &dir, name: b"file" }, Status::NotDir)?;
+    }
     let gone = rig.lookup(&dir, "file")?;
     rig.done(&Operation::Remove { dir: &dir, name: b"file" })?;
     rig.fails(&Operation::Getattr { file: &gone }, Status::Stale)

@@ -108,11 +108,14 @@ impl Rig {
         let local = SocketAddr::try_from(local).map_err(|error| error.to_string())?;
         drop(self.connection);
         self.mount.unmount().map_err(|error| error.to_string())?;
-        let (calls, replies) = (counters.calls_sent, counters.replies);
+        // On the wire stands whatever was sent, for the first time or again.
+        let resent = counters.retransmissions + counters.replays;
+        let calls = counters.calls_sent + counters.follow_ups + counters.delays + resent;
+        let replies = counters.replies;
         let (late, malformed) = (counters.late_replies, counters.malformed_replies);
         Ok(format!(
-            "{{\"port\": {}, \"calls\": {calls}, \"replies\": {replies}, \"late\": {late}, \
-             \"malformed\": {malformed}}}",
+            "{{\"port\": {}, \"calls\": {calls}, \"resent\": {resent}, \"replies\": {replies}, \
+             \"late\": {late}, \"malformed\": {malformed}}}",
             local.port()
         ))
     }

@@ -92,6 +92,7 @@ impl Session {
             let body = self.receiver.body(completed.body_at);
             let slot = self.table.get_mut(index);
             if self.dialect.ended(index, slot, body) == Next::Again {
+                self.counters.follow_ups += 1;
                 self.ask_again(index);
                 return;
             }

@@ -199,6 +199,8 @@ pub struct Counters {
     pub major_timeouts: u64,
     /// Answers of "later", after which the call waited and was made again.
     pub delays: u64,
+    /// Further calls that a reply led to, such as the OPEN_CONFIRM of NFSv4.0.
+    pub follow_ups: u64,
     /// Times that the connection was made anew.
     pub reconnects: u64,
     /// Calls that were sent again over a new connection.
