@@ -52,6 +52,8 @@ pub enum Unit {
     CpuPerOp,
     /// Bytes of memory.
     Memory,
+    /// The same, where it is little.
+    SmallMemory,
 }
 
 /// Median, least and greatest of some rounds.
@@ -182,7 +184,7 @@ fn outcome(
         let values: Vec<f64> = pairs.iter().map(take).collect();
         Spread::of(&values).ok_or("no round was made")
     };
-    let less_is_better = matches!(unit, Unit::CpuPerOp | Unit::Memory);
+    let less_is_better = matches!(unit, Unit::CpuPerOp | Unit::Memory | Unit::SmallMemory);
     let ratio = if less_is_better {
         spread(|(ours, peer)| peer / ours)?
     } else {

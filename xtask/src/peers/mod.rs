@@ -17,6 +17,7 @@ use crate::{proc, repo, setup};
 mod case;
 mod fio;
 mod host;
+mod load;
 mod local;
 mod memory;
 mod nfs;
@@ -34,7 +35,8 @@ pub struct Options {
     /// How often both sides measure.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Makes only the comparisons whose name contains this text: null, posix, uring, nfs, memory.
+    /// Makes only the comparisons whose name contains this text: null, posix, uring, memory,
+    /// nfs-streams, nfs-whole, nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
     #[arg(long)]
     only: Option<String>,
     /// Exits with 1 where a target is missed.
@@ -58,11 +60,16 @@ struct Family {
     compare: fn(&Setting) -> Vec<Row>,
 }
 
-const FAMILIES: [Family; 5] = [
+const FAMILIES: [Family; 10] = [
     Family { name: "null", compare: local::null },
     Family { name: "posix", compare: local::posix },
     Family { name: "uring", compare: local::uring },
-    Family { name: "nfs", compare: nfs::read },
+    Family { name: "nfs-streams", compare: nfs::streams },
+    Family { name: "nfs-whole", compare: nfs::whole },
+    Family { name: "nfs-small", compare: nfs::small },
+    Family { name: "nfs-servers", compare: nfs::servers },
+    Family { name: "nfs-crowd", compare: nfs::crowd },
+    Family { name: "nfs-datagrams", compare: nfs::datagrams },
     Family { name: "memory", compare: memory::quick },
 ];
 
@@ -73,9 +80,13 @@ const FAMILIES: [Family; 5] = [
 pub fn run(options: &Options) -> Result<bool> {
     setup::run(false)?;
     if !options.built {
-        let mut build = Command::new("cargo");
-        build.args(["build", "--release", "--package", "dfsbench", "--quiet"]);
-        proc::run(build.current_dir(repo::root()))?;
+        for what in
+            [["--package", "dfsbench", "--bins"], ["--package", "nfs-client", "--example=load"]]
+        {
+            let mut build = Command::new("cargo");
+            build.args(["build", "--release", "--quiet"]).args(what);
+            proc::run(build.current_dir(repo::root()))?;
+        }
     }
     let folder = TempDir::with_prefix("dfsbench-peers-")?;
     let setting = Setting { seconds: options.seconds, rounds: options.rounds.max(1), folder };

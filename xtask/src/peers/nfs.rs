@@ -1,93 +1,247 @@
-//! Comparisons over NFS: one client reads 1 GiB from our server, as libnfs does, and as iperf3
-//! could.
+//! Comparisons over NFS: our client with libnfs and iperf3, our server with nfs-ganesha, many
+//! clients with few, datagrams with a stream.
 //!
-//! The server is the same for both clients. iperf3 shows what one TCP stream can carry here at
-//! all, under the same congestion control.
+//! The server stands in a process of its own and is the same for both clients. iperf3 shows what
+//! one TCP stream can carry here at all, a bare echo what a small call costs without a protocol;
+//! both under the same congestion control.
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-use anyhow::{Context, Result};
-use serde_json::Value;
-use tempfile::TempDir;
+use anyhow::{Result, anyhow};
 
 use super::Setting;
-use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::case::{self, Case, Figure, Outcome, Rival, Row, Spread, Unit};
+use super::load::{self, CONGESTION, Load};
 use super::ours::{self, OURS};
-use crate::proc::{self, Background};
-use crate::real::libnfs::{self, Export};
+use crate::real::ganesha::Ganesha;
 use crate::real::ours::Serve;
-use crate::{native, noise};
 
-const FILE_BYTES: u64 = 1 << 30;
-const FILE: &str = "peer";
-/// Room for the peer's file and for ours.
-const MEMORY: &str = "2400MiB";
-const DEPTH: &str = "8";
-const IO_BYTES: &str = "1048576";
-/// What `dfsbench serve` asks for on its sockets; the data flows from there.
-const CONGESTION: &str = "cubic";
+/// Room for the file of each comparison.
+const MEMORY: &str = "1600MiB";
+const MIB: u32 = 1 << 20;
+/// Lengths of a GETATTR call and its reply over v3, with their marks, in bytes: a handle of 32
+/// bytes and a machine name of 8.
+const GETATTR_BYTES: (u32, u32) = (116, 116);
+/// How much a client of 10,000 may take, in bytes.
+const CLIENT_BYTES_MAX: f64 = 32.0 * 1024.0;
+const CROWD: u32 = 10_000;
 
-/// Sequential READ over v3.
-pub fn read(setting: &Setting) -> Vec<Row> {
+const READ: Load =
+    Load { op: "read", version: "3", proto: "tcp", clients: 1, depth: 8, bytes: MIB, keep: false };
+const WRITE: Load = Load { op: "write", ..READ };
+const GETATTR: Load = Load { op: "getattr", clients: 64, depth: 16, bytes: 4096, ..READ };
+
+/// A server that may have failed to start; every row says why.
+type Started<T> = Result<T, String>;
+
+fn started<T>(server: Result<T>) -> Started<T> {
+    server.map_err(|error| format!("{error:#}"))
+}
+
+fn serve() -> Started<Serve> {
+    started(OURS.serve(MEMORY, &[]))
+}
+
+fn by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<load::Done> {
+    let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
+    load.by_us(&server.export, setting.seconds)
+}
+
+fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<Figure> {
+    let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
+    load.by_libnfs(&server.export, setting.seconds).map(load::Done::figure)
+}
+
+/// Sequential READ and WRITE of 1 MiB against one TCP stream, and against libnfs.
+pub fn streams(setting: &Setting) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for version in ["3", "4.1"] {
+        let (read, write) = (Load { version, ..READ }, Load { version, ..WRITE });
+        let verified = Load { keep: true, ..read };
+        let cases = [
+            (format!("NFSv{version} READ of 1 MiB, discarded"), read, 1.0, true),
+            (format!("NFSv{version} READ of 1 MiB, verified"), verified, 0.7, false),
+            (format!("NFSv{version} WRITE of 1 MiB"), write, 1.0, true),
+        ];
+        for (name, load, iperf3_target, with_libnfs) in cases {
+            rows.extend(stream(name, load, iperf3_target, with_libnfs, setting));
+        }
+    }
+    rows
+}
+
+fn stream(
+    name: String,
+    load: Load,
+    iperf3_target: f64,
+    with_libnfs: bool,
+    setting: &Setting,
+) -> Vec<Row> {
     let server = serve();
-    let export = || match &server {
-        Ok(server) => Ok(&server.export),
-        Err(error) => Err(anyhow::anyhow!("{error:#}")),
+    let mut rivals = vec![Rival {
+        name: format!("iperf3, one stream, {CONGESTION}"),
+        rate_target: iperf3_target,
+        cpu_target: None,
+        measure: Box::new(|| load::by_iperf3(setting.seconds)),
+    }];
+    if with_libnfs {
+        rivals.push(Rival {
+            name: "libnfs over v3, 8 in flight".to_owned(),
+            rate_target: 3.0,
+            cpu_target: None,
+            measure: Box::new(|| by_libnfs(&server, &load, setting)),
+        });
+    }
+    let measure = || by_us(&server, &load, setting).map(load::Done::figure);
+    let case = Case { name, unit: Unit::Bytes, ours: Box::new(measure), rivals };
+    case::run(case, setting.rounds)
+}
+
+/// A whole run of `dfsbench`, as its users see it: 1 GiB read by one worker.
+pub fn whole(setting: &Setting) -> Vec<Row> {
+    let server = serve();
+    let measure = || {
+        let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
+        ours::stream_read(&server.export.for_us(""), setting)
     };
     let case = Case {
-        name: "NFSv3, sequential READ of 1 GiB".to_owned(),
+        name: "`dfsbench run`, NFSv3, sequential READ of 1 GiB".to_owned(),
         unit: Unit::Bytes,
-        ours: Box::new(|| ours::stream_read(&export()?.for_us(""), setting)),
-        rivals: vec![
-            Rival {
-                name: "libnfs, 8 in flight".to_owned(),
-                rate_target: 3.0,
-                cpu_target: Some(1.0),
-                measure: Box::new(|| by_libnfs(export()?)),
-            },
-            Rival {
-                name: format!("iperf3, one stream, {CONGESTION}"),
-                rate_target: 0.8,
-                cpu_target: None,
-                measure: Box::new(|| by_iperf3(setting.seconds)),
-            },
-        ],
+        ours: Box::new(measure),
+        rivals: vec![Rival {
+            name: format!("iperf3, one stream, {CONGESTION}"),
+            rate_target: 0.8,
+            cpu_target: None,
+            measure: Box::new(|| load::by_iperf3(setting.seconds)),
+        }],
     };
     case::run(case, setting.rounds)
 }
 
-/// Starts the server and puts the peer's file on it.
-fn serve() -> Result<Serve> {
-    let server = OURS.serve(MEMORY, &[])?;
-    let folder = TempDir::new_in("/dev/shm")?;
-    let local = folder.path().join(FILE);
-    noise::file(&local, FILE_BYTES)?;
-    libnfs::copy(&local, &server.export, FILE)?;
-    Ok(server)
+/// GETATTR against libnfs, and against an echo.
+pub fn small(setting: &Setting) -> Vec<Row> {
+    let server = serve();
+    let mut rows = case::run(
+        Case {
+            name: "GETATTR, 64 clients, 16 in flight each".to_owned(),
+            unit: Unit::Ops,
+            ours: Box::new(|| by_us(&server, &GETATTR, setting).map(load::Done::figure)),
+            rivals: vec![Rival {
+                name: "libnfs, the same".to_owned(),
+                rate_target: 1.0,
+                cpu_target: Some(5.0),
+                measure: Box::new(|| by_libnfs(&server, &GETATTR, setting)),
+            }],
+        },
+        setting.rounds,
+    );
+    let one = Load { depth: 1, ..GETATTR };
+    let echo = || load::by_echo(&one, GETATTR_BYTES, setting.seconds).map(load::Done::figure);
+    rows.extend(case::run(
+        Case {
+            name: "GETATTR, 64 clients, 1 in flight each".to_owned(),
+            unit: Unit::Ops,
+            ours: Box::new(|| by_us(&server, &one, setting).map(load::Done::figure)),
+            rivals: vec![Rival {
+                name: "TCP echo of the same lengths".to_owned(),
+                rate_target: 0.8,
+                cpu_target: None,
+                measure: Box::new(echo),
+            }],
+        },
+        setting.rounds,
+    ));
+    rows
 }
 
-fn by_libnfs(export: &Export) -> Result<Figure> {
-    let mut command = Command::new(native::libnfs_read()?);
-    command.arg(export.for_libnfs(FILE)).args([DEPTH, IO_BYTES, "1"]);
-    let report: Value = serde_json::from_slice(&proc::capture(&mut command)?)?;
-    let number = |key: &str| report.get(key).and_then(Value::as_f64).context("libnfs_read's JSON");
-    let cpu_s = number("user_s")? + number("system_s")?;
-    let ops = number("bytes")? / (1 << 20) as f64;
-    Ok(Figure { rate: number("bytes_per_s")?, cpu_ns_per_op: Some(cpu_s * 1e9 / ops) })
+/// Our server against nfs-ganesha's memory, under our client.
+pub fn servers(setting: &Setting) -> Vec<Row> {
+    let mut rows = Vec::new();
+    // Its files end at 1 MiB without being stored beyond; READ is of what there is.
+    for (load, target) in [(GETATTR, 5.0), (Load { bytes: 64 << 10, ..READ }, 2.0)] {
+        let (server, ganesha) = (serve(), started(Ganesha::start()));
+        let theirs = || -> Result<Figure> {
+            let ganesha = ganesha.as_ref().map_err(|error| anyhow!("{error}"))?;
+            load.by_us(&ganesha.export("/mem"), setting.seconds).map(load::Done::figure)
+        };
+        let unit = if load.op == "read" { Unit::Bytes } else { Unit::Ops };
+        let case = Case {
+            name: format!("our server, {}", load.op.to_uppercase()),
+            unit,
+            ours: Box::new(|| by_us(&server, &load, setting).map(load::Done::figure)),
+            rivals: vec![Rival {
+                name: "nfs-ganesha, FSAL MEM".to_owned(),
+                rate_target: target,
+                cpu_target: None,
+                measure: Box::new(theirs),
+            }],
+        };
+        rows.extend(case::run(case, setting.rounds));
+    }
+    rows
 }
 
-fn by_iperf3(seconds: u32) -> Result<Figure> {
-    let port = proc::free_port()?;
-    let mut server = Command::new("iperf3");
-    server.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"]);
-    server.stderr(Stdio::null());
-    // It speaks once it listens; a connection made to find out would use up its one test.
-    let (_server, _line) = Background::start_with_first_line(&mut server, Duration::from_secs(10))?;
-    let (port, seconds) = (port.to_string(), seconds.to_string());
-    let mut client = Command::new("iperf3");
-    client.args(["-c", "127.0.0.1", "-p", &port, "-C", CONGESTION, "-t", &seconds, "-J"]);
-    let report: Value = serde_json::from_slice(&proc::capture(&mut client)?)?;
-    let received = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
-    Ok(Figure { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_per_op: None })
+/// 10,000 clients: what each takes, and how they keep up with 100.
+pub fn crowd(setting: &Setting) -> Vec<Row> {
+    let server = serve();
+    let few = Load { clients: 100, depth: 1, ..GETATTR };
+    let many = Load { clients: CROWD, ..few };
+    let mut memory = Vec::new();
+    let rows = case::run(
+        Case {
+            name: "GETATTR, 10,000 clients".to_owned(),
+            unit: Unit::Ops,
+            ours: Box::new(|| {
+                let done = by_us(&server, &many, setting)?;
+                memory.push(done.memory_per_client_bytes(CROWD));
+                Ok(done.figure())
+            }),
+            rivals: vec![Rival {
+                name: "100 clients".to_owned(),
+                rate_target: 0.8,
+                cpu_target: None,
+                measure: Box::new(|| by_us(&server, &few, setting).map(load::Done::figure)),
+            }],
+        },
+        setting.rounds,
+    );
+    let limit = Spread { median: CLIENT_BYTES_MAX, min: CLIENT_BYTES_MAX, max: CLIENT_BYTES_MAX };
+    let ratios: Vec<f64> = memory.iter().map(|bytes| CLIENT_BYTES_MAX / bytes.max(1.0)).collect();
+    let outcome = Spread::of(&memory).zip(Spread::of(&ratios));
+    let outcome = outcome.map(|(ours, ratio)| Outcome { ours, peer: limit, ratio });
+    let memory = Row {
+        claim: "memory of each of 10,000 clients".to_owned(),
+        peer: "the limit".to_owned(),
+        unit: Unit::SmallMemory,
+        target: 1.0,
+        outcome: outcome.ok_or_else(|| "no round was made".to_owned()),
+    };
+    rows.into_iter().chain([memory]).collect()
+}
+
+/// 8 KiB over datagrams beside a stream: nothing is claimed, both are shown.
+pub fn datagrams(setting: &Setting) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for version in ["2", "3"] {
+        for op in ["read", "write"] {
+            let server = serve();
+            let tcp = Load { op, version, bytes: 8 << 10, ..READ };
+            let udp = Load { proto: "udp", ..tcp };
+            let measure = |load: Load| {
+                let server = &server;
+                Box::new(move || by_us(server, &load, setting).map(load::Done::figure))
+            };
+            let case = Case {
+                name: format!("NFSv{version} {} of 8 KiB over UDP", op.to_uppercase()),
+                unit: Unit::Bytes,
+                ours: measure(udp),
+                rivals: vec![Rival {
+                    name: "the same over TCP".to_owned(),
+                    rate_target: 0.0,
+                    cpu_target: None,
+                    measure: measure(tcp),
+                }],
+            };
+            rows.extend(case::run(case, setting.rounds));
+        }
+    }
+    rows
 }

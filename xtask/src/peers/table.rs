@@ -52,6 +52,7 @@ fn figure(unit: Unit, spread: Spread) -> String {
         Unit::Bytes => (1e6, 0, "MB/s"),
         Unit::CpuPerOp => (1.0, 0, "ns/op"),
         Unit::Memory => (1_048_576.0, 0, "MiB"),
+        Unit::SmallMemory => (1024.0, 1, "KiB"),
     };
     let Spread { median, min, max } = spread;
     let number = |value: f64| format!("{:.digits$}", value / scale);

@@ -1,0 +1,158 @@
+//! The programs that make NFS load: our example `load`, libnfs, and what has no protocol at all.
+//!
+//! Principal type: [`Load`], one amount of work that all of them can do. Each prints one line of
+//! JSON, [`Done`].
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::case::Figure;
+use crate::native;
+use crate::proc::{self, Background};
+use crate::real::libnfs::Export;
+use crate::repo::{self, Profile};
+
+/// What `dfsbench serve` and the clients ask for on their sockets.
+pub const CONGESTION: &str = "cubic";
+/// The file that `load` makes.
+const FILE: &str = "load";
+
+/// The same operation again and again.
+#[derive(Clone, Copy)]
+pub struct Load {
+    /// `getattr`, `read` or `write`.
+    pub op: &'static str,
+    /// Version of NFS, as in an address.
+    pub version: &'static str,
+    /// `tcp` or `udp`.
+    pub proto: &'static str,
+    /// Clients, each with its own connection.
+    pub clients: u32,
+    /// Operations in flight for each of them.
+    pub depth: u32,
+    /// Bytes of each operation.
+    pub bytes: u32,
+    /// Whether payload is compared, not discarded.
+    pub keep: bool,
+}
+
+/// What a program says at its end.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Done {
+    ops: f64,
+    bytes: f64,
+    seconds: f64,
+    cpu_s: f64,
+    #[serde(default)]
+    memory_before: f64,
+    #[serde(default)]
+    memory_after: f64,
+}
+
+impl Done {
+    fn read(json: &[u8]) -> Result<Self> {
+        let done: Self = serde_json::from_slice(json).context("the last line is no JSON")?;
+        ensure!(done.ops > 0.0 && done.seconds > 0.0, "nothing was done: {done:?}");
+        Ok(done)
+    }
+
+    /// Operations per second, or bytes where some were moved.
+    pub fn figure(self) -> Figure {
+        let counted = if self.bytes > 0.0 { self.bytes } else { self.ops };
+        let cpu_ns_per_op = Some(self.cpu_s * 1e9 / self.ops);
+        Figure { rate: counted / self.seconds, cpu_ns_per_op }
+    }
+
+    /// Memory that each of so many clients took, in bytes.
+    pub fn memory_per_client_bytes(self, clients: u32) -> f64 {
+        (self.memory_after - self.memory_before).max(0.0) / f64::from(clients)
+    }
+}
+
+impl Load {
+    /// Has our client do it.
+    ///
+    /// # Errors
+    /// Where the program fails.
+    pub fn by_us(&self, export: &Export, seconds: u32) -> Result<Done> {
+        let Self { op, version, proto, clients, depth, bytes, keep } = self;
+        let Export { port, mount_port, path } = export;
+        let address = format!(
+            "nfs://127.0.0.1:{port}{path}?version={version}&proto={proto}&mountport={mount_port}"
+        );
+        let mut command = Command::new(repo::example(Profile::Release, "load"));
+        command.arg(address).arg(op);
+        for number in [*clients, *depth, seconds, *bytes] {
+            command.arg(number.to_string());
+        }
+        command.args(keep.then_some("keep"));
+        Done::read(&proc::capture(&mut command)?)
+    }
+
+    /// Has libnfs do it, over v3, on the file that our client made.
+    ///
+    /// # Errors
+    /// Where the program fails, or can't be built.
+    pub fn by_libnfs(&self, export: &Export, seconds: u32) -> Result<Done> {
+        let mut command = Command::new(native::libnfs_load()?);
+        command.arg(export.for_libnfs(FILE)).arg(self.op);
+        for number in [self.clients, self.depth, seconds, self.bytes] {
+            command.arg(number.to_string());
+        }
+        Done::read(&proc::capture(&mut command)?)
+    }
+}
+
+/// Exchanges messages of these lengths without any protocol.
+///
+/// # Errors
+/// Where the program fails, or can't be built.
+pub fn by_echo(load: &Load, lengths: (u32, u32), seconds: u32) -> Result<Done> {
+    let mut command = Command::new(native::tcp_echo()?);
+    for number in [load.clients, load.depth, seconds, lengths.0, lengths.1] {
+        command.arg(number.to_string());
+    }
+    Done::read(&proc::capture(&mut command)?)
+}
+
+/// Sends one TCP stream as fast as it goes.
+///
+/// # Errors
+/// Where iperf3 fails.
+pub fn by_iperf3(seconds: u32) -> Result<Figure> {
+    let port = proc::free_port()?;
+    let mut server = Command::new("iperf3");
+    server.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"]);
+    server.stderr(Stdio::null());
+    // It speaks once it listens; a connection made to find out would use up its one test.
+    let (_server, _line) = Background::start_with_first_line(&mut server, Duration::from_secs(10))?;
+    let (port, seconds) = (port.to_string(), seconds.to_string());
+    let mut client = Command::new("iperf3");
+    client.args(["-c", "127.0.0.1", "-p", &port, "-C", CONGESTION, "-t", &seconds, "-J"]);
+    let report: Value = serde_json::from_slice(&proc::capture(&mut client)?)?;
+    let received = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
+    Ok(Figure { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_per_op: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Done;
+
+    #[test]
+    fn figures_come_out_of_the_line() {
+        let line = br#"{"ops": 1000, "bytes": 4096000, "seconds": 2.0, "cpu_s": 1.0,
+            "memory_before": 1000, "memory_after": 21000}"#;
+        let done = Done::read(line).unwrap();
+        let figure = done.figure();
+        assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
+        assert!((figure.cpu_ns_per_op.unwrap() - 1e6).abs() < 1e-6);
+        assert!((done.memory_per_client_bytes(10) - 2000.0).abs() < 1e-6);
+        let line = br#"{"ops": 1000, "bytes": 0, "seconds": 2.0, "cpu_s": 1.0}"#;
+        assert!((Done::read(line).unwrap().figure().rate - 500.0).abs() < 1e-6);
+        assert!(Done::read(br#"{"ops": 0, "bytes": 0, "seconds": 2, "cpu_s": 1}"#).is_err());
+    }
+}
