@@ -118,7 +118,11 @@ impl Rig {
         let tally = disturbed.backend.tally();
         let bytes = u64::from(spec.files) * FILE_BYTES;
         let moved = if pass == Pass::Write { tally.write_bytes } else { tally.read_bytes };
-        assert_eq!(moved, Some(bytes), "each byte counted once");
+        // What was refused and made again went over the wire twice, but never less than once.
+        assert!(moved >= Some(bytes), "{moved:?} of {bytes}");
+        if !tally.recovered.repeats() {
+            assert_eq!(moved, Some(bytes), "each byte counted once");
+        }
         tally.recovered
     }
 
@@ -145,13 +149,19 @@ fn over(version: NfsVersion, proto: Proto) -> NfsSettings {
 
 #[test]
 fn what_a_restart_loses_is_written_again_before_the_sync_ends() {
-    for settings in [over(NfsVersion::V3, Proto::Tcp), over(NfsVersion::V3, Proto::Udp)] {
+    for settings in [
+        over(NfsVersion::V3, Proto::Tcp),
+        over(NfsVersion::V3, Proto::Udp),
+        over(NfsVersion::V4_0, Proto::Tcp),
+        over(NfsVersion::V4_1, Proto::Tcp),
+        over(NfsVersion::V4_2, Proto::Tcp),
+    ] {
         let faults = FaultPlan { lose_unstable: true, ..FaultPlan::default() };
         let rig = Rig::new(settings, faults);
         let recovery = rig.run(Pass::Write, 40, Server::restart_now);
         assert!(recovery.resent_bytes > 0, "{recovery:?}");
         if settings.proto == Proto::Tcp {
-            assert_eq!(recovery.reconnects, 1, "{recovery:?}");
+            assert!(recovery.reconnects > 0, "{recovery:?}");
         }
         rig.check_files();
     }
@@ -159,11 +169,11 @@ fn what_a_restart_loses_is_written_again_before_the_sync_ends() {
 
 #[test]
 fn reading_goes_on_over_a_new_connection() {
-    for version in [NfsVersion::V2, NfsVersion::V3] {
+    for &version in NfsVersion::ALL {
         let rig = Rig::new(over(version, Proto::Tcp), FaultPlan::default());
         rig.run(Pass::Write, 1, |_| {});
         let recovery = rig.run(Pass::Read, 40, Server::restart_now);
-        assert_eq!(recovery.reconnects, 1, "{recovery:?}");
+        assert!(recovery.reconnects > 0, "{recovery:?}");
         assert_eq!(recovery.resent_bytes, 0);
     }
 }

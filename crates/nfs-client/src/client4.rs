@@ -84,27 +84,52 @@ impl Client4 {
             verifier: Verifier(random.to_be_bytes()),
             record: Mutex::new(record),
         };
-        client.introduce_again(control)?;
+        client.introduce_to(control, &mut client.record())?;
         Ok(client)
     }
 
     /// Introduces the client to a server that does not know it (any more).
-    pub(crate) fn introduce_again(&self, control: &mut Control) -> Result<(), CallFailure> {
+    fn introduce_to(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
         let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
         let (client, sequence) = if self.version.has_sessions() {
             exchange_id(control, owner)?
         } else {
             (set_client_id(control, owner)?, 0)
         };
-        let mut record = self.record();
         (record.client, record.sequence, record.complete) = (client, sequence, false);
         Ok(())
     }
 
+    /// Makes a connection a part of this client, in place of one that belonged to `former` and
+    /// was refused; a client that the server has forgotten is introduced again.
+    pub(crate) fn join_again(
+        &self,
+        control: &mut Control,
+        former: ClientId,
+    ) -> Result<(), CallFailure> {
+        let mut record = self.record();
+        // Of several connections only the first one to come here has to introduce it.
+        let forgotten = if self.version.has_sessions() {
+            match self.join_as(control, &mut record) {
+                Err(failure) if failure.status() == Some(Status::StaleClientId) => true,
+                result => return result.map(drop),
+            }
+        } else {
+            record.client == former
+        };
+        if forgotten {
+            self.introduce_to(control, &mut record)?;
+        }
+        self.join_as(control, &mut record).map(drop)
+    }
+
     /// Makes a connection a part of this client.
     pub(crate) fn join(&self, control: &mut Control) -> Result<Granted, CallFailure> {
+        self.join_as(control, &mut self.record())
+    }
+
+    fn join_as(&self, control: &mut Control, record: &mut Record) -> Result<Granted, CallFailure> {
         let slots = control.slots() as u32;
-        let mut record = self.record();
         record.connections += 1;
         let mut binding = Binding {
             client: record.client,
@@ -114,7 +139,7 @@ impl Client4 {
         };
         let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
         if self.version.has_sessions() {
-            let channel = create(control, &record, slots, &mut binding)?;
+            let channel = create(control, record, slots, &mut binding)?;
             record.sequence += 1;
             let payload = |bytes: u32| bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096);
             granted.read_bytes = payload(channel.response_bytes_max);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use nfs_proto::client::{
     Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, Session, StartError,
-    Version,
+    Version, is_unbound,
 };
 use nfs_proto::nfs4::Op;
 use rustix::event::{PollFlags, Timespec, poll};
@@ -77,7 +77,10 @@ pub struct Connection {
     trouble: Option<Trouble>,
     /// Of version 4: who this connection belongs to.
     client: Option<Arc<Client4>>,
+    identity: Option<Identity>,
     renewal: Renewal,
+    /// The server does not know the session or the client any more.
+    forgotten: bool,
 }
 
 /// When the lease of a client of version 4 is renewed by an idle connection.
@@ -105,6 +108,12 @@ struct Trouble {
     /// When to try again; `None` while connected.
     next_ns: Option<u64>,
     pause_ns: u64,
+}
+
+impl Trouble {
+    fn at(now_ns: u64) -> Self {
+        Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN }
+    }
 }
 
 impl Connection {
@@ -157,7 +166,9 @@ impl Connection {
             reconnect: options.reconnect,
             trouble: None,
             client: None,
+            identity: if version.is_stateful() { options.identity.clone() } else { None },
             renewal: Renewal::default(),
+            forgotten: false,
         })
     }
 
@@ -187,7 +198,7 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`]: open another connection.
     pub fn flush(&mut self, clock: &dyn Fn() -> u64) -> Result<(), ConnectionError> {
-        if self.is_down() {
+        if self.is_down() || self.link.session.is_unbound() {
             return Ok(());
         }
         match self.link.flush(&self.pool, clock) {
@@ -222,7 +233,7 @@ impl Connection {
         };
         match received {
             Ok(count) => {
-                if count > 0 {
+                if count > 0 && !self.forgotten {
                     self.trouble = None;
                 }
                 Ok(count)
@@ -355,7 +366,8 @@ impl Connection {
     /// Returns when the lease is to be renewed; an operation of a session renews it too.
     fn renewal_ns(&self) -> Option<u64> {
         let Renewal { every_ns, last_ns, under_way } = self.renewal;
-        if every_ns == 0 || under_way || self.is_down() || self.link.session.free_slots() == 0 {
+        let busy = under_way || self.link.session.free_slots() == 0;
+        if every_ns == 0 || busy || self.is_down() || self.forgotten {
             return None;
         }
         let has_sessions = self.link.session.version().has_sessions();
@@ -379,16 +391,49 @@ impl Connection {
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, Broken> {
-        let mut own = 0;
+        let (mut own, mut forgotten) = (0, false);
         let count = self.link.receive(scratch, clock, &mut |event| {
             if event.tag == RENEWAL {
                 own += 1;
+                let status = event.result.err().and_then(|error| error.status());
+                forgotten |= status.is_some_and(is_unbound);
             } else {
                 events(event);
             }
         });
         self.renewal.under_way &= own == 0;
+        self.forgotten |= forgotten || self.link.session.is_unbound();
+        // Calls that are out will be refused too; their replies are worth waiting for.
+        if self.forgotten && self.link.session.awaited() == 0 {
+            let now_ns = clock();
+            let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
+            trouble.next_ns.get_or_insert(now_ns);
+        }
         count.map(|count| count - own)
+    }
+
+    /// Connects anew and makes another session, and another client if need be; the calls that
+    /// were held back go on in it.
+    fn bind_anew(&mut self, now_ns: u64) -> Result<(), MountError> {
+        let Some(client) = self.client.clone() else { return Ok(()) };
+        let session = &self.link.session;
+        let slots = session.free_slots() + session.in_flight();
+        let options = ConnectionOptions {
+            slots,
+            reconnect: false,
+            identity: self.identity.clone(),
+            ..ConnectionOptions::default()
+        };
+        let fresh = Self::to(&self.target, session.version(), &options)?;
+        let former = session.client();
+        let mut control = Control::over(fresh);
+        let joined = client.join_again(&mut control, former);
+        joined.map_err(|failure| explain(NFS, &self.target.options, failure))?;
+        let fresh = control.into_connection().link;
+        self.link.transport = fresh.transport;
+        self.link.session.resume(now_ns, &fresh.session);
+        self.forgotten = false;
+        Ok(())
     }
 
     pub(crate) fn transport(&self) -> &Transport {
@@ -411,11 +456,7 @@ impl Connection {
         if !may_recover {
             return Err(self.as_error(broken));
         }
-        let trouble = self.trouble.get_or_insert(Trouble {
-            since_ns: now_ns,
-            next_ns: None,
-            pause_ns: PAUSE_NS_MIN,
-        });
+        let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
         let first = trouble.since_ns == now_ns;
         trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
         if self.is_over(now_ns) {
@@ -426,16 +467,21 @@ impl Connection {
 
     /// Makes one attempt to connect.
     fn connect_anew(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
-        let opened = self.target.open(self.target.options.timeout.min(ATTEMPT));
+        let opened = if self.forgotten {
+            self.bind_anew(now_ns)
+        } else {
+            self.target.open(self.target.options.timeout.min(ATTEMPT)).map(|transport| {
+                self.link.transport = transport;
+                self.link.session.reconnected(now_ns);
+            })
+        };
         let over = self.is_over(now_ns);
         let Some(trouble) = &mut self.trouble else { return Ok(()) };
         trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
         match opened {
-            Ok(transport) => {
+            Ok(()) => {
                 trouble.next_ns = None;
-                self.link.transport = transport;
                 self.link.moved_ns = now_ns;
-                self.link.session.reconnected(now_ns);
                 Ok(())
             }
             Err(error) if over => Err(self.as_error(Broken::Lost(io::Error::other(error)))),

@@ -15,6 +15,7 @@ mod listing;
 mod operation;
 mod receive;
 mod recovery;
+mod resume;
 mod session;
 mod slot;
 mod types;
@@ -24,6 +25,7 @@ pub use event::{Attributes, Event, Kind, Outcome};
 pub use file::{File, Stateid};
 pub use listing::{Entry, EntryIter, Listing};
 pub use operation::{Cursor, Data, OpenAccess, Operation, OperationKind, SeekWhat};
+pub use resume::is_unbound;
 pub use session::Session;
 pub use types::{
     Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadRange, PayloadWant, Pending,

@@ -66,10 +66,7 @@ impl Session {
                 self.queue.push_front(index);
                 self.counters.replays += 1;
             } else {
-                (slot.state, slot.due_ns) = (SlotState::Lost, now_ns);
-                self.lost += 1;
-                self.counters.lost_calls += 1;
-                self.dialect.gave_up(index, true);
+                self.lose(index, now_ns);
             }
         }
     }
@@ -97,6 +94,9 @@ impl Session {
                 return;
             }
         }
+        if self.holds(completed) {
+            return;
+        }
         let slot = self.table.get_mut(index);
         slot.answered_xid = Some(slot.xid);
         let wait_ns = (DELAY_NS_MIN << slot.delays.min(16)).min(DELAY_NS_MAX);
@@ -110,6 +110,15 @@ impl Session {
         } else {
             self.completed = Some(*completed);
         }
+    }
+
+    /// Ends a call whose reply will never come.
+    pub(super) fn lose(&mut self, index: u32, now_ns: u64) {
+        let slot = self.table.get_mut(index);
+        (slot.state, slot.due_ns) = (SlotState::Lost, now_ns);
+        self.lost += 1;
+        self.counters.lost_calls += 1;
+        self.dialect.gave_up(index, true);
     }
 
     /// Returns the next call that was lost, as an event.
@@ -158,7 +167,7 @@ impl Session {
     }
 
     /// Tells whether the reply of this slot waits to be taken.
-    fn is_answered(&self, index: u32) -> bool {
+    pub(super) fn is_answered(&self, index: u32) -> bool {
         self.completed.is_some_and(|completed| completed.slot == index)
     }
 }

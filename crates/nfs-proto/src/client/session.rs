@@ -49,6 +49,8 @@ pub struct Session {
     pub(super) completed: Option<Completed>,
     /// Calls that ended by the loss of their connection and were not taken as events yet.
     pub(super) lost: usize,
+    /// Calls that wait for another binding.
+    pub(super) unbound: usize,
     /// No call is due to be sent again before.
     pub(super) timer_ns: u64,
     pub(super) counters: Counters,
@@ -76,6 +78,7 @@ impl Session {
             expected_payload_bytes: 0,
             completed: None,
             lost: 0,
+            unbound: 0,
             timer_ns: u64::MAX,
             counters: Counters::default(),
         }
@@ -332,6 +335,7 @@ impl Session {
             self.queue.remove(position);
         }
         self.lost -= usize::from(self.table.get(index).state == SlotState::Lost);
+        self.unbound -= usize::from(self.table.get(index).state == SlotState::Unbound);
         self.dialect.gave_up(index, sent);
         self.receiver.forget(index);
         self.expected_payload_bytes -= u64::from(self.table.release(index).asked);

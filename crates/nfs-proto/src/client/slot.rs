@@ -17,6 +17,8 @@ pub(super) enum SlotState {
     Sent,
     /// Put off by the server, to be sent again when it is due.
     Waiting,
+    /// Refused by a server that has forgotten the session; waits for another one.
+    Unbound,
     /// Ended by the loss of its connection.
     Lost,
 }
@@ -145,6 +147,11 @@ impl SlotTable {
         self.limit = count.min(self.slots.len() as u32);
         let free = |index: &u32| self.slots[*index as usize].state == SlotState::Free;
         self.free.extend((0..self.limit).rev().filter(free));
+    }
+
+    /// Returns how many slots may be taken.
+    pub(super) fn limit_count(&self) -> u32 {
+        self.limit
     }
 
     pub(super) fn free_count(&self) -> usize {

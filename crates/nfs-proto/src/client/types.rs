@@ -205,6 +205,8 @@ pub struct Counters {
     pub reconnects: u64,
     /// Calls that were sent again over a new connection.
     pub replays: u64,
+    /// Times that a server had forgotten the session or the client, and another one was made.
+    pub rebinds: u64,
     /// Calls that ended because their connection was lost and they must not be made twice.
     pub lost_calls: u64,
     /// Calls of the server that were answered.

@@ -84,6 +84,18 @@ impl Dialect {
         self.v4.bind(binding);
     }
 
+    /// Takes over the binding of another connection of the same version.
+    pub(super) fn resume(&mut self, fresh: &Self) {
+        self.v4.resume(&fresh.v4);
+    }
+
+    /// Adapts a slot's call that was made for an earlier binding to the present one.
+    pub(super) fn rebound(&mut self, slot: u32, header: &mut Vec<u8>) {
+        if self.version.is_stateful() {
+            self.v4.rebound(slot, header);
+        }
+    }
+
     /// Returns the client that a connection of version 4 belongs to.
     pub(super) const fn client(&self) -> ClientId {
         self.v4.client()

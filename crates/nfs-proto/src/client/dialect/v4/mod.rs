@@ -19,6 +19,7 @@ pub(super) use encode::has;
 use owners::{Owners, advances};
 
 use super::super::operation::{Operation, OperationKind};
+use super::super::resume::is_unbound;
 use super::super::slot::Slot;
 use super::super::types::{Binding, StartError};
 use super::Next;
@@ -36,6 +37,11 @@ const SEQUENCE_AT: usize = SESSION_AT + 16;
 
 /// Room for the attributes of a call, which are encoded before their length is known.
 const SCRATCH_BYTES: usize = 512;
+
+// Where OPEN has client and owner, from its sequence number on: the sequence number itself, access
+// and denial, then the client, the length of the name, and the name.
+const CLIENT_AFTER: usize = 12;
+const NAME_AFTER: usize = CLIENT_AFTER + 8 + 4;
 
 /// What a slot's call carries that changes from call to call.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,6 +99,41 @@ impl State {
             slot.sequence = 1;
         }
         self.owners.reset(binding.owner_base);
+    }
+
+    /// Takes over the binding of another connection, its sequence numbers included. The calls of
+    /// this one stay as they are.
+    pub(super) fn resume(&mut self, fresh: &Self) {
+        self.client = fresh.client;
+        self.session = fresh.session;
+        self.highest_slot = fresh.highest_slot;
+        for slot in &mut self.slots {
+            slot.sequence = 1;
+        }
+        for (slot, fresh) in self.slots.iter_mut().zip(&fresh.slots) {
+            slot.sequence = fresh.sequence;
+        }
+        self.owners.reset(fresh.owners.base());
+    }
+
+    /// Adapts a slot's call that was made for an earlier binding to the present one: an open gets
+    /// an owner of the present client.
+    pub(super) fn rebound(&mut self, slot: u32, header: &mut Vec<u8>) {
+        let state = &mut self.slots[slot as usize];
+        if state.opens && state.owner.is_some() {
+            let owner = self.owners.take();
+            state.owner = Some(owner);
+            let (client, name) = (self.client.0.to_be_bytes(), self.owners.name(owner));
+            let mut set = |at: usize, bytes: &[u8]| {
+                // An OPEN_CONFIRM has neither; it will be refused.
+                if let Some(place) = header.get_mut(at..at + bytes.len()) {
+                    place.copy_from_slice(bytes);
+                }
+            };
+            set(state.seqid_at + CLIENT_AFTER, &client);
+            set(state.seqid_at + NAME_AFTER, &name);
+        }
+        self.again(slot, header);
     }
 
     pub(super) const fn client(&self) -> ClientId {
@@ -272,7 +313,7 @@ impl State {
             return Next::Again;
         }
         let later = matches!(reply.status, Status::Jukebox | Status::Grace);
-        if !later {
+        if !later && !is_unbound(reply.status) {
             self.slots[index as usize].owner = None;
             // An owner belongs to its open until that is closed.
             if closed || (stateid.is_none() && self.slots[index as usize].opens) {

@@ -32,6 +32,11 @@ impl Owners {
         self.idle.clear();
     }
 
+    /// Returns what tells these owners from those of other connections.
+    pub(super) const fn base(&self) -> u64 {
+        self.base
+    }
+
     /// Takes an owner without an open.
     pub(super) fn take(&mut self) -> u32 {
         self.idle.pop().unwrap_or_else(|| {
