@@ -103,6 +103,45 @@ pub enum MountError {
         /// Where the portmapper is.
         server: SocketAddr,
     },
+    /// The server answers, but not under TLS.
+    #[error(
+        "{service} at {server} does not offer TLS\n  \
+         hint: turn RPC-over-TLS on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
+    )]
+    NoTls {
+        /// What was asked.
+        service: &'static str,
+        /// Where.
+        server: SocketAddr,
+    },
+    /// The files that say whom to trust can't be used.
+    #[error("the trusted certificates can't be used: {reason}\n  hint: tls_ca names a PEM file")]
+    Trust {
+        /// Which, and why.
+        reason: String,
+    },
+    /// The server showed a certificate that nobody we trust has signed for it.
+    #[error(
+        "the TLS certificate of {server} is not trusted: {reason}\n  \
+         hint: name the PEM file of who signed it with --tls-ca (tls_ca in plans and addresses)"
+    )]
+    Untrusted {
+        /// Where.
+        server: SocketAddr,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The TLS handshake failed.
+    #[error(
+        "the TLS handshake with {server} failed: {reason}\n  \
+         hint: the server must speak TLS 1.3, and may ask for a certificate of ours"
+    )]
+    Handshake {
+        /// Where.
+        server: SocketAddr,
+        /// What went wrong.
+        reason: io::Error,
+    },
     /// Another service listens there.
     #[error(
         "{server} does not offer {service}\n  \

@@ -31,3 +31,4 @@ pub use options::{
     TRANSFER_BYTES_DEFAULT,
 };
 pub use scratch::Scratch;
+pub use transport::Tls;

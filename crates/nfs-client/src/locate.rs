@@ -20,7 +20,7 @@ use crate::options::{Family, MountOptions};
 
 pub(crate) const NFS: &str = "NFS";
 pub(crate) const MOUNT: &str = "MOUNT";
-const PORTMAPPER: &str = "the portmapper";
+pub(crate) const PORTMAPPER: &str = "the portmapper";
 
 /// Resolves the host and connects to NFS on the first of its addresses that answers.
 pub(crate) fn connect_nfs(options: &MountOptions) -> Result<Control, MountError> {

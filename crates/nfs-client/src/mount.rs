@@ -38,7 +38,7 @@ pub struct Mount {
 #[derive(Debug)]
 enum Source {
     /// The MOUNT service.
-    Mounted(Mounted),
+    Mounted(Box<Mounted>),
     /// The server's own root, by a client of version 4.
     Client(Arc<Client4>, Granted),
 }
@@ -66,7 +66,7 @@ impl Mount {
         } else {
             let mounted = export::mount(server, options)?;
             let root = walk(&mut control, mounted.root, &mounted.below, options)?;
-            (root, Source::Mounted(mounted))
+            (root, Source::Mounted(Box::new(mounted)))
         };
         let mut fsinfo = call_fsinfo(&mut control, &root).map_err(failed)?;
         if let Source::Client(_, granted) = &source {

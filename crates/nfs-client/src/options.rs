@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use model::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec};
+use model::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use nfs_proto::client::{Retry, Version};
 use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
+
+use crate::transport::Tls;
 
 /// The largest transfer size that is asked for where none is named: what Linux clients use.
 pub const TRANSFER_BYTES_DEFAULT: u32 = 1024 * 1024;
@@ -90,6 +92,8 @@ pub struct MountOptions {
     pub retrans: u32,
     /// Call from a port below 1024, which takes a privilege.
     pub resvport: bool,
+    /// Puts NFS, and MOUNT where it can, under TLS; over TCP only.
+    pub tls: Option<Tls>,
     /// How long to wait for a connection, and for each reply during set-up.
     pub timeout: Duration,
     /// TCP congestion control to set; `None` leaves the system's.
@@ -118,6 +122,7 @@ impl MountOptions {
             timeo: Duration::from_millis(1_100),
             retrans: 3,
             resvport: false,
+            tls: None,
             timeout: Duration::from_secs(5),
             congestion_control: None,
         }
@@ -125,7 +130,8 @@ impl MountOptions {
 
     /// Mounts what a plan names as its target, in the way that it states.
     pub fn from_target(target: &NfsTarget) -> Self {
-        let NfsSettings { version, proto, nconnect, timeo_ms, retrans, .. } = target.settings;
+        let NfsSettings { version, proto, xprtsec, nconnect, timeo_ms, retrans, .. } =
+            target.settings;
         let who = &target.identity;
         let groups = who.groups.clone();
         Self {
@@ -140,6 +146,7 @@ impl MountOptions {
             timeo: Duration::from_millis(timeo_ms),
             retrans,
             resvport: who.resvport,
+            tls: (xprtsec == XprtSec::Tls).then(|| Tls::trusting(target.tls_ca.clone())),
             ..Self::new(&target.host, &target.path)
         }
     }

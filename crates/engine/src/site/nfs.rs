@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsSettings, NfsTarget, Pass, RunSpec, Stable};
+use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Stable};
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
@@ -37,7 +37,6 @@ impl NfsSite {
         spec: &RunSpec,
         config: &SiteConfig,
     ) -> Result<Self, SiteError> {
-        refuse_unspoken(target)?;
         let timeout = Duration::from_millis(spec.timeout_ms);
         let options = MountOptions {
             rsize: spec.transfer_size_bytes,
@@ -260,17 +259,6 @@ impl NfsSite {
             place: format!("{}/{}/{name}", self.shown, self.work_name),
             reason: failure.to_string(),
         }
-    }
-}
-
-/// Refuses settings that the client or the measured loop doesn't obey yet; a setting leaves this
-/// list with the change that obeys it.
-fn refuse_unspoken(target: &NfsTarget) -> Result<(), SiteError> {
-    let (asked, spoken) = (&target.settings, NfsSettings::default());
-    let unspoken = [("xprtsec", asked.xprtsec != spoken.xprtsec)];
-    match unspoken.into_iter().find(|(_, differs)| *differs) {
-        Some((name, _)) => Err(SiteError::Nfs(format!("{target}: {name} is not obeyed yet"))),
-        None => Ok(()),
     }
 }
 

@@ -5,22 +5,16 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use nfs_proto::rpc::Credential;
-use nfs_proto::xdr::Reader;
-use nfs_proto::{DecodeError, mount3, nfs3};
+use nfs_proto::rpc::{AUTH_TLS, Credential};
+use nfs_proto::{mount3, nfs3};
 
 use super::ask::Asker;
 use super::data::{Answer, NoAnswer, RoundTrip, Service, Transport};
 use super::joined;
 use super::options::ProbeOptions;
 use super::registrations::Places;
+use crate::transport::says_starttls;
 
-/// The flavor number of AUTH_TLS. **Source:** RFC 9289 section 7.1.
-const AUTH_TLS: u32 = 7;
-/// The verifier of a server that is ready for TLS. **Source:** RFC 9289 section 4.1.
-const STARTTLS: &[u8] = b"STARTTLS";
-/// The longest verifier, in bytes. **Source:** RFC 5531 section 8.2.
-const VERIFIER_BYTES_MAX: u32 = 400;
 /// Samples of a round trip at most, whatever is asked.
 const SAMPLES_MAX: u32 = 10_000;
 
@@ -118,48 +112,4 @@ pub(super) fn offers_tls(
     let credential = Credential::Other { flavor: AUTH_TLS };
     let reply = asker.exchange((nfs3::PROGRAM, version, 0), credential, |_| {})?;
     says_starttls(&reply).map_err(NoAnswer::Malformed)
-}
-
-/// Reads a reply's verifier; a reply that denies the credential offers no TLS.
-fn says_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
-    let mut reader = Reader::new(reader_start(reply)?);
-    if reader.u32()? != 0 {
-        return Ok(false);
-    }
-    reader.u32()?;
-    Ok(reader.opaque(VERIFIER_BYTES_MAX)? == STARTTLS)
-}
-
-/// Passes xid and message type of a reply.
-fn reader_start(reply: &[u8]) -> Result<&[u8], DecodeError> {
-    let mut reader = Reader::new(reply);
-    reader.u32()?;
-    match reader.u32()? {
-        1 => Ok(reader.rest()),
-        value => Err(DecodeError::BadValue { what: "RPC message type", value }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reply(words: &[u32], tail: &[u8]) -> Vec<u8> {
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        bytes.extend(tail);
-        bytes
-    }
-
-    #[test]
-    fn only_the_verifier_offers_tls() {
-        let yes = reply(&[9, 1, 0, 0, 8], b"STARTTLS\0\0\0\0");
-        assert_eq!(says_starttls(&yes), Ok(true));
-        assert_eq!(says_starttls(&reply(&[9, 1, 0, 0, 0, 0], b"")), Ok(false));
-        let other = reply(&[9, 1, 0, 0, 8], b"STARTSSL\0\0\0\0");
-        assert_eq!(says_starttls(&other), Ok(false));
-        // Denied: AUTH_ERROR, AUTH_REJECTEDCRED.
-        assert_eq!(says_starttls(&reply(&[9, 1, 1, 1, 2], b"")), Ok(false));
-        assert!(says_starttls(&yes[..20]).is_err());
-        assert!(says_starttls(&reply(&[9, 0, 0], b"")).is_err());
-    }
 }

@@ -1,10 +1,12 @@
 //! The sockets that messages travel over.
 //!
-//! [`Transport`] is one nonblocking, connected socket: a TCP stream or a UDP socket. Opening one is
+//! [`Transport`] is one nonblocking, connected socket: a TCP stream, one under TLS, or a UDP socket.
+//! Opening one is
 //! the only thing here that waits, and never longer than its limit.
 //! **Source:** RFC 5531 section 10, tcp(7), udp(7).
 
 mod open;
+mod tls;
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -13,17 +15,23 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 pub(crate) use open::{Opening, Route, connected, open};
+pub use tls::Tls;
+pub(crate) use tls::{Refused, TlsStream, says_starttls};
 
 /// A connected socket.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(TcpStream),
     Udp(UdpSocket),
+    Tls(TlsStream),
 }
 
 impl Transport {
     /// Sends what the socket takes of these pieces; over UDP they are one datagram.
     pub(crate) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let Self::Tls(stream) = self {
+            return stream.send(pieces);
+        }
         let fd = self.as_fd();
         let mut no_control = SendAncillaryBuffer::default();
         Ok(sendmsg(fd, pieces, &mut no_control, SendFlags::NOSIGNAL)?)
@@ -31,19 +39,25 @@ impl Transport {
 
     /// Receives into `space`; 0 is the end of a stream, but may be a datagram.
     pub(crate) fn receive(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        if let Self::Tls(stream) = self {
+            return stream.receive(space);
+        }
         Ok(recv(self.as_fd(), space, RecvFlags::empty()).map(|(_, len)| len)?)
     }
 
-    /// Passes over as many bytes of the stream as `space` has, without writing to it.
+    /// Passes over as many bytes of the stream as `space` has; only TLS writes to it.
     ///
     /// TCP drops bytes asked for with MSG_TRUNC instead of copying them: tcp(7).
     pub(crate) fn discard(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        if let Self::Tls(stream) = self {
+            return stream.receive(space);
+        }
         Ok(recv(self.as_fd(), space, RecvFlags::TRUNC).map(|(_, len)| len)?)
     }
 
     /// Tells whether bytes wait here that the socket has not taken.
     pub(crate) fn wants_write(&self) -> bool {
-        false
+        matches!(self, Self::Tls(stream) if stream.wants_write())
     }
 
     /// Tells whether messages are datagrams.
@@ -56,13 +70,16 @@ impl Transport {
         match self {
             Self::Tcp(stream) => stream.local_addr(),
             Self::Udp(socket) => socket.local_addr(),
+            Self::Tls(stream) => stream.stream.local_addr(),
         }
     }
 
     /// Returns the congestion control in force, where there is one.
     pub(crate) fn congestion_control(&self) -> io::Result<Option<String>> {
         match self {
-            Self::Tcp(stream) => Ok(Some(rustix::net::sockopt::tcp_congestion(stream)?)),
+            Self::Tcp(_) | Self::Tls(_) => {
+                Ok(Some(rustix::net::sockopt::tcp_congestion(self.as_fd())?))
+            }
             Self::Udp(_) => Ok(None),
         }
     }
@@ -73,6 +90,7 @@ impl AsFd for Transport {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Udp(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.stream.as_fd(),
         }
     }
 }

@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use model::Proto;
+use nfs_proto::client::Version;
+use nfs_proto::{mount1, mount3, nfs3};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -13,8 +15,9 @@ use rustix::net::sockopt::{
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
-use super::Transport;
+use super::{Refused, Tls, TlsStream, Transport};
 use crate::error::MountError;
+use crate::locate::{MOUNT, PORTMAPPER};
 use crate::options::MountOptions;
 
 /// Ports that only a privileged process may call from and that no service has by custom.
@@ -70,7 +73,39 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
             reason: errno.into(),
         })?;
     }
-    Ok(Transport::Tcp(TcpStream::from(fd)))
+    let stream = TcpStream::from(fd);
+    match &options.tls {
+        Some(tls) if service != PORTMAPPER => protected(stream, tls, opening),
+        _ => Ok(Transport::Tcp(stream)),
+    }
+}
+
+/// Puts a stream under TLS. MOUNT may be without: servers in a kernel have theirs in a daemon that
+/// does not know TLS.
+fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Transport, MountError> {
+    let Opening { service, server, options, timeout } = *opening;
+    let program = match (service, options.version) {
+        (MOUNT, Version::V2) => (mount1::PROGRAM, mount1::VERSION),
+        (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
+        (_, version) => (nfs3::PROGRAM, version.program_version()),
+    };
+    let started = TlsStream::start(stream, program, (tls, &options.host), timeout);
+    let (stream, refused) = match started {
+        Ok(stream) => return Ok(Transport::Tls(stream)),
+        Err(refused) => refused,
+    };
+    Err(match refused {
+        Refused::NotOffered if service == MOUNT => return Ok(Transport::Tcp(stream)),
+        Refused::NotOffered => MountError::NoTls { service, server },
+        Refused::Trust(reason) => MountError::Trust { reason },
+        Refused::Certificate(reason) => {
+            MountError::Untrusted { server, reason: reason.to_string() }
+        }
+        Refused::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
+            MountError::NoAnswer { service, server, timeout }
+        }
+        Refused::Failed(reason) => MountError::Handshake { server, reason },
+    })
 }
 
 /// Returns a nonblocking socket that is connected.

@@ -1,0 +1,346 @@
+//! RPC over TLS: a NULL call that asks for it, the handshake, and then every byte encrypted.
+//!
+//! [`Tls`] is whom to trust, shared by all connections of a mount; [`TlsStream`] is one stream. The
+//! handshake waits, within a limit; after it nothing does. What is received fills the space that is
+//! given as far as there are bytes, so that less than that means that none are left.
+//!
+//! **Source:** RFC 9289 sections 4 and 5; the application protocol is `sunrpc`.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use nfs_proto::rpc::{AUTH_TLS, CallHeader, Credential, RPC_VERSION, STARTTLS};
+use nfs_proto::xdr::{Reader, Writer};
+use nfs_proto::{DecodeError, record};
+use rustix::event::PollFlags;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use super::open::wait_for;
+
+/// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
+const ALPN_SUNRPC: &[u8] = b"sunrpc";
+/// Plaintext that waits for the socket at most, in bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// The longest verifier, in bytes. **Source:** RFC 5531 section 8.2.
+const VERIFIER_BYTES_MAX: u32 = 400;
+/// The longest reply to a NULL call that is listened to, in bytes.
+const REPLY_BYTES_MAX: usize = 1024;
+
+/// Whom to trust; read from its files when the first connection needs it.
+#[derive(Clone)]
+pub struct Tls(Arc<Trust>);
+
+struct Trust {
+    authorities: Option<PathBuf>,
+    config: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+/// Why a stream did not come under TLS.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The server does not offer it; the stream can be used without.
+    NotOffered,
+    /// Whom to trust can't be told.
+    Trust(String),
+    /// The server's certificate is not trusted.
+    Certificate(rustls::CertificateError),
+    /// It went wrong.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Tls {
+    /// Trusts the authorities in a PEM file, or those that the system trusts.
+    pub fn trusting(authorities: Option<PathBuf>) -> Self {
+        Self(Arc::new(Trust { authorities, config: OnceLock::new() }))
+    }
+
+    fn config(&self) -> Result<Arc<ClientConfig>, Refused> {
+        let make = || client_config(self.0.authorities.as_deref());
+        self.0.config.get_or_init(make).clone().map_err(Refused::Trust)
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Tls").field(&self.0.authorities).finish()
+    }
+}
+
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.authorities == other.0.authorities
+    }
+}
+
+impl Eq for Tls {}
+
+/// A stream under TLS.
+#[derive(Debug)]
+pub(crate) struct TlsStream {
+    pub(crate) stream: TcpStream,
+    tls: Box<ClientConnection>,
+}
+
+impl TlsStream {
+    /// Asks for TLS by a NULL call of this program and version, and shakes hands. Gives the stream
+    /// back with what was wrong.
+    pub(crate) fn start(
+        stream: TcpStream,
+        (program, version): (u32, u32),
+        (trust, host): (&Tls, &str),
+        timeout: Duration,
+    ) -> Result<Self, (TcpStream, Refused)> {
+        let deadline = Deadline::after(timeout);
+        let begin = |stream: &TcpStream| -> Result<ClientConnection, Refused> {
+            let config = trust.config()?;
+            if !ask(stream, (program, version), &deadline)? {
+                return Err(Refused::NotOffered);
+            }
+            let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            let name = ServerName::try_from(bare).map_err(io::Error::other)?;
+            let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
+            tls.set_buffer_limit(Some(BUFFER_BYTES));
+            Ok(tls)
+        };
+        let mut this = match begin(&stream) {
+            Ok(tls) => Self { stream, tls: Box::new(tls) },
+            Err(refused) => return Err((stream, refused)),
+        };
+        match this.shake_hands(&deadline) {
+            Ok(()) => Ok(this),
+            Err(refused) => Err((this.stream, refused)),
+        }
+    }
+
+    /// Takes plaintext, and sends what the socket takes; fails with `WouldBlock` where it could do
+    /// neither.
+    pub(crate) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let taken = self.tls.writer().write_vectored(pieces)?;
+        match self.push() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            Err(error) if taken == 0 => Err(error),
+            _ => Ok(taken),
+        }
+    }
+
+    /// Receives plaintext until `space` is full or the socket has no more.
+    pub(crate) fn receive(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < space.len() {
+            match self.tls.reader().read(&mut space[filled..]) {
+                Ok(0) => break,
+                Ok(len) => filled += len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => match self.pull() {
+                    Ok(()) => {}
+                    // What is wrong with the stream shows again when there is nothing else.
+                    Err(_) if filled > 0 => break,
+                    Err(error) => return Err(error),
+                },
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Tells whether encrypted bytes wait for the socket.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    fn shake_hands(&mut self, deadline: &Deadline) -> Result<(), Refused> {
+        while self.tls.is_handshaking() || self.tls.wants_write() {
+            let sent = deadline.retry(&self.stream, PollFlags::OUT, || {
+                if self.tls.wants_write() { self.tls.write_tls(&mut &self.stream) } else { Ok(0) }
+            });
+            sent?;
+            if self.tls.wants_write() || !self.tls.is_handshaking() {
+                continue;
+            }
+            let read = || self.tls.read_tls(&mut &self.stream);
+            if deadline.retry(&self.stream, PollFlags::IN, read)? == 0 {
+                return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
+            }
+            self.tls.process_new_packets().map_err(|error| match error {
+                rustls::Error::InvalidCertificate(reason) => Refused::Certificate(reason),
+                error => Refused::Failed(io::Error::other(error)),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Sends encrypted bytes until none are left, or fails with `WouldBlock`.
+    fn push(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut &self.stream) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives and decrypts some bytes.
+    fn pull(&mut self) -> io::Result<()> {
+        if self.tls.read_tls(&mut &self.stream)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.tls.process_new_packets().map_err(io::Error::other)?;
+        match self.push() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells whether the reply to a NULL call with AUTH_TLS promises TLS; one that denies the
+/// credential does not. `reply` is without its record mark.
+pub(crate) fn says_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
+    let mut reader = Reader::new(reply);
+    reader.u32()?;
+    match reader.u32()? {
+        1 => {}
+        value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
+    }
+    if reader.u32()? != 0 {
+        return Ok(false);
+    }
+    reader.u32()?;
+    Ok(reader.opaque(VERIFIER_BYTES_MAX)? == STARTTLS)
+}
+
+/// Makes the NULL call that asks for TLS and says what the answer was.
+fn ask(
+    stream: &TcpStream,
+    (program, version): (u32, u32),
+    deadline: &Deadline,
+) -> io::Result<bool> {
+    let mut call = Vec::new();
+    let mark = record::begin(&mut call);
+    let header = CallHeader {
+        xid: AUTH_TLS,
+        rpc_version: RPC_VERSION,
+        program,
+        version,
+        procedure: 0,
+        credential: Ok(Credential::Other { flavor: AUTH_TLS }),
+    };
+    header.encode(&mut Writer::new(&mut call));
+    record::end(&mut call, mark, 0);
+    let mut rest = call.as_slice();
+    while !rest.is_empty() {
+        let sent = deadline.retry(stream, PollFlags::OUT, || (&mut &*stream).write(rest))?;
+        rest = &rest[sent..];
+    }
+    let mut inbox = record::Inbox::new(REPLY_BYTES_MAX);
+    loop {
+        // Never a byte more than the reply: what follows it belongs to TLS.
+        let mut byte = [0];
+        if deadline.retry(stream, PollFlags::IN, || (&mut &*stream).read(&mut byte))? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        inbox.push(&byte);
+        if let Some(reply) = inbox.next_record().map_err(io::Error::other)? {
+            return says_starttls(reply).map_err(io::Error::other);
+        }
+    }
+}
+
+fn client_config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let mut roots = RootCertStore::empty();
+    match authorities {
+        Some(path) => {
+            let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+            let pem = CertificateDer::pem_file_iter(path).map_err(|error| told(&error))?;
+            for certificate in pem {
+                let certificate = certificate.map_err(|error| told(&error))?;
+                roots.add(certificate).map_err(|error| told(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(told(&"it holds no certificate"));
+            }
+        }
+        None => {
+            // A system without certificates trusts nobody, and the handshake will say so.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN_SUNRPC.to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The instant at which opening gives up.
+struct Deadline(Instant);
+
+impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
+    fn after(timeout: Duration) -> Self {
+        Self(Instant::now() + timeout)
+    }
+
+    /// Does something on a socket, waiting for it as often as it takes.
+    #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
+    fn retry<T>(
+        &self,
+        stream: &TcpStream,
+        flags: PollFlags,
+        mut job: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            match job() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = self.0.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                    wait_for(stream.as_fd(), flags, left)?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(words: &[u32], tail: &[u8]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        bytes.extend(tail);
+        bytes
+    }
+
+    #[test]
+    fn only_the_verifier_offers_tls() {
+        let yes = reply(&[9, 1, 0, 0, 8], b"STARTTLS\0\0\0\0");
+        assert_eq!(says_starttls(&yes), Ok(true));
+        assert_eq!(says_starttls(&reply(&[9, 1, 0, 0, 0, 0], b"")), Ok(false));
+        let other = reply(&[9, 1, 0, 0, 8], b"STARTSSL\0\0\0\0");
+        assert_eq!(says_starttls(&other), Ok(false));
+        // Denied: AUTH_ERROR, AUTH_REJECTEDCRED.
+        assert_eq!(says_starttls(&reply(&[9, 1, 1, 1, 2], b"")), Ok(false));
+        assert!(says_starttls(&yes[..20]).is_err());
+        assert!(says_starttls(&reply(&[9, 0, 0], b"")).is_err());
+    }
+}
