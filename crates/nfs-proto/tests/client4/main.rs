@@ -5,6 +5,7 @@ mod callbacks;
 #[path = "../common/mod.rs"]
 mod common;
 mod operations;
+mod resume;
 mod sequences;
 
 use common::hex;

@@ -21,10 +21,10 @@ fn a_slot_counts_its_calls_and_only_those_the_server_took() {
     let seen = start(&mut session, &getattr_call);
     assert_eq!(seen.sequence(), (0, 5));
     // One whose SEQUENCE fails was not.
-    let refused = OpResult::Failed(OpCode::Sequence, Status::BadSession);
+    let refused = OpResult::Failed(OpCode::Sequence, Status::SeqMisordered);
     let bytes = reply(seen.xid, &[refused]);
     session.handle_input(2, &bytes).unwrap();
-    assert_eq!(result(&mut session).unwrap_err().status(), Some(Status::BadSession));
+    assert_eq!(result(&mut session).unwrap_err().status(), Some(Status::SeqMisordered));
     assert_eq!(start(&mut session, &getattr_call).sequence(), (0, 5));
     // The next slot has numbers of its own.
     assert_eq!(start(&mut session, &getattr_call).sequence(), (1, 1));
