@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Proto;
-use nfs_client::proto::client::{Data, Event, File, Operation, Outcome, PayloadRange};
+use nfs_client::proto::client::{Data, Event, File, OpenAccess, Operation, Outcome, PayloadRange};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, ConnectionOptions, Identity, Mount, MountOptions, Scratch};
 use rustix::buffer::spare_capacity;
@@ -53,7 +53,8 @@ struct Settings {
 /// What has to be known to start the next operation and to judge the last.
 struct Work {
     op: Op,
-    file: File,
+    /// The file, as each client has opened it.
+    files: Vec<File>,
     bytes: u32,
     next_offset: u64,
     pattern: Option<Arc<[u8]>>,
@@ -82,9 +83,16 @@ fn main() -> Result<(), Failure> {
         };
         connections.push(Connection::open(&mount, &options)?);
     }
+    let root = mount.root();
+    let mut files = vec![file; settings.clients];
+    if mount.version().is_stateful() && settings.op != Op::Getattr {
+        for (connection, file) in connections.iter_mut().zip(&mut files) {
+            *file = open(connection, &root)?;
+        }
+    }
     let mut work = Work {
         op: settings.op,
-        file,
+        files,
         bytes: settings.bytes,
         next_offset: 0,
         pattern: settings.keep.then(|| Arc::clone(&pool)),
@@ -171,15 +179,30 @@ fn prepare(mount: &mut Mount, settings: &Settings, pool: &[u8]) -> Result<File, 
     Ok(file)
 }
 
+/// Opens the file for one client: in version 4 an open is its client's own.
+fn open(connection: &mut Connection, dir: &File) -> Result<File, Failure> {
+    let access = OpenAccess::Both;
+    connection.start(0, 0, &Operation::Open { dir, name: FILE.as_bytes(), access })?;
+    let (mut scratch, mut opened) = (Scratch::new(), None);
+    while opened.is_none() {
+        let mut take = |event: &Event<'_>| opened = Some(event.result);
+        connection.wait(&mut scratch, &|| 0, PATIENCE, &mut take)?;
+    }
+    match opened {
+        Some(Ok(Outcome::Object { file: Some(file), .. })) => Ok(file),
+        other => Err(format!("OPEN gave {other:?}").into()),
+    }
+}
+
 impl Work {
     /// Fills the slots of a connection and sends what was started.
     fn fill(
         &mut self,
-        connection: &mut Connection,
+        (number, connection): (usize, &mut Connection),
         clock: &dyn Fn() -> u64,
     ) -> Result<(), Failure> {
         while connection.free_slots() > 0 {
-            let (file, offset, count) = (&self.file, self.next_offset, self.bytes);
+            let (file, offset, count) = (&self.files[number], self.next_offset, self.bytes);
             let operation = match self.op {
                 Op::Getattr => Operation::Getattr { file },
                 Op::Read => Operation::Read { file, offset, count },
@@ -229,7 +252,7 @@ fn alone(
     let clock = || start.elapsed().as_nanos() as u64;
     let mut scratch = Scratch::new();
     while start.elapsed() < time && work.wrong.is_none() {
-        work.fill(connection, &clock)?;
+        work.fill((0, &mut *connection), &clock)?;
         connection.wait(&mut scratch, &clock, PATIENCE, &mut |event| work.take(event))?;
     }
     Ok(())
@@ -248,7 +271,7 @@ fn many(
     for (number, connection) in connections.iter_mut().enumerate() {
         let data = EventData::new_u64(number as u64);
         epoll::add(&epoll, connection.as_fd(), data, EventFlags::IN)?;
-        work.fill(connection, &clock)?;
+        work.fill((number, connection), &clock)?;
     }
     let mut ready = Vec::with_capacity(256);
     let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
@@ -261,7 +284,7 @@ fn many(
             let number = { event.data }.u64();
             let connection = &mut connections[number as usize];
             connection.receive(&mut scratch, &clock, &mut |event| work.take(event))?;
-            work.fill(connection, &clock)?;
+            work.fill((number as usize, connection), &clock)?;
             let mut flags = EventFlags::IN;
             flags.set(EventFlags::OUT, connection.wants_write());
             if connection.wants_write() || { event.flags }.contains(EventFlags::OUT) {
