@@ -106,7 +106,7 @@ pub enum MountError {
     /// The server answers, but not under TLS.
     #[error(
         "{service} at {server} does not offer TLS\n  \
-         hint: turn RPC-over-TLS on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
+         hint: turn it on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
     )]
     NoTls {
         /// What was asked.

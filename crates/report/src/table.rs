@@ -1,7 +1,8 @@
 //! The report for a terminal: a table of at most 100 columns, and notes below it.
 //!
 //! Settings that vary become columns while there is room; else each run gets a line with them
-//! above its rows, and the rates stand side by side once more (`pivot`). The doubts of a figure stand on the line below it.
+//! above its rows, and the rates stand side by side once more (`pivot`). The doubts of a figure
+//! stand on the line below it.
 
 use model::{Severity, Verdict};
 

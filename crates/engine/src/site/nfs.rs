@@ -310,8 +310,8 @@ fn names(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure>
 fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure) -> SiteError {
     SiteError::Nfs(format!(
         "can't create a directory in {shown} as uid {} and gid {}: {failure} \
-         (hint: the export may squash this uid, as root_squash does, or be read-only; ask for another \
-         ?uid=)",
+         (hint: the export may squash this uid, as root_squash does, or be read-only; ask for \
+         another ?uid=)",
         target.identity.uid, target.identity.gid
     ))
 }

@@ -1,7 +1,6 @@
 //! The sockets that messages travel over.
 //!
-//! [`Transport`] is one nonblocking, connected socket: a TCP stream, one under TLS, or a UDP socket.
-//! Opening one is
+//! [`Transport`] is one nonblocking, connected socket: TCP, TCP under TLS, or UDP. Opening one is
 //! the only thing here that waits, and never longer than its limit.
 //! **Source:** RFC 5531 section 10, tcp(7), udp(7).
 

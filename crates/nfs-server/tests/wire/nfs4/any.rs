@@ -1,7 +1,7 @@
 //! Any list of operations gets a well-formed answer, and the server goes on.
 //!
-//! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers, so
-//! that they often mean something and often meet the edges of what may be asked.
+//! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers,
+//! so that they often mean something and often meet the edges of what may be asked.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{

@@ -218,8 +218,9 @@ impl Tables {
             owner.states.remove(&state.file);
             if numbered {
                 // The state stays to be found by the same call sent again.
-                let before = owner.closed.replace(state.key);
-                before.into_iter().for_each(|key| drop(self.states.remove(key)));
+                if let Some(before) = owner.closed.replace(state.key) {
+                    self.states.remove(before);
+                }
             } else if owner.states.is_empty() {
                 holdings.open_owners.remove(&state.owner);
             }
