@@ -1,0 +1,77 @@
+//! Causes planted on the way between client and server, which the client makes good.
+
+use model::{Caveat, CaveatCode, NfsSettings, Pass, Proto, RunSpec, Target};
+use nfs_proto::nfs3::{Procedure, Status};
+use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig};
+
+use crate::rig::{Rig, nfs, server};
+
+/// A write pass on a server with these faults, spoken to in this way.
+fn written(faults: FaultPlan, settings: NfsSettings) -> Vec<Caveat> {
+    let server = server(ServerConfig { faults, ..ServerConfig::default() });
+    let mut spec = RunSpec { file_size_bytes: 4 << 20, ..nfs(&server) };
+    if let Target::Nfs(target) = &mut spec.target {
+        target.settings = settings;
+    }
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let end = rig.run(Pass::Write);
+    assert_eq!(end.broken, None);
+    assert_eq!(end.result.errors(), 0);
+    let accounting = end.result.caveats.iter().find(|caveat| caveat.code == CaveatCode::Accounting);
+    assert_eq!(accounting, None, "made good means accounted for");
+    end.result.caveats
+}
+
+fn evidence(caveats: &[Caveat], code: CaveatCode) -> Option<&str> {
+    caveats.iter().find(|caveat| caveat.code == code).map(|caveat| caveat.evidence.as_str())
+}
+
+/// None of the doubts of this page.
+fn is_smooth(caveats: &[Caveat]) -> bool {
+    [CaveatCode::Retransmits, CaveatCode::Recovered, CaveatCode::ServerBusy]
+        .into_iter()
+        .all(|code| evidence(caveats, code).is_none())
+}
+
+#[test]
+fn nothing_is_said_where_nothing_went_wrong() {
+    for proto in [Proto::Tcp, Proto::Udp] {
+        let settings = NfsSettings { proto, ..NfsSettings::default() };
+        let caveats = written(FaultPlan::default(), settings);
+        assert!(is_smooth(&caveats), "{proto}: {caveats:?}");
+    }
+}
+
+#[test]
+fn lost_answers_over_udp_are_asked_for_again_and_told() {
+    let faults = FaultPlan { seed: 3, drop_reply: PartsPerMillion(50_000), ..FaultPlan::default() };
+    let settings = NfsSettings { proto: Proto::Udp, timeo_ms: 100, ..NfsSettings::default() };
+    let caveats = written(faults, settings);
+    let told = evidence(&caveats, CaveatCode::Retransmits).expect("retransmits");
+    assert!(told.contains("sent again (counted by the client)"), "{told}");
+}
+
+#[test]
+fn a_connection_that_is_closed_again_and_again_is_told() {
+    let faults = FaultPlan { close_after_calls: Some(20), ..FaultPlan::default() };
+    let caveats = written(faults, NfsSettings::default());
+    let told = evidence(&caveats, CaveatCode::Recovered).expect("recovered");
+    assert!(!told.starts_with("0 connections"), "{told}");
+}
+
+#[test]
+fn a_server_that_puts_calls_off_is_told() {
+    let faults = FaultPlan {
+        seed: 1,
+        errors: vec![ErrorFault {
+            calls: FaultedCalls::V3(Procedure::Write.number()),
+            status: Status::Jukebox,
+            share: PartsPerMillion(100_000),
+        }],
+        ..FaultPlan::default()
+    };
+    let caveats = written(faults, NfsSettings::default());
+    let told = evidence(&caveats, CaveatCode::ServerBusy).expect("server-busy");
+    assert!(told.contains("\"later\""), "{told}");
+}
