@@ -1,4 +1,6 @@
-//! Plans that are built in and run by their names; their texts are those of `presets/`.
+//! Plans that are built in and run by their names.
+//!
+//! Their texts are those of `presets/`, so that what runs is what can be read and copied.
 
 use std::path::Path;
 

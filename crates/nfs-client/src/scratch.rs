@@ -1,4 +1,6 @@
 //! Buffers that the connections of one thread share.
+//!
+//! [`Scratch`] is what makes ten thousand connections cheap: none has a buffer of its own.
 
 /// What is received at once where payloads are small, and the longest datagram.
 const RECEIVE_BYTES: usize = 64 * 1024;

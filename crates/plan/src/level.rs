@@ -1,4 +1,6 @@
 //! Levels of settings: from text, into a run, out of it again, and as a plan writes them.
+//!
+//! One level is one value of one factor; what a value means is its setting's to say.
 
 use model::units::{parse_size, parse_time_ns};
 use model::{Durability, NfsSettings, NfsVersion, Proto, RunSpec, Stable, Target, XprtSec};

@@ -1,4 +1,6 @@
 //! Arguments of `dfsbench probe`.
+//!
+//! Only what is asked and how the answer is shown; the questions are the client's.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use clap::{Parser, ValueEnum};

@@ -1,4 +1,6 @@
 //! A probe as tables for a terminal: services, exports, and what is registered.
+//!
+//! What has no answer says why in its place; nothing is left out silently.
 
 use std::fmt::Write as _;
 

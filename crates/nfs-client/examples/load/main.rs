@@ -2,9 +2,9 @@
 //!
 //! `load nfs://HOST:PORT/EXPORT?version=3&mountport=PORT OP CLIENTS DEPTH SECONDS BYTES [keep]`
 //! OP is `getattr`, `read` or `write`; each client has a connection, a name and a user id of its
-//! own and keeps DEPTH operations of BYTES in flight. Opening and preparing are outside the clock. It
-//! prints one line of JSON: operations, bytes, seconds, processor time, and memory before the first
-//! and after the last client was opened. Payload is discarded, or with `keep` compared.
+//! own and keeps DEPTH operations of BYTES in flight. Opening and preparing are outside the clock.
+//! It prints one line of JSON: operations, bytes, seconds, processor time, and memory before the
+//! first and after the last client was opened. Payload is discarded, or with `keep` compared.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,

@@ -1,4 +1,7 @@
 //! How a socket is opened: from a reserved port where asked, within a limit of time.
+//!
+//! [`open`] gives a [`Transport`] with all options set, under TLS where that was asked; this is
+//! the only place that waits for a peer.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};

@@ -1,4 +1,6 @@
 //! Directory listings of any version, as a view of the reply they came in.
+//!
+//! [`Listing`] is iterated; names stay where they were received.
 
 use super::dialect;
 use super::event::Attributes;

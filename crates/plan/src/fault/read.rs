@@ -1,4 +1,6 @@
 //! Reads planned faults: a kind, and the words of its value.
+//!
+//! The same words serve the command line and `[server.faults]`, and are refused alike.
 
 use model::units::{parse_size, parse_time_ns};
 

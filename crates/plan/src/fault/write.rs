@@ -1,4 +1,6 @@
 //! Writes planned faults as they are read.
+//!
+//! What is written here reads back as the same fault: the tests of plans hold it to that.
 
 use std::fmt;
 

@@ -1,4 +1,6 @@
-//! Version 3 as a dialect: each operation is one procedure. **Source:** RFC 1813.
+//! Version 3 as a dialect: each operation is one procedure.
+//!
+//! Nothing is kept between calls. **Source:** RFC 1813.
 
 use super::super::event::Outcome;
 use super::super::file::File;
