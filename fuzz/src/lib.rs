@@ -8,6 +8,7 @@
 //! Invariant: no check keeps state between two inputs, so that a failing input fails alone.
 
 pub mod client;
+pub mod compound;
 pub mod memory;
 pub mod messages;
 pub mod record;

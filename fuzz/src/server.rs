@@ -22,7 +22,7 @@ use rustix::net::sockopt::set_socket_linger;
 use crate::client::{Subject, operation};
 
 /// The most that the store may take, in bytes.
-const MEMORY_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const MEMORY_BYTES_MAX: u64 = 1 << 20;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEPS_MAX: usize = 60;
@@ -105,12 +105,7 @@ pub fn check(run: &Run<'_>) {
 
 impl Rig {
     fn new(old: bool) -> Self {
-        let config = ServerConfig {
-            memory_limit_bytes: MEMORY_BYTES_MAX,
-            portmap: Portmap::SamePort,
-            ..ServerConfig::default()
-        };
-        let server = Server::start(config).expect("a server on loopback");
+        let server = start();
         let stream = Stream::open(server.address());
         let session = Session::new(&Config {
             version: if old { Version::V2 } else { Version::V3 },
@@ -198,12 +193,7 @@ impl Rig {
 
     fn record(&mut self, numbers: (u32, u32, u32), arguments: &[u8]) -> Vec<u8> {
         self.xid += 1;
-        let (program, version, procedure) = numbers;
-        let credential = Ok(Credential::Sys(user()));
-        let (xid, rpc_version) = (self.xid, RPC_VERSION);
-        let header = CallHeader { xid, rpc_version, program, version, procedure, credential };
-        let mut record = Vec::new();
-        header.encode(&mut Writer::new(&mut record));
+        let mut record = call_header(self.xid, numbers);
         record.extend_from_slice(arguments);
         record
     }
@@ -263,6 +253,27 @@ impl Rig {
     }
 }
 
+/// Starts a server with little room.
+pub(crate) fn start() -> Server {
+    let config = ServerConfig {
+        memory_limit_bytes: MEMORY_BYTES_MAX,
+        portmap: Portmap::SamePort,
+        ..ServerConfig::default()
+    };
+    Server::start(config).expect("a server on loopback")
+}
+
+/// Writes the header of a call.
+pub(crate) fn call_header(xid: u32, numbers: (u32, u32, u32)) -> Vec<u8> {
+    let (program, version, procedure) = numbers;
+    let credential = Ok(Credential::Sys(user()));
+    let rpc_version = RPC_VERSION;
+    let header = CallHeader { xid, rpc_version, program, version, procedure, credential };
+    let mut record = Vec::new();
+    header.encode(&mut Writer::new(&mut record));
+    record
+}
+
 fn user() -> AuthSys<'static> {
     let groups = Groups::from_slice(&[]);
     AuthSys { stamp: 0, machine_name: b"fuzz", uid: 0, gid: 0, groups }
@@ -283,13 +294,13 @@ fn damage(file: &File, at: u8) -> File {
 }
 
 /// A connection that leaves nothing behind when it is closed.
-struct Stream {
+pub(crate) struct Stream {
     socket: TcpStream,
     inbox: Inbox,
 }
 
 impl Stream {
-    fn open(address: SocketAddr) -> Self {
+    pub(crate) fn open(address: SocketAddr) -> Self {
         let socket = patiently(|| TcpStream::connect(address)).expect("the server accepts");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         // Thousands of connections a minute would use up the ports.
@@ -297,14 +308,14 @@ impl Stream {
         Self { socket, inbox: Inbox::default() }
     }
 
-    fn send(&mut self, record: &[u8], fragment_bytes: usize) {
+    pub(crate) fn send(&mut self, record: &[u8], fragment_bytes: usize) {
         let mut stream = Vec::new();
         let size = if fragment_bytes == 0 { usize::MAX } else { fragment_bytes };
         append_fragmented(&mut stream, record, size);
         self.socket.write_all(&stream).expect("a connection that works");
     }
 
-    fn receive(&mut self) -> Vec<u8> {
+    pub(crate) fn receive(&mut self) -> Vec<u8> {
         loop {
             if let Some(record) = self.inbox.next_record().expect("a stream that makes sense") {
                 return record.to_vec();

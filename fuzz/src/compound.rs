@@ -1,0 +1,415 @@
+//! A server of NFS v4 under a list of compounds.
+//!
+//! [`Run`] is what the fuzzer makes: compounds of any operations in any order, with the client ids,
+//! sessions, stateids and handles that the server gave before, or with others. Every compound must
+//! be answered, every result must be one that a client can decode, and the reply must have the
+//! status of its last result. Each run has a server of its own.
+
+use arbitrary::Arbitrary;
+use nfs_proto::nfs4::{
+    Bitmap, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder, CompoundReply,
+    CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, Op, OpOk, OpResult, OpenHow,
+    SessionId, StableHow, StateOwner, StateProtection, Stateid, Verifier, Wire,
+};
+use nfs_proto::rpc::ReplyHeader;
+use nfs_proto::status::Status;
+use nfs_proto::xdr::Reader;
+use nfs_server::Server;
+
+use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, start};
+
+const STEPS_MAX: usize = 40;
+const OPS_MAX: usize = 12;
+const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"..", b""];
+/// Size 5 and mode 0644: attributes 4 and 33.
+const ATTRIBUTES: [u8; 28] =
+    [0, 0, 0, 2, 0, 0, 0, 0x10, 0, 0, 0, 2, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 1, 0xa4];
+const CHANNEL: ChannelAttributes = ChannelAttributes {
+    header_pad_bytes: 0,
+    request_bytes_max: 1 << 17,
+    response_bytes_max: 1 << 17,
+    cached_bytes_max: 4096,
+    operations_max: 16,
+    requests_max: 4,
+    rdma_ird: None,
+};
+
+/// A client and its compounds.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Run {
+    /// The minor version, 0 to 2.
+    pub minor: u8,
+    /// Whether it introduces itself properly first.
+    pub introduced: bool,
+    /// Its compounds.
+    pub steps: Vec<Step>,
+}
+
+/// One compound.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Step {
+    /// Whether it begins with the SEQUENCE that is due on a slot.
+    pub in_session: bool,
+    /// Whether it is the last one on that slot once more.
+    pub again: bool,
+    /// The slot.
+    pub slot: u8,
+    /// Its operations.
+    pub ops: Vec<Choice>,
+}
+
+/// One operation, and which of the things that are known it is made with.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct Choice {
+    op: u8,
+    which: u8,
+    much: u8,
+}
+
+/// What the server has told so far.
+#[derive(Debug, Default)]
+struct Known {
+    client: u64,
+    confirm: [u8; 8],
+    create_sequence: u32,
+    session: [u8; 16],
+    slots: [u32; 4],
+    open_seqid: u32,
+    stateids: Vec<Stateid>,
+    handles: Vec<FileHandle>,
+}
+
+struct Rig {
+    server: Server,
+    stream: Stream,
+    minor: u32,
+    xid: u32,
+    known: Known,
+}
+
+/// Sends all compounds and checks each answer.
+pub fn check(run: &Run) {
+    let server = start();
+    let stream = Stream::open(server.address());
+    let minor = u32::from(run.minor % 3);
+    let mut rig = Rig { server, stream, minor, xid: 0, known: Known::default() };
+    if run.introduced {
+        rig.introduce();
+    }
+    for step in run.steps.iter().take(STEPS_MAX) {
+        rig.step(step);
+    }
+    let memory = rig.server.memory_bytes();
+    assert!(memory <= MEMORY_BYTES_MAX, "{memory} bytes of memory");
+}
+
+impl Rig {
+    fn introduce(&mut self) {
+        let choice = |op| Choice { op, which: 0, much: 0 };
+        let alone = |op| Step { in_session: false, again: false, slot: 0, ops: vec![choice(op)] };
+        let first = if self.minor == 0 { [0, 1] } else { [2, 3] };
+        for op in first {
+            self.step(&alone(op));
+        }
+        if self.minor > 0 {
+            self.step(&Step { in_session: true, ..alone(5) });
+        }
+        let ops = [10, 12].map(choice).to_vec();
+        self.step(&Step { in_session: self.minor > 0, ops, ..alone(0) });
+    }
+
+    fn step(&mut self, step: &Step) {
+        let record = self.record(step);
+        self.stream.send(&record, 0);
+        let reply = self.stream.receive();
+        let mut reader = Reader::new(&reply);
+        let header = ReplyHeader::decode(&mut reader).expect("a reply");
+        assert_eq!((header.xid, header.result), (self.xid, Ok(())));
+        let reply = CompoundReply::decode(reader).expect("a reply to a compound");
+        let (mut results, mut last) = (reply.results(), None);
+        while let Some(result) = results.next_result().expect("a result that can be read") {
+            last = Some(result.status());
+            self.known.learn(&result);
+        }
+        results.finish().expect("nothing after the results");
+        // A slot that is used again may answer what it answered before.
+        let most = if step.again { OPS_MAX } else { step.ops.len() };
+        assert!(reply.count() as usize <= most + 1, "more results than operations");
+        if let Some(last) = last {
+            assert_eq!(reply.status, last, "the status of a reply is that of its last result");
+        }
+        if step.in_session && self.minor > 0 && reply.status == Status::Ok && !step.again {
+            assert!(reply.count() > 0, "SEQUENCE has a result");
+        }
+    }
+
+    fn record(&mut self, step: &Step) -> Vec<u8> {
+        self.xid += 1;
+        let mut record = call_header(self.xid, (nfs_proto::nfs4::PROGRAM, 4, 1));
+        let mut compound = CompoundBuilder::new(&mut record, b"", self.minor);
+        let attributes = Fattr::decode(&mut Reader::new(&ATTRIBUTES)).expect("our own attributes");
+        let security = List::decode(&mut Reader::new(&[0; 4])).expect("an empty list");
+        if step.in_session && self.minor > 0 {
+            let slot = usize::from(step.slot) % self.known.slots.len();
+            if !step.again {
+                self.known.slots[slot] += 1;
+            }
+            let (session, sequence) = (SessionId(self.known.session), self.known.slots[slot]);
+            let (slot, highest_slot, cache_this) = (slot as u32, 3, step.slot & 16 != 0);
+            compound.push(&Op::Sequence { session, sequence, slot, highest_slot, cache_this });
+        }
+        for choice in step.ops.iter().take(OPS_MAX) {
+            if (20..24).contains(&(choice.op % 64)) {
+                self.known.open_seqid += 1;
+            }
+            let parts = Parts { known: &self.known, choice: *choice, attributes };
+            compound.push(&if choice.op % 64 == 3 {
+                parts.create_session(security)
+            } else {
+                parts.op()
+            });
+        }
+        compound.finish();
+        record
+    }
+}
+
+impl Known {
+    fn learn(&mut self, result: &OpResult<'_>) {
+        let OpResult::Ok(ok) = result else { return };
+        match *ok {
+            OpOk::Setclientid { client, confirm } => {
+                (self.client, self.confirm) = (client.0, confirm.0);
+            }
+            OpOk::ExchangeId { client, sequence, .. } => {
+                (self.client, self.create_sequence) = (client.0, sequence);
+            }
+            OpOk::CreateSession { session, .. } => {
+                (self.session, self.slots) = (session.0, [0; 4]);
+            }
+            OpOk::Getfh { file } if self.handles.len() < 16 => self.handles.push(file),
+            OpOk::Open { stateid, .. }
+            | OpOk::OpenConfirm { stateid }
+            | OpOk::OpenDowngrade { stateid }
+            | OpOk::Lock { stateid }
+            | OpOk::Locku { stateid }
+            | OpOk::Close { stateid } => {
+                if self.stateids.len() == 16 {
+                    self.stateids.remove(0);
+                }
+                self.stateids.push(stateid);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What an operation is made of.
+struct Parts<'a> {
+    known: &'a Known,
+    choice: Choice,
+    attributes: Fattr<'a>,
+}
+
+impl<'a> Parts<'a> {
+    fn name(&self) -> &'static [u8] {
+        NAMES[usize::from(self.choice.which) % NAMES.len()]
+    }
+
+    /// The latest of the server's stateids first, with a seqid that is right, late or early.
+    fn stateid(&self) -> Stateid {
+        let which = usize::from(self.choice.which & 0x1f);
+        let known = self.known.stateids.iter().rev().nth(which).copied();
+        let mut stateid = known.unwrap_or(Stateid::ANONYMOUS);
+        let shift = u32::from(self.choice.which >> 5);
+        stateid.seqid = stateid.seqid.wrapping_add(shift).wrapping_sub(shift / 2 * 2);
+        stateid
+    }
+
+    fn client(&self) -> ClientId {
+        ClientId(self.known.client ^ u64::from(self.choice.which >> 6))
+    }
+
+    fn owner(&self) -> StateOwner<'static> {
+        let owner = NAMES[usize::from(self.choice.much) % 3];
+        StateOwner { client: ClientId(self.known.client), owner }
+    }
+
+    fn client_owner(&self) -> ClientOwner<'static> {
+        ClientOwner { verifier: Verifier([self.choice.which; 8]), id: b"fuzz" }
+    }
+
+    fn offset(&self) -> u64 {
+        u64::from(self.choice.much & 0x0f) << (self.choice.much >> 2)
+    }
+
+    fn create_session(&self, security: List<'a, nfs_proto::nfs4::CallbackSecurity<'a>>) -> Op<'a> {
+        Op::CreateSession {
+            client: self.client(),
+            sequence: self.known.create_sequence.wrapping_add(u32::from(self.choice.much & 1)),
+            flags: u32::from(self.choice.much >> 1),
+            fore: CHANNEL,
+            back: CHANNEL,
+            callback_program: 0x4000_0000,
+            security,
+        }
+    }
+
+    fn open(&self) -> Op<'a> {
+        let much = self.choice.much;
+        let how = match much >> 5 {
+            0 => OpenHow::NoCreate,
+            1 => OpenHow::Guarded(self.attributes),
+            2 => OpenHow::Exclusive(Verifier([much; 8])),
+            3 => OpenHow::ExclusiveWith(Verifier([much; 8]), self.attributes),
+            _ => OpenHow::Unchecked(self.attributes),
+        };
+        let claim = match self.choice.which >> 5 {
+            0 => Claim::Current,
+            1 => Claim::Previous(0),
+            _ => Claim::Name(self.name()),
+        };
+        Op::Open {
+            seqid: self.known.open_seqid,
+            share_access: u32::from(much & 3),
+            share_deny: u32::from(much >> 2 & 3),
+            owner: self.owner(),
+            how,
+            claim,
+        }
+    }
+
+    /// One of the operations; each number makes one.
+    fn op(&self) -> Op<'a> {
+        match self.choice.op % 64 {
+            0..10 => self.identity(),
+            10..20 => self.place(),
+            20..32 => self.state(),
+            32..44 => self.data(),
+            _ => self.tree(),
+        }
+    }
+
+    fn identity(&self) -> Op<'a> {
+        let session = SessionId(self.known.session);
+        match self.choice.op % 64 {
+            0 => Op::Setclientid {
+                owner: self.client_owner(),
+                callback_program: 0x4000_0000,
+                callback_address: NetAddress { netid: b"tcp", address: b"127.0.0.1.0.1" },
+                callback_ident: 1,
+            },
+            1 => Op::SetclientidConfirm {
+                client: self.client(),
+                confirm: Verifier(self.known.confirm),
+            },
+            2 => Op::ExchangeId {
+                owner: self.client_owner(),
+                flags: u32::from(self.choice.much) << 24 & 0x4000_0000,
+                protection: StateProtection::None,
+                implementation: None,
+            },
+            4 => Op::Renew { client: self.client() },
+            5 => Op::ReclaimComplete { one_fs: self.choice.much & 1 == 1 },
+            6 => Op::DestroySession { session },
+            7 => Op::DestroyClientid { client: self.client() },
+            8 => Op::BindConnToSession {
+                session,
+                direction: u32::from(self.choice.much & 3),
+                rdma: false,
+            },
+            _ => Op::SecinfoNoName { style: u32::from(self.choice.much & 1) },
+        }
+    }
+
+    fn place(&self) -> Op<'a> {
+        let which = usize::from(self.choice.which);
+        match self.choice.op % 64 {
+            10 => Op::Putrootfh,
+            11 => match self.known.handles.iter().rev().nth(which % 16) {
+                Some(file) => Op::Putfh { file: *file },
+                None => Op::Putpubfh,
+            },
+            12 => Op::Getfh,
+            13 => Op::Savefh,
+            14 => Op::Restorefh,
+            15 => Op::Lookupp,
+            16 => Op::Lookup { name: b"export" },
+            _ => Op::Lookup { name: self.name() },
+        }
+    }
+
+    fn state(&self) -> Op<'a> {
+        let (stateid, seqid) = (self.stateid(), self.known.open_seqid);
+        let (offset, length) = (self.offset(), u64::from(self.choice.much));
+        let lock_type = if self.choice.much & 1 == 0 { LockType::Read } else { LockType::Write };
+        match self.choice.op % 64 {
+            20 | 21 => self.open(),
+            22 => Op::OpenConfirm { stateid, seqid },
+            23 => Op::Close { seqid, stateid },
+            24 => {
+                let share_access = u32::from(self.choice.much & 3);
+                Op::OpenDowngrade { stateid, seqid, share_access, share_deny: 0 }
+            }
+            25 => {
+                let (open_seqid, owner) = (seqid, self.owner());
+                let locker = Locker::New { open_seqid, open: stateid, lock_seqid: 0, owner };
+                Op::Lock { lock_type, reclaim: false, offset, length, locker }
+            }
+            26 => Op::Locku { lock_type, seqid, stateid, offset, length },
+            27 => Op::Lockt { lock_type, offset, length, owner: self.owner() },
+            28 => Op::ReleaseLockowner { owner: self.owner() },
+            29 => Op::FreeStateid { stateid },
+            30 => Op::Delegreturn { stateid },
+            _ => Op::Delegpurge { client: self.client() },
+        }
+    }
+
+    fn data(&self) -> Op<'a> {
+        let (stateid, offset) = (self.stateid(), self.offset());
+        let (count, length) = (u32::from(self.choice.much), u64::from(self.choice.much));
+        match self.choice.op % 64 {
+            32 => Op::Read { stateid, offset, count },
+            33 => Op::Write { stateid, offset, stable: StableHow::FileSync, data: b"some payload" },
+            34 => Op::Commit { offset, count },
+            35 => Op::Setattr { stateid, attributes: self.attributes },
+            36 => Op::Allocate { stateid, offset, length },
+            37 => Op::Deallocate { stateid, offset, length },
+            38 => Op::Seek { stateid, offset, what: count & 1 },
+            39 => Op::ReadPlus { stateid, offset, count },
+            40 => Op::Clone {
+                source: stateid,
+                destination: stateid,
+                source_offset: 0,
+                destination_offset: offset,
+                count: length,
+            },
+            41 => Op::OffloadStatus { stateid },
+            42 => Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::of(&[1]) },
+            _ => Op::Access { access: count },
+        }
+    }
+
+    fn tree(&self) -> Op<'a> {
+        let (name, attributes) = (self.name(), self.attributes);
+        match self.choice.op % 64 {
+            44 => Op::Create { kind: CreateKind::Directory, name, attributes },
+            45 => Op::Create { kind: CreateKind::Symlink(b"target"), name, attributes },
+            46 => Op::Remove { name },
+            47 => Op::Rename { from: name, to: b"c" },
+            48 => Op::Link { name },
+            49 => Op::Readlink,
+            50 => Op::Verify { attributes },
+            51 => Op::Nverify { attributes },
+            52 => Op::Secinfo { name },
+            53 => {
+                let request = Bitmap::of(&[1, 4, 20, 33]);
+                let maxcount = u32::from(self.choice.much) << 6;
+                let (cookie, verifier) = (u64::from(self.choice.which), Verifier([0; 8]));
+                Op::Readdir { cookie, verifier, dircount: maxcount, maxcount, request }
+            }
+            54 => Op::Openattr { create_dir: false },
+            _ => Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35]) },
+        }
+    }
+}
