@@ -164,6 +164,11 @@ impl<'b> Writer<'b> {
         self.out[position..position + 4].copy_from_slice(&value.to_be_bytes());
     }
 
+    /// Takes back what was appended since [`Writer::position`] was `position`.
+    pub fn take_back(&mut self, position: usize) {
+        self.out.truncate(position);
+    }
+
     /// Appends an unsigned 64-bit integer.
     #[inline]
     pub fn u64(&mut self, value: u64) {

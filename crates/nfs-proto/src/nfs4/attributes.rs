@@ -273,13 +273,24 @@ attributes! {
 impl Attributes<'_> {
     /// Appends those of the `asked` attributes that there are, as a fattr4.
     pub fn encode(&self, asked: Bitmap, writer: &mut Writer<'_>) {
-        let mask = self.present(asked);
+        // Mostly all of them are there, so that one pass will do.
+        let start = writer.position();
+        let asked = asked.intersection(Self::UNDERSTOOD);
+        if !self.encode_all(asked, writer) {
+            writer.take_back(start);
+            self.encode_all(self.present(asked), writer);
+        }
+    }
+
+    /// Appends all of these attributes as a fattr4; tells whether there are all.
+    fn encode_all(&self, mask: Bitmap, writer: &mut Writer<'_>) -> bool {
         mask.encode(writer);
         let len_at = writer.position();
         writer.u32(0);
-        self.encode_values(mask, writer);
+        let all = mask.iter().all(|number| self.encode_one(number, Some(&mut *writer)));
         let len = writer.position() - len_at - 4;
         writer.set_u32(len_at, len as u32);
+        all
     }
 
     /// Writes those of the `asked` attributes that there are to `scratch`, which is cleared.

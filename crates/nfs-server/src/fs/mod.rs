@@ -125,6 +125,14 @@ impl FileSystem {
         self.budget.used_bytes()
     }
 
+    /// Whether an inode is there.
+    ///
+    /// # Errors
+    /// `Stale` or `BadHandle`.
+    pub fn check(&self, id: InodeId) -> Result<(), FsError> {
+        self.table.get(id).map(drop)
+    }
+
     /// Attributes of an inode.
     ///
     /// # Errors

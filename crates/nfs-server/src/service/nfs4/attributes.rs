@@ -8,12 +8,13 @@
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    self as wire, Attributes as WireAttributes, Bitmap, Device, Fattr, FileHandle, Fsid,
-    NumericOwner, attribute as number, owner_number,
+    self as wire, Attributes as WireAttributes, Bitmap, Device, Fattr, Fsid, NumericOwner,
+    attribute as number, owner_number,
 };
 
 use crate::fs::{
-    Attributes, FILE_BYTES_MAX, FileTime, LINKS_MAX, NAME_BYTES_MAX, SetAttributes, SetTime,
+    Attributes, FILE_BYTES_MAX, FileTime, InodeId, LINKS_MAX, NAME_BYTES_MAX, SetAttributes,
+    SetTime,
 };
 use crate::service::Service;
 use crate::service::convert::{FSID, file_type};
@@ -130,7 +131,7 @@ impl Service {
     pub(super) fn wire_attributes<'a>(
         &self,
         (found, owners): (&Attributes, &'a Owners),
-        file: FileHandle,
+        id: InodeId,
         (minor, asked): (u32, Bitmap),
     ) -> WireAttributes<'a> {
         let mut told = WireAttributes {
@@ -151,7 +152,6 @@ impl Service {
             case_insensitive: Some(false),
             case_preserving: Some(true),
             chown_restricted: Some(false),
-            file: Some(file),
             fileid: Some(found.fileid),
             homogeneous: Some(true),
             file_bytes_max: Some(FILE_BYTES_MAX),
@@ -173,6 +173,9 @@ impl Service {
             mounted_on_fileid: Some(found.fileid),
             ..WireAttributes::default()
         };
+        if asked.contains(number::FILEHANDLE) {
+            told.file = Some(self.handle_of(id));
+        }
         if minor > 0 {
             told.supported_exclusive = Some(SETTABLE);
         }
@@ -202,7 +205,7 @@ impl Service {
     /// `AttrNotSupp`; `Inval` for what can't be compared; `BadXdr`.
     pub(super) fn has_attributes(
         &self,
-        (found, file): (&Attributes, FileHandle),
+        (found, id): (&Attributes, InodeId),
         minor: u32,
         given: &Fattr<'_>,
     ) -> Result<bool, Status> {
@@ -216,7 +219,7 @@ impl Service {
         }
         given.decode_values().map_err(|_| Status::BadXdr)?;
         let owners = Owners::of(found);
-        let told = self.wire_attributes((found, &owners), file, (minor, mask));
+        let told = self.wire_attributes((found, &owners), id, (minor, mask));
         // What encodes alike is alike.
         let mut scratch = Vec::new();
         Ok(told.to_fattr(mask, &mut scratch) == *given)

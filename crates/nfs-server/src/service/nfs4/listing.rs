@@ -93,8 +93,7 @@ impl Service {
             Err(error) => return gone(error, entry, asked, builder),
         };
         let owners = Owners::of(&found);
-        let handle = self.handle_of(entry.id);
-        let told = self.wire_attributes((&found, &owners), handle, (run.minor, asked));
+        let told = self.wire_attributes((&found, &owners), entry.id, (run.minor, asked));
         builder.push(entry.cookie, &entry.name, &told, asked)
     }
 }

@@ -42,7 +42,7 @@ impl Service {
         match *op {
             Op::Putfh { file } => {
                 let id = self.shared.fs.inode_id(file.as_slice()).map_err(v4_status)?;
-                self.shared.fs.attributes(id).map_err(v4_status)?;
+                self.shared.fs.check(id).map_err(v4_status)?;
                 run.set_current(id);
                 answer.ok(&OpOk::Putfh);
             }
@@ -99,8 +99,7 @@ impl Service {
         check_readable(asked)?;
         let found = self.shared.fs.attributes(id).map_err(v4_status)?;
         let owners = Owners::of(&found);
-        let handle = self.handle_of(id);
-        let told = self.wire_attributes((&found, &owners), handle, (run.minor, asked));
+        let told = self.wire_attributes((&found, &owners), id, (run.minor, asked));
         answer.with(|writer| encode_getattr_ok(writer, &told, asked));
         Ok(())
     }
@@ -108,7 +107,7 @@ impl Service {
     fn is_like(&self, attributes: &Fattr<'_>, run: &Run<'_>) -> Result<bool, Status> {
         let id = run.current()?;
         let found = self.shared.fs.attributes(id).map_err(v4_status)?;
-        self.has_attributes((&found, self.handle_of(id)), run.minor, attributes)
+        self.has_attributes((&found, id), run.minor, attributes)
     }
 
     fn access4(&self, asked: u32, run: &Run<'_>, answer: &mut Answer<'_>) -> Result<(), Status> {
