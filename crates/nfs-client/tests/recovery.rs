@@ -1,0 +1,151 @@
+//! Connections that a real server of ours closes, leaves idle, answers twice or not at all, and the
+//! settings of a mount that can't be had.
+
+use std::time::{Duration, Instant};
+
+use model::Proto;
+use nfs_client::proto::client::{Event, Operation, Version};
+use nfs_client::{
+    Connection, ConnectionError, ConnectionOptions, Family, Mount, MountError, MountOptions,
+    Scratch,
+};
+use nfs_server::{FaultPlan, PartsPerMillion, Server, ServerConfig, Versions};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn server(faults: FaultPlan) -> Server {
+    Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
+}
+
+fn options(server: &Server, version: Version, proto: Proto) -> MountOptions {
+    let mut options = MountOptions::new("127.0.0.1", "/export");
+    options.port = Some(server.address().port());
+    options.mount_port = options.port;
+    (options.version, options.proto) = (version, proto);
+    options.timeo = Duration::from_millis(50);
+    options
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+fn clock() -> impl Fn() -> u64 {
+    let start = Instant::now();
+    move || start.elapsed().as_nanos() as u64
+}
+
+/// Makes `calls` GETATTRs, four at a time, and checks that each ends well.
+fn call(connection: &mut Connection, mount: &Mount, calls: u32) -> Result<(), ConnectionError> {
+    let (clock, mut scratch, root) = (clock(), Scratch::new(), mount.root());
+    let (mut started, mut ended) = (0, 0);
+    while ended < calls as usize {
+        assert!(Duration::from_nanos(clock()) < LIMIT, "{:?}", connection.counters());
+        while started < calls && connection.free_slots() > 0 {
+            connection.start(clock(), started, &Operation::Getattr { file: &root }).unwrap();
+            started += 1;
+        }
+        let mut check = |event: &Event<'_>| assert!(event.result.is_ok(), "{event:?}");
+        ended += connection.wait(&mut scratch, &clock, Duration::from_millis(100), &mut check)?;
+    }
+    Ok(())
+}
+
+fn open(mount: &Mount, reconnect: bool) -> Connection {
+    let options = ConnectionOptions { slots: 4, reconnect, ..ConnectionOptions::default() };
+    Connection::open(mount, &options).unwrap()
+}
+
+#[test]
+fn a_connection_that_is_closed_again_and_again_is_made_anew_each_time() {
+    let faults = FaultPlan { close_after_calls: Some(25), ..FaultPlan::default() };
+    let server = server(faults);
+    for version in [Version::V2, Version::V3, Version::V4_0, Version::V4_1] {
+        let mount = Mount::connect(&options(&server, version, Proto::Tcp)).unwrap();
+        let mut connection = open(&mount, true);
+        call(&mut connection, &mount, 200).unwrap();
+        let counters = connection.counters();
+        assert!(counters.reconnects >= 7, "{version}: {counters:?}");
+        assert_eq!((counters.lost_calls, counters.rebinds), (0, 0), "{version}: {counters:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_may_not_be_made_anew_is_lost_at_once() {
+    let faults = FaultPlan { close_after_calls: Some(25), ..FaultPlan::default() };
+    let server = server(faults);
+    let mount = Mount::connect(&options(&server, Version::V3, Proto::Tcp)).unwrap();
+    let error = call(&mut open(&mount, false), &mount, 200).unwrap_err();
+    assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
+}
+
+#[test]
+fn a_session_that_the_server_has_forgotten_is_replaced() {
+    let server = server(FaultPlan::default());
+    for version in [Version::V4_1, Version::V4_2] {
+        let mount = Mount::connect(&options(&server, version, Proto::Tcp)).unwrap();
+        let (mut first, mut second) = (open(&mount, true), open(&mount, true));
+        call(&mut first, &mount, 10).unwrap();
+        server.restart_now();
+        for connection in [&mut first, &mut second] {
+            call(connection, &mount, 10).unwrap();
+            let counters = connection.counters();
+            assert_eq!(counters.rebinds, 1, "{version}: {counters:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_is_given_up_after_the_timeout() {
+    let server = server(FaultPlan::default());
+    let mut options = options(&server, Version::V3, Proto::Tcp);
+    options.timeout = Duration::from_millis(300);
+    let mount = Mount::connect(&options).unwrap();
+    let mut connection = open(&mount, true);
+    call(&mut connection, &mount, 4).unwrap();
+    server.shutdown();
+    let error = call(&mut connection, &mount, 4).unwrap_err();
+    assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
+}
+
+#[test]
+fn datagrams_that_are_lost_or_doubled_are_made_up_for_and_counted() {
+    let faults = FaultPlan {
+        seed: 11,
+        drop_reply: PartsPerMillion(100_000),
+        duplicate_reply: PartsPerMillion(100_000),
+        ..FaultPlan::default()
+    };
+    let server = server(faults);
+    for version in [Version::V2, Version::V3] {
+        let mount = Mount::connect(&options(&server, version, Proto::Udp)).unwrap();
+        let mut connection = open(&mount, true);
+        call(&mut connection, &mount, 300).unwrap();
+        let counters = connection.counters();
+        assert!(counters.retransmissions > 0, "{counters:?}");
+        assert!(counters.duplicate_replies + counters.late_replies > 0, "{counters:?}");
+        assert_eq!(counters.calls_sent, 300, "each counted once: {counters:?}");
+    }
+}
+
+#[test]
+fn what_a_server_does_not_speak_is_named() {
+    let versions = Versions { v3: true, v4_0: true, ..Versions::NONE };
+    let config = ServerConfig { versions, ..ServerConfig::default() };
+    let server = Server::start(config).unwrap();
+    let error =
+        |version| Mount::connect(&options(&server, version, Proto::Tcp)).expect_err("not spoken");
+    let v2 = error(Version::V2);
+    assert!(matches!(v2, MountError::Version { .. }), "{v2}");
+    let v42 = error(Version::V4_2);
+    assert!(matches!(v42, MountError::MinorVersion { asked: Version::V4_2, .. }), "{v42}");
+    let udp = Mount::connect(&options(&server, Version::V4_0, Proto::Udp)).unwrap_err();
+    assert!(matches!(udp, MountError::NoUdp { .. }), "{udp}");
+}
+
+#[test]
+fn an_address_of_the_other_family_is_told() {
+    let server = server(FaultPlan::default());
+    let mut options = options(&server, Version::V3, Proto::Tcp);
+    options.family = Some(Family::V6);
+    let error = Mount::connect(&options).unwrap_err();
+    assert!(matches!(error, MountError::Family { .. }), "{error}");
+    assert!(error.to_string().contains("no IPv6 address; it has 127.0.0.1"), "{error}");
+}
