@@ -142,7 +142,7 @@ pub struct NfsSettings {
     /// How long an answer over UDP is waited for before the call is sent again, in milliseconds;
     /// each further time it is twice as long.
     pub timeo_ms: u64,
-    /// How often a call over UDP is sent again.
+    /// How often a call over UDP is sent again before the waits start over.
     pub retrans: u32,
     /// Transfers that a sequential reader has in flight beyond what its ops ask for.
     pub read_ahead: u32,

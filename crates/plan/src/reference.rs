@@ -139,14 +139,16 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "write_behind", ["integer", "transfers"], "0 to 1024", "0",
         "Transfers that a client may have in flight after their writes have ended. Only for nfs \
          and stream."),
-    key(Settings, "stable", ["text", ""], "\"unstable\", \"data_sync\" or \"file_sync\"", "unstable",
+    key(Settings, "stable", ["text", ""],
+        "\"unstable\", \"data_sync\" or \"file_sync\"", "unstable",
         "How safe a WRITE must be before it is answered; v2 knows file_sync only. Only for nfs; \
          not for metadata."),
     key(Settings, "timeo", ["time", "ms"], "1ms to 10m", "1100ms",
         "How long an answer is waited for before a call is sent again, twice as long each further \
          time. Also with a target. Only for nfs over udp."),
     key(Settings, "retrans", ["integer", "times"], "0 to 30", "3",
-        "How often a call is sent again. Also with a target. Only for nfs over udp."),
+        "How often a call is sent again before the waits start over. Also with a target. Only for \
+         nfs over udp."),
     key(Settings, "read_percent", ["integer", "percent"], "0 to 100", "70",
         "Share of reads in a mix. Only for random."),
     key(Settings, "duration", ["time", "ms"], "1ms to 24h", "1s",

@@ -103,7 +103,7 @@ pub struct RunArgs {
     /// How long an answer over UDP is waited for before the call is sent again [default: 1100ms]
     #[arg(long, value_delimiter = ',', value_name = "TIME", help_heading = "Factors of NFS")]
     timeo: Vec<String>,
-    /// How often a call over UDP is sent again [default: 3]
+    /// How often a call over UDP is sent again before the waits start over [default: 3]
     #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors of NFS")]
     retrans: Vec<String>,
     /// Certificates (PEM) that the TLS certificate of a server may be signed by

@@ -1,5 +1,7 @@
-//! A probe as JSON. The order and the names of the fields here are those of the output, so this
-//! file is the format's reference; what has no answer is `{"error": "..."}` in its place.
+//! A probe as JSON.
+//!
+//! The order and the names of the fields here are those of the output, so this file is the
+//! format's reference; what has no answer is `{"error": "..."}` in its place.
 
 use nfs_client::probe::{
     Answer, Export, Flavor, Limits, Mounted, Probe, Registration, RoundTrip, Service, V4Root,

@@ -131,7 +131,8 @@ mod tests {
             ("error RAED IO 1%", "--fault: unknown call `RAED` (hint: did you mean `READ`?)"),
             (
                 "error v5.READ IO 1%",
-                "--fault: `v5.READ` names no version (hint: write v2., v3. or v4. before the call, or nothing)",
+                "--fault: `v5.READ` names no version (hint: write v2., v3. or v4. before the \
+                 call, or nothing)",
             ),
             ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is no range"),
             ("bandwidth 0B/s", "--fault: `0B/s` lets nothing pass"),
