@@ -64,7 +64,8 @@ impl Mount {
             let root = walk(&mut control, root, &options.export, options)?;
             (root, Source::Client(Arc::new(client), granted))
         } else {
-            let mounted = export::mount(server, options)?;
+            let mounted = export::mount(server, options)
+                .map_err(|error| blame_version(&mut control, options, error))?;
             let root = walk(&mut control, mounted.root, &mounted.below, options)?;
             (root, Source::Mounted(Box::new(mounted)))
         };
@@ -154,6 +155,21 @@ impl Mount {
 
     pub(crate) fn target(&self) -> &Arc<Target> {
         self.control.target()
+    }
+}
+
+/// Says that NFS has other versions, where that is why MOUNT has no door for this one.
+fn blame_version(control: &mut Control, options: &MountOptions, error: MountError) -> MountError {
+    let no_door = matches!(error, MountError::NotOffered { .. } | MountError::Version { .. });
+    if !no_door {
+        return error;
+    }
+    match control.operate(&Operation::Null, |_| Ok(())) {
+        Ok(()) => error,
+        Err(failure) => match locate::explain(NFS, options, failure) {
+            version @ MountError::Version { .. } => version,
+            _ => error,
+        },
     }
 }
 

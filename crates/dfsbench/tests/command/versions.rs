@@ -43,7 +43,7 @@ fn a_version_that_the_server_does_not_speak() {
     let four = Served::start(&rig, &["--nfsvers", "4.1"]);
     for version in ["4.0", "4.2", "3"] {
         let url = four.url.replace("version=4.1", &format!("version={version}"));
-        rig.refused(&["run", &url], 3, &["4", "hint"]);
+        rig.refused(&["run", &url], 3, &["NFS", "4", "hint"]);
     }
     // Beside a version that is spoken it is a row, and the campaign goes on.
     let factors = ["--nfsvers", "3,4.1", "--workload", "stream", "--file-size", "1MiB"];
