@@ -9,7 +9,7 @@ use nfs_proto::nfs4::{
 };
 use nfs_proto::xdr::Reader;
 
-use super::encoded;
+use super::{encoded, whole_words};
 use crate::memory::without_allocation;
 
 /// What is decoded.
@@ -72,11 +72,6 @@ fn compound(bytes: &[u8]) {
         }
     }
     assert!(seen <= compound.count(), "{seen} operations of {}", compound.count());
-}
-
-/// Leaves out what no XDR has at its end; a view of undecoded bytes would show it again.
-fn whole_words(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len() & !3]
 }
 
 fn op(bytes: &[u8]) {

@@ -8,7 +8,7 @@ use nfs_proto::rpc::{CallHeader, Credential, ReplyHeader};
 use nfs_proto::xdr::Reader;
 use nfs_proto::{mount1, mount3, portmap, rpcbind, server};
 
-use super::encoded;
+use super::{encoded, whole_words};
 use crate::memory::without_allocation;
 
 /// What is decoded.
@@ -115,7 +115,7 @@ fn arguments(bytes: &[u8]) {
     if let Ok(call) = without_allocation(|| decode(Reader::new(bytes))) {
         assert_eq!(call.numbers(), numbers);
     }
-    comes_back!(bytes, decode);
+    comes_back!(whole_words(bytes), decode);
 }
 
 fn results(which: Small, bytes: &[u8]) {
