@@ -66,9 +66,16 @@ fn a_server_that_goes_away_in_the_middle() {
     let rig = Rig::new();
     let mut served = Served::start(&rig, &[]);
     let url = served.url.clone();
-    let args = ["--workload", "random", "--duration", "20s", "--timeout", "2s"];
+    // A small file is prepared at once, so that the mix runs when the server goes.
+    let args = ["--workload=random", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_against(&rig, &url, &args));
+        // The results file is made when the first trial begins.
+        let results = rig.folder().join("dfsbench.db");
+        let patience = Instant::now() + Duration::from_secs(20);
+        while !results.exists() && Instant::now() < patience {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
         std::thread::park_timeout(Duration::from_millis(1500));
         served.kill();
         let begun = Instant::now();

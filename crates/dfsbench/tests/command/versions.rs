@@ -17,7 +17,7 @@ const SMALL: [&str; 9] = [
 #[test]
 fn every_version_over_every_transport_it_has() {
     let rig = Rig::new();
-    let factors = ["--nfsvers", "2,3,4.0,4.1,4.2", "--proto", "tcp,udp"];
+    let factors = ["--nfsvers=2,3,4.0,4.1,4.2", "--proto=tcp,udp"];
     let end = rig.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
     // Every op is accounted for, and what v4 can't do over UDP fails nothing.
     assert_eq!(end.code, 0, "{end:?}");
@@ -29,6 +29,29 @@ fn every_version_over_every_transport_it_has() {
     }
     let csv = rig.run(&["report", "--format", "csv"]).stdout;
     assert_eq!(csv.lines().count(), 1 + 5 * 2 * 6, "{csv}");
+}
+
+#[test]
+fn a_server_whose_certificate_is_not_trusted() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--tls", "--tls-ca-out", "ca.pem"]);
+    assert!(served.url.contains("xprtsec=tls&tls_ca=ca.pem"), "{}", served.url);
+    let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
+    for version in ["3", "4.1"] {
+        let url = served.url.replace("version=3", &format!("version={version}"));
+        let end = rig.run(&[&["run", &url], &stream[..]].concat());
+        assert_eq!(end.code, 0, "{end:?}");
+        let bare = url.replace("&tls_ca=ca.pem", "");
+        rig.refused(&["run", &bare], 3, &["certificate", "hint", "--tls-ca"]);
+        let end = rig.run(&[&["run", &bare, "--tls-ca", "ca.pem"], &stream[..]].concat());
+        assert_eq!(end.code, 0, "{end:?}");
+    }
+    let end = rig.run(&["run", &served.url.replace("&tls_ca=ca.pem", "&tls_ca=no.pem")]);
+    assert!(end.code == 3 && end.stderr.contains("no.pem"), "{end:?}");
+    // A server without TLS is not taken in its place.
+    let plain = Served::start(&rig, &[]);
+    let url = format!("{}&xprtsec=tls&tls_ca=ca.pem", plain.url);
+    rig.refused(&["run", &url], 3, &["TLS", "hint"]);
 }
 
 #[test]
