@@ -1,7 +1,7 @@
 //! Planned faults of the in-memory server, as people write them.
 //!
 //! A [`PlannedFault`] is one fault. On the command line it is `--fault 'KIND VALUE'`, in a plan a
-//! key of `[server.faults]` with the same kind and value; both come to [`PlannedFault::read`],
+//! key of `[server.faults]` with the same kind and value; both come to `PlannedFault::read`,
 //! and [`PlannedFault::value`] writes what reads back to the same. Numbers of procedures and
 //! errors are the server's business: here they are words, `words` lists them.
 

@@ -208,9 +208,9 @@ attributes! {
     NO_TRUNC = 34, no_truncation: bool;
     /// Number of names.
     NUMLINKS = 35, nlink: u32;
-    /// Owner; see [`super::owner_number`].
+    /// Owner; see [`crate::nfs4::owner_number`].
     OWNER = 36, owner: &'a [u8];
-    /// Group; see [`super::owner_number`].
+    /// Group; see [`crate::nfs4::owner_number`].
     OWNER_GROUP = 37, owner_group: &'a [u8];
     /// Bytes that may be allocated beyond the present, hard limit.
     QUOTA_AVAIL_HARD = 38, quota_hard_bytes: u64;
