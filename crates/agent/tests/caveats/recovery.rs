@@ -44,6 +44,14 @@ fn nothing_is_said_where_nothing_went_wrong() {
 }
 
 #[test]
+fn what_a_server_takes_in_two_parts_was_not_lost() {
+    let faults =
+        FaultPlan { seed: 3, short_write: PartsPerMillion(300_000), ..FaultPlan::default() };
+    let caveats = written(faults, NfsSettings::default());
+    assert!(is_smooth(&caveats), "{caveats:?}");
+}
+
+#[test]
 fn lost_answers_over_udp_are_asked_for_again_and_told() {
     let faults = FaultPlan { seed: 3, drop_reply: PartsPerMillion(50_000), ..FaultPlan::default() };
     let settings = NfsSettings { proto: Proto::Udp, timeo_ms: 100, ..NfsSettings::default() };

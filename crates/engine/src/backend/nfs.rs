@@ -89,13 +89,15 @@ impl Backend for Nfs {
     }
 
     fn tally(&self) -> Tally {
-        tally_of(std::iter::once(&self.connection), self.common.resent_bytes)
+        tally_of(std::iter::once(&self.connection), &self.common)
     }
 }
 
 /// What the connections of a worker counted, all together.
-fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, resent_bytes: u64) -> Tally {
+fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Common) -> Tally {
     let (mut read_bytes, mut write_bytes) = (0, 0);
+    // What a server took only in part was sent again, but nothing had been lost.
+    let resent_bytes = common.rewritten_bytes;
     let mut recovered = Recovered { resent_bytes, ..Recovered::default() };
     for connection in connections {
         let counters = connection.counters();
@@ -111,7 +113,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, resent_bytes:
     }
     Tally {
         read_bytes: Some(read_bytes),
-        write_bytes: Some(write_bytes - resent_bytes),
+        write_bytes: Some(write_bytes - common.resent_bytes),
         ops: None,
         recovered,
     }

@@ -220,6 +220,6 @@ impl Backend for Many {
 
     fn tally(&self) -> Tally {
         let connections = self.members.iter().map(|member| &member.connection);
-        tally_of(connections, self.common.resent_bytes)
+        tally_of(connections, &self.common)
     }
 }

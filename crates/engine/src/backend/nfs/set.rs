@@ -50,8 +50,10 @@ pub(super) struct Common {
     rest: Option<Piece>,
     /// WRITEs made again that have not ended.
     pub(super) again_out: usize,
-    /// Payload that went out more than once, in bytes.
+    /// Payload that went out more than once, for whatever reason, in bytes.
     pub(super) resent_bytes: u64,
+    /// That of it which a server may have lost, in bytes.
+    pub(super) rewritten_bytes: u64,
 }
 
 impl Common {
@@ -61,7 +63,7 @@ impl Common {
             .written
             .filter(|_| unstable)
             .map(|(file_bytes, block)| Uncommitted::new(set.files.len(), file_bytes, block));
-        Self { set, books, rest: None, again_out: 0, resent_bytes: 0 }
+        Self { set, books, rest: None, again_out: 0, resent_bytes: 0, rewritten_bytes: 0 }
     }
 
     /// Where the file with this number stands in the set.
@@ -107,6 +109,7 @@ impl Common {
         }
         self.again_out += 1;
         self.resent_bytes += u64::from(len);
+        self.rewritten_bytes += u64::from(len);
         Some(Piece { len, ..piece })
     }
 }
