@@ -1,0 +1,184 @@
+//! How a connection goes on: connected anew, in another session, with its lease renewed.
+//!
+//! Nothing here is in the way of a call that goes well. What is lost is looked for again with
+//! growing pauses, within the mount's timeout; a server that forgot its client gets another one.
+//! **Source:** RFC 7530 section 9.6, RFC 8881 sections 8.3, 8.4 and 2.10.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use nfs_proto::client::{Event, is_unbound};
+use nfs_proto::nfs4::Op;
+
+use super::{Connection, ConnectionOptions};
+use crate::control::Control;
+use crate::error::{ConnectionError, MountError};
+use crate::link::Broken;
+use crate::locate::{NFS, explain};
+use crate::scratch::Scratch;
+
+/// The tag of calls that are not the caller's.
+const RENEWAL: u32 = u32::MAX;
+/// How long one attempt to connect anew may take.
+const ATTEMPT: Duration = Duration::from_secs(1);
+/// The first pause between two attempts to connect anew; each further one is twice as long.
+const PAUSE_NS_MIN: u64 = 20_000_000;
+/// The longest pause between two attempts.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
+
+/// When the lease of a client of version 4 is renewed by an idle connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Renewal {
+    /// 0 where there is no lease.
+    pub(super) every_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) under_way: bool,
+}
+
+/// A connection that was lost and has brought no reply since.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trouble {
+    pub(super) since_ns: u64,
+    /// When to try again; `None` while connected.
+    pub(super) next_ns: Option<u64>,
+    pub(super) pause_ns: u64,
+}
+
+impl Trouble {
+    fn at(now_ns: u64) -> Self {
+        Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN }
+    }
+}
+
+impl Connection {
+    /// Returns when the lease is to be renewed; an operation of a session renews it too.
+    pub(super) fn renewal_ns(&self) -> Option<u64> {
+        let Renewal { every_ns, last_ns, under_way } = self.renewal;
+        let busy = under_way || self.link.session.free_slots() == 0;
+        if every_ns == 0 || busy || self.is_down() || self.forgotten {
+            return None;
+        }
+        let has_sessions = self.link.session.version().has_sessions();
+        Some(if has_sessions { last_ns.max(self.link.moved_ns) } else { last_ns } + every_ns)
+    }
+
+    /// Renews the lease: by a SEQUENCE alone where there are sessions, else by RENEW.
+    /// **Source:** RFC 7530 section 16.28, RFC 8881 section 8.3.
+    pub(super) fn renew(&mut self, now_ns: u64) {
+        let session = &mut self.link.session;
+        let renew = [Op::Renew { client: session.client() }];
+        let ops = if session.version().has_sessions() { &[][..] } else { &renew };
+        self.renewal.under_way = session.start_ops(now_ns, RENEWAL, ops).is_ok();
+        self.renewal.last_ns = now_ns;
+    }
+
+    /// Receives, and keeps what is not the caller's to itself.
+    pub(super) fn receive_stateful(
+        &mut self,
+        scratch: &mut Scratch,
+        clock: &dyn Fn() -> u64,
+        events: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<usize, Broken> {
+        let (mut own, mut forgotten) = (0, false);
+        let count = self.link.receive(scratch, clock, &mut |event| {
+            if event.tag == RENEWAL {
+                own += 1;
+                let status = event.result.err().and_then(|error| error.status());
+                forgotten |= status.is_some_and(is_unbound);
+            } else {
+                events(event);
+            }
+        });
+        self.renewal.under_way &= own == 0;
+        self.forgotten |= forgotten || self.link.session.is_unbound();
+        // Calls that are out will be refused too; their replies are worth waiting for.
+        if self.forgotten && self.link.session.awaited() == 0 {
+            let now_ns = clock();
+            let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
+            trouble.next_ns.get_or_insert(now_ns);
+        }
+        count.map(|count| count - own)
+    }
+
+    /// Connects anew and makes another session, and another client if need be; the calls that
+    /// were held back go on in it.
+    fn bind_anew(&mut self, now_ns: u64) -> Result<(), MountError> {
+        let Some(client) = self.client.clone() else { return Ok(()) };
+        let session = &self.link.session;
+        let slots = session.free_slots() + session.in_flight();
+        let options = ConnectionOptions {
+            slots,
+            reconnect: false,
+            identity: self.identity.clone(),
+            ..ConnectionOptions::default()
+        };
+        let fresh = Self::to(&self.target, session.version(), &options)?;
+        let former = session.client();
+        let mut control = Control::over(fresh);
+        let joined = client.join_again(&mut control, former);
+        joined.map_err(|failure| explain(NFS, &self.target.options, failure))?;
+        let fresh = control.into_connection().link;
+        self.link.transport = fresh.transport;
+        self.link.session.resume(now_ns, &fresh.session);
+        self.forgotten = false;
+        Ok(())
+    }
+
+    /// Deals with the end of a socket: connects anew, or says why not.
+    pub(super) fn broke(&mut self, broken: Broken, now_ns: u64) -> Result<(), ConnectionError> {
+        let may_recover = match &broken {
+            Broken::Garbage(_) => false,
+            // Whoever sends datagrams is told of each that nobody took; it is sent again in time.
+            Broken::Lost(reason) if self.link.transport.is_datagram() => {
+                if self.reconnect && reason.kind() == ErrorKind::ConnectionRefused {
+                    return Ok(());
+                }
+                false
+            }
+            Broken::Lost(_) => self.reconnect,
+        };
+        if !may_recover {
+            return Err(self.as_error(broken));
+        }
+        let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
+        let first = trouble.since_ns == now_ns;
+        trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
+        if self.is_over(now_ns) {
+            return Err(self.as_error(broken));
+        }
+        if first { self.connect_anew(now_ns) } else { Ok(()) }
+    }
+
+    /// Makes one attempt to connect.
+    pub(super) fn connect_anew(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
+        let opened = if self.forgotten {
+            self.bind_anew(now_ns)
+        } else {
+            self.target.open(self.target.options.timeout.min(ATTEMPT)).map(|transport| {
+                self.link.transport = transport;
+                self.link.session.reconnected(now_ns);
+            })
+        };
+        let over = self.is_over(now_ns);
+        let Some(trouble) = &mut self.trouble else { return Ok(()) };
+        trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
+        match opened {
+            Ok(()) => {
+                trouble.next_ns = None;
+                self.link.moved_ns = now_ns;
+                Ok(())
+            }
+            Err(error) if over => Err(self.as_error(Broken::Lost(io::Error::other(error)))),
+            Err(_) => {
+                trouble.next_ns = Some(now_ns + trouble.pause_ns);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells whether there was no reply for too long.
+    fn is_over(&self, now_ns: u64) -> bool {
+        let limit_ns = self.target.options.timeout.as_nanos() as u64;
+        self.trouble.is_some_and(|trouble| now_ns.saturating_sub(trouble.since_ns) > limit_ns)
+    }
+}
