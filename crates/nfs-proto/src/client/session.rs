@@ -431,8 +431,11 @@ impl Session {
         left
     }
 
-    /// Answers the record that ended, if it is a call of the server's.
+    /// Answers the record that ended, if it is a call of the server's; none comes by datagram.
     fn answer_callback(&mut self) -> bool {
+        if self.framing == Framing::Datagram {
+            return false;
+        }
         let Some(session) = self.dialect.backchannel() else { return false };
         let Some(call) = self.receiver.call() else { return false };
         let answered = self.callbacks.answer(call, session);
