@@ -89,8 +89,7 @@ impl Common {
 
     /// Says whether something has to be written again, or is being.
     pub(super) fn is_rewriting(&self) -> bool {
-        let lost = self.books.as_ref().is_some_and(Uncommitted::has_lost);
-        lost || self.rest.is_some() || self.again_out > 0
+        self.has_piece() || self.again_out > 0
     }
 
     /// Says whether a piece waits to be written again.
