@@ -105,7 +105,7 @@ fn counted_files(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Tru
             let left = u64::from(spec.files).saturating_sub(of(result, OpKind::Remove).0);
             vec![truth(left, census.files, names)]
         }
-        Pass::Read | Pass::Stat => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
@@ -144,7 +144,7 @@ fn served(
         ),
     ];
     // A write pass creates and looks up its files while it is opened, outside the window.
-    if spec.workload.passes().contains(&Pass::Create) {
+    if spec.passes().contains(&Pass::Create) {
         truths.push(truth(
             created.0,
             after.creates - before.creates,

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::{Assignment, Gone, Order, Report, Transport};
 use model::{
-    BackendKind, Campaign, CampaignState, Ceiling, Durability, IntervalSample, Pass, RunSpec,
-    Target, Trial, TrialState, Workload,
+    BackendKind, Campaign, CampaignState, Ceiling, IntervalSample, Pass, RunSpec, Target, Trial,
+    TrialState, Workload,
 };
 use plan::{Plan, Step};
 use results::{Store, StoreError};
@@ -176,23 +176,9 @@ pub fn walk(
 
 fn null_spec() -> RunSpec {
     RunSpec {
-        target_name: "null".to_owned(),
-        target: Target::Null,
-        backend: BackendKind::Null,
-        workload: Workload::Random,
-        io_size_bytes: 4096,
         file_size_bytes: 1 << 30,
-        files: 1,
-        workers: 1,
-        clients: 0,
-        queue_depth: 1,
         read_percent: 100,
         duration_ms: CEILING_MS,
-        transfer_size_bytes: None,
-        direct: false,
-        invalidate: false,
-        durability: Durability::None,
-        verify: false,
-        timeout_ms: 5_000,
+        ..RunSpec::null(Workload::Random)
     }
 }

@@ -53,7 +53,7 @@ fn make(
         }
         other => unreachable!("an agent answers Begin with Begun or Failed, not {other:?}"),
     }
-    for &pass in spec.workload.passes() {
+    for &pass in spec.passes() {
         if walk.stop.load(Relaxed) {
             trial.state = TrialState::Interrupted;
         }

@@ -62,5 +62,5 @@ fn passes(run: &RunSpec) -> String {
     if let Some(why) = run.impossible() {
         return format!("none: {why}");
     }
-    run.workload.passes().iter().map(|pass: &Pass| pass.name()).collect::<Vec<_>>().join(", ")
+    run.passes().iter().map(|pass: &Pass| pass.name()).collect::<Vec<_>>().join(", ")
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use model::{Caveat, IntervalSample, OpKind, Pass, PassResult, RunSpec};
+use model::{Caveat, IntervalSample, Pass, PassResult, RunSpec};
 use workload::OpStream;
 
 use crate::backend::{Recovered, Tally};
@@ -119,7 +119,7 @@ struct Ready {
 impl Ready {
     fn new(site: &Site, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Self, SiteError> {
         let opened = site.open(spec, pass, worker)?;
-        let recorder = Recorder::new(kinds_of(pass));
+        let recorder = Recorder::new(pass.kinds());
         let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
         Ok(Self { opened, recorder, io_before })
     }
@@ -150,17 +150,6 @@ impl Ready {
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
         WorkerReport { end, start_ns, end_ns, tally, caveats }
-    }
-}
-
-const fn kinds_of(pass: Pass) -> &'static [OpKind] {
-    match pass {
-        Pass::Write => &[OpKind::Write, OpKind::Sync],
-        Pass::Read => &[OpKind::Read],
-        Pass::Mix => &[OpKind::Read, OpKind::Write, OpKind::Sync],
-        Pass::Create => &[OpKind::Create],
-        Pass::Stat => &[OpKind::Stat],
-        Pass::Remove => &[OpKind::Remove],
     }
 }
 

@@ -112,7 +112,7 @@ impl Recorder {
 
     /// Hands out what was recorded, for each kind that was issued.
     pub fn finish(self) -> Vec<KindResult> {
-        let results = OpKind::ALL.into_iter().zip(self.kinds).filter_map(|(kind, recorded)| {
+        let results = OpKind::ALL.iter().copied().zip(self.kinds).filter_map(|(kind, recorded)| {
             let recorded = recorded.filter(|recorded| recorded.issued > 0)?;
             let open_loop = recorded.response_time.count() > 0;
             Some(KindResult {

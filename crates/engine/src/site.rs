@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
+use model::{Caveat, Fact, Pass, RunSpec, Target};
 use workload::Pattern;
 
 use crate::backend::Backend;
@@ -95,11 +95,9 @@ pub struct SiteConfig {
 
 /// Makes the content of a run's files, for ops of every size that the run issues.
 pub fn pattern_of(spec: &RunSpec, seed: u64) -> Pattern {
-    let largest = match spec.workload {
-        Workload::Metadata => spec.file_size_bytes as usize,
-        Workload::Stream | Workload::Random => spec.io_size_bytes as usize,
-    };
-    Pattern::new(seed, largest.max(PREPARE_IO as usize))
+    let about_names = spec.workload.is_about_names();
+    let largest = if about_names { spec.file_size_bytes } else { spec.io_size_bytes.into() };
+    Pattern::new(seed, (largest as usize).max(PREPARE_IO as usize))
 }
 
 /// A backend that is ready to go.

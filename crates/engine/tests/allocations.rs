@@ -76,21 +76,14 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
         target_name: "test".into(),
         target,
         backend,
-        workload,
-        io_size_bytes: 4096,
         file_size_bytes: if workload == Workload::Metadata { 1000 } else { 1 << 20 },
         files: if workload == Workload::Metadata { 200 } else { 2 },
-        workers: 1,
-        clients: 0,
         queue_depth: 8,
         read_percent: 70,
         duration_ms: 100,
-        transfer_size_bytes: None,
-        direct: false,
-        invalidate: false,
         durability: Durability::Sync,
         verify: true,
-        timeout_ms: 5000,
+        ..RunSpec::null(workload)
     }
 }
 
@@ -104,7 +97,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
     };
     let site = Site::create(spec, config).unwrap();
     let mut total = 0;
-    for &pass in spec.workload.passes() {
+    for &pass in spec.passes() {
         site.prepare(spec, pass).unwrap();
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
         let ops = pass_size(spec, pass).ops.unwrap() + syncs;
@@ -114,7 +107,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         let worker = Worker {
             stream: OpStream::new(spec, pass, 0, 1),
             backend: &mut watch,
-            recorder: Recorder::new(&OpKind::ALL),
+            recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
             deadline_ns: 0,

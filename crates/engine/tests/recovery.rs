@@ -64,21 +64,14 @@ impl Rig {
             target_name: "test".into(),
             target: Target::Nfs(target),
             backend: BackendKind::Nfs,
-            workload: Workload::Stream,
             io_size_bytes: IO_BYTES,
             file_size_bytes: FILE_BYTES,
             files: 3,
-            workers: 1,
-            clients: 0,
             queue_depth: 4,
-            read_percent: 0,
-            duration_ms: 0,
-            transfer_size_bytes: None,
-            direct: false,
-            invalidate: false,
             durability: Durability::Sync,
             verify: true,
             timeout_ms: 10_000,
+            ..RunSpec::null(Workload::Stream)
         };
         let config = SiteConfig {
             work_name: ".dfsbench-recovery".into(),
@@ -103,7 +96,7 @@ impl Rig {
         let worker = Worker {
             stream: OpStream::new(spec, pass, 0, 1),
             backend: &mut disturbed,
-            recorder: Recorder::new(&OpKind::ALL),
+            recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
             deadline_ns: 0,

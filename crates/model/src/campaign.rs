@@ -9,7 +9,8 @@ use crate::caveat::Caveat;
 use crate::fact::Fact;
 use crate::histogram::Histogram;
 use crate::op::{OpError, OpKind};
-use crate::spec::{Pass, RunSpec};
+use crate::pass::Pass;
+use crate::spec::RunSpec;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

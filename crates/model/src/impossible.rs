@@ -92,8 +92,9 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 mod tests {
     use super::*;
     use crate::nfs::NfsTarget;
+    use crate::spec::BackendKind;
     use crate::spec::tests::run;
-    use crate::spec::{BackendKind, Workload};
+    use crate::work::Workload;
 
     fn why(change: impl Fn(&mut RunSpec, &mut NfsSettings)) -> Option<String> {
         let mut spec = run(Workload::Stream, 0);

@@ -11,10 +11,12 @@ pub mod histogram;
 pub mod impossible;
 pub mod nfs;
 pub mod op;
+pub mod pass;
 pub mod random;
 pub mod spec;
 pub mod units;
 mod words;
+pub mod work;
 
 pub use campaign::{
     Campaign, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run, Trial,
@@ -26,4 +28,9 @@ pub use histogram::Histogram;
 pub use impossible::Impossible;
 pub use nfs::{Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, XprtSec};
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
-pub use spec::{BackendKind, Durability, Pass, RunSpec, Target, Workload};
+pub use pass::{Opens, Pass};
+pub use spec::{BackendKind, Durability, RunSpec, Target};
+pub use work::{
+    Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
+    Workload,
+};

@@ -8,51 +8,99 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What an op does to the file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[repr(u8)]
-pub enum OpKind {
-    /// Reads `len_bytes` at `offset_bytes`.
-    Read,
-    /// Writes `len_bytes` at `offset_bytes`.
-    Write,
-    /// Makes what was written to the file durable: `fsync` or COMMIT.
-    Sync,
-    /// Creates a file and, where `len_bytes` is not zero, writes its content and closes it.
-    Create,
-    /// Looks the file up by name and reads its attributes.
-    Stat,
-    /// Removes the file by name.
-    Remove,
+use crate::words::words;
+
+words! {
+    /// What an op does to the file system.
+    ///
+    /// Numbers of files, directories and links count separately; an op's `file` is the number of
+    /// what its kind works on. The kinds from `Null` on are the vocabulary of op mixes: each is one
+    /// call of NFS version 3, and what comes nearest to it elsewhere.
+    OpKind {
+        /// Reads `len_bytes` at `offset_bytes` of an open file.
+        Read = "read",
+        /// Writes `len_bytes` at `offset_bytes` of an open file.
+        Write = "write",
+        /// Makes what was written to the file durable, once everything before it has ended:
+        /// `fsync` or COMMIT.
+        Sync = "sync",
+        /// Creates a file and, where `len_bytes` is not zero, writes its content and closes it.
+        Create = "create",
+        /// Looks a file up by name and reads its attributes.
+        Stat = "stat",
+        /// Removes a file by name.
+        Remove = "remove",
+        /// Writes as `Write` does, each byte put into the buffer by itself: `putc`.
+        PutChars = "put_chars",
+        /// Reads as `Read` does, each byte taken out of the buffer by itself: `getc`.
+        GetChars = "get_chars",
+        /// Reads `len_bytes`, changes them, and writes them back.
+        Update = "update",
+        /// Opens a file by name, reads `len_bytes` from its start in pieces of `io_size`, closes it.
+        ReadFile = "read_file",
+        /// Opens a file by name, writes `len_bytes` at `offset_bytes` (its end), closes it.
+        Append = "append",
+        /// Gives file `file` another name: `offset_bytes` is 0 on the way there, 1 on the way back.
+        Rename = "rename",
+        /// Creates a directory.
+        Mkdir = "mkdir",
+        /// Looks a directory up by name and reads its attributes.
+        StatDir = "stat_dir",
+        /// Gives a directory another name, as `Rename` does.
+        RenameDir = "rename_dir",
+        /// Removes a directory.
+        Rmdir = "rmdir",
+        /// Asks the server for nothing.
+        Null = "null",
+        /// Reads the attributes of an open file.
+        Getattr = "getattr",
+        /// Changes the mode of a file.
+        Setattr = "setattr",
+        /// Looks a name up, which is there.
+        Lookup = "lookup",
+        /// Looks a name up, which is not there; being told so is the success.
+        LookupMissing = "lookup_missing",
+        /// Asks what may be done to a file.
+        Access = "access",
+        /// Reads where a symbolic link leads to.
+        Readlink = "readlink",
+        /// Lists some entries of a directory.
+        Readdir = "readdir",
+        /// Lists some entries of a directory, with their attributes.
+        ReaddirPlus = "readdirplus",
+        /// Asks how full the file system is.
+        Fsstat = "fsstat",
+        /// Asks for the limits of the server.
+        Fsinfo = "fsinfo",
+        /// Asks for the limits of names.
+        Pathconf = "pathconf",
+        /// Makes what was written to the file durable, without waiting for other ops.
+        Commit = "commit",
+        /// Creates a symbolic link.
+        Symlink = "symlink",
+        /// Removes a symbolic link.
+        Unlink = "unlink",
+        /// Gives a file a second name.
+        Link = "link",
+        /// Runs a command: see `RunSpec::command`.
+        Execute = "execute",
+    }
 }
 
 impl OpKind {
-    /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 6] =
-        [Self::Read, Self::Write, Self::Sync, Self::Create, Self::Stat, Self::Remove];
-
-    /// Names the kind as tables and exports do.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Sync => "sync",
-            Self::Create => "create",
-            Self::Stat => "stat",
-            Self::Remove => "remove",
-        }
-    }
-
     /// Says whether the kind moves file data, so that a byte rate means something.
     pub const fn moves_data(self) -> bool {
-        matches!(self, Self::Read | Self::Write)
+        self.reads_data() || self.writes_data()
     }
-}
 
-impl fmt::Display for OpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    /// Says whether the kind brings in file data.
+    pub const fn reads_data(self) -> bool {
+        matches!(self, Self::Read | Self::GetChars | Self::Update | Self::ReadFile)
+    }
+
+    /// Says whether the kind sends out file data.
+    pub const fn writes_data(self) -> bool {
+        matches!(self, Self::Write | Self::PutChars | Self::Update | Self::Append | Self::Create)
     }
 }
 
@@ -63,9 +111,9 @@ pub struct Op {
     pub due_ns: u64,
     /// First byte that it touches.
     pub offset_bytes: u64,
-    /// Bytes that it moves; 0 for `Sync`, `Stat` and `Remove`.
+    /// Bytes that it moves; 0 where the kind moves none.
     pub len_bytes: u32,
-    /// Index into the file set.
+    /// Number of the file, directory or link that the kind works on.
     pub file: u32,
     /// What is done.
     pub kind: OpKind,

@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto};
+use crate::pass::Pass;
 use crate::units::{Nanos, Size};
 use crate::words::words;
+use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
 
 /// How ops are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,92 +49,6 @@ impl BackendKind {
     }
 }
 
-/// What kind of work a run does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Workload {
-    /// Sequential write, then sequential read, of whole files.
-    Stream,
-    /// Reads and writes at random offsets of prepared files, for a time.
-    Random,
-    /// Create, stat and remove many small files.
-    Metadata,
-}
-
-impl Workload {
-    /// Names the workload as plans and tables do.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stream => "stream",
-            Self::Random => "random",
-            Self::Metadata => "metadata",
-        }
-    }
-
-    /// The passes of one trial, in their order.
-    pub const fn passes(self) -> &'static [Pass] {
-        match self {
-            Self::Stream => &[Pass::Write, Pass::Read],
-            Self::Random => &[Pass::Mix],
-            Self::Metadata => &[Pass::Create, Pass::Stat, Pass::Remove],
-        }
-    }
-}
-
-/// One sweep of one kind of op over the files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pass {
-    /// Sequential write of every file.
-    Write,
-    /// Sequential read of every file.
-    Read,
-    /// Random reads and writes in the stated share.
-    Mix,
-    /// Creation of every file.
-    Create,
-    /// Attributes of every file, by name.
-    Stat,
-    /// Removal of every file.
-    Remove,
-}
-
-impl Pass {
-    /// Names the pass as tables and exports do.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Read => "read",
-            Self::Mix => "mix",
-            Self::Create => "create",
-            Self::Stat => "stat",
-            Self::Remove => "remove",
-        }
-    }
-
-    /// Finds a pass by its name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Write, Self::Read, Self::Mix, Self::Create, Self::Stat, Self::Remove]
-            .into_iter()
-            .find(|pass| pass.name() == name)
-    }
-
-    /// Says whether the figure is a byte rate (else it is an op rate).
-    pub const fn is_byte_rate(self) -> bool {
-        matches!(self, Self::Write | Self::Read)
-    }
-
-    /// Says whether the pass reads file data.
-    pub const fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::Mix)
-    }
-
-    /// Says whether the pass changes the file system.
-    pub const fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::Mix | Self::Create | Self::Remove)
-    }
-}
-
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -163,8 +79,15 @@ words! {
     Durability {
         /// Never waited for.
         None = "none",
+        /// Each file is closed inside the timed window, which a network file system answers with a
+        /// flush (close-to-open), and nothing more is waited for.
+        Close = "close",
         /// Each file is synced (`fsync`, COMMIT) inside the timed window.
         Sync = "sync",
+        /// Every write waits for its data (`O_DSYNC`, DATA_SYNC).
+        Dsync = "dsync",
+        /// Every write waits for data and attributes (`O_SYNC`, FILE_SYNC).
+        Osync = "osync",
     }
 }
 
@@ -209,16 +132,78 @@ pub struct RunSpec {
     pub verify: bool,
     /// An answer that takes longer is a failure.
     pub timeout_ms: u64,
+    /// The passes of a trial, in their order; empty for the workload's usual ones: see
+    /// [`RunSpec::passes`].
+    #[serde(default)]
+    pub passes: Vec<Pass>,
+    /// How files are laid out and walked through.
+    #[serde(default)]
+    pub layout: Layout,
+    /// When ops are due, and what bounds a pass.
+    #[serde(default)]
+    pub load: Load,
+    /// What is written.
+    #[serde(default)]
+    pub data: DataSettings,
+    /// Directories and names of a metadata run.
+    #[serde(default)]
+    pub tree: Tree,
+    /// Pool and biases of a transactions run.
+    #[serde(default)]
+    pub transactions: Transactions,
+    /// Shares of ops and scale of the file set of an op mix.
+    #[serde(default)]
+    pub op_mix: OpMix,
+    /// What is executed in an app run, and by an adapter.
+    #[serde(default)]
+    pub command: Command,
 }
 
 impl RunSpec {
+    /// A run on the null backend, every setting as plain as can be: what other runs are made from.
+    pub fn null(workload: Workload) -> Self {
+        Self {
+            target_name: "null".to_owned(),
+            target: Target::Null,
+            backend: BackendKind::Null,
+            workload,
+            io_size_bytes: 4096,
+            file_size_bytes: 4096,
+            files: 1,
+            workers: 1,
+            clients: 0,
+            queue_depth: 1,
+            read_percent: 0,
+            duration_ms: 0,
+            transfer_size_bytes: None,
+            direct: false,
+            invalidate: false,
+            durability: Durability::None,
+            verify: false,
+            timeout_ms: 5_000,
+            passes: Vec::new(),
+            layout: Layout::default(),
+            load: Load::default(),
+            data: DataSettings::default(),
+            tree: Tree::default(),
+            transactions: Transactions::default(),
+            op_mix: OpMix::default(),
+            command: Command::default(),
+        }
+    }
+
+    /// The passes of one trial, in their order.
+    pub fn passes(&self) -> &[Pass] {
+        if self.passes.is_empty() { self.workload.passes() } else { &self.passes }
+    }
+
     /// Every setting that a reader may want to tell runs apart by, as (name, shown value).
     ///
     /// The names are those of plans and of `--where`.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let [files, file_size] = match self.workload {
-            Workload::Stream | Workload::Random => ["files", "file_size"],
-            Workload::Metadata => ["small_files", "small_file_size"],
+            Workload::Metadata | Workload::Transactions => ["small_files", "small_file_size"],
+            _ => ["files", "file_size"],
         };
         let mut settings = vec![
             ("target", self.target_name.clone()),
@@ -304,36 +289,14 @@ pub(crate) mod tests {
     use super::*;
     use crate::nfs::Sec;
 
-    #[test]
-    fn passes_keep_their_names() {
-        for workload in [Workload::Stream, Workload::Random, Workload::Metadata] {
-            for pass in workload.passes() {
-                assert_eq!(Pass::from_name(pass.name()), Some(*pass));
-            }
-        }
-        assert_eq!(Pass::from_name("silly"), None);
-    }
-
     pub(crate) fn run(workload: Workload, read_percent: u32) -> RunSpec {
         RunSpec {
-            target_name: "null".into(),
-            target: Target::Null,
-            backend: BackendKind::Null,
-            workload,
-            io_size_bytes: 4096,
-            file_size_bytes: 4096,
             files: 2,
-            workers: 1,
-            clients: 0,
-            queue_depth: 1,
             read_percent,
             duration_ms: 1_000,
-            transfer_size_bytes: None,
-            direct: false,
             invalidate: true,
             durability: Durability::Sync,
-            verify: false,
-            timeout_ms: 5_000,
+            ..RunSpec::null(workload)
         }
     }
 

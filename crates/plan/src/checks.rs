@@ -103,9 +103,10 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
 
 /// The settings that say how many files the run has, and how large they are.
 fn set_of(run: &RunSpec) -> [Setting; 2] {
-    match run.workload {
-        Workload::Stream | Workload::Random => [Setting::Files, Setting::FileSize],
-        Workload::Metadata => [Setting::SmallFiles, Setting::SmallFileSize],
+    if run.workload.is_about_names() {
+        [Setting::SmallFiles, Setting::SmallFileSize]
+    } else {
+        [Setting::Files, Setting::FileSize]
     }
 }
 

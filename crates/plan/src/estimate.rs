@@ -120,7 +120,7 @@ fn estimate_run(run: &RunSpec) -> RunEstimate {
                 duration_ms: moving_ms(set) + run.duration_ms,
             }
         }
-        Workload::Metadata => {
+        _ => {
             let ops = 3 * u64::from(run.files);
             let duration_ms = moving_ms(set) + per_second_ms(ops, METADATA_OPS_PER_S);
             RunEstimate { bytes_written: set, bytes_read: 0, ops, duration_ms }

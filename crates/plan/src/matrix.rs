@@ -7,9 +7,7 @@
 
 use std::collections::HashSet;
 
-use model::{
-    BackendKind, Durability, NfsSettings, NfsVersion, Proto, RunSpec, Stable, Target, Workload,
-};
+use model::{BackendKind, NfsSettings, NfsVersion, Proto, RunSpec, Stable, Target, Workload};
 
 use crate::checks::{self, Written};
 use crate::defaults;
@@ -210,21 +208,8 @@ fn base(
         target_name: target.name.value.clone(),
         target: what,
         backend,
-        workload,
-        io_size_bytes: 1,
-        file_size_bytes: 0,
-        files: 1,
-        workers: 1,
-        clients: 0,
-        queue_depth: 1,
-        read_percent: 0,
-        duration_ms: 0,
-        transfer_size_bytes: None,
-        direct: false,
-        invalidate: false,
-        durability: Durability::None,
-        verify: false,
         timeout_ms: defaults::TIMEOUT_MS,
+        ..RunSpec::null(workload)
     }
 }
 

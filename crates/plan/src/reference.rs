@@ -156,9 +156,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "direct", ["true or false", ""], "true or false", "false",
         "Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for \
          posix and uring; not for metadata."),
-    key(Settings, "durability", ["text", ""], "\"none\" or \"sync\"", "sync",
-        "sync: each file that was written is synced (fsync, COMMIT) inside the timed window. \
-         Not for metadata, nor for null."),
+    key(Settings, "durability", ["text", ""],
+        "\"none\", \"close\", \"sync\", \"dsync\" or \"osync\"", "sync",
+        "close: files are closed inside the timed window. sync: each file that was written is \
+         synced (fsync, COMMIT) inside it. dsync, osync: each write waits (O_DSYNC, O_SYNC; \
+         DATA_SYNC, FILE_SYNC). Not for metadata, nor for null."),
     key(Settings, "invalidate", ["true or false", ""], "true or false", "true",
         "Drop the files from this host's page cache before they are read. Only for posix and \
          uring; not for metadata."),

@@ -4,7 +4,7 @@
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
 use model::units::Nanos;
-use model::{Campaign, CampaignState, Durability, Fact, OpKind, Pass, Target};
+use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Target};
 use stats::Rate;
 
 use crate::sheet::{Row, Sheet};
@@ -97,30 +97,50 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     if spec.target == Target::Null {
         return (pass.writes()).then_some(("", "the null backend writes nothing"));
     }
-    let setting = match spec.durability {
-        Durability::Sync => ", durability sync",
-        Durability::None => ", durability none",
-    };
-    match (pass, spec.durability) {
-        (Pass::Read | Pass::Stat, _) => None,
-        (Pass::Mix, _) if spec.read_percent == 100 => None,
-        (Pass::Write | Pass::Mix, Durability::None) => Some((setting, UNSAFE)),
-        (Pass::Write | Pass::Mix, Durability::Sync) if !syncs(row) => {
-            Some((setting, "no sync was recorded: nobody waited until the data was safe"))
+    let only_reads = pass == Pass::Mix && spec.read_percent == 100;
+    if !pass.writes() || only_reads {
+        return None;
+    }
+    if pass.opens() == Opens::Nothing {
+        return Some(("", by_name(pass, is_nfs)));
+    }
+    let (setting, how) = match spec.durability {
+        Durability::None => (", durability none", UNSAFE),
+        Durability::Close => (
+            ", durability close",
+            "each file was closed inside the timed window, which flushes it on network file \
+             systems only",
+        ),
+        Durability::Sync if !syncs(row) => {
+            (", durability sync", "no sync was recorded: nobody waited until the data was safe")
         }
-        (Pass::Write, Durability::Sync) => {
-            Some((setting, "each file was made safe (fsync or COMMIT) inside the timed window"))
-        }
-        (Pass::Mix, Durability::Sync) => Some((
-            setting,
+        Durability::Sync if pass.is_timed() => (
+            ", durability sync",
             "the files were made safe (fsync or COMMIT) once, at the end of the timed window",
-        )),
-        (Pass::Create, _) if is_nfs => {
-            Some(("", "FILE_SYNC writes: the server answers when the data is safe"))
+        ),
+        Durability::Sync => (
+            ", durability sync",
+            "each file was made safe (fsync or COMMIT) inside the timed window",
+        ),
+        Durability::Dsync => {
+            (", durability dsync", "each write waited until its data was safe (O_DSYNC, DATA_SYNC)")
         }
-        (Pass::Create, _) => Some(("", "nobody waited: close only")),
-        (Pass::Remove, _) if is_nfs => Some(("", "as safe as the server makes it")),
-        (Pass::Remove, _) => Some(("", "nobody waited: unlink only")),
+        Durability::Osync => (
+            ", durability osync",
+            "each write waited until data and attributes were safe (O_SYNC, FILE_SYNC)",
+        ),
+    };
+    Some((setting, how))
+}
+
+/// What is promised of a pass that works by name.
+const fn by_name(pass: Pass, is_nfs: bool) -> &'static str {
+    match (pass, is_nfs) {
+        (Pass::Create, true) => "FILE_SYNC writes: the server answers when the data is safe",
+        (Pass::Create, false) => "nobody waited: close only",
+        (Pass::Remove, false) => "nobody waited: unlink only",
+        (_, true) => "as safe as the server makes it",
+        (_, false) => "nobody waited",
     }
 }
 

@@ -198,9 +198,7 @@ fn kinds(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<KindResu
     let sql = "SELECT * FROM kinds WHERE pass_id = ?1 ORDER BY id";
     let mut kinds = rows(connection, sql, [pass_id], |row| {
         let kind = KindResult {
-            kind: named(row, "kind", |name| {
-                OpKind::ALL.into_iter().find(|kind| kind.name() == name)
-            })?,
+            kind: named(row, "kind", OpKind::from_name)?,
             issued: count(row, "issued")?,
             done: count(row, "done")?,
             bytes: count(row, "bytes")?,

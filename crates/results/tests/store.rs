@@ -19,21 +19,19 @@ fn spec(target: Target) -> RunSpec {
         target_name: "it's \"quoted\" <b>".into(),
         target,
         backend: BackendKind::Nfs,
-        workload: Workload::Stream,
         io_size_bytes: 1 << 20,
         file_size_bytes: 1 << 30,
         files: 8,
         workers: 2,
-        clients: 0,
         queue_depth: 8,
         read_percent: 70,
         duration_ms: 2_000,
         transfer_size_bytes: Some(1 << 18),
-        direct: false,
         invalidate: true,
         durability: Durability::Sync,
         verify: true,
         timeout_ms: 30_000,
+        ..RunSpec::null(Workload::Stream)
     }
 }
 

@@ -161,7 +161,7 @@ pub struct Failure {
 
 /// Judges every pass of a run, in their order.
 pub fn run(run: &Run) -> Vec<Judged> {
-    run.spec.workload.passes().iter().map(|&p| pass(run, p)).collect()
+    run.spec.passes().iter().map(|&p| pass(run, p)).collect()
 }
 
 /// Judges one pass of a run.

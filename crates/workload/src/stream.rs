@@ -46,7 +46,7 @@ pub const fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
         },
         Pass::Mix => PassSize { ops: None, bytes: None },
         Pass::Create => PassSize { ops: Some(spec.files as u64), bytes: Some(spec.set_bytes()) },
-        Pass::Stat | Pass::Remove => PassSize { ops: Some(spec.files as u64), bytes: Some(0) },
+        _ => PassSize { ops: Some(spec.files as u64), bytes: Some(0) },
     }
 }
 
@@ -95,6 +95,7 @@ impl OpStream {
             Pass::Create => self.name_op(OpKind::Create, self.file_size as u32),
             Pass::Stat => self.name_op(OpKind::Stat, 0),
             Pass::Remove => self.name_op(OpKind::Remove, 0),
+            _ => unreachable!("no plan asks for {} yet", self.pass),
         }
     }
 
@@ -167,29 +168,19 @@ const fn sync_of(file: u32) -> Op {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{BackendKind, Target, Workload};
+    use model::Workload;
     use proptest::prelude::*;
 
     fn spec(workload: Workload, workers: u32) -> RunSpec {
         RunSpec {
-            target_name: "null".into(),
-            target: Target::Null,
-            backend: BackendKind::Null,
-            workload,
             io_size_bytes: 4096,
             file_size_bytes: 64 << 10,
             files: 4,
             workers,
-            clients: 0,
-            queue_depth: 1,
             read_percent: 70,
             duration_ms: 1000,
-            transfer_size_bytes: None,
-            direct: false,
-            invalidate: false,
             durability: Durability::Sync,
-            verify: false,
-            timeout_ms: 5000,
+            ..RunSpec::null(workload)
         }
     }
 

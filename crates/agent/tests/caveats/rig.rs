@@ -66,7 +66,7 @@ impl Rig {
     /// Begins a trial, makes its first pass, and returns what was doubted.
     pub fn first_pass(&mut self, spec: &RunSpec) -> Vec<CaveatCode> {
         self.begin(spec);
-        let end = self.run(spec.workload.passes()[0]);
+        let end = self.run(spec.passes()[0]);
         assert_eq!(end.broken, None);
         codes(&end)
     }
@@ -90,21 +90,11 @@ pub fn stream(path: &Path) -> RunSpec {
         target_name: "dir".into(),
         target: Target::Directory { path: path.to_owned() },
         backend: BackendKind::Posix,
-        workload: Workload::Stream,
         io_size_bytes: 64 << 10,
         file_size_bytes: 64 << 20,
-        files: 1,
-        workers: 1,
-        clients: 0,
-        queue_depth: 1,
-        read_percent: 0,
-        duration_ms: 0,
-        transfer_size_bytes: None,
-        direct: false,
         invalidate: true,
         durability: Durability::Sync,
-        verify: false,
-        timeout_ms: 5000,
+        ..RunSpec::null(Workload::Stream)
     }
 }
 

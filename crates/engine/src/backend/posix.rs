@@ -94,6 +94,7 @@ impl Posix {
                 .map(|()| 0)
                 .map_err(failed)
             }
+            _ => Err(failed(Errno::OPNOTSUPP)),
         }
     }
 

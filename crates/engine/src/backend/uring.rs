@@ -145,7 +145,7 @@ impl Uring {
                     .build()
             }
             OpKind::Remove => opcode::UnlinkAt::new(self.directory(), self.name(slot)).build(),
-            OpKind::Create => unreachable!("a create starts with its open"),
+            _ => unreachable!("no plan asks for {} yet", op.kind),
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::units::Size;
-use model::{BackendKind, CaveatCode, Fact, Pass, RunSpec};
+use model::{BackendKind, CaveatCode, Fact, Opens, Pass, RunSpec};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::FileName;
@@ -157,15 +157,15 @@ impl DirectorySite {
         worker: u32,
         config: &SiteConfig,
     ) -> Result<Files, SiteError> {
-        let access = match pass {
-            Pass::Write => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
-            Pass::Read => OFlags::RDONLY,
-            Pass::Mix => OFlags::RDWR,
-            Pass::Create | Pass::Stat | Pass::Remove => OFlags::empty(),
+        let access = match pass.opens() {
+            Opens::Anew => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
+            Opens::ToRead => OFlags::RDONLY,
+            Opens::Both => OFlags::RDWR,
+            Opens::Nothing => OFlags::empty(),
         };
         // A sequential pass gives each worker every `workers`-th file, a mix the whole set.
         let (first, stride) = if pass == Pass::Mix { (0, 1) } else { (worker, spec.workers) };
-        let by_name = matches!(pass, Pass::Create | Pass::Stat | Pass::Remove);
+        let by_name = pass.opens() == Opens::Nothing;
         let numbers = if by_name { 0..0 } else { first..spec.files };
         let direct = if spec.direct { OFlags::DIRECT } else { OFlags::empty() };
         let open = |number: u32| {

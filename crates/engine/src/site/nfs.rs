@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Stable};
+use model::{Caveat, CaveatCode, Fact, NfsTarget, Opens, Pass, RunSpec, Stable};
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
@@ -85,15 +85,16 @@ impl NfsSite {
         config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
         let (first, stride) = if pass == Pass::Mix { (0, 1) } else { (worker, spec.workers) };
-        let by_name = matches!(pass, Pass::Create | Pass::Stat | Pass::Remove);
+        let by_name = pass.opens() == Opens::Nothing;
         let numbers = if by_name { 0..0 } else { first..spec.files };
         let mut files = Vec::with_capacity(numbers.len());
         for number in numbers.step_by(stride as usize) {
             interrupted(config)?;
             let name = FileName::new(number);
-            let access = if pass == Pass::Read { OpenAccess::Read } else { OpenAccess::Both };
-            let file = self.with_mount(|mount| match pass {
-                Pass::Write => mount.create(self.work, name.as_str()),
+            let access =
+                if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both };
+            let file = self.with_mount(|mount| match pass.opens() {
+                Opens::Anew => mount.create(self.work, name.as_str()),
                 _ => mount.open(self.work, name.as_str(), access),
             });
             files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
@@ -112,7 +113,7 @@ impl NfsSite {
             keep_payload: spec.verify.then_some(rsize.min(spec.io_size_bytes)),
             ..ConnectionOptions::default()
         };
-        let writes = matches!(pass, Pass::Write | Pass::Mix);
+        let writes = !by_name && pass.writes();
         let set = NfsFiles {
             version: mount.version(),
             directory: self.work,

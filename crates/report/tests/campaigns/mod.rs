@@ -183,21 +183,17 @@ pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunS
             Target::Directory { path: "/var/tmp".into() }
         },
         backend,
-        workload,
         io_size_bytes: if workload == Workload::Random { 4_096 } else { 1 << 20 },
         file_size_bytes: if small { 4_096 } else { 64 * MIB },
         files: if small { 2_000 } else { 4 },
         workers: 2,
-        clients: 0,
         queue_depth: backend.default_queue_depth(),
         read_percent: 70,
         duration_ms: 1_000,
-        transfer_size_bytes: None,
-        direct: false,
         invalidate: true,
         durability: if is_nfs { Durability::None } else { Durability::Sync },
-        verify: false,
         timeout_ms: 30_000,
+        ..RunSpec::null(workload)
     }
 }
 
@@ -222,7 +218,7 @@ fn trial(spec: &RunSpec, run: u32, index: u32, speed: u64) -> Trial {
         position: run * 5 + index,
         started_unix_ms: 1_763_752_623_000 + u64::from(run * 5 + index) * 4_000,
         state: TrialState::Done,
-        passes: spec.workload.passes().iter().map(pass).collect(),
+        passes: spec.passes().iter().map(pass).collect(),
         facts: vec![
             Fact::new("target", "file system", "ext4", "statfs(2)"),
             Fact::new("target", "mount options", "rw,<relatime>", "/proc/self/mountinfo"),
@@ -234,13 +230,13 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
     let (ops, bytes_each) = match pass {
         Pass::Write | Pass::Read => (spec.set_bytes() / MIB, MIB),
         Pass::Mix => (44_800, 4_096),
-        Pass::Create | Pass::Stat | Pass::Remove => (2_000, 0),
+        _ => (2_000, 0),
     };
     let slowness = match pass {
         Pass::Write => 20,
         Pass::Read | Pass::Create => 10,
         Pass::Mix | Pass::Remove => 8,
-        Pass::Stat => 2,
+        _ => 2,
     };
     let window_ns = SECOND * slowness / speed * 100 / jitter;
     let mean_ns = window_ns / (ops / u64::from(spec.workers));
@@ -256,9 +252,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
             kind(OpKind::Write, ops - read, bytes_each, mean_ns),
             kind(OpKind::Sync, 4, 0, mean_ns),
         ],
-        Pass::Create => vec![kind(OpKind::Create, ops, bytes_each, mean_ns)],
-        Pass::Stat => vec![kind(OpKind::Stat, ops, bytes_each, mean_ns)],
-        Pass::Remove => vec![kind(OpKind::Remove, ops, bytes_each, mean_ns)],
+        _ => vec![kind(pass.kinds()[0], ops, bytes_each, mean_ns)],
     };
     let mut caveats = Vec::new();
     if is_nfs {

@@ -3,8 +3,8 @@
 //! Figures are exact: rates, counts and codes that follow from the rules by hand.
 
 use model::{
-    BackendKind, Caveat, CaveatCode, Durability, Histogram, KindResult, OpError, OpKind, Pass,
-    PassResult, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
+    BackendKind, Caveat, CaveatCode, Histogram, KindResult, OpError, OpKind, Pass, PassResult, Run,
+    RunSpec, Target, Trial, TrialState, Verdict, Workload,
 };
 
 use super::*;
@@ -17,21 +17,15 @@ fn spec(workload: Workload) -> RunSpec {
         target_name: "dir".into(),
         target: Target::Directory { path: "/srv".into() },
         backend: BackendKind::Posix,
-        workload,
         io_size_bytes: 1 << 20,
         file_size_bytes: 64 << 20,
         files: 8,
         workers: 2,
-        clients: 0,
-        queue_depth: 1,
         read_percent: 70,
         duration_ms: 1_000,
-        transfer_size_bytes: None,
-        direct: false,
         invalidate: true,
-        durability: Durability::None,
-        verify: false,
         timeout_ms: 30_000,
+        ..RunSpec::null(workload)
     }
 }
 

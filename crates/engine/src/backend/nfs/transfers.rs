@@ -96,7 +96,7 @@ impl OpSlot {
         match self.op.kind {
             OpKind::Read | OpKind::Write => true,
             OpKind::Create => self.created.is_some() && !self.closing,
-            OpKind::Sync | OpKind::Stat | OpKind::Remove => false,
+            _ => false,
         }
     }
 }
@@ -213,9 +213,7 @@ impl Transfers {
             }
             (OpKind::Stat, _) => Operation::Lookup { dir, name },
             (OpKind::Remove, _) => Operation::Remove { dir, name },
-            (OpKind::Sync | OpKind::Read | OpKind::Write, _) => {
-                Operation::Commit { file: common.file(file), offset: 0, count: 0 }
-            }
+            _ => Operation::Commit { file: common.file(file), offset: 0, count: 0 },
         };
         link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
     }
