@@ -63,6 +63,7 @@ fn empty(pass: Pass) -> PassResult {
         truths: Vec::new(),
         samples: Vec::new(),
         kinds: Vec::new(),
+        clients: Vec::new(),
         caveats: Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ pub mod null;
 pub mod posix;
 pub mod uring;
 
-use model::{Completion, Op};
+use model::{ClientResult, Completion, Op};
 
 /// The target is gone, with the reason in a sentence; nothing more can be executed.
 ///
@@ -38,6 +38,11 @@ pub trait Backend: Send {
     /// Counts of its own, independent of the recorder, once the pass is over.
     fn tally(&self) -> Tally {
         Tally::default()
+    }
+
+    /// What each emulated client did, where that was asked for; once the pass is over.
+    fn clients(&self) -> Vec<ClientResult> {
+        Vec::new()
     }
 }
 

@@ -7,6 +7,7 @@
 
 pub mod backend;
 pub mod buffers;
+pub mod clients;
 pub mod clock;
 pub mod limits;
 pub mod measure;

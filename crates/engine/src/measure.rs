@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use model::{Caveat, IntervalSample, Pass, PassResult, RunSpec};
+use model::{Caveat, ClientResult, IntervalSample, Pass, PassResult, RunSpec};
 use workload::OpStream;
 
 use crate::backend::{Recovered, Tally};
@@ -45,6 +45,7 @@ struct WorkerReport {
     start_ns: u64,
     end_ns: u64,
     tally: Tally,
+    clients: Vec<ClientResult>,
     caveats: Vec<Caveat>,
 }
 
@@ -149,7 +150,7 @@ impl Ready {
             let (read_bytes, write_bytes) = after.since(before);
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
-        WorkerReport { end, start_ns, end_ns, tally, caveats }
+        WorkerReport { end, start_ns, end_ns, tally, clients: backend.clients(), caveats }
     }
 }
 
@@ -222,6 +223,7 @@ fn assemble(
             truths: Vec::new(),
             samples,
             kinds: Vec::new(),
+            clients: Vec::new(),
             caveats: Vec::new(),
         },
         ending: Ending::Complete,
@@ -237,6 +239,7 @@ fn assemble(
         measured.tally.recovered.add(&report.tally.recovered);
         measured.add(report);
     }
+    measured.result.clients.sort_by_key(|client| client.client);
     Ok(measured)
 }
 
@@ -245,6 +248,7 @@ impl Measured {
         self.result.first_done_ops += report.end.first_done.0;
         self.result.first_done_bytes += report.end.first_done.1;
         merge(&mut self.result.kinds, report.end.recorder.finish());
+        self.result.clients.extend(report.clients);
         for caveat in report.caveats {
             if !self.result.caveats.contains(&caveat) {
                 self.result.caveats.push(caveat);

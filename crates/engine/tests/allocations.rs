@@ -182,7 +182,14 @@ fn many_clients_and_connections_allocate_nothing_in_the_loop() {
     for version in [NfsVersion::V3, NfsVersion::V4_1] {
         for (clients, nconnect) in [(30, 1), (1, 4), (5, 2)] {
             for workload in [Workload::Stream, Workload::Metadata] {
-                let settings = NfsSettings { version, nconnect, ..NfsSettings::default() };
+                let (client_uids, per_client) = (3, true);
+                let settings = NfsSettings {
+                    version,
+                    nconnect,
+                    client_uids,
+                    per_client,
+                    ..NfsSettings::default()
+                };
                 let target = NfsTarget {
                     port,
                     mount_port: port,

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
+use crate::client::ClientResult;
 use crate::fact::Fact;
 use crate::histogram::Histogram;
 use crate::op::{OpError, OpKind};
@@ -140,6 +141,9 @@ pub struct PassResult {
     pub samples: Vec<IntervalSample>,
     /// Figures for each kind of op.
     pub kinds: Vec<KindResult>,
+    /// What each emulated client did, in the order of their numbers; empty where that was not
+    /// asked for.
+    pub clients: Vec<ClientResult>,
     /// Doubts raised while it was measured.
     pub caveats: Vec<Caveat>,
 }

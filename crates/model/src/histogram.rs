@@ -65,7 +65,7 @@ impl Histogram {
     /// Counts one value `times` times.
     #[inline]
     pub fn record_n(&mut self, value_ns: u64, times: u64) {
-        self.counts[bucket_of(value_ns)] += times;
+        self.counts[bucket_of::<SUB_BITS>(value_ns)] += times;
         self.count += times;
         self.sum += u128::from(value_ns) * u128::from(times);
         self.min = self.min.min(value_ns);
@@ -117,7 +117,7 @@ impl Histogram {
         for (bucket, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                return middle_of(bucket).clamp(self.min, self.max);
+                return middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
             }
         }
         self.max
@@ -163,34 +163,39 @@ impl Histogram {
 
     /// The buckets that hold values, as (lowest value, count), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.counts.iter().enumerate().filter(|(_, c)| **c > 0).map(|(b, &c)| (lowest_of(b), c))
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| **c > 0)
+            .map(|(b, &c)| (lowest_of::<SUB_BITS>(b), c))
     }
 }
 
+/// The bucket of a value where every octave has `2^BITS` of them.
 #[inline]
-const fn bucket_of(value: u64) -> usize {
-    if value < SUB_BUCKETS as u64 {
+pub(crate) const fn bucket_of<const BITS: u32>(value: u64) -> usize {
+    if value < 1 << BITS {
         return value as usize;
     }
-    let octave = value.ilog2();
-    let shift = octave - SUB_BITS;
-    (shift as usize) * SUB_BUCKETS + (value >> shift) as usize
+    let shift = value.ilog2() - BITS;
+    ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-const fn lowest_of(bucket: usize) -> u64 {
-    if bucket < SUB_BUCKETS {
+const fn lowest_of<const BITS: u32>(bucket: usize) -> u64 {
+    if bucket < 1 << BITS {
         return bucket as u64;
     }
-    let shift = bucket / SUB_BUCKETS - 1;
-    ((bucket - shift * SUB_BUCKETS) as u64) << shift
+    let shift = (bucket >> BITS) - 1;
+    ((bucket - (shift << BITS)) as u64) << shift
 }
 
-const fn middle_of(bucket: usize) -> u64 {
-    if bucket < SUB_BUCKETS {
+/// The middle of a bucket where every octave has `2^BITS` of them.
+pub(crate) const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
+    if bucket < 1 << BITS {
         return bucket as u64;
     }
-    let width = 1_u64 << (bucket / SUB_BUCKETS - 1);
-    lowest_of(bucket) + width / 2
+    let width = 1_u64 << ((bucket >> BITS) - 1);
+    lowest_of::<BITS>(bucket) + width / 2
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u128) {
@@ -221,10 +226,11 @@ mod tests {
 
     #[test]
     fn buckets_cover_all_values_without_a_gap() {
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket_of::<SUB_BITS>(u64::MAX), BUCKETS - 1);
         for bucket in 1..BUCKETS {
-            assert_eq!(bucket_of(lowest_of(bucket)), bucket);
-            assert_eq!(bucket_of(lowest_of(bucket) - 1), bucket - 1);
+            let lowest = lowest_of::<SUB_BITS>(bucket);
+            assert_eq!(bucket_of::<SUB_BITS>(lowest), bucket);
+            assert_eq!(bucket_of::<SUB_BITS>(lowest - 1), bucket - 1);
         }
     }
 

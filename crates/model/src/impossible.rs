@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
+use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use crate::spec::{RunSpec, Target};
 
 /// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
@@ -36,6 +36,10 @@ pub enum Impossible {
     TransferTooLargeForUdp,
     /// Each worker drives a client of its own.
     FewerClientsThanWorkers,
+    /// Ids have 32 bits.
+    UidsBeyondTheLast,
+    /// AUTH_NONE sends no user id.
+    UidsWithoutAuthSys,
 }
 
 impl fmt::Display for Impossible {
@@ -49,6 +53,8 @@ impl fmt::Display for Impossible {
             Self::TransferTooLargeForV2 => f.write_str("v2 moves at most 8 KiB at a time"),
             Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
             Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
+            Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
+            Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
         }
     }
 }
@@ -60,8 +66,18 @@ impl RunSpec {
         if self.clients > 0 && self.clients < self.workers {
             return Some(Impossible::FewerClientsThanWorkers);
         }
-        of_transport(&nfs.settings).or_else(|| of_sizes(self, &nfs.settings))
+        of_users(nfs)
+            .or_else(|| of_transport(&nfs.settings))
+            .or_else(|| of_sizes(self, &nfs.settings))
     }
+}
+
+fn of_users(nfs: &NfsTarget) -> Option<Impossible> {
+    let further = nfs.settings.client_uids.saturating_sub(1);
+    if further > 0 && nfs.identity.sec == Sec::None {
+        return Some(Impossible::UidsWithoutAuthSys);
+    }
+    nfs.identity.uid.checked_add(further).is_none().then_some(Impossible::UidsBeyondTheLast)
 }
 
 fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
@@ -91,7 +107,6 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nfs::NfsTarget;
     use crate::spec::BackendKind;
     use crate::spec::tests::run;
     use crate::work::Workload;
@@ -149,5 +164,20 @@ mod tests {
         let clients = |n| why(move |spec, _| (spec.workers, spec.clients) = (4, n));
         assert_eq!(clients(3).unwrap(), "fewer clients than workers");
         assert_eq!((clients(4), clients(0)), (None, None));
+    }
+
+    #[test]
+    fn a_range_of_uids_is_sent_and_ends_with_the_last() {
+        let of = |uid, sec, client_uids| {
+            let mut target = NfsTarget::new("h", "/e");
+            (target.identity.uid, target.identity.sec) = (uid, sec);
+            target.settings.client_uids = client_uids;
+            of_users(&target)
+        };
+        assert_eq!(of(u32::MAX, Sec::Sys, 1), None);
+        assert_eq!(of(u32::MAX - 9, Sec::Sys, 10), None);
+        assert_eq!(of(u32::MAX - 9, Sec::Sys, 11), Some(Impossible::UidsBeyondTheLast));
+        assert_eq!(of(0, Sec::None, 1), None);
+        assert_eq!(of(0, Sec::None, 2), Some(Impossible::UidsWithoutAuthSys));
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod campaign;
 pub mod caveat;
+pub mod client;
 pub mod fact;
 pub mod histogram;
 pub mod impossible;
@@ -23,6 +24,7 @@ pub use campaign::{
     TrialState, Truth,
 };
 pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
+pub use client::{ClientRecord, ClientResult, ClientTimes};
 pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;

@@ -150,6 +150,10 @@ pub struct NfsSettings {
     pub write_behind: u32,
     /// How safe a WRITE must be before it is answered.
     pub stable: Stable,
+    /// User ids that the emulated clients have in turn, from the target's uid on; at least 1.
+    pub client_uids: u32,
+    /// Record each client's ops, bytes and times apart.
+    pub per_client: bool,
 }
 
 impl Default for NfsSettings {
@@ -166,6 +170,8 @@ impl Default for NfsSettings {
             read_ahead: 0,
             write_behind: 0,
             stable: Stable::Unstable,
+            client_uids: 1,
+            per_client: false,
         }
     }
 }
@@ -243,6 +249,11 @@ impl NfsTarget {
         }
     }
 
+    /// The user id of an emulated client; the first one's is the target's.
+    pub fn uid_of(&self, client: u32) -> u32 {
+        self.identity.uid.saturating_add(client % self.settings.client_uids.max(1))
+    }
+
     /// Says whether the server is reached without leaving this host, as far as its name tells.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
@@ -277,6 +288,14 @@ mod tests {
         assert_eq!(NfsVersion::from_name("4"), None);
         assert_eq!((NfsVersion::V4_2.major(), NfsVersion::V4_2.minor()), (4, Some(2)));
         assert_eq!(Stable::NAMES, ["unstable", "data_sync", "file_sync"]);
+    }
+
+    #[test]
+    fn uids_start_at_the_targets_and_come_round_again() {
+        let mut nfs = NfsTarget { identity: Identity::of(1_000, 1), ..NfsTarget::new("h", "/e") };
+        assert_eq!([0, 1, 7].map(|client| nfs.uid_of(client)), [1_000; 3]);
+        nfs.settings.client_uids = 3;
+        assert_eq!([0, 1, 2, 3, 7].map(|c| nfs.uid_of(c)), [1_000, 1_001, 1_002, 1_000, 1_001]);
     }
 
     #[test]

@@ -251,6 +251,12 @@ impl RunSpec {
         if self.clients > 0 {
             settings.push(("clients", self.clients.to_string()));
         }
+        if nfs.client_uids > 1 {
+            settings.push(("client_uids", nfs.client_uids.to_string()));
+        }
+        if nfs.per_client {
+            settings.push(("per_client", nfs.per_client.to_string()));
+        }
         if self.workload == Workload::Stream {
             settings.push(("read_ahead", nfs.read_ahead.to_string()));
             settings.push(("write_behind", nfs.write_behind.to_string()));

@@ -51,6 +51,15 @@ impl Mount {
         self.make(&Operation::Mkdir { dir, name, attributes }, dir, name)
     }
 
+    /// Sets the permissions of a file or directory.
+    ///
+    /// # Errors
+    /// [`CallFailure`].
+    pub fn chmod(&mut self, file: File, mode: u32) -> Result<(), CallFailure> {
+        let attributes = Sattr::with_mode(mode);
+        self.operate(&Operation::Setattr { file: &file, attributes }, done)
+    }
+
     /// Creates a file with mode 0644, or empties the one that exists. In version 4 it is open then:
     /// see [`Mount::close`].
     ///

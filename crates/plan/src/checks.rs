@@ -86,6 +86,10 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
             &[Setting::Clients, Setting::Workers],
             "each worker drives clients of its own: at least as many as workers",
         ),
+        Impossible::UidsBeyondTheLast => {
+            (&[Setting::ClientUids], "fewer client_uids, or a smaller uid: ids have 32 bits")
+        }
+        Impossible::UidsWithoutAuthSys => (&[Setting::ClientUids], "client_uids 1, or sec sys"),
     };
     Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
 }

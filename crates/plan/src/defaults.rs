@@ -53,6 +53,8 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
         Setting::Files => Value::Number(spec.workers.into()),
         // One client per worker.
         Setting::Clients => Value::Number(0),
+        Setting::ClientUids => Value::Number(nfs.client_uids.into()),
+        Setting::PerClient => Value::Flag(nfs.per_client),
         Setting::FileSize => Value::Number(FILE_SIZE),
         Setting::SmallFiles => Value::Number(SMALL_FILES),
         Setting::SmallFileSize => Value::Number(SMALL_FILE_SIZE),

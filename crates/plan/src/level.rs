@@ -67,6 +67,8 @@ impl Setting {
         match self {
             Self::Workers => Value::Number(spec.workers.into()),
             Self::Clients => Value::Number(spec.clients.into()),
+            Self::ClientUids => Value::Number(nfs.client_uids.into()),
+            Self::PerClient => Value::Flag(nfs.per_client),
             Self::Files | Self::SmallFiles => Value::Number(spec.files.into()),
             Self::FileSize | Self::SmallFileSize => Value::Number(spec.file_size_bytes),
             Self::IoSize => Value::Number(spec.io_size_bytes.into()),
@@ -131,6 +133,8 @@ impl Setting {
             (Self::NfsVers, Value::Version(version)) => nfs.version = version,
             (Self::Proto, Value::Proto(proto)) => nfs.proto = proto,
             (Self::XprtSec, Value::XprtSec(xprtsec)) => nfs.xprtsec = xprtsec,
+            (Self::ClientUids, Value::Number(n)) => nfs.client_uids = n as u32,
+            (Self::PerClient, Value::Flag(yes)) => nfs.per_client = yes,
             (Self::Nconnect, Value::Number(n)) => nfs.nconnect = n as u32,
             (Self::ReadAhead, Value::Number(n)) => nfs.read_ahead = n as u32,
             (Self::WriteBehind, Value::Number(n)) => nfs.write_behind = n as u32,

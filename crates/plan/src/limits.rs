@@ -92,6 +92,8 @@ const CLIENTS: Range = Range {
     max: 20_000,
     reason: "each has a connection, and systems give a process some 20,000 descriptors",
 };
+const CLIENT_UIDS: Range =
+    Range { min: 1, max: CLIENTS.max, reason: "there are no more clients than that" };
 const TRANSFERS_AHEAD: Range =
     Range { min: 0, max: 1_024, reason: "a connection holds no more in flight" };
 /// **Source:** nfs(5), timeo: at most ten minutes.
@@ -128,11 +130,13 @@ pub const fn range(setting: Setting) -> Option<Range> {
         Setting::TransferSize => TRANSFER_SIZE,
         Setting::Timeout => TIMEOUT_MS,
         Setting::Clients => CLIENTS,
+        Setting::ClientUids => CLIENT_UIDS,
         Setting::Nconnect => NCONNECT,
         Setting::ReadAhead | Setting::WriteBehind => TRANSFERS_AHEAD,
         Setting::Timeo => TIMEO_MS,
         Setting::Retrans => RETRANS,
         Setting::Direct
+        | Setting::PerClient
         | Setting::Invalidate
         | Setting::Durability
         | Setting::Verify

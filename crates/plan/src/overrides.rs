@@ -56,6 +56,10 @@ pub struct Overrides {
     pub proto: Vec<String>,
     /// `--xprtsec`.
     pub xprtsec: Vec<String>,
+    /// `--client-uids`.
+    pub client_uids: Vec<String>,
+    /// `--per-client`.
+    pub per_client: Vec<String>,
     /// `--nconnect`.
     pub nconnect: Vec<String>,
     /// `--transfer-size`.
@@ -92,6 +96,8 @@ impl Overrides {
         match setting {
             Setting::Workers => &self.workers,
             Setting::Clients => &self.clients,
+            Setting::ClientUids => &self.client_uids,
+            Setting::PerClient => &self.per_client,
             Setting::Files => &self.files,
             Setting::FileSize => &self.file_size,
             Setting::SmallFiles => &self.small_files,

@@ -104,6 +104,12 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "clients", ["integer", "clients"], "0 to 20000", "0",
         "NFS clients that are emulated, each with connections and a name of its own; at least as \
          many as workers, or 0 for one per worker. Only for nfs."),
+    key(Settings, "client_uids", ["integer", "uids"], "1 to 20000", "1",
+        "User ids that the emulated clients have in turn: client i sends the target's uid + \
+         (i mod client_uids). The working directory is then open to all. Only for nfs."),
+    key(Settings, "per_client", ["true or false", ""], "true or false", "false",
+        "Record the ops, bytes and service times of each emulated client apart (2.5 KiB for each), \
+         and report the slowest, the fastest and how fair it was. Only for nfs."),
     key(Settings, "files", ["integer", "files"], "1 to 10000000", "one per worker",
         "Data files, all workers together. Not for metadata, which has small_files."),
     key(Settings, "file_size", ["size", "bytes"], "1 B to 1 TiB", "64MiB",

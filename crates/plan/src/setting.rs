@@ -42,6 +42,10 @@ settings! {
     Workers "workers" "--workers" Count;
     /// NFS clients that are emulated.
     Clients "clients" "--clients" Count;
+    /// User ids that emulated clients have in turn.
+    ClientUids "client_uids" "--client-uids" Count;
+    /// Record each emulated client apart.
+    PerClient "per_client" "--per-client" Flag;
     /// Data files of stream and random, all workers together.
     Files "files" "--files" Count;
     /// Bytes of each data file.
@@ -192,6 +196,8 @@ impl Setting {
             // A synchronous call is one op in flight.
             Self::QueueDepth => !matches!(backend, BackendKind::Posix),
             Self::Clients
+            | Self::ClientUids
+            | Self::PerClient
             | Self::NfsVers
             | Self::Proto
             | Self::XprtSec

@@ -135,6 +135,13 @@ fn caveats(sheet: &Sheet<'_>) -> Markup {
                 }
             }
         }
+        @let clients = notes::clients(sheet);
+        @if !clients.is_empty() {
+            section aria-labelledby="clients" {
+                h2 #clients { (notes::CLIENTS) }
+                ul { @for client in &clients { li { (client) } } }
+            }
+        }
         @let failures = notes::partial_failures(sheet);
         @if !failures.is_empty() {
             section aria-labelledby="failures" {

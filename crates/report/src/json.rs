@@ -6,11 +6,11 @@
 //! may exceed what JSON readers hold exactly (2^53).
 
 use model::{
-    Campaign, Caveat, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec, Trial,
-    TrialState, Truth,
+    Campaign, Caveat, ClientResult, Fact, Histogram, IntervalSample, KindResult, PassResult,
+    RunSpec, Trial, TrialState, Truth,
 };
 use serde::Serialize;
-use stats::{Judged, Summary};
+use stats::{ClientShare, Fairness, Judged, Summary};
 
 use crate::sheet::{Row, Sheet};
 
@@ -67,6 +67,8 @@ struct Figure<'a> {
     cpu_unit: Option<&'static str>,
     cpu_client: Option<f64>,
     cpu_server: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients: Option<ClientsPart>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
 }
@@ -94,6 +96,26 @@ struct Times {
     p99_ns: Option<u64>,
     p999_ns: Option<u64>,
     max_ns: Option<u64>,
+}
+
+/// What emulated clients got, where they were recorded apart.
+#[derive(Serialize)]
+struct ClientsPart {
+    clients: usize,
+    jain_fairness_index: f64,
+    slowest: SharePart,
+    fastest: SharePart,
+}
+
+#[derive(Serialize)]
+struct SharePart {
+    client: u32,
+    ops_per_s: f64,
+    bytes_per_s: f64,
+    failed: u64,
+    service_time_p50_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -148,6 +170,21 @@ struct PassPart<'a> {
     caveats: &'a [Caveat],
     kinds: Vec<KindPart>,
     samples: &'a [IntervalSample],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    clients: Vec<ClientPart>,
+}
+
+/// One emulated client.
+#[derive(Serialize)]
+struct ClientPart {
+    client: u32,
+    ops: u64,
+    bytes: u64,
+    failed: u64,
+    service_time_p50_ns: u64,
+    service_time_p90_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -228,6 +265,7 @@ impl<'a> Figure<'a> {
             cpu_unit: judged.cpu.map(|cpu| cpu.unit.name()),
             cpu_client: judged.cpu.map(|cpu| cpu.client),
             cpu_server: judged.cpu.and_then(|cpu| cpu.server),
+            clients: judged.clients.as_ref().map(ClientsPart::of),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),
         }
@@ -322,6 +360,42 @@ impl<'a> PassPart<'a> {
             caveats: &pass.caveats,
             kinds: pass.kinds.iter().map(KindPart::of).collect(),
             samples: &pass.samples,
+            clients: pass.clients.iter().map(ClientPart::of).collect(),
+        }
+    }
+}
+
+impl ClientsPart {
+    fn of(fairness: &Fairness) -> Self {
+        let share = |share: &ClientShare| SharePart {
+            client: share.client,
+            ops_per_s: share.ops_per_s,
+            bytes_per_s: share.bytes_per_s,
+            failed: share.failed,
+            service_time_p50_ns: share.p50_ns,
+            service_time_p99_ns: share.p99_ns,
+            service_time_max_ns: share.max_ns,
+        };
+        Self {
+            clients: fairness.clients,
+            jain_fairness_index: fairness.index,
+            slowest: share(&fairness.slowest),
+            fastest: share(&fairness.fastest),
+        }
+    }
+}
+
+impl ClientPart {
+    fn of(client: &ClientResult) -> Self {
+        Self {
+            client: client.client,
+            ops: client.ops,
+            bytes: client.bytes,
+            failed: client.failed,
+            service_time_p50_ns: client.times.quantile(0.5),
+            service_time_p90_ns: client.times.quantile(0.9),
+            service_time_p99_ns: client.times.quantile(0.99),
+            service_time_max_ns: client.times.max(),
         }
     }
 }

@@ -30,6 +30,11 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         out.push_str("## Trials without a result\n\n");
         items(&mut out, &failures);
     }
+    let clients = notes::clients(sheet);
+    if !clients.is_empty() {
+        let _ = writeln!(out, "## {}\n", notes::CLIENTS);
+        items(&mut out, &clients);
+    }
     conditions(&mut out, sheet);
     while out.ends_with("\n\n") {
         out.pop();

@@ -5,7 +5,7 @@
 
 use model::units::Nanos;
 use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Target};
-use stats::Rate;
+use stats::{ClientShare, Rate};
 
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
@@ -13,6 +13,9 @@ use crate::show::{counted, listed, utc};
 /// Said of writes that were not synced on purpose.
 const UNSAFE: &str = "nobody waited until the data was safe; it may still have been in memory when \
                       the clock stopped";
+
+/// Heads what [`clients`] says.
+pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";
 
 /// How the columns are to be read.
 pub const READING: [&str; 5] = [
@@ -200,6 +203,30 @@ pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
         }
     }
     (!line.is_empty()).then_some(line)
+}
+
+/// What the slowest and the fastest of many clients got, for each figure that knows.
+pub fn clients(sheet: &Sheet<'_>) -> Vec<String> {
+    let line = |row: &Row<'_>| {
+        let fairness = row.judged.clients.as_ref()?;
+        let share = |share: &ClientShare| {
+            let amount =
+                if row.judged.pass.is_byte_rate() { share.bytes_per_s } else { share.ops_per_s };
+            let [p50, p99, max] =
+                [share.p50_ns, share.p99_ns, share.max_ns].map(|ns| Nanos(ns).to_string());
+            let rate = row.judged.shown(amount);
+            format!("client {} with {rate} (p50 {p50}, p99 {p99}, max {max})", share.client)
+        };
+        Some(format!(
+            "{}: {}; slowest {}; fastest {}; Jain's fairness index {:.3}",
+            sheet.name(row),
+            counted(fairness.clients, "client"),
+            share(&fairness.slowest),
+            share(&fairness.fastest),
+            fairness.index
+        ))
+    };
+    sheet.rows.iter().filter_map(line).collect()
 }
 
 /// Trials that failed although their row has a figure.

@@ -138,6 +138,13 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
             push(out, "  ", line);
         }
     }
+    let clients = notes::clients(sheet);
+    if !clients.is_empty() {
+        heading(out, notes::CLIENTS);
+        for line in &clients {
+            push(out, "  ", line);
+        }
+    }
     heading(out, "Conditions");
     for (name, place) in notes::targets(campaign) {
         push(out, "  ", &format!("target {name}: {place}"));

@@ -6,7 +6,7 @@
 mod campaigns;
 
 use campaigns::{HOSTILE, empty, failed, quick, sweep, transports, wide};
-use model::Campaign;
+use model::{Campaign, ClientRecord, ClientResult, Completion, Op, OpKind, Outcome, Pass};
 use report::{Format, render};
 
 fn all() -> Vec<Campaign> {
@@ -38,6 +38,43 @@ fn the_rates_of_many_factors_stand_side_by_side() {
     assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
     assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
     assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
+}
+
+/// A client that did so many ops of 4 KiB, each of them in this time.
+fn client(client: u32, ops: u64, time_ns: u64) -> ClientResult {
+    let mut record = ClientRecord::default();
+    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
+    let outcome = Outcome::Done(4_096);
+    for _ in 0..ops {
+        record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
+    }
+    record.finish(client)
+}
+
+#[test]
+fn the_slowest_and_the_fastest_client_are_named() {
+    let mut campaign = quick();
+    for trial in &mut campaign.runs[0].trials {
+        let reads = trial.passes.iter_mut().find(|pass| pass.pass == Pass::Read).unwrap();
+        reads.window_ns = 1_000_000_000;
+        reads.clients = vec![client(0, 300, 100_000), client(1, 100, 900_000)];
+    }
+    let line = "nfs stream read: 2 clients; slowest client 1 with 410 kB/s (p50 900 µs, p99 \
+                900 µs, max 900 µs); fastest client 0 with 1.23 MB/s (p50 100 µs, p99 100 µs, max \
+                100 µs); Jain's fairness index 0.800";
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        let report = flat(render(&campaign, format));
+        assert!(report.replace("&#39;", "'").contains(line), "{format:?}: {report}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let reads = json["figures"].as_array().unwrap().iter().find(|f| f["pass"] == "read").unwrap();
+    assert_eq!(reads["clients"]["slowest"]["client"], 1);
+    assert_eq!(reads["clients"]["slowest"]["ops_per_s"], 100.0);
+    assert_eq!(reads["clients"]["jain_fairness_index"], 0.8);
+    let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
+    assert_eq!(passes[1]["clients"][0]["ops"], 300);
+    assert!(passes[0].get("clients").is_none(), "only where it was asked for");
 }
 
 #[test]
@@ -196,7 +233,7 @@ fn every_write_figure_states_its_durability() {
     for run in &mut campaign.runs {
         run.spec.read_percent = 100;
         for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {
-            pass.kinds.retain(|kind| kind.kind != model::OpKind::Sync);
+            pass.kinds.retain(|kind| kind.kind != OpKind::Sync);
         }
     }
     let report = render(&campaign, Format::Markdown);

@@ -6,8 +6,9 @@
 use std::str::FromStr;
 
 use model::{
-    Campaign, CampaignState, Caveat, CaveatCode, Ceiling, Fact, Histogram, IntervalSample,
-    KindResult, OpError, OpKind, Pass, PassResult, Run, RunSpec, Trial, TrialState, Truth,
+    Campaign, CampaignState, Caveat, CaveatCode, Ceiling, ClientResult, ClientTimes, Fact,
+    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Run, RunSpec, Trial,
+    TrialState, Truth,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -181,6 +182,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
             truths: Vec::new(),
             samples: Vec::new(),
             kinds: Vec::new(),
+            clients: Vec::new(),
             caveats: Vec::new(),
         };
         Ok((row.get::<_, i64>("id")?, pass))
@@ -189,6 +191,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
         pass.truths = truths(connection, *id)?;
         pass.samples = samples(connection, *id)?;
         pass.kinds = kinds(connection, *id)?;
+        pass.clients = clients(connection, *id)?;
         pass.caveats = caveats(connection, *id)?;
     }
     Ok(passes.into_iter().map(|(_, pass)| pass).collect())
@@ -215,6 +218,25 @@ fn kinds(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<KindResu
         })?;
     }
     Ok(kinds.into_iter().map(|(_, kind)| kind).collect())
+}
+
+/// Reads what clients did; files of earlier releases have no table for it.
+fn clients(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<ClientResult>> {
+    if !connection.table_exists(None, "clients")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM clients WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        let bytes: Vec<u8> = row.get("service_time")?;
+        let times = ClientTimes::from_bytes(&bytes);
+        Ok(ClientResult {
+            client: row.get("client")?,
+            ops: count(row, "ops")?,
+            bytes: count(row, "bytes")?,
+            failed: count(row, "failed")?,
+            times: times.ok_or_else(|| damaged("service_time is of no client".to_owned()))?,
+        })
+    })
 }
 
 fn samples(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<IntervalSample>> {

@@ -26,6 +26,9 @@ pub const SCHEMA_VERSION: i64 = 1;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 const SCHEMA: &str = include_str!("schema.sql");
+/// What was added to the schema without a change to what it had; older files get it when they
+/// are opened to be added to.
+const ADDED: &str = include_str!("clients.sql");
 
 /// An open results file.
 #[derive(Debug)]
@@ -56,8 +59,10 @@ impl Store {
             return Err(StoreError::ReadOnly(path.to_owned()));
         }
         store.prepare_to_write().map_err(|e| explain(path, e))?;
-        if matches!(owner, Owner::Nobody) {
-            store.create()?;
+        match owner {
+            Owner::Nobody => store.create()?,
+            Owner::Ours if store.has_clients().map_err(|e| explain(path, e))? => {}
+            Owner::Ours => store.transact(|transaction| transaction.execute_batch(ADDED))?,
         }
         Ok(store)
     }
@@ -83,6 +88,11 @@ impl Store {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Says whether the file can hold what each client did; those of earlier releases can't.
+    pub(crate) fn has_clients(&self) -> rusqlite::Result<bool> {
+        self.connection.table_exists(None, "clients")
     }
 
     /// Runs several writes as one transaction: all of them are kept, or none.
@@ -157,6 +167,7 @@ impl Store {
                 transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))?;
             if tables == 0 {
                 transaction.execute_batch(SCHEMA)?;
+                transaction.execute_batch(ADDED)?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }

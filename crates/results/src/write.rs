@@ -3,7 +3,9 @@
 //! Each call is one transaction. Counts and times that exceed a signed 64-bit integer are
 //! refused, never wrapped.
 
-use model::{Campaign, CampaignState, Ceiling, Fact, KindResult, PassResult, RunSpec};
+use model::{
+    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, RunSpec,
+};
 use model::{Severity, Trial, TrialState};
 use rusqlite::{Transaction, named_params, params};
 
@@ -220,7 +222,34 @@ fn insert_pass(
     for kind in &pass.kinds {
         insert_kind(transaction, id, kind)?;
     }
+    for client in &pass.clients {
+        insert_client(transaction, id, client)?;
+    }
     insert_details(transaction, id, pass)
+}
+
+fn insert_client(
+    transaction: &Transaction<'_>,
+    pass_id: i64,
+    client: &ClientResult,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO clients (pass_id, client, ops, bytes, failed, service_time_p50_ns,
+             service_time_p99_ns, service_time_max_ns, service_time)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    insert.execute(params![
+        pass_id,
+        client.client,
+        whole(client.ops)?,
+        whole(client.bytes)?,
+        whole(client.failed)?,
+        whole(client.times.quantile(0.5))?,
+        whole(client.times.quantile(0.99))?,
+        whole(client.times.max())?,
+        client.times.to_bytes(),
+    ])?;
+    Ok(())
 }
 
 fn insert_details(

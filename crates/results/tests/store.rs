@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::{
-    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
-    Identity, IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind,
-    Pass, PassResult, Run, RunSpec, Sec, Stable, Target, Trial, TrialState, Truth, Workload,
-    XprtSec,
+    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
+    Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, NfsSettings,
+    NfsTarget, NfsVersion, Op, OpError, OpKind, Outcome, Pass, PassResult, Run, RunSpec, Sec,
+    Stable, Target, Trial, TrialState, Truth, Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -64,6 +64,16 @@ fn histogram(values: &[u64]) -> Histogram {
     histogram
 }
 
+fn clients() -> Vec<ClientResult> {
+    let mut record = ClientRecord::default();
+    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 9, file: 0, kind: OpKind::Read };
+    for time_ns in [1_000, 2_000_000, 1_000] {
+        let outcome = Outcome::Done(9);
+        record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
+    }
+    vec![record.finish(0), ClientRecord::default().finish(4)]
+}
+
 fn pass(pass: Pass, kind: OpKind) -> PassResult {
     let kind_result = |kind, values: &[u64]| KindResult {
         kind,
@@ -87,6 +97,7 @@ fn pass(pass: Pass, kind: OpKind) -> PassResult {
         storage_read_bytes: None,
         truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
+        clients: clients(),
         kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
         caveats: vec![
             CaveatCode::Cached.because("50 % of the pages"),
@@ -173,6 +184,20 @@ fn a_campaign_comes_back_exactly_as_it_was_stored() {
     let store = Store::open_existing(&path).unwrap();
     assert_eq!(store.latest().unwrap(), Some(1));
     assert_eq!(store.load(1).unwrap(), campaign());
+}
+
+#[test]
+fn a_file_from_before_there_were_clients_is_read_and_added_to() {
+    let (_directory, path) = filled();
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch("DROP TABLE clients").unwrap();
+    drop(old);
+    let loaded = Store::open_existing(&path).unwrap().load(1).unwrap();
+    let of = |c: &Campaign| c.runs[0].trials[0].passes[0].clients.clone();
+    assert_eq!((of(&loaded), of(&campaign()).len()), (Vec::new(), 2));
+    let id = keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
+    let loaded = Store::open_existing(&path).unwrap().load(id).unwrap();
+    assert_eq!(of(&loaded), of(&campaign()));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use model::{
 };
 
 use crate::criteria::BOOTSTRAP_SEED;
+use crate::fairness::Fairness;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
@@ -45,6 +46,8 @@ pub struct Judged {
     pub service_time: Histogram,
     /// Processor time, over all trials behind the figures together.
     pub cpu: Option<Cpu>,
+    /// What the emulated clients got, where they were recorded apart.
+    pub clients: Option<Fairness>,
     /// The doubts, worst first, each code once.
     pub caveats: Vec<JudgedCaveat>,
     /// Why the settings allow no trial at all.
@@ -189,6 +192,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         response_time: merged(used.iter().map(|result| result.response_time())),
         service_time: merged(used.iter().map(|result| service_time(result))),
         cpu: cpu(&used, moves_data),
+        clients: Fairness::of(&used),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),

@@ -7,11 +7,13 @@
 //! no file, no libm function whose last digit differs between systems.
 
 pub mod criteria;
+mod fairness;
 pub mod judge;
 mod outlier;
 mod rate;
 mod summary;
 
+pub use fairness::{ClientShare, Fairness, jain_index};
 pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, Point};
 pub use outlier::{Score, modified_z_scores};
 pub use rate::Rate;

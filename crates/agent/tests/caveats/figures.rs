@@ -23,6 +23,7 @@ fn result() -> PassResult {
         truths: Vec::new(),
         samples: Vec::new(),
         kinds: Vec::new(),
+        clients: Vec::new(),
         caveats: Vec::new(),
     }
 }

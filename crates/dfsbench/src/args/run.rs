@@ -84,6 +84,12 @@ pub struct RunArgs {
     /// [default: one per worker]
     #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors of NFS")]
     clients: Vec<String>,
+    /// User ids that the clients have in turn, from the target's uid on [default: 1]
+    #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors of NFS")]
+    client_uids: Vec<String>,
+    /// Record each client apart, and report the slowest and the fastest: true or false
+    #[arg(long, value_delimiter = ',', value_name = "BOOL", help_heading = "Factors of NFS")]
+    per_client: Vec<String>,
     /// Connections of one client [default: 1]
     #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors of NFS")]
     nconnect: Vec<String>,
@@ -156,6 +162,8 @@ impl RunArgs {
             tls_ca: self.tls_ca.clone(),
             workers: self.workers.clone(),
             clients: self.clients.clone(),
+            client_uids: self.client_uids.clone(),
+            per_client: self.per_client.clone(),
             files: self.files.clone(),
             small_files: self.small_files.clone(),
             small_file_size: self.small_file_size.clone(),

@@ -16,7 +16,7 @@ mod uncommitted;
 
 use std::sync::Arc;
 
-use model::{Completion, Op};
+use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event;
 use nfs_client::{Connection, Scratch};
 
@@ -45,7 +45,7 @@ impl Nfs {
     pub fn new(connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
         let slots = connection.free_slots();
-        let transfers = Transfers::new(set.queue_depth, slots, false);
+        let transfers = Transfers::new(set.queue_depth, slots, set.own == 0);
         let (common, scratch) = (Common::new(set), Scratch::new());
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
@@ -73,7 +73,7 @@ impl Backend for Nfs {
     fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
         let now = || clock.now_ns();
-        let wanted = out.len() + min;
+        let (before, wanted) = (out.len(), out.len() + min);
         // A sync that needs no COMMIT ended when it was submitted.
         transfers.drain_into(out);
         while out.len() < wanted {
@@ -85,11 +85,16 @@ impl Backend for Nfs {
                 break;
             }
         }
+        common.set.clients.ended(0, &out[before..]);
         self.check_timeout()
     }
 
     fn tally(&self) -> Tally {
         tally_of(std::iter::once(&self.connection), &self.common)
+    }
+
+    fn clients(&self) -> Vec<ClientResult> {
+        self.common.set.clients.results()
     }
 }
 

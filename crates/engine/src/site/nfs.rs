@@ -19,12 +19,15 @@ use workload::{FileName, Pattern};
 use super::{Census, Opened, SiteConfig, SiteError, interrupted};
 use crate::backend::Backend;
 use crate::backend::nfs::{Many, Nfs, NfsFiles};
+use crate::clients::ClientBooks;
+use crate::clock::Clock;
 
 /// A working directory below the mounted path.
 pub(super) struct NfsSite {
     mount: Mutex<Mount>,
     work: File,
     work_name: String,
+    target: NfsTarget,
     shown: String,
     timeout: Duration,
     /// What the server holds open for the workers, in version 4.
@@ -49,11 +52,10 @@ impl NfsSite {
         let shown = target.to_string();
         let mut mount = connect(&options).map_err(|error| told(&shown, &error))?;
         let work_name = config.work_name.clone();
-        let work = mount
-            .mkdir(mount.root(), &work_name)
-            .map_err(|failure| not_writable(&shown, target, &failure))?;
+        let work = make_directory(&mut mount, &work_name, spec);
+        let work = work.map_err(|failure| not_writable(&shown, target, &failure))?;
         let (mount, opened) = (Mutex::new(mount), Mutex::default());
-        Ok(Self { mount, work, work_name, shown, timeout, opened })
+        Ok(Self { mount, work, work_name, target: target.clone(), shown, timeout, opened })
     }
 
     /// Writes every file whole and commits it.
@@ -64,7 +66,7 @@ impl NfsSite {
         for number in 0..spec.files {
             let name = FileName::new(number);
             let failed = |failure| self.failed("prepare", name.as_str(), &failure);
-            let file = mount.create(self.work, name.as_str()).map_err(failed)?;
+            let file = make_file(&mut mount, self.work, name.as_str(), spec).map_err(failed)?;
             for offset in (0..spec.file_size_bytes).step_by(step as usize) {
                 interrupted(config)?;
                 let len = u64::from(step).min(spec.file_size_bytes - offset) as u32;
@@ -87,32 +89,16 @@ impl NfsSite {
         let (first, stride) = if pass == Pass::Mix { (0, 1) } else { (worker, spec.workers) };
         let by_name = pass.opens() == Opens::Nothing;
         let numbers = if by_name { 0..0 } else { first..spec.files };
-        let mut files = Vec::with_capacity(numbers.len());
-        for number in numbers.step_by(stride as usize) {
-            interrupted(config)?;
-            let name = FileName::new(number);
-            let access =
-                if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both };
-            let file = self.with_mount(|mount| match pass.opens() {
-                Opens::Anew => mount.create(self.work, name.as_str()),
-                _ => mount.open(self.work, name.as_str(), access),
-            });
-            files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
-        }
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).extend(&files);
+        let files = self.files(spec, pass, numbers.step_by(stride as usize), config)?;
+        let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
         let mount = self.mount();
         let (rsize, wsize) = (mount.rsize(), mount.wsize());
         let largest = if by_name { spec.file_size_bytes } else { u64::from(spec.io_size_bytes) };
         let per_op = largest.div_ceil(u64::from(rsize.min(wsize))).max(1) as usize;
         let queue_depth = depth(spec, pass, per_op as u32) as usize;
-        let nconnect = spec.nfs().nconnect as usize;
-        let per_connection = queue_depth.div_ceil(nconnect);
-        let options = ConnectionOptions {
-            slots: (per_op * per_connection).min(SLOTS_MAX),
-            write_pool: config.pattern.pool(),
-            keep_payload: spec.verify.then_some(rsize.min(spec.io_size_bytes)),
-            ..ConnectionOptions::default()
-        };
+        let nconnect = spec.nfs().nconnect;
+        let is_owner = self.identity_of(&mount, worker, spec.workers).is_none();
+        let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
         let writes = !by_name && pass.writes();
         let set = NfsFiles {
             version: mount.version(),
@@ -128,43 +114,79 @@ impl NfsSite {
             verify: spec.verify,
             queue_depth,
             timeout_ns: self.timeout.as_nanos() as u64,
+            own: if is_owner { nconnect as usize } else { 0 },
+            clients: ClientBooks::new(recorded, (worker, spec.workers), nconnect),
         };
-        let clock = Arc::clone(&config.clock);
-        let mut connections = Vec::new();
-        for client in (worker..spec.clients()).step_by(spec.workers as usize) {
-            interrupted(config)?;
-            for _ in 0..nconnect {
-                connections.push(self.connect(&mount, &options, client, spec.workers)?);
-            }
-        }
+        let per_connection = queue_depth.div_ceil(nconnect as usize);
+        let options = ConnectionOptions {
+            slots: (per_op * per_connection).min(SLOTS_MAX),
+            write_pool: config.pattern.pool(),
+            keep_payload: spec.verify.then_some(rsize.min(spec.io_size_bytes)),
+            ..ConnectionOptions::default()
+        };
+        let connections = self.connections(&mount, &options, (spec, &clients), config)?;
         let queue_depth = per_connection * connections.len();
-        let backend: Box<dyn Backend> = if connections.len() == 1 {
-            let connection = connections.remove(0);
-            Box::new(Nfs::new(connection, set, clock))
-        } else {
-            let many = Many::new(connections, (per_connection, nconnect), set, clock);
-            Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?)
-        };
+        let backend = backend(connections, per_connection, set, &config.clock)?;
         Ok(Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth })
     }
 
-    /// Opens a connection of a client. Those of the first client of each worker are further
-    /// connections of the mount; every other client has a name, and in version 4 a state, of its
-    /// own.
-    fn connect(
+    /// Opens the connections of some clients, those of one after those of the other.
+    fn connections(
         &self,
         mount: &Mount,
         options: &ConnectionOptions,
-        client: u32,
-        workers: u32,
-    ) -> Result<Connection, SiteError> {
-        let identity = (client >= workers).then(|| {
-            let own = &mount.options().identity;
-            let machine_name = format!("{}-{client}", own.machine_name);
-            Identity { machine_name, ..own.clone() }
-        });
-        let options = ConnectionOptions { identity, ..options.clone() };
-        Connection::open(mount, &options).map_err(|error| told(&self.shown, &error))
+        (spec, clients): (&RunSpec, &[u32]),
+        config: &SiteConfig,
+    ) -> Result<Vec<Connection>, SiteError> {
+        let nconnect = spec.nfs().nconnect;
+        let mut connections = Vec::with_capacity(clients.len() * nconnect as usize);
+        for &client in clients {
+            interrupted(config)?;
+            let identity = self.identity_of(mount, client, spec.workers);
+            let options = ConnectionOptions { identity, ..options.clone() };
+            for _ in 0..nconnect {
+                let opened = Connection::open(mount, &options);
+                connections.push(opened.map_err(|error| told(&self.shown, &error))?);
+            }
+        }
+        Ok(connections)
+    }
+
+    /// Makes or opens the files that a worker's pass moves data of.
+    fn files(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        numbers: impl Iterator<Item = u32>,
+        config: &SiteConfig,
+    ) -> Result<Vec<File>, SiteError> {
+        let mut files = Vec::with_capacity(numbers.size_hint().0);
+        for number in numbers {
+            interrupted(config)?;
+            let name = FileName::new(number);
+            let access =
+                if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both };
+            let file = self.with_mount(|mount| match pass.opens() {
+                Opens::Anew => make_file(mount, self.work, name.as_str(), spec),
+                _ => mount.open(self.work, name.as_str(), access),
+            });
+            files.push(file.map_err(|failure| self.failed("open", name.as_str(), &failure))?);
+        }
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).extend(&files);
+        Ok(files)
+    }
+
+    /// Who a client is, if it is not the one that mounted. The connections of the first client of
+    /// each worker are further ones of the mount, unless its uid is another; every other client has
+    /// a name, and in version 4 a state, of its own.
+    fn identity_of(&self, mount: &Mount, client: u32, workers: u32) -> Option<Identity> {
+        let own = &mount.options().identity;
+        let uid = self.target.uid_of(client);
+        (client >= workers || uid != own.uid).then(|| Identity {
+            machine_name: format!("{}-{client}", own.machine_name),
+            uid,
+            ..own.clone()
+        })
     }
 
     pub(super) fn census(&self) -> Result<Census, SiteError> {
@@ -261,6 +283,45 @@ impl NfsSite {
             reason: failure.to_string(),
         }
     }
+}
+
+/// Makes the working directory; clients with other uids than the mount's work in it too.
+fn make_directory(mount: &mut Mount, name: &str, spec: &RunSpec) -> Result<File, CallFailure> {
+    let made = mount.mkdir(mount.root(), name)?;
+    if spec.nfs().client_uids > 1 {
+        mount.chmod(made, 0o777)?;
+    }
+    Ok(made)
+}
+
+/// Makes an empty file for everybody who works in the directory.
+fn make_file(
+    mount: &mut Mount,
+    work: File,
+    name: &str,
+    spec: &RunSpec,
+) -> Result<File, CallFailure> {
+    let made = mount.create(work, name)?;
+    if spec.nfs().client_uids > 1 {
+        mount.chmod(made, 0o666)?;
+    }
+    Ok(made)
+}
+
+/// Puts the connections of a worker behind the contract of backends.
+fn backend(
+    mut connections: Vec<Connection>,
+    per_connection: usize,
+    set: NfsFiles,
+    clock: &Arc<dyn Clock>,
+) -> Result<Box<dyn Backend>, SiteError> {
+    let clock = Arc::clone(clock);
+    if connections.len() == 1 {
+        let connection = connections.remove(0);
+        return Ok(Box::new(Nfs::new(connection, set, clock)));
+    }
+    let many = Many::new(connections, per_connection, set, clock);
+    Ok(Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?))
 }
 
 /// Ops that a worker has in flight: those that were asked for, and in a sequential pass as many

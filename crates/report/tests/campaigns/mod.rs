@@ -275,6 +275,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         truths: vec![Truth { expected: ops, found: ops, source: "calls at the server".into() }],
         samples: vec![IntervalSample { at_ns: window_ns, ops, bytes: ops * bytes_each }],
         kinds,
+        clients: Vec::new(),
         caveats,
     }
 }

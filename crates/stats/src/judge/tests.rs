@@ -56,6 +56,7 @@ fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
             service_time: time.clone(),
             response_time: time,
         }],
+        clients: Vec::new(),
         caveats: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use model::{Completion, Op};
+use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event as Ended;
 use nfs_client::{Connection, Scratch};
 use rustix::event::Timespec;
@@ -52,21 +52,20 @@ struct Member {
 }
 
 impl Many {
-    /// Makes a backend on open connections, each with `depth` ops in flight at most. The first
-    /// `own` of them are those of the client that opened the files.
+    /// Makes a backend on open connections, each with `depth` ops in flight at most.
     ///
     /// # Errors
     /// When the kernel refuses to watch the sockets.
     pub fn new(
         connections: Vec<Connection>,
-        (depth, own): (usize, usize),
+        depth: usize,
         set: NfsFiles,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let count = connections.len();
         let members = (0..).zip(connections).map(|(number, connection)| Member {
             // Opens belong to the client that made them: the first one.
-            transfers: Transfers::new(depth, connection.free_slots(), number >= own),
+            transfers: Transfers::new(depth, connection.free_slots(), number >= set.own),
             connection,
             watched: -1,
             interest: EventFlags::empty(),
@@ -119,6 +118,7 @@ impl Many {
         connection.flush(&now).map_err(|error| Lost(error.to_string()))?;
         let before = out.len();
         transfers.drain_into(out);
+        self.common.set.clients.ended(number, &out[before..]);
         self.tickets.extend((before..out.len()).map(|_| number as u32));
         self.watch(number).map_err(|errno| Lost(format!("epoll: {errno}")))
     }
@@ -221,5 +221,9 @@ impl Backend for Many {
     fn tally(&self) -> Tally {
         let connections = self.members.iter().map(|member| &member.connection);
         tally_of(connections, &self.common)
+    }
+
+    fn clients(&self) -> Vec<ClientResult> {
+        self.common.set.clients.results()
     }
 }

@@ -9,6 +9,7 @@ use nfs_client::proto::version::Version;
 use workload::Pattern;
 
 use super::uncommitted::{Piece, Uncommitted};
+use crate::clients::ClientBooks;
 
 /// What the backend works on.
 pub struct NfsFiles {
@@ -39,6 +40,11 @@ pub struct NfsFiles {
     pub queue_depth: usize,
     /// A reply that takes longer is a failure.
     pub timeout_ns: u64,
+    /// How many connections, the first ones, are those of the client that opened the files; the
+    /// others do without what it opened.
+    pub own: usize,
+    /// Where what each client does is recorded.
+    pub clients: ClientBooks,
 }
 
 /// See the module.

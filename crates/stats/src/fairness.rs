@@ -1,0 +1,105 @@
+//! How evenly emulated clients were served: Jain's index, the slowest and the fastest.
+//!
+//! [`Fairness`] is the principal type. Clients are compared by the ops they got done; where two
+//! did as many, the one with the longer median time is the slower.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{ClientResult, PassResult};
+
+/// What the clients of a pass got, over all trials behind the figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fairness {
+    /// How many clients there were.
+    pub clients: usize,
+    /// [`jain_index`] of their ops.
+    pub index: f64,
+    /// The one that did least.
+    pub slowest: ClientShare,
+    /// The one that did most.
+    pub fastest: ClientShare,
+}
+
+/// What one client got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientShare {
+    /// Its number within the run, from 0.
+    pub client: u32,
+    /// Ops per second.
+    pub ops_per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Ops that failed.
+    pub failed: u64,
+    /// Median of its service times, in nanoseconds.
+    pub p50_ns: u64,
+    /// Their 99th percentile, in nanoseconds.
+    pub p99_ns: u64,
+    /// The longest of them, in nanoseconds.
+    pub max_ns: u64,
+}
+
+impl Fairness {
+    /// Compares the clients of some passes; `None` where they were not recorded apart.
+    pub(crate) fn of(passes: &[&PassResult]) -> Option<Self> {
+        let mut clients: BTreeMap<u32, ClientResult> = BTreeMap::new();
+        for result in passes.iter().flat_map(|pass| &pass.clients) {
+            let fresh = || ClientResult { client: result.client, ..ClientResult::default() };
+            clients.entry(result.client).or_insert_with(fresh).merge(result);
+        }
+        let window_ns: u64 = passes.iter().map(|pass| pass.window_ns).sum();
+        let share = |client: &ClientResult| ClientShare::of(client, window_ns);
+        let speed = |client: &&ClientResult| (client.ops, Reverse(client.times.quantile(0.5)));
+        let ops: Vec<u64> = clients.values().map(|client| client.ops).collect();
+        Some(Self {
+            clients: clients.len(),
+            index: jain_index(&ops)?,
+            slowest: share(clients.values().min_by_key(speed)?),
+            fastest: share(clients.values().max_by_key(speed)?),
+        })
+    }
+}
+
+impl ClientShare {
+    fn of(client: &ClientResult, window_ns: u64) -> Self {
+        let per_s = |amount: u64| amount as f64 * 1e9 / window_ns.max(1) as f64;
+        Self {
+            client: client.client,
+            ops_per_s: per_s(client.ops),
+            bytes_per_s: per_s(client.bytes),
+            failed: client.failed,
+            p50_ns: client.times.quantile(0.5),
+            p99_ns: client.times.quantile(0.99),
+            max_ns: client.times.max(),
+        }
+    }
+}
+
+/// Jain's fairness index: 1 where all got the same, `k/n` where `k` of `n` share all of it;
+/// `None` where nobody got anything.
+///
+/// **Source:** R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
+/// for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984, section 4:
+/// `(sum x)^2 / (n * sum x^2)`.
+pub fn jain_index(amounts: &[u64]) -> Option<f64> {
+    let sum: f64 = amounts.iter().map(|amount| *amount as f64).sum();
+    let squares: f64 = amounts.iter().map(|amount| (*amount as f64).powi(2)).sum();
+    (squares > 0.0).then(|| sum * sum / (amounts.len() as f64 * squares))
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // exact figures are the point
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_is_that_of_the_paper() {
+        assert_eq!(jain_index(&[7, 7, 7]), Some(1.0));
+        // k of n share all of it.
+        assert_eq!(jain_index(&[5, 0, 0, 0]), Some(0.25));
+        assert_eq!(jain_index(&[3, 3, 0, 0]), Some(0.5));
+        assert_eq!(jain_index(&[1, 3]), Some(0.8));
+        assert_eq!((jain_index(&[0, 0]), jain_index(&[])), (None, None));
+    }
+}
