@@ -179,6 +179,6 @@ fn null_spec() -> RunSpec {
         file_size_bytes: 1 << 30,
         read_percent: 100,
         duration_ms: CEILING_MS,
-        ..RunSpec::null(Workload::Random)
+        ..RunSpec::null(Workload::Mixed)
     }
 }

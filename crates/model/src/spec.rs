@@ -218,11 +218,11 @@ impl RunSpec {
             settings.push(("io_size", Size(u64::from(self.io_size_bytes)).to_string()));
             settings.push(("direct", self.direct.to_string()));
         }
-        if self.workload == Workload::Random {
+        if self.workload == Workload::Mixed {
             settings.push(("read_percent", self.read_percent.to_string()));
         }
         // A mix that only reads has nothing to sync at its end.
-        let mix_writes = self.workload == Workload::Random && self.read_percent < 100;
+        let mix_writes = self.workload == Workload::Mixed && self.read_percent < 100;
         if self.workload == Workload::Stream || mix_writes {
             settings.push(("durability", self.durability.name().to_owned()));
         }
@@ -315,8 +315,8 @@ pub(crate) mod tests {
         let stream = ["files", "file_size", "io_size", "direct", "durability"];
         assert_eq!(names(Workload::Stream, 0), stream);
         let reads = ["files", "file_size", "io_size", "direct", "read_percent"];
-        assert_eq!(names(Workload::Random, 100), reads);
-        assert_eq!(names(Workload::Random, 99), [reads.as_slice(), &["durability"]].concat());
+        assert_eq!(names(Workload::Mixed, 100), reads);
+        assert_eq!(names(Workload::Mixed, 99), [reads.as_slice(), &["durability"]].concat());
         assert_eq!(names(Workload::Metadata, 0), ["small_files", "small_file_size"]);
     }
 
@@ -333,7 +333,7 @@ pub(crate) mod tests {
         assert_eq!(names(Workload::Stream, NfsVersion::V3, Proto::Tcp), stream);
         let old = ["read_ahead", "write_behind", "timeo", "retrans"];
         assert_eq!(names(Workload::Stream, NfsVersion::V2, Proto::Udp), old);
-        assert_eq!(names(Workload::Random, NfsVersion::V4_1, Proto::Tcp), ["stable"]);
+        assert_eq!(names(Workload::Mixed, NfsVersion::V4_1, Proto::Tcp), ["stable"]);
         assert!(names(Workload::Metadata, NfsVersion::V4_1, Proto::Tcp).is_empty());
     }
 
@@ -350,6 +350,9 @@ pub(crate) mod tests {
         assert_eq!((nfs.identity.uid, nfs.identity.gid, nfs.identity.sec), (5, 6, Sec::Sys));
         assert_eq!(nfs.settings, NfsSettings::default());
         assert_eq!((spec.clients(), spec.impossible()), (4, None));
+        let older = stored.replace("\"stream\"", "\"random\"");
+        let mixed: RunSpec = serde_json::from_str(&older).unwrap();
+        assert_eq!((mixed.workload, mixed.workload.name()), (Workload::Mixed, "mixed"));
         let again: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
         assert_eq!(again, spec);
     }

@@ -16,7 +16,8 @@ words! {
         /// Whole files, from one end to the other or block by block.
         Stream = "stream",
         /// Reads and writes in the stated shares on prepared files, for a time.
-        Random = "random",
+        #[serde(alias = "random")]
+        Mixed = "mixed",
         /// Create, stat, read, rename and remove of many files and directories.
         Metadata = "metadata",
         /// What bonnie does to one large file.
@@ -43,7 +44,7 @@ impl Workload {
     pub const fn passes(self) -> &'static [Pass] {
         match self {
             Self::Stream | Self::Fio | Self::Dd => &[Pass::Write, Pass::Read],
-            Self::Random => &[Pass::Mix],
+            Self::Mixed => &[Pass::Mix],
             Self::Metadata => &[Pass::Create, Pass::Stat, Pass::Remove],
             Self::Bonnie | Self::Bonniexx => &[
                 Pass::CharWrite,

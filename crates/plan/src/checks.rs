@@ -117,7 +117,7 @@ fn set_of(run: &RunSpec) -> [Setting; 2] {
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let [files, _] = set_of(run);
     // Workers of a mix share all files; elsewhere each works on files of its own.
-    if run.workload == Workload::Random || run.files >= run.workers {
+    if run.workload == Workload::Mixed || run.files >= run.workers {
         return Ok(());
     }
     let what = format!("{} files are too few for {} workers", run.files, run.workers);

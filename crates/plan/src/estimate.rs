@@ -110,7 +110,7 @@ fn estimate_run(run: &RunSpec) -> RunEstimate {
             ops: 2 * (set / io),
             duration_ms: 2 * moving_ms(set),
         },
-        Workload::Random => {
+        Workload::Mixed => {
             let ops = (u128::from(run.duration_ms) * u128::from(RANDOM_OPS_PER_S) / 1_000) as u64;
             let reads = ops * u64::from(run.read_percent) / 100;
             RunEstimate {
@@ -127,7 +127,7 @@ fn estimate_run(run: &RunSpec) -> RunEstimate {
         }
     };
     if run.target == Target::Null {
-        let duration_ms = if run.workload == Workload::Random { run.duration_ms } else { 0 };
+        let duration_ms = if run.workload == Workload::Mixed { run.duration_ms } else { 0 };
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
     RunEstimate { duration_ms: estimate.duration_ms + TRIAL_OVERHEAD_MS, ..estimate }

@@ -18,7 +18,7 @@ use crate::setting::{Kind, Setting, Value};
 const BACKENDS: [BackendKind; 4] =
     [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
 
-const WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Random, Workload::Metadata];
+const WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Mixed, Workload::Metadata];
 
 impl RawPlan {
     /// Reads a plan; `source_name` is what errors call the text.
@@ -93,14 +93,14 @@ pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
 /// Finds a workload by its name.
 pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
     let known = WORKLOADS.map(Workload::name);
-    WORKLOADS
-        .into_iter()
-        .find(|workload| workload.name() == name)
-        .ok_or_else(|| unknown_word("workload", name, &known))
+    WORKLOADS.into_iter().find(|workload| workload.name() == name).ok_or_else(|| match name {
+        "random" => Fault::new("unknown workload `random`").hint("it is called `mixed` now"),
+        _ => unknown_word("workload", name, &known),
+    })
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
-    let hint = "say what is done: [[workload]] with kind = \"stream\", \"random\" or \"metadata\"";
+    let hint = "say what is done: [[workload]] with kind = \"stream\", \"mixed\" or \"metadata\"";
     let field = root.required("workload", hint)?;
     let workloads = field
         .tables(Section::Workload)?
@@ -114,7 +114,7 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
 }
 
 fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
-    let field = table.required("kind", "write kind = \"stream\", \"random\" or \"metadata\"")?;
+    let field = table.required("kind", "write kind = \"stream\", \"mixed\" or \"metadata\"")?;
     let name = field.text("\"stream\"")?;
     let kind = workload_named(name.value).map_err(|fault| field.error(fault))?;
     let target = |item: &Field<'_>| {

@@ -128,7 +128,7 @@ impl RawPlan {
     /// Plans every workload, as it is by default, on one target: what the command line starts
     /// from where no plan is named.
     pub fn for_target(what: TargetArg) -> Self {
-        let kinds = [Workload::Stream, Workload::Random, Workload::Metadata];
+        let kinds = [Workload::Stream, Workload::Mixed, Workload::Metadata];
         Self {
             source_name: "command line".to_owned(),
             name: "run".to_owned(),

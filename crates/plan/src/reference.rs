@@ -91,8 +91,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "tls_ca", ["text", ""], "a file", "those of the system",
         "Certificates (PEM) that a server's certificate may be signed by, for xprtsec tls."),
 
-    key(Workload, "kind", ["text", ""], "stream, random or metadata", "required",
-        "stream: sequential write, then read, of whole files. random: reads and writes at random \
+    key(Workload, "kind", ["text", ""], "stream, mixed or metadata", "required",
+        "stream: sequential write, then read, of whole files. mixed: reads and writes at random \
          offsets, for a time. metadata: create, stat and remove many small files."),
     key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
         "Only these targets."),
@@ -121,7 +121,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Bytes written to each of the small files when it is created, with one op; 0 creates it \
          empty. Only for metadata."),
     key(Settings, "io_size", ["size", "bytes"], "1 B to 64 MiB",
-        "stream: 1MiB; random: 4KiB; at most file_size",
+        "stream: 1MiB; mixed: 4KiB; at most file_size",
         "Bytes of one read or write. Not for metadata."),
     key(Settings, "queue_depth", ["integer", "ops"], "1 to 4096", "uring, nfs: 8; null: 1",
         "Ops in flight per worker, over NFS per client. Not for posix, whose calls are \
@@ -156,9 +156,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "How often a call is sent again before the waits start over. Also with a target. Only for \
          nfs over udp."),
     key(Settings, "read_percent", ["integer", "percent"], "0 to 100", "70",
-        "Share of reads in a mix. Only for random."),
+        "Share of reads in a mix. Only for mixed."),
     key(Settings, "duration", ["time", "ms"], "1ms to 24h", "1s",
-        "How long a mix runs. Only for random."),
+        "How long a mix runs. Only for mixed."),
     key(Settings, "direct", ["true or false", ""], "true or false", "false",
         "Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for \
          posix and uring; not for metadata."),

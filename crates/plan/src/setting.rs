@@ -46,7 +46,7 @@ settings! {
     ClientUids "client_uids" "--client-uids" Count;
     /// Record each emulated client apart.
     PerClient "per_client" "--per-client" Flag;
-    /// Data files of stream and random, all workers together.
+    /// Data files of stream and mixed, all workers together.
     Files "files" "--files" Count;
     /// Bytes of each data file.
     FileSize "file_size" "--file-size" Size;
@@ -162,7 +162,7 @@ impl Setting {
     pub const fn concerns(self, workload: Workload) -> bool {
         let metadata = matches!(workload, Workload::Metadata);
         match self {
-            Self::ReadPercent | Self::Duration => matches!(workload, Workload::Random),
+            Self::ReadPercent | Self::Duration => matches!(workload, Workload::Mixed),
             Self::ReadAhead | Self::WriteBehind => matches!(workload, Workload::Stream),
             Self::SmallFiles | Self::SmallFileSize => metadata,
             Self::Files

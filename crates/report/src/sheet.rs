@@ -123,8 +123,11 @@ impl<'a> Sheet<'a> {
 }
 
 impl Row<'_> {
-    /// Workload and pass: `stream write`.
+    /// Workload and pass: `stream write`; the workload alone where it has but one kind of pass.
     pub fn pass_name(&self) -> String {
+        if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
+            return self.run.spec.workload.name().to_owned();
+        }
         format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
     }
 

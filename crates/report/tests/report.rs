@@ -220,7 +220,7 @@ fn every_write_figure_states_its_durability() {
     let report = render(&campaign, Format::Markdown);
     let conditions = report.split("## Conditions").nth(1).unwrap();
     for target in ["nfs", "posix", "uring"] {
-        for pass in ["stream write", "random mix", "metadata create", "metadata remove"] {
+        for pass in ["stream write", "mixed", "metadata create", "metadata remove"] {
             let lead = format!("- {pass} on ");
             let names = |line: &&str| line.starts_with(&lead) && line.contains(target);
             assert_eq!(conditions.lines().filter(names).count(), 1, "{pass} on {target}");
@@ -240,7 +240,7 @@ fn every_write_figure_states_its_durability() {
     let unsynced =
         "- stream write on posix and uring, durability sync: no sync was recorded: nobody";
     assert!(report.contains(unsynced));
-    assert!(!report.contains("- random mix on"));
+    assert!(!report.contains("- mixed on"));
 }
 
 #[test]

@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn random_ops_do_not_depend_on_the_number_of_workers() {
-        let alone = ops(&spec(Workload::Random, 1), Pass::Mix, 1000);
+        let alone = ops(&spec(Workload::Mixed, 1), Pass::Mix, 1000);
         for workers in [2, 3, 7] {
-            let mut together = ops(&spec(Workload::Random, workers), Pass::Mix, 1000);
+            let mut together = ops(&spec(Workload::Mixed, workers), Pass::Mix, 1000);
             together.truncate(1000);
             assert_eq!(together, alone[..1000], "{workers} workers");
         }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_mix_keeps_its_share_and_syncs_at_its_end() {
-        let ops = ops(&spec(Workload::Random, 2), Pass::Mix, 10_000);
+        let ops = ops(&spec(Workload::Mixed, 2), Pass::Mix, 10_000);
         let reads = ops.iter().filter(|op| op.kind == OpKind::Read).count();
         // Four standard deviations of a binomial with p = 0.7 are 183.
         assert!(reads.abs_diff(7000) < 183, "{reads}");

@@ -37,7 +37,7 @@ pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
     let (depth, duration) = (reads.depth.to_string(), format!("{}s", reads.seconds));
     #[rustfmt::skip]
     let mut flags = vec![
-        "--backend", reads.backend, "--workload", "random", "--io-size", "4KiB",
+        "--backend", reads.backend, "--workload", "mixed", "--io-size", "4KiB",
         "--file-size", "256MiB", "--workers", "1", "--read-percent", "100",
         "--duration", &duration, "--trials", "1",
     ];

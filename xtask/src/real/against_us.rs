@@ -73,7 +73,7 @@ fn dies() -> Result<()> {
     let results = folder.path().join("results.db");
     #[rustfmt::skip]
     let flags = [
-        "--workload", "random", "--file-size", "8MiB", "--io-size", "4KiB",
+        "--workload", "mixed", "--file-size", "8MiB", "--io-size", "4KiB",
         "--duration", "20s", "--trials", "1",
     ];
     let target = server.export.for_us("");

@@ -132,7 +132,7 @@ fn a_stopped_pass_is_interrupted() {
     let directory = on_storage();
     let mut rig = Rig::new();
     let spec = RunSpec {
-        workload: Workload::Random,
+        workload: Workload::Mixed,
         duration_ms: 60_000,
         io_size_bytes: 4096,
         read_percent: 70,

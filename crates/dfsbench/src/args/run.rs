@@ -23,7 +23,7 @@ pub struct RunArgs {
     /// `throughput-factors` [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
-    /// Which workloads: stream, random, metadata
+    /// Which workloads: stream, mixed, metadata
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
     workload: Vec<String>,
     /// How ops are executed: posix or uring for a directory, nfs for a server
@@ -32,7 +32,7 @@ pub struct RunArgs {
     /// Bytes of one read or write, such as 64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZE", help_heading = "Factors")]
     io_size: Vec<String>,
-    /// Size of each file of the stream and random workloads
+    /// Size of each file of the stream and mixed workloads
     #[arg(long, value_delimiter = ',', value_name = "SIZE", help_heading = "Factors")]
     file_size: Vec<String>,
     /// Files in the set, all workers together [default: one per worker]
@@ -50,10 +50,10 @@ pub struct RunArgs {
     /// Ops in flight per worker, over NFS per client
     #[arg(long, value_delimiter = ',', value_name = "N", help_heading = "Factors")]
     queue_depth: Vec<String>,
-    /// Share of reads in the random workload, in percent
+    /// Share of reads in the mixed workload, in percent
     #[arg(long, value_delimiter = ',', value_name = "PERCENT", help_heading = "Factors")]
     read_percent: Vec<String>,
-    /// How long the random workload runs, such as 2s
+    /// How long the mixed workload runs, such as 2s
     #[arg(long, value_delimiter = ',', value_name = "TIME", help_heading = "Factors")]
     duration: Vec<String>,
     /// Bypass the page cache (O_DIRECT): true or false

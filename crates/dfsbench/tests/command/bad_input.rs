@@ -73,7 +73,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let rig = Rig::new();
     let binary = env!("CARGO_BIN_EXE_dfsbench");
     let script = format!(
-        "{binary} run null --workload random --duration 100ms --trials 1 --quiet | head -c 1; \
+        "{binary} run null --workload mixed --duration 100ms --trials 1 --quiet | head -c 1; \
          echo \"${{PIPESTATUS[0]}}\""
     );
     let output = std::process::Command::new("bash")

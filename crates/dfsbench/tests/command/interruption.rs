@@ -46,12 +46,12 @@ fn saved_and_cleaned(args: &[&str], after_ms: u64) {
 
 #[test]
 fn while_files_are_prepared() {
-    saved_and_cleaned(&["--workload", "random", "--file-size", "2GiB"], 50);
+    saved_and_cleaned(&["--workload", "mixed", "--file-size", "2GiB"], 50);
 }
 
 #[test]
 fn while_a_mix_runs() {
-    let args = ["--workload", "random", "--file-size", "8MiB", "--duration", "60s"];
+    let args = ["--workload", "mixed", "--file-size", "8MiB", "--duration", "60s"];
     saved_and_cleaned(&args, 500);
     let args = [&args[..], &["--backend", "uring"]].concat();
     saved_and_cleaned(&args, 500);
@@ -81,7 +81,7 @@ fn names(served: &Served) -> Vec<String> {
 
 #[test]
 fn on_an_nfs_server_in_every_phase() {
-    let random = ["--workload", "random", "--duration", "60s", "--file-size"];
+    let random = ["--workload", "mixed", "--duration", "60s", "--file-size"];
     for (args, after_ms) in [
         ([&random[..], &["700MiB"]].concat(), 50),
         ([&random[..], &["8MiB"]].concat(), 700),

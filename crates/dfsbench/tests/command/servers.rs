@@ -96,7 +96,7 @@ fn a_server_that_goes_away_in_the_middle() {
 fn a_server_that_falls_silent_in_the_middle() {
     let rig = Rig::new();
     let served = Served::start(&rig, &["--fault", "hang-after 3000"]);
-    let args = ["--workload", "random", "--duration", "20s", "--timeout", "700ms"];
+    let args = ["--workload", "mixed", "--duration", "20s", "--timeout", "700ms"];
     let begun = Instant::now();
     let end = run_against(&rig, &served.url, &args);
     assert_eq!(end.code, 4, "{end:?}");

@@ -74,7 +74,7 @@ fn settings_that_do_not_matter_do_not_multiply() {
     // uring: those and queue_depth. nfs: io_size, queue_depth, transfer_size, verify, durability.
     assert_eq!(counts("stream"), [2 * 3, 2 * 16, 2 * 3 * 16, 2 * 3 * 3 * 4]);
     // The same, and read_percent.
-    assert_eq!(counts("random"), [12, 64, 192, 144]);
+    assert_eq!(counts("mixed"), [12, 64, 192, 144]);
     // queue_depth alone, and not for posix.
     assert_eq!(counts("metadata"), [3, 1, 3, 3]);
 }
@@ -171,7 +171,7 @@ fn a_target_says_how_it_is_spoken_to() {
     let text = |target: &str, more: &str| {
         format!(
             "name = \"t\"\n[factors]\nnfsvers = 2\nnconnect = 2\n[[target]]\nname = \"n\"\n\
-             {target}\n[[workload]]\nkind = \"random\"\n{more}"
+             {target}\n[[workload]]\nkind = \"mixed\"\n{more}"
         )
     };
     let nfs = |text: &str| plan(text).unwrap().runs[0].nfs();
@@ -228,7 +228,7 @@ fn defaults_are_filled_in_by_workload_and_backend() {
     assert_eq!((posix.io_size_bytes, posix.file_size_bytes, posix.files), (1 << 20, 64 << 20, 1));
     assert_eq!((posix.durability, posix.invalidate, posix.direct), (Durability::Sync, true, false));
     assert_eq!((posix.timeout_ms, posix.transfer_size_bytes, posix.verify), (5_000, None, false));
-    let random = &wide_plan("", "kind = \"random\"").runs[3];
+    let random = &wide_plan("", "kind = \"mixed\"").runs[3];
     assert_eq!((random.io_size_bytes, random.read_percent, random.duration_ms), (4096, 70, 1_000));
     let metadata = &wide_plan("workers = 1024", "kind = \"metadata\"").runs[1];
     assert_eq!(
@@ -281,7 +281,7 @@ fn a_target_of_the_command_line_gets_every_workload() {
         let raw = RawPlan::for_target(parse_target(text).unwrap());
         let plan = Plan::resolve(&raw, &around()).unwrap();
         let kinds: Vec<_> = plan.runs.iter().map(|run| run.workload).collect();
-        assert_eq!(kinds, [Workload::Stream, Workload::Random, Workload::Metadata], "{text}");
+        assert_eq!(kinds, [Workload::Stream, Workload::Mixed, Workload::Metadata], "{text}");
         assert!(plan.runs.iter().all(|run| run.backend == backend), "{text}");
     }
     assert_eq!(parse_target("a/b"), Ok(TargetArg::Directory(Path::new("a/b").into())));

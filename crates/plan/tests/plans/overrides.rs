@@ -81,7 +81,7 @@ fn the_size_of_data_files_leaves_metadata_alone() {
         sets,
         [
             (Workload::Stream, 2, 1 << 30),
-            (Workload::Random, 2, 1 << 30),
+            (Workload::Mixed, 2, 1 << 30),
             (Workload::Metadata, 70, 4 << 10),
         ]
     );
@@ -89,9 +89,9 @@ fn the_size_of_data_files_leaves_metadata_alone() {
 
 #[test]
 fn a_workload_that_the_plan_has_not_is_added() {
-    let flags = Overrides { workload: texts(&["random"]), ..Overrides::default() };
+    let flags = Overrides { workload: texts(&["mixed"]), ..Overrides::default() };
     let plan = with(&flags).unwrap();
-    assert!(plan.runs.iter().all(|run| run.workload == Workload::Random));
+    assert!(plan.runs.iter().all(|run| run.workload == Workload::Mixed));
     assert_eq!(plan.runs.len(), 2 * 2);
 }
 
@@ -160,7 +160,7 @@ fn a_flag_that_does_not_go_with_the_plan_is_named() {
     refused(
         &Overrides { read_percent: texts(&["50"]), ..none() },
         "--read-percent: no run of this plan depends on it (hint: Share of reads in a mix. Only \
-         for random.)",
+         for mixed.)",
     );
     refused(
         &Overrides { io_size: texts(&["4MiB"]), ..none() },

@@ -11,7 +11,7 @@ fn whole_plan(heading: &str, lines: &str) -> String {
     match heading {
         "plan" => lines.to_owned(),
         // The lines begin with the third.
-        "factors" => format!("{name}[factors]\n{lines}{target}[[workload]]\nkind = \"random\"\n"),
+        "factors" => format!("{name}[factors]\n{lines}{target}[[workload]]\nkind = \"mixed\"\n"),
         // The fourth.
         "target" => {
             format!("{name}[[target]]\nname = \"n\"\n{lines}[[workload]]\nkind = \"stream\"\n")

@@ -21,7 +21,7 @@ fn a_product_is_written_as_one_table() {
         "name = \"say \\\"hi\\\"\"\ntrials = 2\nseed = 18446744073709551615\n\
          [factors]\nio_size = [\"4KiB\", \"1000B\"]\nqueue_depth = [1, 32]\n\
          [[target]]\nname = \"n\"\nurl = \"nfs://h:1/a%20b?uid=5\"\n\
-         [[workload]]\nkind = \"random\"\nfile_size = \"4096000B\"\nduration = \"1500ms\"\n",
+         [[workload]]\nkind = \"mixed\"\nfile_size = \"4096000B\"\nduration = \"1500ms\"\n",
     )
     .unwrap();
     assert_eq!(
@@ -46,7 +46,7 @@ url = "nfs://h:1/a%20b?uid=5&gid=8"
 backend = ["nfs"]
 
 [[workload]]
-kind = "random"
+kind = "mixed"
 targets = ["n"]
 backends = ["nfs"]
 workers = 1
@@ -203,7 +203,7 @@ fn plans() -> impl Strategy<Value = String> {
         "url = \"nfs://[fe80::1]:2049/a/b?gid=1&mountport=20048\"",
         "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true&family=ipv6\"\ntls_ca = \"/a b/ca.pem\"",
     ];
-    let kinds = ["stream", "random", "metadata"];
+    let kinds = ["stream", "mixed", "metadata"];
     let target = prop::sample::subsequence(targets.to_vec(), 1..=targets.len());
     let workload = prop::sample::select(kinds.to_vec()).prop_flat_map(|kind| {
         (Just(kind), settings(), file_set(kind))

@@ -105,7 +105,7 @@ fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
 /// What is done, whatever it is done to and by what means.
 fn work(spec: &RunSpec) -> [u64; 5] {
     let io_size = if spec.workload == Workload::Metadata { 0 } else { spec.io_size_bytes };
-    let reads = if spec.workload == Workload::Random { spec.read_percent } else { 0 };
+    let reads = if spec.workload == Workload::Mixed { spec.read_percent } else { 0 };
     let [workers, files] = [spec.workers, spec.files].map(u64::from);
     [workers, files, spec.file_size_bytes, io_size.into(), reads.into()]
 }

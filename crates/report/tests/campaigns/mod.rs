@@ -25,7 +25,7 @@ pub fn quick() -> Campaign {
         ("posix", BackendKind::Posix, 30),
         ("uring", BackendKind::Uring, 31),
     ] {
-        for workload in [Workload::Stream, Workload::Random, Workload::Metadata] {
+        for workload in [Workload::Stream, Workload::Mixed, Workload::Metadata] {
             let spec = spec(target, backend, workload);
             let trials = (0..5).map(|index| trial(&spec, campaign.runs.len() as u32, index, speed));
             let trials = trials.collect();
@@ -183,7 +183,7 @@ pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunS
             Target::Directory { path: "/var/tmp".into() }
         },
         backend,
-        io_size_bytes: if workload == Workload::Random { 4_096 } else { 1 << 20 },
+        io_size_bytes: if workload == Workload::Mixed { 4_096 } else { 1 << 20 },
         file_size_bytes: if small { 4_096 } else { 64 * MIB },
         files: if small { 2_000 } else { 4 },
         workers: 2,
