@@ -156,7 +156,9 @@ pub fn end_reply(out: &mut [u8], mark: usize, external_bytes: usize) {
 
 /// Appends a framed NFS v3 reply to `out`.
 pub fn encode_nfs3_reply(out: &mut Vec<u8>, xid: u32, reply: &nfs3::Reply<'_>) {
-    encode_reply(out, xid, &Reply::Nfs3(*reply));
+    let mark = begin_reply(out, xid);
+    reply.encode(&mut Writer::new(out));
+    end_reply(out, mark, 0);
 }
 
 /// Appends the framed answer to an AUTH_TLS probe: whatever follows it is TLS.

@@ -152,12 +152,12 @@ proptest! {
         attributes in sattr(),
     ) {
         let (name, target) = (&name[..], &target[..]);
-        comes_back(Call::Lookup { dir, name });
-        comes_back(Call::Create { dir, name, how: CreateHow::Guarded(attributes) });
-        comes_back(Call::Mkdir { dir, name, attributes });
-        comes_back(Call::Symlink { dir, name, attributes, target });
-        comes_back(Call::Rename { from_dir: dir, from: name, to_dir, to: target });
-        comes_back(Call::Link { file: dir, dir: to_dir, name });
+        comes_back(Call::Lookup { dir: &dir, name });
+        comes_back(Call::Create { dir: &dir, name, how: CreateHow::Guarded(attributes) });
+        comes_back(Call::Mkdir { dir: &dir, name, attributes });
+        comes_back(Call::Symlink { dir: &dir, name, attributes, target });
+        comes_back(Call::Rename { from_dir: &dir, from: name, to_dir: &to_dir, to: target });
+        comes_back(Call::Link { file: &dir, dir: &to_dir, name });
     }
 
     #[test]
@@ -170,10 +170,10 @@ proptest! {
         attributes in sattr(),
         guard in option::of(time()),
     ) {
-        comes_back(Call::Read { file, offset, count });
-        comes_back(Call::Commit { file, offset, count });
-        comes_back(Call::Write { file, offset, stable, data: &data });
-        comes_back(Call::Setattr { file, attributes, guard });
+        comes_back(Call::Read { file: &file, offset, count });
+        comes_back(Call::Commit { file: &file, offset, count });
+        comes_back(Call::Write { file: &file, offset, stable, data: &data });
+        comes_back(Call::Setattr { file: &file, attributes, guard });
     }
 
     #[test]

@@ -169,7 +169,11 @@ fn read(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
         let before = received;
         while sent < received / READ_REPLY_BYTES + READ_DEPTH {
             let offset = sent * u64::from(TRANSFER_BYTES) % FILE_BYTES;
-            encode(&mut call, sent as u32, &Call::Read { file, offset, count: TRANSFER_BYTES });
+            encode(
+                &mut call,
+                sent as u32,
+                &Call::Read { file: &file, offset, count: TRANSFER_BYTES },
+            );
             sent += 1;
         }
         stream.write_all(&call)?;
@@ -223,8 +227,8 @@ fn small(
     let mut batch = Vec::new();
     for xid in 0..depth as u32 {
         match reply_bytes {
-            GETATTR_REPLY_BYTES => encode(&mut batch, xid, &Call::Getattr { file }),
-            _ => encode(&mut batch, xid, &Call::Read { file, offset: 8192, count: 4096 }),
+            GETATTR_REPLY_BYTES => encode(&mut batch, xid, &Call::Getattr { file: &file }),
+            _ => encode(&mut batch, xid, &Call::Read { file: &file, offset: 8192, count: 4096 }),
         }
     }
     streams.iter_mut().try_for_each(|stream| stream.write_all(&batch))?;

@@ -181,7 +181,7 @@ impl Examiner<'_> {
     }
 
     fn limits3(&mut self, root: nfs3::FileHandle) -> Answer<Limits> {
-        let call = Call::Nfs3(nfs3::Call::Fsinfo { root });
+        let call = Call::Nfs3(nfs3::Call::Fsinfo { root: &root });
         let result = each(&mut self.nfs3)?.call(&call, |results| {
             match nfs3::Reply::decode(nfs3::Procedure::Fsinfo, results)? {
                 nfs3::Reply::Fsinfo { result, .. } => Ok(result),

@@ -1,10 +1,11 @@
 //! The arguments of every NFS v3 procedure.
 //!
-//! [`Call`] is a view: names, paths and WRITE payloads stay where they were received. A WRITE
+//! [`Call`] is a view: handles, names, paths and WRITE payloads stay where they were received. A WRITE
 //! whose payload is sent from elsewhere is encoded by [`encode_write_header`].
 //! **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
 
-use super::{Device, FileHandle, FileType, Procedure, Sattr, StableHow, Time, Verifier};
+use super::types::decode_handle;
+use super::{Device, FileType, Procedure, Sattr, StableHow, Time, Verifier};
 use crate::error::DecodeError;
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::xdr::{Reader, Writer};
@@ -42,47 +43,47 @@ pub enum Call<'a> {
     /// Does nothing.
     Null,
     /// Gets attributes.
-    Getattr { file: FileHandle },
+    Getattr { file: &'a [u8] },
     /// Sets attributes, if the change time still equals `guard`.
-    Setattr { file: FileHandle, attributes: Sattr, guard: Option<Time> },
+    Setattr { file: &'a [u8], attributes: Sattr, guard: Option<Time> },
     /// Finds a name in a directory.
-    Lookup { dir: FileHandle, name: &'a [u8] },
+    Lookup { dir: &'a [u8], name: &'a [u8] },
     /// Asks which bits of [`super::access`] are granted.
-    Access { file: FileHandle, access: u32 },
+    Access { file: &'a [u8], access: u32 },
     /// Reads a symbolic link.
-    Readlink { file: FileHandle },
+    Readlink { file: &'a [u8] },
     /// Reads `count` bytes from `offset`.
-    Read { file: FileHandle, offset: u64, count: u32 },
+    Read { file: &'a [u8], offset: u64, count: u32 },
     /// Writes `data` at `offset`.
-    Write { file: FileHandle, offset: u64, stable: StableHow, data: &'a [u8] },
+    Write { file: &'a [u8], offset: u64, stable: StableHow, data: &'a [u8] },
     /// Creates a file.
-    Create { dir: FileHandle, name: &'a [u8], how: CreateHow },
+    Create { dir: &'a [u8], name: &'a [u8], how: CreateHow },
     /// Creates a directory.
-    Mkdir { dir: FileHandle, name: &'a [u8], attributes: Sattr },
+    Mkdir { dir: &'a [u8], name: &'a [u8], attributes: Sattr },
     /// Creates a symbolic link to `target`.
-    Symlink { dir: FileHandle, name: &'a [u8], attributes: Sattr, target: &'a [u8] },
+    Symlink { dir: &'a [u8], name: &'a [u8], attributes: Sattr, target: &'a [u8] },
     /// Creates a special file.
-    Mknod { dir: FileHandle, name: &'a [u8], what: MknodWhat },
+    Mknod { dir: &'a [u8], name: &'a [u8], what: MknodWhat },
     /// Removes a file.
-    Remove { dir: FileHandle, name: &'a [u8] },
+    Remove { dir: &'a [u8], name: &'a [u8] },
     /// Removes a directory.
-    Rmdir { dir: FileHandle, name: &'a [u8] },
+    Rmdir { dir: &'a [u8], name: &'a [u8] },
     /// Renames an entry.
-    Rename { from_dir: FileHandle, from: &'a [u8], to_dir: FileHandle, to: &'a [u8] },
+    Rename { from_dir: &'a [u8], from: &'a [u8], to_dir: &'a [u8], to: &'a [u8] },
     /// Adds a name to a file.
-    Link { file: FileHandle, dir: FileHandle, name: &'a [u8] },
+    Link { file: &'a [u8], dir: &'a [u8], name: &'a [u8] },
     /// Lists a directory in a reply of at most `count` bytes.
-    Readdir { dir: FileHandle, cookie: u64, verifier: Verifier, count: u32 },
+    Readdir { dir: &'a [u8], cookie: u64, verifier: Verifier, count: u32 },
     /// Lists a directory with attributes: at most `dircount` bytes of names, `maxcount` in all.
-    Readdirplus { dir: FileHandle, cookie: u64, verifier: Verifier, dircount: u32, maxcount: u32 },
+    Readdirplus { dir: &'a [u8], cookie: u64, verifier: Verifier, dircount: u32, maxcount: u32 },
     /// Gets the fill state of the file system.
-    Fsstat { root: FileHandle },
+    Fsstat { root: &'a [u8] },
     /// Gets the limits of the file system.
-    Fsinfo { root: FileHandle },
+    Fsinfo { root: &'a [u8] },
     /// Gets POSIX limits.
-    Pathconf { file: FileHandle },
+    Pathconf { file: &'a [u8] },
     /// Makes `count` bytes from `offset` durable; a count of 0 means to the end.
-    Commit { file: FileHandle, offset: u64, count: u32 },
+    Commit { file: &'a [u8], offset: u64, count: u32 },
 }
 
 impl<'a> Call<'a> {
@@ -141,11 +142,11 @@ impl<'a> Call<'a> {
         match *self {
             Self::Null => {}
             Self::Getattr { file } | Self::Readlink { file } | Self::Pathconf { file } => {
-                file.encode(writer);
+                writer.opaque(file);
             }
-            Self::Fsstat { root } | Self::Fsinfo { root } => root.encode(writer),
+            Self::Fsstat { root } | Self::Fsinfo { root } => writer.opaque(root),
             Self::Setattr { file, attributes, guard } => {
-                file.encode(writer);
+                writer.opaque(file);
                 attributes.encode(writer);
                 writer.bool(guard.is_some());
                 if let Some(ctime) = guard {
@@ -153,24 +154,24 @@ impl<'a> Call<'a> {
                 }
             }
             Self::Access { file, access } => {
-                file.encode(writer);
+                writer.opaque(file);
                 writer.u32(access);
             }
             Self::Read { file, offset, count } | Self::Commit { file, offset, count } => {
-                file.encode(writer);
+                writer.opaque(file);
                 writer.u64(offset);
                 writer.u32(count);
             }
             Self::Write { file, offset, stable, data } => {
-                encode_write_header(writer, &file, offset, stable, data.len() as u32);
+                encode_write_header(writer, file, offset, stable, data.len() as u32);
                 writer.fixed(data);
             }
             Self::Readdir { dir, cookie, verifier, count } => {
-                encode_cursor(writer, &dir, cookie, verifier);
+                encode_cursor(writer, dir, cookie, verifier);
                 writer.u32(count);
             }
             Self::Readdirplus { dir, cookie, verifier, dircount, maxcount } => {
-                encode_cursor(writer, &dir, cookie, verifier);
+                encode_cursor(writer, dir, cookie, verifier);
                 writer.u32(dircount);
                 writer.u32(maxcount);
             }
@@ -181,32 +182,32 @@ impl<'a> Call<'a> {
     fn encode_named(&self, writer: &mut Writer<'_>) {
         match *self {
             Self::Lookup { dir, name } | Self::Remove { dir, name } | Self::Rmdir { dir, name } => {
-                encode_name(writer, &dir, name);
+                encode_name(writer, dir, name);
             }
             Self::Create { dir, name, how } => {
-                encode_name(writer, &dir, name);
+                encode_name(writer, dir, name);
                 how.encode(writer);
             }
             Self::Mkdir { dir, name, attributes } => {
-                encode_name(writer, &dir, name);
+                encode_name(writer, dir, name);
                 attributes.encode(writer);
             }
             Self::Symlink { dir, name, attributes, target } => {
-                encode_name(writer, &dir, name);
+                encode_name(writer, dir, name);
                 attributes.encode(writer);
                 writer.opaque(target);
             }
             Self::Mknod { dir, name, what } => {
-                encode_name(writer, &dir, name);
+                encode_name(writer, dir, name);
                 what.encode(writer);
             }
             Self::Rename { from_dir, from, to_dir, to } => {
-                encode_name(writer, &from_dir, from);
-                encode_name(writer, &to_dir, to);
+                encode_name(writer, from_dir, from);
+                encode_name(writer, to_dir, to);
             }
             Self::Link { file, dir, name } => {
-                file.encode(writer);
-                encode_name(writer, &dir, name);
+                writer.opaque(file);
+                encode_name(writer, dir, name);
             }
             _ => unreachable!("Call::encode handles the calls without a name"),
         }
@@ -217,12 +218,12 @@ impl<'a> Call<'a> {
 /// and [`crate::xdr::pad_len`] zero bytes after them.
 pub fn encode_write_header(
     writer: &mut Writer<'_>,
-    file: &FileHandle,
+    file: &[u8],
     offset: u64,
     stable: StableHow,
     len: u32,
 ) {
-    file.encode(writer);
+    writer.opaque(file);
     writer.u64(offset);
     writer.u32(len);
     writer.u32(stable.number());
@@ -296,19 +297,19 @@ impl MknodWhat {
     }
 }
 
-fn encode_name(writer: &mut Writer<'_>, dir: &FileHandle, name: &[u8]) {
-    dir.encode(writer);
+fn encode_name(writer: &mut Writer<'_>, dir: &[u8], name: &[u8]) {
+    writer.opaque(dir);
     writer.opaque(name);
 }
 
-fn encode_cursor(writer: &mut Writer<'_>, dir: &FileHandle, cookie: u64, verifier: Verifier) {
-    dir.encode(writer);
+fn encode_cursor(writer: &mut Writer<'_>, dir: &[u8], cookie: u64, verifier: Verifier) {
+    writer.opaque(dir);
     writer.u64(cookie);
     verifier.encode(writer);
 }
 
 fn decode_setattr<'a>(reader: &mut Reader<'a>) -> Result<Call<'a>, DecodeError> {
-    let file = FileHandle::decode(reader)?;
+    let file = decode_handle(reader)?;
     let attributes = Sattr::decode(reader)?;
     let guard = reader.bool("sattrguard3")?.then(|| Time::decode(reader)).transpose()?;
     Ok(Call::Setattr { file, attributes, guard })
@@ -319,7 +320,7 @@ fn decode_named<'a>(
     procedure: Procedure,
     reader: &mut Reader<'a>,
 ) -> Result<Call<'a>, DecodeError> {
-    let dir = FileHandle::decode(reader)?;
+    let dir = decode_handle(reader)?;
     let name = reader.opaque(u32::MAX)?;
     Ok(match procedure {
         Procedure::Lookup => Call::Lookup { dir, name },
@@ -333,7 +334,7 @@ fn decode_named<'a>(
         Procedure::Remove => Call::Remove { dir, name },
         Procedure::Rmdir => Call::Rmdir { dir, name },
         _ => {
-            let to_dir = FileHandle::decode(reader)?;
+            let to_dir = decode_handle(reader)?;
             let to = reader.opaque(u32::MAX)?;
             Call::Rename { from_dir: dir, from: name, to_dir, to }
         }
@@ -345,14 +346,14 @@ fn decode_plain<'a>(
     procedure: Procedure,
     reader: &mut Reader<'a>,
 ) -> Result<Call<'a>, DecodeError> {
-    let file = FileHandle::decode(reader)?;
+    let file = decode_handle(reader)?;
     Ok(match procedure {
         Procedure::Access => Call::Access { file, access: reader.u32()? },
         Procedure::Readlink => Call::Readlink { file },
         Procedure::Read => Call::Read { file, offset: reader.u64()?, count: reader.u32()? },
         Procedure::Write => decode_write(file, reader)?,
         Procedure::Link => {
-            let dir = FileHandle::decode(reader)?;
+            let dir = decode_handle(reader)?;
             Call::Link { file, dir, name: reader.opaque(u32::MAX)? }
         }
         Procedure::Readdir => {
@@ -373,7 +374,7 @@ fn decode_plain<'a>(
 }
 
 /// A count other than the length of the data is refused: nobody can account for such a WRITE.
-fn decode_write<'a>(file: FileHandle, reader: &mut Reader<'a>) -> Result<Call<'a>, DecodeError> {
+fn decode_write<'a>(file: &'a [u8], reader: &mut Reader<'a>) -> Result<Call<'a>, DecodeError> {
     let offset = reader.u64()?;
     let count = reader.u32()?;
     let stable = StableHow::decode(reader)?;

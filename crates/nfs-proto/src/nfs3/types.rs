@@ -51,6 +51,24 @@ impl FileHandle {
     }
 }
 
+/// A handle lends its bytes wherever some are asked for, as in a call.
+impl std::ops::Deref for FileHandle {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+/// Reads a handle of v3 and leaves it where it was received.
+///
+/// # Errors
+/// [`DecodeError`] when it is longer than 64 bytes or not all there.
+#[inline]
+pub(super) fn decode_handle<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    reader.opaque(V3_FILE_HANDLE_BYTES_MAX as u32)
+}
+
 impl std::fmt::Debug for FileHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("FileHandle(")?;

@@ -16,14 +16,17 @@ pub fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
+const DIR: [u8; 4] = [0xd1, 0xd2, 0xd3, 0xd4];
+const FILE: [u8; 5] = [0xf1, 0xf2, 0xf3, 0xf4, 0xf5];
+
 /// A handle of four bytes.
 pub fn dir() -> FileHandle {
-    FileHandle::from_slice(&[0xd1, 0xd2, 0xd3, 0xd4]).unwrap()
+    FileHandle::from_slice(&DIR).unwrap()
 }
 
 /// A handle of five bytes, which needs padding.
 pub fn file() -> FileHandle {
-    FileHandle::from_slice(&[0xf1, 0xf2, 0xf3, 0xf4, 0xf5]).unwrap()
+    FileHandle::from_slice(&FILE).unwrap()
 }
 
 /// Attributes whose fields all differ.
@@ -74,7 +77,7 @@ pub fn sattr() -> Sattr {
 
 /// One call of every procedure and shape.
 pub fn calls() -> Vec<Call<'static>> {
-    let (dir, file, name) = (dir(), file(), &b"name5"[..]);
+    let (dir, file, name) = (&DIR[..], &FILE[..], &b"name5"[..]);
     let (attributes, verifier) = (sattr(), Verifier(*b"verifier"));
     let device = Device { major: 8, minor: 9 };
     let mknod = |what| Call::Mknod { dir, name, what };

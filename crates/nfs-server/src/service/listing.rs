@@ -7,7 +7,7 @@
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
 use nfs_proto::nfs3::{
-    Call, EntriesBuilder, EntriesPlusBuilder, Entry, EntryPlus, FileHandle, Listing as WireListing,
+    Call, EntriesBuilder, EntriesPlusBuilder, Entry, EntryPlus, Listing as WireListing,
     ListingPlus, Reply, Status, Verifier,
 };
 use nfs_proto::server::encode_nfs3_reply;
@@ -41,7 +41,7 @@ impl Service {
 
     fn readdir<'p>(
         &self,
-        dir: FileHandle,
+        dir: &[u8],
         cursor: (u64, Verifier),
         count: u32,
         page: &'p mut Vec<u8>,
@@ -65,7 +65,7 @@ impl Service {
 
     fn readdirplus<'p>(
         &self,
-        dir: FileHandle,
+        dir: &[u8],
         cursor: (u64, Verifier),
         (dircount, maxcount): (u32, u32),
         page: &'p mut Vec<u8>,
@@ -98,7 +98,7 @@ impl Service {
     /// Lists at least as many entries as a reply of `count` bytes can hold.
     fn gather(
         &self,
-        dir: FileHandle,
+        dir: &[u8],
         (cookie, verifier): (u64, Verifier),
         count: u32,
     ) -> Result<Listing, FsError> {

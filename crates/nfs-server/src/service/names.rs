@@ -3,8 +3,7 @@
 //! **Source:** RFC 1813 sections 3.3.3 and 3.3.8 to 3.3.15.
 
 use nfs_proto::nfs3::{
-    Call, CreateHow, Created as WireCreated, FileHandle, MknodWhat, Object, Reply, Sattr, Status,
-    WccData,
+    Call, CreateHow, Created as WireCreated, MknodWhat, Object, Reply, Sattr, Status, WccData,
 };
 
 use super::Service;
@@ -61,7 +60,7 @@ impl Service {
         }
     }
 
-    fn lookup(&self, dir: FileHandle, name: &[u8]) -> Reply<'static> {
+    fn lookup(&self, dir: &[u8], name: &[u8]) -> Reply<'static> {
         match self.id(dir).and_then(|id| self.shared.fs.lookup(id, name)) {
             Ok(found) => {
                 let object = Object {
@@ -76,7 +75,7 @@ impl Service {
         }
     }
 
-    fn create(&self, dir: FileHandle, name: &[u8], how: CreateHow, context: Context) -> Made {
+    fn create(&self, dir: &[u8], name: &[u8], how: CreateHow, context: Context) -> Made {
         let (mode, set) = match how {
             CreateHow::Unchecked(sattr) => (CreateMode::Unchecked, set_attributes(&sattr)),
             CreateHow::Guarded(sattr) => (CreateMode::Guarded, set_attributes(&sattr)),
@@ -91,7 +90,7 @@ impl Service {
 
     fn make(
         &self,
-        dir: FileHandle,
+        dir: &[u8],
         name: &[u8],
         object: NewObject<'_>,
         sattr: &Sattr,
@@ -103,7 +102,7 @@ impl Service {
         self.made(dir, created)
     }
 
-    fn made(&self, dir: FileHandle, created: Result<Created, FsError>) -> Made {
+    fn made(&self, dir: &[u8], created: Result<Created, FsError>) -> Made {
         match created {
             Ok(created) => {
                 let object = WireCreated {
@@ -118,7 +117,7 @@ impl Service {
 
     fn changed(
         &self,
-        dir: FileHandle,
+        dir: &[u8],
         change: Result<Change, FsError>,
     ) -> (WccData, Result<(), Status>) {
         match change {
@@ -127,12 +126,7 @@ impl Service {
         }
     }
 
-    fn rename(
-        &self,
-        from: (FileHandle, &[u8]),
-        to: (FileHandle, &[u8]),
-        context: Context,
-    ) -> Reply<'static> {
+    fn rename(&self, from: (&[u8], &[u8]), to: (&[u8], &[u8]), context: Context) -> Reply<'static> {
         let renamed = self.id(from.0).and_then(|from_id| {
             let to_id = self.id(to.0)?;
             self.shared.fs.rename((from_id, from.1), (to_id, to.1), context.now)
@@ -151,12 +145,7 @@ impl Service {
         }
     }
 
-    fn link(
-        &self,
-        file: FileHandle,
-        (dir, name): (FileHandle, &[u8]),
-        context: Context,
-    ) -> Reply<'static> {
+    fn link(&self, file: &[u8], (dir, name): (&[u8], &[u8]), context: Context) -> Reply<'static> {
         let linked = self.id(file).and_then(|file_id| {
             let dir_id = self.id(dir)?;
             self.shared.fs.link(file_id, dir_id, name, context.now)

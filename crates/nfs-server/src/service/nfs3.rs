@@ -7,8 +7,7 @@
 //! **Source:** RFC 1813 sections 3.3.1 to 3.3.21.
 
 use nfs_proto::nfs3::{
-    Call, Fattr, FileHandle, Fsinfo, Fsstat, Pathconf, Reply, StableHow, Status, Time, WccData,
-    WriteOk, access,
+    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, StableHow, Status, Time, WccData, WriteOk, access,
 };
 use nfs_proto::server::{encode_nfs3_reply, encode_read_reply_header};
 
@@ -40,7 +39,7 @@ impl Service {
                 Reply::Getattr { result: self.result(result.map(|found| fattr(&found))) }
             }
             Call::Read { file, offset, count } => {
-                return self.read(&file, (offset, count), xid, out);
+                return self.read(file, (offset, count), xid, out);
             }
             Call::Write { file, offset, stable, data } => self.write(file, offset, stable, data),
             Call::Setattr { file, attributes, guard } => {
@@ -97,25 +96,25 @@ impl Service {
     }
 
     /// The inode that a handle names.
-    pub(super) fn id(&self, file: FileHandle) -> Result<InodeId, FsError> {
-        self.shared.fs.inode_id(file.as_slice())
+    pub(super) fn id(&self, file: &[u8]) -> Result<InodeId, FsError> {
+        self.shared.fs.inode_id(file)
     }
 
     /// Attributes for the reply to a failed call, where there are any.
-    pub(super) fn attributes_after(&self, file: FileHandle) -> Option<Fattr> {
+    pub(super) fn attributes_after(&self, file: &[u8]) -> Option<Fattr> {
         let found = self.id(file).and_then(|id| self.shared.fs.attributes(id));
         found.ok().map(|attributes| fattr(&attributes))
     }
 
     /// As `attributes_after`, for calls that would have changed something.
-    pub(super) fn wcc_after(&self, file: FileHandle) -> WccData {
+    pub(super) fn wcc_after(&self, file: &[u8]) -> WccData {
         WccData { before: None, after: self.attributes_after(file) }
     }
 
     /// What is told of any object that exists, with its attributes.
     fn about<T>(
         &self,
-        file: FileHandle,
+        file: &[u8],
         tell: impl FnOnce(&Self, FileKind) -> T,
     ) -> (Option<Fattr>, Result<T, Status>) {
         match self.id(file).and_then(|id| self.shared.fs.attributes(id)) {
@@ -124,15 +123,14 @@ impl Service {
         }
     }
 
-    fn read(&mut self, file: &FileHandle, range: (u64, u32), xid: u32, out: &mut Outbox) {
+    fn read(&mut self, file: &[u8], range: (u64, u32), xid: u32, out: &mut Outbox) {
         let range = (range.0, range.1.min(self.granted.read_bytes_max));
-        let found = self
-            .id(*file)
-            .and_then(|id| self.shared.fs.read(id, range, self.now, &mut self.pieces));
+        let found =
+            self.id(file).and_then(|id| self.shared.fs.read(id, range, self.now, &mut self.pieces));
         let (attributes, span) = match found {
             Ok(found) => found,
             Err(error) => {
-                let attributes = self.attributes_after(*file);
+                let attributes = self.attributes_after(file);
                 let result = Err(self.count(error));
                 return encode_nfs3_reply(out.head(), xid, &Reply::Read { attributes, result });
             }
@@ -147,7 +145,7 @@ impl Service {
 
     fn write(
         &mut self,
-        file: FileHandle,
+        file: &[u8],
         offset: u64,
         stable: StableHow,
         data: &[u8],
@@ -165,7 +163,7 @@ impl Service {
         }
     }
 
-    fn access(&self, file: FileHandle, asked: u32) -> Reply<'static> {
+    fn access(&self, file: &[u8], asked: u32) -> Reply<'static> {
         let (attributes, result) = self.about(file, |_, kind| match kind {
             FileKind::Directory => asked & ACCESS_DIRECTORY,
             _ => asked & ACCESS_OTHER,
@@ -173,7 +171,7 @@ impl Service {
         Reply::Access { attributes, result }
     }
 
-    fn read_link(&self, file: FileHandle, xid: u32, out: &mut Outbox) {
+    fn read_link(&self, file: &[u8], xid: u32, out: &mut Outbox) {
         match self.id(file).and_then(|id| self.shared.fs.read_link(id)) {
             Ok((attributes, target)) => {
                 let (attributes, result) = (Some(fattr(&attributes)), Ok(&*target));

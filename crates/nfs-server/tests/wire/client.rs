@@ -204,26 +204,26 @@ impl Client {
 
     pub fn create(&mut self, dir: FileHandle, name: &str) -> FileHandle {
         let how = CreateHow::Guarded(Sattr::default());
-        let answer = self.nfs(Call::Create { dir, name: name.as_bytes(), how });
+        let answer = self.nfs(Call::Create { dir: &dir, name: name.as_bytes(), how });
         let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
         result.unwrap().file.unwrap()
     }
 
     pub fn lookup(&mut self, dir: FileHandle, name: &str) -> Result<FileHandle, Status> {
-        let answer = self.nfs(Call::Lookup { dir, name: name.as_bytes() });
+        let answer = self.nfs(Call::Lookup { dir: &dir, name: name.as_bytes() });
         let Reply::Lookup { result, .. } = answer.nfs3() else { unreachable!() };
         result.map(|object| object.file)
     }
 
     pub fn size(&mut self, file: FileHandle) -> Result<u64, Status> {
-        let answer = self.nfs(Call::Getattr { file });
+        let answer = self.nfs(Call::Getattr { file: &file });
         let Reply::Getattr { result } = answer.nfs3() else { unreachable!() };
         result.map(|attributes| attributes.size)
     }
 
     pub fn write(&mut self, file: FileHandle, offset: u64, data: &[u8]) -> Result<u32, Status> {
         let stable = nfs_proto::nfs3::StableHow::Unstable;
-        let answer = self.nfs(Call::Write { file, offset, stable, data });
+        let answer = self.nfs(Call::Write { file: &file, offset, stable, data });
         let Reply::Write { result, .. } = answer.nfs3() else { unreachable!() };
         result.map(|ok| ok.count)
     }
@@ -234,7 +234,7 @@ impl Client {
         offset: u64,
         count: u32,
     ) -> Result<(Vec<u8>, bool), Status> {
-        let answer = self.nfs(Call::Read { file, offset, count });
+        let answer = self.nfs(Call::Read { file: &file, offset, count });
         let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
         result.map(|ok| (ok.data.to_vec(), ok.eof))
     }

@@ -59,7 +59,7 @@ fn half_a_record_is_given_up_after_its_time() {
     halves[0].send(&[0x80, 0]);
     halves[1].send(&[0x80, 0, 0x10, 0, 1, 2, 3]);
     let large = halves[2].encode(&program::Call::Nfs3(Call::Write {
-        file: root,
+        file: &root,
         offset: 0,
         stable: nfs_proto::nfs3::StableHow::Unstable,
         data: &vec![0; 600_000],
@@ -79,7 +79,7 @@ fn a_peer_that_takes_nothing_is_given_up_too() {
     let root = client.mount("/export");
     let file = client.create(root, "f");
     client.write(file, 0, &vec![1; 1 << 20]).unwrap();
-    (0..100).for_each(|_| client.send_nfs(Call::Read { file, offset: 0, count: 1 << 20 }));
+    (0..100).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
     until(&server, |server| server.counters().stalled_records == 1);
     assert_eq!(server.counters().connections_open, 0);
     // Nothing of what it asked for is held any more.

@@ -32,14 +32,14 @@ fn a_service_time_delays_each_reply_and_blocks_nobody() {
     let service_time = ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 };
     let (server, mut client, file) = faulty(FaultPlan { service_time, ..FaultPlan::default() });
     let started = Instant::now();
-    client.nfs(Call::Getattr { file });
+    client.nfs(Call::Getattr { file: &file });
     assert!(started.elapsed() >= delay);
     // Forty calls at once, on two connections, take one delay and not forty.
     let mut other = Client::connect(&server);
     let started = Instant::now();
     for _ in 0..20 {
-        client.send_nfs(Call::Getattr { file });
-        other.send_nfs(Call::Getattr { file });
+        client.send_nfs(Call::Getattr { file: &file });
+        other.send_nfs(Call::Getattr { file: &file });
     }
     for _ in 0..20 {
         assert!(matches!(client.receive(1).nfs3(), Reply::Getattr { result: Ok(_) }));
@@ -56,7 +56,7 @@ fn lower_transfer_sizes_are_told_and_kept_to() {
         write_bytes_max: Some(4096),
         ..FaultPlan::default()
     });
-    let answer = client.nfs(Call::Fsinfo { root });
+    let answer = client.nfs(Call::Fsinfo { root: &root });
     let Reply::Fsinfo { result, .. } = answer.nfs3() else { unreachable!() };
     let info = result.unwrap();
     assert_eq!((info.read_bytes_max, info.write_bytes_max), (8192, 4096));
@@ -78,7 +78,7 @@ fn error_replies_befall_their_procedure_and_change_nothing() {
     let (server, mut client, root) =
         faulty(FaultPlan { errors: vec![fault], ..FaultPlan::default() });
     let how = nfs_proto::nfs3::CreateHow::Guarded(nfs_proto::nfs3::Sattr::default());
-    let answer = client.nfs(Call::Create { dir: root, name: b"f", how });
+    let answer = client.nfs(Call::Create { dir: &root, name: b"f", how });
     let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap_err(), Status::Jukebox);
     assert!(client.size(root).is_ok());
@@ -118,7 +118,7 @@ fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
     let (server, mut client, root) =
         faulty(FaultPlan { drop_reply: ALWAYS, ..FaultPlan::default() });
     let attributes = nfs_proto::nfs3::Sattr::default();
-    client.send_nfs(Call::Mkdir { dir: root, name: b"d", attributes });
+    client.send_nfs(Call::Mkdir { dir: &root, name: b"d", attributes });
     assert!(client.is_silent());
     assert_eq!(server.list("/export").unwrap(), ["d"]);
     assert_eq!(server.counters().faults_of(FaultKind::Drop), 1);
@@ -128,7 +128,7 @@ fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
 fn some_replies_are_dropped_and_the_others_come() {
     let drop_reply = PartsPerMillion(500_000);
     let (server, mut client, root) = faulty(FaultPlan { drop_reply, ..FaultPlan::default() });
-    (0..100).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    (0..100).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
     until(&server, |server| server.counters().calls_of(Procedure::Getattr) == 100);
     let kept = 100 - server.counters().faults_of(FaultKind::Drop);
     let xids: Vec<_> = (0..kept).map(|_| client.receive(1).xid).collect();
@@ -142,7 +142,7 @@ fn a_connection_hangs_after_its_calls_and_others_go_on() {
     let (server, mut client, root) =
         faulty(FaultPlan { hang_after_calls: Some(3), ..FaultPlan::default() });
     (0..3).for_each(|_| assert!(client.size(root).is_ok()));
-    client.send_nfs(Call::Getattr { file: root });
+    client.send_nfs(Call::Getattr { file: &root });
     assert!(client.is_silent());
     let mut other = Client::connect(&server);
     assert!(other.size(root).is_ok());
@@ -155,7 +155,7 @@ fn a_connection_hangs_after_its_calls_and_others_go_on() {
 fn a_connection_closes_after_its_calls() {
     let (_server, mut client, root) =
         faulty(FaultPlan { close_after_calls: Some(3), ..FaultPlan::default() });
-    (0..5).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    (0..5).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
     (0..3).for_each(|_| assert_eq!(client.receive(1).rpc, Ok(())));
     assert!(client.try_receive(1).is_err());
 }
@@ -167,7 +167,7 @@ fn faults_combine() {
         close_after_calls: Some(2),
         ..FaultPlan::default()
     });
-    (0..3).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    (0..3).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
     (0..2).for_each(|_| assert_eq!(client.receive(1).rpc, Ok(())));
     assert!(client.try_receive(1).is_err());
 }

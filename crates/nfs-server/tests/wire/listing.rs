@@ -30,7 +30,8 @@ fn filled() -> (Server, Client, FileHandle) {
 }
 
 fn readdir(client: &mut Client, dir: FileHandle, cursor: (u64, Verifier), count: u32) -> Page {
-    let answer = client.nfs(Call::Readdir { dir, cookie: cursor.0, verifier: cursor.1, count });
+    let answer =
+        client.nfs(Call::Readdir { dir: &dir, cookie: cursor.0, verifier: cursor.1, count });
     let Reply::Readdir { result, .. } = answer.nfs3() else { unreachable!() };
     let page = result.unwrap();
     let name = |name: &[u8]| String::from_utf8(name.to_vec()).unwrap();
@@ -40,7 +41,7 @@ fn readdir(client: &mut Client, dir: FileHandle, cursor: (u64, Verifier), count:
 
 fn readdirplus(client: &mut Client, dir: FileHandle, cursor: (u64, Verifier)) -> Page {
     let (cookie, verifier) = cursor;
-    let call = Call::Readdirplus { dir, cookie, verifier, dircount: 8192, maxcount: 32_768 };
+    let call = Call::Readdirplus { dir: &dir, cookie, verifier, dircount: 8192, maxcount: 32_768 };
     let answer = client.nfs(call);
     let Reply::Readdirplus { result, .. } = answer.nfs3() else { unreachable!() };
     let page = result.unwrap();
@@ -92,7 +93,7 @@ fn removing_what_was_listed_skips_and_repeats_nothing() {
     let names = all(|cursor| {
         let page = readdir(&mut client, root, cursor, 8192);
         for (name, _) in page.0.iter().filter(|(name, _)| name.starts_with("entry")) {
-            remover.nfs(Call::Remove { dir: root, name: name.as_bytes() });
+            remover.nfs(Call::Remove { dir: &root, name: name.as_bytes() });
         }
         page
     });
@@ -104,7 +105,7 @@ fn removing_what_was_listed_skips_and_repeats_nothing() {
 fn pages_too_small_and_cookies_of_others_are_refused() {
     let (_server, mut client, root) = filled();
     let mut status = |cookie, verifier, count| {
-        let answer = client.nfs(Call::Readdir { dir: root, cookie, verifier, count });
+        let answer = client.nfs(Call::Readdir { dir: &root, cookie, verifier, count });
         let Reply::Readdir { result, .. } = answer.nfs3() else { unreachable!() };
         result.map(|page| page.eof)
     };

@@ -23,7 +23,7 @@ fn exports_and_directories_below_can_be_mounted() {
     let root = mnt(&mut client, "/export").unwrap();
     client.create(root, "file");
     let attributes = nfs3::Sattr::default();
-    client.nfs(nfs3::Call::Mkdir { dir: root, name: b"sub", attributes });
+    client.nfs(nfs3::Call::Mkdir { dir: &root, name: b"sub", attributes });
     assert_eq!(mnt(&mut client, "/export/"), Ok(root));
     assert_eq!(mnt(&mut client, "/export/sub"), Ok(client.lookup(root, "sub").unwrap()));
     assert!(mnt(&mut client, "/data/deep").is_ok());

@@ -316,7 +316,7 @@ fn planned_errors_befall_the_procedure_of_this_version() {
     assert_eq!(status(&mut client, Call::Statfs { file: root }), Err(Status::WFlush));
     assert_eq!(status(&mut client, Call::Getattr { file: root }), Ok(()));
     let v3 = client.mount("/export");
-    let answer = client.nfs(nfs_proto::nfs3::Call::Fsstat { root: v3 });
+    let answer = client.nfs(nfs_proto::nfs3::Call::Fsstat { root: &v3 });
     assert!(matches!(answer.nfs3(), nfs_proto::nfs3::Reply::Fsstat { result: Ok(_), .. }));
     assert_eq!(server.counters().errors[&Status::WFlush], 1);
 }

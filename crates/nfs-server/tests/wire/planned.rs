@@ -48,7 +48,7 @@ fn drawn_service_times_repeat_with_their_seed() {
             ..FaultPlan::default()
         });
         let first = client.xid + 1;
-        (0..12).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+        (0..12).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
         (0..12).map(|_| client.receive(1).xid - first).collect::<Vec<_>>()
     };
     // Short ones overtake long ones.
@@ -66,8 +66,8 @@ fn a_bandwidth_cap_holds_over_all_connections() {
     let (took, ()) = timed(|| {
         client.write(file, 0, &vec![1; 500_000]).unwrap();
         for _ in 0..5 {
-            client.send_nfs(Call::Read { file, offset: 0, count: 100_000 });
-            other.send_nfs(Call::Read { file, offset: 0, count: 100_000 });
+            client.send_nfs(Call::Read { file: &file, offset: 0, count: 100_000 });
+            other.send_nfs(Call::Read { file: &file, offset: 0, count: 100_000 });
         }
         for _ in 0..5 {
             client.receive(6);
@@ -106,7 +106,7 @@ fn shares_of_replies_come_late_or_twice() {
         ..FaultPlan::default()
     });
     let first = client.xid + 1;
-    (0..500).for_each(|_| client.send_nfs(Call::Getattr { file: root }));
+    (0..500).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
     until(&server, |server| server.counters().calls[1] == 500);
     let counters = server.counters();
     let late = counters.faults_of(FaultKind::Delay);
@@ -180,7 +180,7 @@ fn a_stall_answers_nobody_until_it_is_over() {
 }
 
 fn commit(client: &mut Client, file: FileHandle) -> Verifier {
-    let answer = client.nfs(Call::Commit { file, offset: 0, count: 0 });
+    let answer = client.nfs(Call::Commit { file: &file, offset: 0, count: 0 });
     let Reply::Commit { result, .. } = answer.nfs3() else { unreachable!() };
     result.unwrap()
 }
@@ -213,7 +213,7 @@ fn a_restart_loses_what_was_not_committed_where_the_plan_says_so() {
         faulty(FaultPlan { lose_unstable: true, ..FaultPlan::default() });
     let file = client.create(root, "f");
     let mut write = |offset, stable, data: &[u8]| {
-        client.nfs(Call::Write { file, offset, stable, data });
+        client.nfs(Call::Write { file: &file, offset, stable, data });
     };
     write(0, StableHow::FileSync, b"stable");
     write(6, StableHow::Unstable, b" committed");
@@ -237,7 +237,7 @@ fn scheduled_events_happen_at_their_time() {
     let verifier = server.write_verifier();
     let mut longest = Duration::ZERO;
     let closed = loop {
-        client.send_nfs(Call::Getattr { file: root });
+        client.send_nfs(Call::Getattr { file: &root });
         let (took, answer) = timed(|| client.try_receive(1));
         longest = longest.max(took);
         if answer.is_err() {

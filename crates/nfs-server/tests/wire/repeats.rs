@@ -23,7 +23,7 @@ fn removed(answer: &crate::client::Answer) -> Result<(), Status> {
 fn a_remove_that_comes_twice_is_done_once_and_answered_twice() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     client.create(dir, "name");
-    let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir, name: b"name" }));
+    let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir: &dir, name: b"name" }));
     let mut answers = Vec::new();
     for _ in 0..3 {
         client.send(&remove);
@@ -35,7 +35,7 @@ fn a_remove_that_comes_twice_is_done_once_and_answered_twice() {
     let counters = server.counters();
     assert_eq!((counters.cache_hits, counters.calls[12]), (2, 1));
     // The same call under another xid is another call.
-    let answer = client.nfs(Call::Remove { dir, name: b"name" });
+    let answer = client.nfs(Call::Remove { dir: &dir, name: b"name" });
     assert_eq!(removed(&answer), Err(Status::NoEnt));
 }
 
@@ -47,7 +47,7 @@ fn the_same_xid_with_other_arguments_is_another_call() {
     }
     for name in [b"a", b"b"] {
         client.xid = 70;
-        let answer = client.nfs(Call::Remove { dir, name });
+        let answer = client.nfs(Call::Remove { dir: &dir, name });
         assert_eq!(removed(&answer), Ok(()));
     }
     assert!(server.list("/export").unwrap().is_empty());
@@ -58,7 +58,7 @@ fn the_same_xid_with_other_arguments_is_another_call() {
 fn another_sender_with_the_same_xid_is_another_call() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     client.create(dir, "name");
-    let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir, name: b"name" }));
+    let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir: &dir, name: b"name" }));
     let mut other = Client::connect(&server);
     client.send(&remove);
     assert_eq!(removed(&client.receive(12)), Ok(()));
@@ -72,7 +72,10 @@ fn reads_and_writes_are_carried_out_anew() {
     let file = client.create(dir, "f");
     let misses = server.counters().cache_misses;
     let stable = StableHow::FileSync;
-    for call in [Call::Getattr { file }, Call::Write { file, offset: 0, stable, data: b"data" }] {
+    for call in [
+        Call::Getattr { file: &file },
+        Call::Write { file: &file, offset: 0, stable, data: b"data" },
+    ] {
         let bytes = client.encode(&program::Call::Nfs3(call));
         for _ in 0..2 {
             client.send(&bytes);
@@ -127,7 +130,7 @@ fn a_repeat_is_ignored_while_the_reply_is_held_back() {
     };
     let (server, mut client, dir) = pair(ServerConfig { faults, ..ServerConfig::default() });
     let how = CreateHow::Guarded(Sattr::default());
-    let create = client.encode(&program::Call::Nfs3(Call::Create { dir, name: b"f", how }));
+    let create = client.encode(&program::Call::Nfs3(Call::Create { dir: &dir, name: b"f", how }));
     client.send(&create);
     client.send(&create);
     let answer = client.receive(8);
@@ -143,7 +146,7 @@ fn without_a_cache_a_repeat_is_done_again() {
     let config = ServerConfig { cached_replies_max: 0, ..ServerConfig::default() };
     let (server, mut client, dir) = pair(config);
     client.create(dir, "name");
-    let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir, name: b"name" }));
+    let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir: &dir, name: b"name" }));
     for expected in [Ok(()), Err(Status::NoEnt)] {
         client.send(&remove);
         assert_eq!(removed(&client.receive(12)), expected);

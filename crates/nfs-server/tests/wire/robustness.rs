@@ -57,7 +57,7 @@ fn a_write_in_a_thousand_fragments_is_one_write() {
     let file = client.create(root, "f");
     let data: Vec<u8> = (0..100_000_u32).map(|n| n as u8).collect();
     let stable = StableHow::FileSync;
-    let call = Call::Write { file, offset: 0, stable, data: &data };
+    let call = Call::Write { file: &file, offset: 0, stable, data: &data };
     let record = client.encode(&program::Call::Nfs3(call));
     let mut bytes = Vec::new();
     append_fragmented(&mut bytes, &record[4..], 97);
@@ -80,8 +80,8 @@ fn pipelined_calls_are_answered_in_order() {
     let mut bytes = Vec::new();
     for n in 0..1000 {
         let call = match n % 2 {
-            0 => Call::Getattr { file },
-            _ => Call::Read { file, offset: n, count: 3001 },
+            0 => Call::Getattr { file: &file },
+            _ => Call::Read { file: &file, offset: n, count: 3001 },
         };
         bytes.extend(client.encode(&program::Call::Nfs3(call)));
     }
@@ -104,7 +104,7 @@ fn a_peer_that_does_not_read_is_read_no_further() {
     let file = client.create(root, "f");
     client.write(file, 0, &vec![1; 1 << 20]).unwrap();
     let calls: u64 = 500;
-    (0..calls).for_each(|_| client.send_nfs(Call::Read { file, offset: 0, count: 1 << 20 }));
+    (0..calls).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
     // Others are served all the while, and the reads stop where queue and sockets are full.
     let mut other = Client::connect(&server);
     (0..1000).for_each(|_| assert!(other.size(file).is_ok()));
@@ -133,7 +133,7 @@ fn a_half_closed_connection_still_gets_its_replies() {
     let root = client.mount("/export");
     let file = client.create(root, "f");
     client.write(file, 0, &vec![1; 1 << 20]).unwrap();
-    (0..20).for_each(|_| client.send_nfs(Call::Read { file, offset: 0, count: 1 << 20 }));
+    (0..20).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
     (0..20).for_each(|_| drop(client.receive(Procedure::Read.number())));
     assert!(client.try_receive(0).is_err());
@@ -166,7 +166,7 @@ fn work(client: &mut Client, root: FileHandle, number: usize) {
         assert!(client.read(file, round * 9000, 9000).unwrap().0 == data);
         let name = format!("gone{number}");
         client.create(root, &name);
-        client.nfs(Call::Remove { dir: root, name: name.as_bytes() });
+        client.nfs(Call::Remove { dir: &root, name: name.as_bytes() });
         assert_eq!(client.lookup(root, &name), Err(Status::NoEnt));
     }
 }
@@ -236,7 +236,7 @@ fn damaged_calls_never_stop_the_server() {
     };
     for _ in 0..3000 {
         let mut stranger = Client::connect(&server);
-        let call = CALLS[draw(CALLS.len())](root);
+        let call = CALLS[draw(CALLS.len())](&root);
         let mut bytes = stranger.encode(&program::Call::Nfs3(call));
         for _ in 0..=draw(4) {
             // The mark stays whole, so that the server need not wait for more.
@@ -251,7 +251,7 @@ fn damaged_calls_never_stop_the_server() {
     assert!(server.memory_bytes() < 1 << 30);
 }
 
-const CALLS: [fn(FileHandle) -> Call<'static>; 10] = [
+const CALLS: [fn(&[u8]) -> Call<'_>; 10] = [
     |file| Call::Getattr { file },
     |file| Call::Setattr { file, attributes: Sattr::with_mode(0o700), guard: None },
     |dir| Call::Lookup { dir, name: b"name" },

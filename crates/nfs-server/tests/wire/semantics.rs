@@ -46,7 +46,7 @@ fn write_and_commit_say_what_was_asked_and_carry_the_verifier() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
     for stable in [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync] {
-        let answer = client.nfs(Call::Write { file, offset: 0, stable, data: b"12345" });
+        let answer = client.nfs(Call::Write { file: &file, offset: 0, stable, data: b"12345" });
         let Reply::Write { wcc, result } = answer.nfs3() else { unreachable!() };
         let ok = result.unwrap();
         assert_eq!((ok.count, ok.committed), (5, stable));
@@ -54,7 +54,7 @@ fn write_and_commit_say_what_was_asked_and_carry_the_verifier() {
         assert_eq!(wcc.after.unwrap().size, 5);
         assert!(wcc.before.unwrap().ctime < wcc.after.unwrap().ctime);
     }
-    let answer = client.nfs(Call::Commit { file, offset: 0, count: 0 });
+    let answer = client.nfs(Call::Commit { file: &file, offset: 0, count: 0 });
     let Reply::Commit { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(Verifier(server.write_verifier())));
     assert_eq!(server.counters().commits(), 1);
@@ -65,7 +65,7 @@ fn write_and_commit_say_what_was_asked_and_carry_the_verifier() {
 fn handles_of_removed_files_and_earlier_starts_are_stale() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
-    let answer = client.nfs(Call::Remove { dir: root, name: b"f" });
+    let answer = client.nfs(Call::Remove { dir: &root, name: b"f" });
     let Reply::Remove { dir, result } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(()));
     assert!(dir.before.unwrap().mtime < dir.after.unwrap().mtime);
@@ -103,7 +103,7 @@ fn a_full_store_says_nospc_and_keeps_what_it_acknowledged() {
     assert!(server.read_file("/export/f").unwrap() == vec![0xa5; written as usize]);
     assert!(server.memory_bytes() <= memory_limit_bytes);
     // Room comes back with the file.
-    client.nfs(Call::Remove { dir: root, name: b"f" });
+    client.nfs(Call::Remove { dir: &root, name: b"f" });
     assert!(server.memory_bytes() < 10_000);
     let file = client.create(root, "g");
     assert_eq!(client.write(file, 0, &part), Ok(1 << 20));
@@ -131,27 +131,27 @@ fn discarded_data_costs_no_memory_and_reads_as_a_pattern() {
 fn objects_are_made_for_the_caller() {
     let (_server, mut client, root) = pair();
     let attributes = Sattr::with_mode(0o750);
-    let answer = client.nfs(Call::Mkdir { dir: root, name: b"d", attributes });
+    let answer = client.nfs(Call::Mkdir { dir: &root, name: b"d", attributes });
     let Reply::Mkdir { result, .. } = answer.nfs3() else { unreachable!() };
     let made = result.unwrap().attributes.unwrap();
     assert_eq!((made.file_type, made.mode, made.nlink), (FileType::Directory, 0o750, 2));
     assert_eq!((made.uid, made.gid), (1000, 100));
 
     let target = b"somewhere/else";
-    let call = Call::Symlink { dir: root, name: b"l", attributes: Sattr::default(), target };
+    let call = Call::Symlink { dir: &root, name: b"l", attributes: Sattr::default(), target };
     let answer = client.nfs(call);
     let Reply::Symlink { result, .. } = answer.nfs3() else { unreachable!() };
-    let answer = client.nfs(Call::Readlink { file: result.unwrap().file.unwrap() });
+    let answer = client.nfs(Call::Readlink { file: &result.unwrap().file.unwrap() });
     let Reply::Readlink { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(&target[..]));
 
     let what = MknodWhat::Block(Sattr::default(), Device { major: 8, minor: 3 });
-    let answer = client.nfs(Call::Mknod { dir: root, name: b"n", what });
+    let answer = client.nfs(Call::Mknod { dir: &root, name: b"n", what });
     let Reply::Mknod { result, .. } = answer.nfs3() else { unreachable!() };
     let made = result.unwrap().attributes.unwrap();
     assert_eq!((made.file_type, made.device), (FileType::Block, Device { major: 8, minor: 3 }));
     let what = MknodWhat::Other(FileType::Regular);
-    let answer = client.nfs(Call::Mknod { dir: root, name: b"m", what });
+    let answer = client.nfs(Call::Mknod { dir: &root, name: b"m", what });
     let Reply::Mknod { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap_err(), Status::BadType);
 }
@@ -161,7 +161,7 @@ fn exclusive_create_can_be_repeated() {
     let (_server, mut client, root) = pair();
     let mut create = |verifier| {
         let how = CreateHow::Exclusive(Verifier(verifier));
-        let answer = client.nfs(Call::Create { dir: root, name: b"x", how });
+        let answer = client.nfs(Call::Create { dir: &root, name: b"x", how });
         let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
         result.map(|created| created.file.unwrap())
     };
@@ -174,10 +174,10 @@ fn exclusive_create_can_be_repeated() {
 fn renames_links_and_guards_work_over_the_wire() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "a");
-    let answer = client.nfs(Call::Link { file, dir: root, name: b"b" });
+    let answer = client.nfs(Call::Link { file: &file, dir: &root, name: b"b" });
     let Reply::Link { attributes, result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!((result, attributes.unwrap().nlink), (Ok(()), 2));
-    let call = Call::Rename { from_dir: root, from: b"b", to_dir: root, to: b"c" };
+    let call = Call::Rename { from_dir: &root, from: b"b", to_dir: &root, to: b"c" };
     let answer = client.nfs(call);
     let Reply::Rename { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(()));
@@ -187,10 +187,10 @@ fn renames_links_and_guards_work_over_the_wire() {
 
     let guard = Some(Time { seconds: 1, nanos: 1 });
     let attributes = Sattr { size: Some(9), ..Sattr::default() };
-    let answer = client.nfs(Call::Setattr { file, attributes, guard });
+    let answer = client.nfs(Call::Setattr { file: &file, attributes, guard });
     let Reply::Setattr { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Err(Status::NotSync));
-    let answer = client.nfs(Call::Setattr { file, attributes, guard: None });
+    let answer = client.nfs(Call::Setattr { file: &file, attributes, guard: None });
     let Reply::Setattr { wcc, result } = answer.nfs3() else { unreachable!() };
     assert_eq!((result, wcc.after.unwrap().size), (Ok(()), 9));
     assert_eq!(client.lookup(root, &"n".repeat(256)), Err(Status::NameTooLong));
@@ -202,19 +202,19 @@ fn the_file_system_tells_its_limits() {
     let server = start(config);
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
-    let answer = client.nfs(Call::Fsinfo { root });
+    let answer = client.nfs(Call::Fsinfo { root: &root });
     let Reply::Fsinfo { result, .. } = answer.nfs3() else { unreachable!() };
     let info = result.unwrap();
     assert_eq!((info.read_bytes_max, info.write_bytes_max), (65_536, 1 << 20));
     assert_eq!(info.directory_bytes_preferred, 1 << 20);
     assert_eq!(info.properties & Fsinfo::LINK, Fsinfo::LINK);
-    let answer = client.nfs(Call::Fsstat { root });
+    let answer = client.nfs(Call::Fsstat { root: &root });
     let Reply::Fsstat { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().total_bytes, 1 << 30);
-    let answer = client.nfs(Call::Pathconf { file: root });
+    let answer = client.nfs(Call::Pathconf { file: &root });
     let Reply::Pathconf { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().name_bytes_max, 255);
-    let answer = client.nfs(Call::Access { file: root, access: 0x3f });
+    let answer = client.nfs(Call::Access { file: &root, access: 0x3f });
     let Reply::Access { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(0x3f & !access::EXECUTE));
     // More than granted is cut short, never refused.
@@ -249,7 +249,7 @@ fn file_times_come_from_the_clock_that_is_given() {
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
     let file = client.create(root, "f");
-    let answer = client.nfs(Call::Getattr { file });
+    let answer = client.nfs(Call::Getattr { file: &file });
     let Reply::Getattr { result } = answer.nfs3() else { unreachable!() };
     let attributes = result.unwrap();
     assert_eq!(attributes.mtime, Time { seconds: 7, nanos: 9 });

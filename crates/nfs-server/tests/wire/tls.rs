@@ -106,15 +106,15 @@ fn large_calls_and_replies_pass_under_tls() {
     let server = secured(true);
     let mut client = handshake(&server, None).unwrap();
     let how = CreateHow::Guarded(Sattr::default());
-    let answer = client.call(Call::Create { dir: root(&server), name: b"f", how });
+    let answer = client.call(Call::Create { dir: &root(&server), name: b"f", how });
     let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
     let file = result.unwrap().file.unwrap();
     let data: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
     let stable = StableHow::FileSync;
-    client.call(Call::Write { file, offset: 0, stable, data: &data });
+    client.call(Call::Write { file: &file, offset: 0, stable, data: &data });
     assert!(server.read_file("/export/f").unwrap() == data);
     for _ in 0..8 {
-        client.send(&program::Call::Nfs3(Call::Read { file, offset: 0, count: 1 << 20 }));
+        client.send(&program::Call::Nfs3(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
     }
     for _ in 0..8 {
         let answer = client.receive(6).unwrap();
@@ -122,7 +122,7 @@ fn large_calls_and_replies_pass_under_tls() {
         assert!(result.unwrap().data == data);
     }
     // Many small calls at once: decrypted input must not be left lying.
-    (0..2000).for_each(|_| client.send(&program::Call::Nfs3(Call::Getattr { file })));
+    (0..2000).for_each(|_| client.send(&program::Call::Nfs3(Call::Getattr { file: &file })));
     (0..2000).for_each(|_| assert_eq!(client.receive(1).unwrap().rpc, Ok(())));
     assert_eq!(server.counters().tls_handshakes, 1);
 }

@@ -67,7 +67,7 @@ impl Peer {
 
     fn create(&mut self, dir: FileHandle, name: &[u8]) -> FileHandle {
         let how = CreateHow::Unchecked(Sattr::default());
-        let answer = self.nfs(Call::Create { dir, name, how });
+        let answer = self.nfs(Call::Create { dir: &dir, name, how });
         let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
         result.unwrap().file.unwrap()
     }
@@ -116,7 +116,7 @@ fn a_version_that_is_not_there_is_refused_with_the_range() {
 fn the_largest_transfers_that_are_granted_fit() {
     let (server, mut peer) = pair(ServerConfig::default());
     let root = peer.mount();
-    let answer = peer.nfs(Call::Fsinfo { root });
+    let answer = peer.nfs(Call::Fsinfo { root: &root });
     let Reply::Fsinfo { result, .. } = answer.nfs3() else { unreachable!() };
     let info = result.unwrap();
     let granted = DATAGRAM_TRANSFER_BYTES_MAX;
@@ -126,14 +126,14 @@ fn the_largest_transfers_that_are_granted_fit() {
     let file = peer.create(root, b"f");
     let data: Vec<u8> = (0..granted).map(|n| (n % 251) as u8).collect();
     let stable = StableHow::FileSync;
-    let answer = peer.nfs(Call::Write { file, offset: 300_000, stable, data: &data });
+    let answer = peer.nfs(Call::Write { file: &file, offset: 300_000, stable, data: &data });
     let Reply::Write { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().count, granted);
     // More than is granted is asked for, across the places of the store.
-    let answer = peer.nfs(Call::Read { file, offset: 300_000, count: 1 << 20 });
+    let answer = peer.nfs(Call::Read { file: &file, offset: 300_000, count: 1 << 20 });
     let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
     assert!(result.unwrap().data == data);
-    let answer = peer.nfs(Call::Read { file, offset: 299_998, count: 7 });
+    let answer = peer.nfs(Call::Read { file: &file, offset: 299_998, count: 7 });
     let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().data, [0, 0, 0, 1, 2, 3, 4]);
     assert_eq!(server.file_size("/export/f"), Some(300_000 + u64::from(granted)));
@@ -150,7 +150,7 @@ fn a_long_listing_comes_in_pages_that_fit() {
     }
     let (mut cookie, mut verifier, mut seen) = (0, Verifier([0; 8]), 0);
     loop {
-        let answer = peer.nfs(Call::Readdir { dir, cookie, verifier, count: 1 << 20 });
+        let answer = peer.nfs(Call::Readdir { dir: &dir, cookie, verifier, count: 1 << 20 });
         let Reply::Readdir { result, .. } = answer.nfs3() else { unreachable!() };
         let page = result.unwrap();
         for entry in &page.entries {
@@ -181,7 +181,7 @@ fn damaged_calls_never_stop_the_server() {
     let (server, mut peer) = pair(ServerConfig::default());
     let dir = peer.mount();
     let how = CreateHow::Unchecked(Sattr::default());
-    let call = program::Call::Nfs3(Call::Create { dir, name: b"name", how });
+    let call = program::Call::Nfs3(Call::Create { dir: &dir, name: b"name", how });
     let bytes = encode_call(1, &call).split_off(4);
     for at in 0..bytes.len() {
         for value in [0, 1, 0x7f, 0xff] {
@@ -206,9 +206,9 @@ fn many_peers_are_served_by_all_threads() {
             scope.spawn(move || {
                 let file = peer.create(root, &[b'a' + number]);
                 let (stable, data) = (StableHow::Unstable, &[number; 8192]);
-                let answer = peer.nfs(Call::Write { file, offset: 0, stable, data });
+                let answer = peer.nfs(Call::Write { file: &file, offset: 0, stable, data });
                 assert!(matches!(answer.nfs3(), Reply::Write { result: Ok(_), .. }));
-                let answer = peer.nfs(Call::Read { file, offset: 0, count: 8192 });
+                let answer = peer.nfs(Call::Read { file: &file, offset: 0, count: 8192 });
                 let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
                 assert_eq!(result.unwrap().data, data);
             });

@@ -10,7 +10,7 @@ use super::super::types::StartError;
 use super::{Answer, Prefix, not_a};
 use crate::error::DecodeError;
 use crate::limits::V3_FILE_HANDLE_BYTES_MAX;
-use crate::nfs3::{self, Call, Fattr, FileHandle, Procedure, Reply, Status, WriteOk};
+use crate::nfs3::{self, Call, Fattr, Procedure, Reply, Status, WriteOk};
 use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 3 has one.
@@ -50,7 +50,7 @@ pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
 /// Appends the arguments, up to a payload that is sent from elsewhere.
 pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Result<(), StartError> {
     if let Operation::Write { file, offset, stable, data: Data::Pool(payload) } = *operation {
-        nfs3::encode_write_header(writer, &handle(file)?, offset, stable, payload.len);
+        nfs3::encode_write_header(writer, handle(file)?, offset, stable, payload.len);
         return Ok(());
     }
     call(operation)?.encode(writer);
@@ -119,12 +119,12 @@ fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     })
 }
 
-fn handle(file: &File) -> Result<FileHandle, StartError> {
-    let bytes = file.handle.as_slice().len();
-    if bytes > V3_FILE_HANDLE_BYTES_MAX {
-        return Err(StartError::Handle { bytes });
+fn handle(file: &File) -> Result<&[u8], StartError> {
+    let handle = file.handle.as_slice();
+    if handle.len() > V3_FILE_HANDLE_BYTES_MAX {
+        return Err(StartError::Handle { bytes: handle.len() });
     }
-    Ok(file.handle)
+    Ok(handle)
 }
 
 /// Looks for the payload in the results of a READ. **Source:** RFC 1813 section 3.3.6.
