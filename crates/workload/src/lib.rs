@@ -7,8 +7,10 @@
 
 pub mod names;
 pub mod pattern;
+pub mod places;
 pub mod stream;
 
-pub use names::FileName;
+pub use names::Name;
 pub use pattern::Pattern;
+pub use places::Places;
 pub use stream::{OpStream, PassSize, pass_size};

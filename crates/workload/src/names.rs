@@ -1,32 +1,79 @@
-//! Names of the files of a set, made without allocation.
+//! Names of files, directories and links, made without allocation.
 //!
-//! A name is a function of the file's number alone and is built on the stack, so that the measured
-//! loop can name a file for each op.
+//! A name is a function of a sort and a number alone and is built on the stack, so that the
+//! measured loop can name what each op works on. Every sort has a letter of its own, so names of
+//! different sorts never meet. In which directory a name stands says [`crate::Places`].
 
 use std::ffi::CStr;
 
 const LEN: usize = 9;
 
-/// The name of file number `n`: `f` and eight digits, such as `f00000017`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct FileName([u8; LEN + 1]);
+/// What a name is for; each sort is numbered by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sort {
+    /// A file.
+    File,
+    /// A file under its other name: where `Rename` leads to, and what `Link` makes.
+    OtherFile,
+    /// A directory that ops create, look at and remove.
+    Directory,
+    /// Such a directory under its other name.
+    OtherDirectory,
+    /// A symbolic link; it leads to the file with its number.
+    Link,
+    /// What is never there.
+    Missing,
+    /// A directory that was made beforehand, for others to stand in.
+    Place,
+}
 
-impl FileName {
-    /// Names a file.
+impl Sort {
+    const fn letter(self) -> u8 {
+        match self {
+            Self::File => b'f',
+            Self::OtherFile => b'g',
+            Self::Directory => b'd',
+            Self::OtherDirectory => b'e',
+            Self::Link => b'l',
+            Self::Missing => b'm',
+            Self::Place => b't',
+        }
+    }
+}
+
+/// A name: a letter and eight digits, such as `f00000017`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Name([u8; LEN + 1]);
+
+impl Name {
+    /// Length of every name, in bytes.
+    pub const BYTES: usize = LEN;
+
+    /// Names number `number` of its sort.
     ///
     /// # Panics
     /// When the number has more than eight digits; plans allow no such set.
     #[inline]
-    pub const fn new(mut file: u32) -> Self {
-        assert!(file < 100_000_000);
+    pub const fn new(sort: Sort, mut number: u32) -> Self {
+        assert!(number < 100_000_000);
         let mut bytes = *b"f00000000\0";
+        bytes[0] = sort.letter();
         let mut at = LEN;
-        while file > 0 {
+        while number > 0 {
             at -= 1;
-            bytes[at] = b'0' + (file % 10) as u8;
-            file /= 10;
+            bytes[at] = b'0' + (number % 10) as u8;
+            number /= 10;
         }
         Self(bytes)
+    }
+
+    /// Names a file.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    #[inline]
+    pub const fn file(number: u32) -> Self {
+        Self::new(Sort::File, number)
     }
 
     /// The name as bytes, as NFS wants it.
@@ -51,14 +98,42 @@ impl FileName {
     }
 }
 
+/// Says whether a name in a working directory is one of ours, so that it may be removed.
+pub fn is_ours(name: &[u8]) -> bool {
+    let Some((letter, digits)) = name.split_first() else { return false };
+    name.len() == LEN && b"fgdelt".contains(letter) && digits.iter().all(u8::is_ascii_digit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_have_eight_digits() {
-        assert_eq!(FileName::new(0).as_str(), "f00000000");
-        assert_eq!(FileName::new(17).as_str(), "f00000017");
-        assert_eq!(FileName::new(99_999_999).as_c_str(), c"f99999999");
+    fn names_have_a_letter_and_eight_digits() {
+        assert_eq!(Name::file(0).as_str(), "f00000000");
+        assert_eq!(Name::file(17).as_str(), "f00000017");
+        assert_eq!(Name::file(99_999_999).as_c_str(), c"f99999999");
+        assert_eq!(Name::new(Sort::Link, 5).as_bytes(), b"l00000005");
+    }
+
+    #[test]
+    fn sorts_never_share_a_name_and_all_that_can_be_there_are_ours() {
+        let sorts = [
+            Sort::File,
+            Sort::OtherFile,
+            Sort::Directory,
+            Sort::OtherDirectory,
+            Sort::Link,
+            Sort::Place,
+        ];
+        let mut names: Vec<_> =
+            sorts.iter().map(|sort| Name::new(*sort, 3).as_str().to_owned()).collect();
+        assert!(names.iter().all(|name| is_ours(name.as_bytes())));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), sorts.len());
+        for foreign in ["", "f", "f0000001x", "x00000001", "f000000001", "notes.txt"] {
+            assert!(!is_ours(foreign.as_bytes()), "{foreign}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use workload::{FileName, Pattern};
+use workload::{Name, Pattern};
 
 use super::{Backend, Lost, Tally};
 use crate::buffers::Buffers;
@@ -75,7 +75,7 @@ impl Posix {
             }
             OpKind::Create => self.create(op),
             OpKind::Stat => {
-                let name = FileName::new(op.file);
+                let name = Name::file(op.file);
                 retry(|| {
                     rustix::fs::statat(
                         &self.set.directory,
@@ -87,7 +87,7 @@ impl Posix {
                 .map_err(failed)
             }
             OpKind::Remove => {
-                let name = FileName::new(op.file);
+                let name = Name::file(op.file);
                 retry(|| {
                     rustix::fs::unlinkat(&self.set.directory, name.as_c_str(), AtFlags::empty())
                 })
@@ -123,7 +123,7 @@ impl Posix {
     }
 
     fn create(&self, op: &Op) -> Result<u32, OpError> {
-        let name = FileName::new(op.file);
+        let name = Name::file(op.file);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o644);
         let open = || rustix::fs::openat(&self.set.directory, name.as_c_str(), flags, mode);

@@ -17,7 +17,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
-use workload::FileName;
+use workload::Name;
 
 use super::posix::Files;
 use super::{Backend, Lost, Tally};
@@ -47,7 +47,7 @@ struct Slot {
     op: Op,
     sent_ns: u64,
     stage: Stage,
-    name: FileName,
+    name: Name,
     /// Descriptor of a file that is being created.
     fd: RawFd,
     outcome: Outcome,
@@ -86,7 +86,7 @@ impl Uring {
             op: Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read },
             sent_ns: 0,
             stage: Stage::Only,
-            name: FileName::new(0),
+            name: Name::file(0),
             fd: -1,
             outcome: Outcome::Done(0),
         };
@@ -223,7 +223,7 @@ impl Uring {
 
     fn name(&mut self, slot: u32) -> *const std::ffi::c_char {
         let slot = &mut self.slots[slot as usize];
-        slot.name = FileName::new(slot.op.file);
+        slot.name = Name::file(slot.op.file);
         slot.name.as_c_str().as_ptr()
     }
 

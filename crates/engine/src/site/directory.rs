@@ -14,7 +14,7 @@ use model::units::Size;
 use model::{BackendKind, CaveatCode, Fact, Opens, Pass, RunSpec};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use workload::FileName;
+use workload::Name;
 
 use super::{Census, Opened, SiteConfig, SiteError, interrupted};
 use crate::backend::posix::{Files, Posix};
@@ -68,7 +68,7 @@ impl DirectorySite {
     /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once.
     fn try_direct(&self) -> Result<(), SiteError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
-        let name = FileName::new(0);
+        let name = Name::file(0);
         match rustix::fs::openat(&self.handle, name.as_c_str(), flags, Mode::from_raw_mode(0o644)) {
             Err(Errno::INVAL) => return Err(SiteError::NoDirect(self.target().to_owned())),
             // Other refusals are told where the file is really needed.
@@ -88,7 +88,7 @@ impl DirectorySite {
         let pattern = &config.pattern;
         let step = u64::from(PREPARE_IO.min(spec.io_size_bytes.max(4096)));
         for number in 0..spec.files {
-            let path = self.work.join(FileName::new(number).as_str());
+            let path = self.work.join(Name::file(number).as_str());
             interrupted(config)?;
             let write = || -> std::io::Result<()> {
                 let file = File::create(&path)?;
@@ -169,7 +169,7 @@ impl DirectorySite {
         let numbers = if by_name { 0..0 } else { first..spec.files };
         let direct = if spec.direct { OFlags::DIRECT } else { OFlags::empty() };
         let open = |number: u32| {
-            let name = FileName::new(number);
+            let name = Name::file(number);
             let flags = access | direct | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o644);
             rustix::fs::openat(&self.handle, name.as_c_str(), flags, mode)

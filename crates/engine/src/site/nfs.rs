@@ -14,7 +14,7 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{
     CallFailure, Connection, ConnectionOptions, Identity, Mount, MountError, MountOptions,
 };
-use workload::{FileName, Pattern};
+use workload::{Name, Pattern};
 
 use super::{Census, Opened, SiteConfig, SiteError, interrupted};
 use crate::backend::Backend;
@@ -64,7 +64,7 @@ impl NfsSite {
         let mut mount = self.mount();
         let step = mount.wsize();
         for number in 0..spec.files {
-            let name = FileName::new(number);
+            let name = Name::file(number);
             let failed = |failure| self.failed("prepare", name.as_str(), &failure);
             let file = make_file(&mut mount, self.work, name.as_str(), spec).map_err(failed)?;
             for offset in (0..spec.file_size_bytes).step_by(step as usize) {
@@ -163,7 +163,7 @@ impl NfsSite {
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
             interrupted(config)?;
-            let name = FileName::new(number);
+            let name = Name::file(number);
             let access =
                 if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both };
             let file = self.with_mount(|mount| match pass.opens() {

@@ -15,7 +15,7 @@ use nfs_client::Connection;
 use nfs_client::proto::client::{Data, Event, File, OpenAccess, Operation, PayloadRange};
 use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow};
 use nfs_client::proto::status::Status;
-use workload::FileName;
+use workload::Name;
 
 use super::judge::{Judged, is_state_lost, judge, opened};
 use super::set::Common;
@@ -203,7 +203,7 @@ impl Transfers {
     fn start_action(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
         let Transfer { op, kind, file, .. } = self.table[tag as usize];
         let made = op.and_then(|slot| self.ops[slot as usize].created.as_ref());
-        let name = FileName::new(file);
+        let name = Name::file(file);
         let (dir, name) = (&common.set.directory, name.as_bytes());
         let operation = match (kind, made) {
             (OpKind::Create, Some(file)) => Operation::Close { file },
@@ -347,7 +347,7 @@ impl Transfers {
     fn reopen(&mut self, link: &mut Connection, now_ns: u64, common: &Common) {
         let Some(&tag) = self.parked.first().filter(|_| self.reopening.is_none()) else { return };
         let number = self.table[tag as usize].file;
-        let name = FileName::new(number);
+        let name = Name::file(number);
         let (dir, name) = (&common.set.directory, name.as_bytes());
         let operation = Operation::Open { dir, name, access: OpenAccess::Both };
         // What is parked holds no slot.

@@ -1,0 +1,280 @@
+//! In which directory each file, directory and link of a run stands.
+//!
+//! A place is a directory that is made before anything is timed: the working directory itself, or
+//! one below it. [`Places`] is a function of the run alone: number to place, and place to path. A
+//! path is a prefix from a table and a name, put together on the stack.
+
+use std::ffi::CStr;
+
+use model::work::Sharing;
+use model::{RunSpec, Workload};
+
+use crate::names::{Name, Sort};
+
+/// Most levels of directories below a working directory.
+pub const DEPTH_MAX: u32 = 16;
+
+/// Most places of a run; more directories than this are no benchmark of names any more.
+pub const PLACES_MAX: u64 = 1_000_000;
+
+const PATH_BYTES: usize = (DEPTH_MAX as usize + 2) * (Name::BYTES + 1);
+
+/// The places of a run.
+#[derive(Clone, Debug)]
+pub struct Places {
+    rule: Rule,
+    /// Of each place: the path from the working directory with a `/` at its end, or nothing.
+    prefixes: Vec<Box<[u8]>>,
+    /// Of each place: the one that it stands in, and `None` for the working directory itself.
+    parents: Vec<Option<u32>>,
+}
+
+/// Which place a number belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// One after the other in turn.
+    InTurn,
+    /// Each tree has its own worker's numbers, in turn within the tree.
+    TreePerWorker { workers: u32, nodes: u32 },
+    /// So many in a row, then the next place.
+    Filled { per_place: u32 },
+}
+
+impl Places {
+    /// Lays out the directories of a run.
+    pub fn of(spec: &RunSpec) -> Self {
+        match spec.workload {
+            Workload::Metadata => Self::trees(spec),
+            Workload::Transactions => Self::flat(spec.transactions.directories, Rule::InTurn),
+            Workload::OpMix => {
+                let per_place = spec.op_mix.files_per_directory.max(1);
+                Self::flat(spec.files.div_ceil(per_place), Rule::Filled { per_place })
+            }
+            _ => Self::flat(0, Rule::InTurn),
+        }
+    }
+
+    /// So many directories side by side; none of them is the working directory itself.
+    fn flat(count: u32, rule: Rule) -> Self {
+        let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
+        if count == 0 {
+            places.add_root();
+        }
+        for _ in 0..count {
+            places.add_below(None);
+        }
+        places
+    }
+
+    /// Full trees: one, whose root is the working directory, or one for each worker.
+    fn trees(spec: &RunSpec) -> Self {
+        let tree = spec.tree;
+        let nodes = tree_nodes(tree.depth, tree.branching);
+        let own = tree.sharing == Sharing::Own;
+        let rule = if own {
+            Rule::TreePerWorker { workers: spec.workers.max(1), nodes }
+        } else {
+            Rule::InTurn
+        };
+        let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
+        for _ in 0..if own { spec.workers.max(1) } else { 1 } {
+            let root = places.count();
+            if own {
+                places.add_below(None)
+            } else {
+                places.add_root()
+            }
+            for node in 1..nodes {
+                places.add_below(Some(root + (node - 1) / tree.branching.max(1)));
+            }
+        }
+        places
+    }
+
+    fn add_root(&mut self) {
+        self.prefixes.push(Box::default());
+        self.parents.push(None);
+    }
+
+    fn add_below(&mut self, parent: Option<u32>) {
+        let mut prefix = parent.map_or(Vec::new(), |at| self.prefixes[at as usize].to_vec());
+        prefix.extend_from_slice(self.name(self.count()).as_bytes());
+        prefix.push(b'/');
+        self.prefixes.push(prefix.into());
+        self.parents.push(parent);
+    }
+
+    /// How many there are: at least one.
+    pub const fn count(&self) -> u32 {
+        self.prefixes.len() as u32
+    }
+
+    /// The place of the file, directory or link with this number.
+    #[inline]
+    pub const fn of_number(&self, number: u32) -> u32 {
+        match self.rule {
+            Rule::InTurn => number % self.count(),
+            Rule::TreePerWorker { workers, nodes } => {
+                (number % workers) * nodes + (number / workers) % nodes
+            }
+            Rule::Filled { per_place } => (number / per_place) % self.count(),
+        }
+    }
+
+    /// Says whether a place is the working directory itself, which nobody has to make.
+    pub fn is_root(&self, place: u32) -> bool {
+        self.prefixes[place as usize].is_empty()
+    }
+
+    /// The place that this one stands in; `None` is the working directory.
+    ///
+    /// A place has a larger number than the one it stands in.
+    pub fn parent(&self, place: u32) -> Option<u32> {
+        self.parents[place as usize]
+    }
+
+    /// The name of a place within the one that it stands in.
+    pub const fn name(&self, place: u32) -> Name {
+        Name::new(Sort::Place, place)
+    }
+
+    /// The path of a name in a place, from the working directory on.
+    ///
+    /// # Panics
+    /// When the tree is deeper than [`DEPTH_MAX`]; plans allow none.
+    #[inline]
+    pub fn path(&self, place: u32, name: Name) -> PathName {
+        let prefix = &self.prefixes[place as usize];
+        let mut path = PathName { bytes: [0; PATH_BYTES], len: prefix.len() + Name::BYTES };
+        path.bytes[..prefix.len()].copy_from_slice(prefix);
+        path.bytes[prefix.len()..path.len].copy_from_slice(name.as_bytes());
+        path
+    }
+
+    /// The path of a place, from the working directory on; the latter is `.`.
+    pub fn path_of(&self, place: u32) -> PathName {
+        let prefix = &self.prefixes[place as usize];
+        let path = prefix.strip_suffix(b"/").unwrap_or(b".");
+        let mut bytes = [0; PATH_BYTES];
+        bytes[..path.len()].copy_from_slice(path);
+        PathName { bytes, len: path.len() }
+    }
+}
+
+/// Directories of a full tree, its root among them, up to [`PLACES_MAX`].
+///
+/// **Source:** the sum of `branching^level` over all levels.
+pub fn tree_nodes(depth: u32, branching: u32) -> u32 {
+    let mut nodes = 0_u64;
+    let mut level = 1_u64;
+    for _ in 0..=depth {
+        nodes = nodes.saturating_add(level).min(PLACES_MAX);
+        level = level.saturating_mul(u64::from(branching.max(1)));
+    }
+    nodes as u32
+}
+
+/// A path of names, relative to a working directory.
+#[derive(Clone, Copy)]
+pub struct PathName {
+    bytes: [u8; PATH_BYTES],
+    len: usize,
+}
+
+impl PathName {
+    /// The path as a C string.
+    ///
+    /// # Panics
+    /// Never: names and slashes hold no zero byte, and one follows them.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(&self.bytes[..=self.len]).expect("one zero byte, at the end")
+    }
+
+    /// The path as text.
+    ///
+    /// # Panics
+    /// Never: names and slashes are ASCII.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).expect("paths are ASCII")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::work::{OpMix, Transactions, Tree};
+
+    fn metadata(workers: u32, tree: Tree) -> Places {
+        Places::of(&RunSpec { workers, tree, files: 8, ..RunSpec::null(Workload::Metadata) })
+    }
+
+    fn paths(places: &Places, numbers: u32) -> Vec<String> {
+        let path = |number| places.path(places.of_number(number), Name::file(number));
+        (0..numbers).map(|number| path(number).as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn without_a_tree_all_stands_in_the_working_directory() {
+        for workload in [Workload::Stream, Workload::Metadata, Workload::Transactions] {
+            let places = Places::of(&RunSpec::null(workload));
+            assert_eq!((places.count(), places.is_root(0)), (1, true));
+            assert_eq!(paths(&places, 2), ["f00000000", "f00000001"]);
+            assert_eq!(places.path_of(0).as_c_str(), c".");
+        }
+    }
+
+    #[test]
+    fn a_shared_tree_takes_numbers_in_turn() {
+        let places = metadata(2, Tree { sharing: Sharing::Shared, depth: 2, branching: 2 });
+        assert_eq!(places.count(), 1 + 2 + 4);
+        let parents: Vec<_> = (0..7).map(|place| places.parent(place)).collect();
+        assert_eq!(parents[1..], [Some(0), Some(0), Some(1), Some(1), Some(2), Some(2)]);
+        let expected = [
+            "f00000000",
+            "t00000001/f00000001",
+            "t00000002/f00000002",
+            "t00000001/t00000003/f00000003",
+        ];
+        assert_eq!(paths(&places, 4), expected);
+        assert_eq!(places.of_number(7), 0);
+    }
+
+    #[test]
+    fn trees_of_workers_hold_only_what_is_theirs() {
+        let places = metadata(3, Tree { sharing: Sharing::Own, depth: 1, branching: 2 });
+        assert_eq!(places.count(), 3 * 3);
+        for number in 0..30 {
+            let mut place = places.of_number(number);
+            while let Some(parent) = places.parent(place) {
+                place = parent;
+            }
+            assert_eq!(place, (number % 3) * 3, "root of the tree of the worker of {number}");
+            assert!(!places.is_root(place));
+        }
+    }
+
+    #[test]
+    fn pools_are_spread_and_mixes_fill_directories() {
+        let transactions = Transactions { directories: 2, ..Transactions::default() };
+        let spec = RunSpec { transactions, ..RunSpec::null(Workload::Transactions) };
+        assert_eq!(
+            paths(&Places::of(&spec), 3),
+            ["t00000000/f00000000", "t00000001/f00000001", "t00000000/f00000002"]
+        );
+        let op_mix = OpMix { files_per_directory: 2, ..OpMix::default() };
+        let spec = RunSpec { op_mix, files: 3, ..RunSpec::null(Workload::OpMix) };
+        let places = Places::of(&spec);
+        let of: Vec<u32> = (0..6).map(|number| places.of_number(number)).collect();
+        assert_eq!(of, [0, 0, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn the_deepest_path_fits_and_huge_trees_are_bounded() {
+        let places = metadata(1, Tree { sharing: Sharing::Own, depth: DEPTH_MAX, branching: 1 });
+        let deepest = places.path(DEPTH_MAX, Name::file(99_999_999));
+        assert_eq!(deepest.as_str().matches('/').count(), DEPTH_MAX as usize + 1);
+        assert_eq!(deepest.as_c_str().to_bytes().len(), deepest.as_str().len());
+        assert_eq!(tree_nodes(3, 10), 1_111);
+        assert_eq!(u64::from(tree_nodes(16, 1000)), PLACES_MAX);
+    }
+}
