@@ -12,7 +12,12 @@ pub mod null;
 pub mod posix;
 pub mod uring;
 
+use std::time::Duration;
+
 use model::{ClientResult, Completion, Op};
+
+use crate::clock::Clock;
+use crate::limits::TICK;
 
 /// The target is gone, with the reason in a sentence; nothing more can be executed.
 ///
@@ -21,6 +26,9 @@ use model::{ClientResult, Completion, Op};
 #[error("{0}")]
 pub struct Lost(pub String);
 
+/// The instant for [`Backend::reap`] where nothing is due later.
+pub const NO_LIMIT: u64 = u64::MAX;
+
 /// Executes ops.
 pub trait Backend: Send {
     /// Takes ops from the front of the batch and says how many.
@@ -28,12 +36,16 @@ pub trait Backend: Send {
     /// Execution may begin now or in [`Self::reap`].
     fn submit(&mut self, batch: &[Op]) -> usize;
 
-    /// Appends ops that have ended, and waits for at least `min` of them, but no longer than
-    /// about [`crate::limits::TICK`]; `out` has room for all that were accepted.
+    /// Appends ops that have ended, and waits for at least `min` of them, but neither beyond the
+    /// instant `until_ns` of the worker's clock ([`NO_LIMIT`] for none) nor longer than about
+    /// [`crate::limits::TICK`]; `out` has room for all that were accepted.
+    ///
+    /// Somebody else's op may be due at `until_ns`: whoever executes ops one after the other, and
+    /// so never waits, may return later, but should not begin to wait.
     ///
     /// # Errors
     /// When the target is gone for good: the worker ends.
-    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost>;
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost>;
 
     /// Counts of its own, independent of the recorder, once the pass is over.
     fn tally(&self) -> Tally {
@@ -44,6 +56,14 @@ pub trait Backend: Send {
     fn clients(&self) -> Vec<ClientResult> {
         Vec::new()
     }
+}
+
+/// How long a backend may wait that was told to wait until an instant: a tick at most.
+pub(crate) fn patience(clock: &dyn Clock, until_ns: u64) -> Duration {
+    if until_ns == NO_LIMIT {
+        return TICK;
+    }
+    TICK.min(Duration::from_nanos(until_ns.saturating_sub(clock.now_ns())))
 }
 
 /// What a backend, or the kernel on its behalf, counted by itself.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use model::{Completion, Op, OpKind};
 use workload::OpStream;
 
-use crate::backend::{Backend, Lost};
+use crate::backend::{Backend, Lost, NO_LIMIT};
 use crate::limits::ERRORS_MAX;
 use crate::recorder::Recorder;
 
@@ -172,7 +172,7 @@ impl Worker<'_> {
     #[inline]
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
-        let result = self.backend.reap(min, &mut pipe.completions);
+        let result = self.backend.reap(min, NO_LIMIT, &mut pipe.completions);
         for completion in &pipe.completions {
             self.recorder.ended(completion);
         }

@@ -62,9 +62,9 @@ impl Backend for Watch {
         self.backend.submit(batch)
     }
 
-    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let before = out.len();
-        let result = self.backend.reap(min, out);
+        let result = self.backend.reap(min, until_ns, out);
         self.left -= (out.len() - before) as u64;
         WATCHED.set(self.left > 0);
         result

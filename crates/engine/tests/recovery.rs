@@ -30,9 +30,9 @@ impl Backend for Disturbed<'_> {
         self.backend.submit(batch)
     }
 
-    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let before = out.len();
-        let result = self.backend.reap(min, out);
+        let result = self.backend.reap(min, until_ns, out);
         self.left = self.left.saturating_sub((out.len() - before) as u64);
         if self.left == 0
             && let Some(disturb) = self.disturb.take()

@@ -20,7 +20,7 @@ use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event;
 use nfs_client::{Connection, Scratch};
 
-use super::{Backend, Lost, Recovered, Tally};
+use super::{Backend, Lost, Recovered, Tally, patience};
 use crate::clock::Clock;
 use crate::limits::TICK;
 use set::Common;
@@ -70,7 +70,7 @@ impl Backend for Nfs {
         accepted
     }
 
-    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
         let now = || clock.now_ns();
         let (before, wanted) = (out.len(), out.len() + min);
@@ -78,7 +78,8 @@ impl Backend for Nfs {
         transfers.drain_into(out);
         while out.len() < wanted {
             let mut ended = |event: &Event<'_>| transfers.ended(event, common);
-            let result = connection.wait(scratch, &now, TICK, &mut ended);
+            let patience = patience(clock.as_ref(), until_ns);
+            let result = connection.wait(scratch, &now, patience, &mut ended);
             transfers.pump(connection, now(), common);
             transfers.drain_into(out);
             if result.map_err(|error| Lost(error.to_string()))? == 0 {

@@ -42,7 +42,7 @@ impl Backend for Null {
         accepted
     }
 
-    fn reap(&mut self, _min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let done_ns = self.clock.now_ns();
         for op in self.queue.drain(..) {
             let nth = out.len() as u64 + 1;

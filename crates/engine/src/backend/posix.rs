@@ -143,7 +143,7 @@ impl Backend for Posix {
         accepted
     }
 
-    fn reap(&mut self, _min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let mut sent_ns = self.clock.now_ns();
         for index in 0..self.queue.len() {
             let op = self.queue[index];

@@ -20,10 +20,9 @@ use rustix::io::Errno;
 use workload::Name;
 
 use super::posix::Files;
-use super::{Backend, Lost, Tally};
+use super::{Backend, Lost, NO_LIMIT, Tally, patience};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
-use crate::limits::TICK;
 
 /// Executes ops through a ring of its own.
 pub struct Uring {
@@ -292,11 +291,11 @@ impl Uring {
         self.slots.len() - self.free.len()
     }
 
-    /// Submits what was pushed and waits for `min` completions, at most a tick.
+    /// Submits what was pushed and waits for `min` completions, at most until an instant or a tick.
     ///
     /// It looks before it sleeps: completions that are there already are taken without a wake-up,
     /// and a device is kept busy with larger batches.
-    fn enter(&mut self, min: usize) -> io::Result<()> {
+    fn enter(&mut self, min: usize, until_ns: u64) -> io::Result<()> {
         let pushed = self.ring.submission().len() as u32;
         // SAFETY: no argument is passed, and the entries keep what `push` promises.
         let looked = unsafe { self.ring.submitter().enter::<()>(pushed, 0, GETEVENTS, None) };
@@ -304,8 +303,12 @@ impl Uring {
         if min == 0 || !self.ring.completion().is_empty() {
             return Ok(());
         }
-        let tick = Timespec::from(TICK);
-        let arguments = SubmitArgs::new().timespec(&tick);
+        let patience = patience(self.clock.as_ref(), until_ns);
+        if patience.is_zero() {
+            return Ok(());
+        }
+        let timeout = Timespec::from(patience);
+        let arguments = SubmitArgs::new().timespec(&timeout);
         forgive(self.ring.submitter().submit_with_args(min, &arguments))
     }
 
@@ -345,13 +348,15 @@ impl Backend for Uring {
         accepted
     }
 
-    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let before = out.len();
-        self.enter(min).map_err(|error| Lost(format!("io_uring_enter failed: {error}")))?;
+        self.enter(min, until_ns)
+            .map_err(|error| Lost(format!("io_uring_enter failed: {error}")))?;
         self.collect(out);
         // Opens that have ended pushed writes and closes; hand them over before waiting again.
         if out.len() == before && !self.ring.submission().is_empty() {
-            self.enter(1).map_err(|error| Lost(format!("io_uring_enter failed: {error}")))?;
+            self.enter(1, until_ns)
+                .map_err(|error| Lost(format!("io_uring_enter failed: {error}")))?;
             self.collect(out);
         }
         Ok(())
@@ -366,7 +371,7 @@ impl Drop for Uring {
     fn drop(&mut self) {
         let mut ended = Vec::with_capacity(self.slots.len());
         while self.in_flight() > 0 {
-            if self.enter(1).is_err() {
+            if self.enter(1, NO_LIMIT).is_err() {
                 // The kernel may still write into the slots: leak them rather than free them.
                 std::mem::forget(std::mem::replace(&mut self.buffers, Buffers::new(0, 0)));
                 std::mem::forget(std::mem::take(&mut self.slots));

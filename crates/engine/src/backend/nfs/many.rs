@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event as Ended;
@@ -19,7 +20,7 @@ use rustix::io::Errno;
 use super::set::{Common, NfsFiles};
 use super::tally_of;
 use super::transfers::Transfers;
-use crate::backend::{Backend, Lost, Tally};
+use crate::backend::{Backend, Lost, Tally, patience};
 use crate::clock::Clock;
 use crate::limits::TICK;
 
@@ -40,6 +41,8 @@ pub struct Many {
     clock: Arc<dyn Clock>,
     common: Common,
     ticked_ns: u64,
+    /// The kernel can't wait for parts of a millisecond.
+    is_coarse: bool,
 }
 
 /// One connection of a client, and what the kernel was told of its socket.
@@ -81,6 +84,7 @@ impl Many {
             clock,
             common: Common::new(set),
             ticked_ns: 0,
+            is_coarse: false,
         };
         for number in 0..count {
             many.watch(number)?;
@@ -168,9 +172,13 @@ impl Many {
         Ok(())
     }
 
-    /// Waits until a socket is ready, and notes whose are.
-    fn wait(&mut self) -> Result<(), Lost> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+    /// Waits until a socket is ready, but no longer than until an instant, and notes whose are.
+    fn wait(&mut self, until_ns: u64) -> Result<(), Lost> {
+        let mut patience = patience(self.clock.as_ref(), until_ns);
+        if self.is_coarse {
+            patience = Duration::from_millis(patience.as_millis() as u64);
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
         let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
         self.ready.clear();
         match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
@@ -179,6 +187,11 @@ impl Many {
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
+            // Kernels before 5.11 wait for whole milliseconds only.
+            Err(Errno::NOSYS) if !self.is_coarse => {
+                self.is_coarse = true;
+                Ok(())
+            }
             Err(errno) => Err(Lost(format!("epoll: {errno}"))),
         }
     }
@@ -200,11 +213,11 @@ impl Backend for Many {
         accepted
     }
 
-    fn reap(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let wanted = out.len() + min;
         self.see_to_touched(out)?;
         while out.len() < wanted {
-            self.wait()?;
+            self.wait(until_ns)?;
             for at in 0..self.ready.len() {
                 let number = self.ready[at] as usize;
                 self.receive(number)?;
