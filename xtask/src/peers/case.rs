@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 pub struct Figure {
     /// Ops or bytes per second.
     pub rate: f64,
-    /// Processor time for each op, in nanoseconds, where it is known.
-    pub cpu_ns_per_op: Option<f64>,
+    /// Processor time for each op or byte that the rate counts, in nanoseconds, where it is known.
+    pub cpu_ns_each: Option<f64>,
 }
 
 /// Makes one measurement.
@@ -23,7 +23,7 @@ pub struct Rival<'a> {
     pub name: String,
     /// The least ratio of rates, ours to theirs.
     pub rate_target: f64,
-    /// The least ratio of processor time per op, theirs to ours, where one is claimed.
+    /// The least ratio of processor time per op or byte, theirs to ours, where one is claimed.
     pub cpu_target: Option<f64>,
     /// Measures it.
     pub measure: Measure<'a>,
@@ -50,6 +50,8 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds of processor time per op.
     CpuPerOp,
+    /// Nanoseconds of processor time per byte.
+    CpuPerByte,
     /// Bytes of memory.
     Memory,
     /// The same, where it is little.
@@ -117,6 +119,7 @@ impl Row {
 /// Makes all rounds of a case.
 pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
     let measured = measure(&mut case, rounds);
+    let cpu_unit = if case.unit == Unit::Bytes { Unit::CpuPerByte } else { Unit::CpuPerOp };
     let mut rows = Vec::new();
     for (index, rival) in case.rivals.iter().enumerate() {
         let of = |unit, value: fn(&Figure) -> Option<f64>| match &measured {
@@ -134,9 +137,9 @@ pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
         rows.push(Row {
             claim: format!("{}, processor time", case.name),
             peer: rival.name.clone(),
-            unit: Unit::CpuPerOp,
+            unit: cpu_unit,
             target,
-            outcome: of(Unit::CpuPerOp, |figure| figure.cpu_ns_per_op),
+            outcome: of(cpu_unit, |figure| figure.cpu_ns_each),
         });
     }
     rows
@@ -184,7 +187,7 @@ fn outcome(
         let values: Vec<f64> = pairs.iter().map(take).collect();
         Spread::of(&values).ok_or("no round was made")
     };
-    let less_is_better = matches!(unit, Unit::CpuPerOp | Unit::Memory | Unit::SmallMemory);
+    let less_is_better = !matches!(unit, Unit::Ops | Unit::Bytes);
     let ratio = if less_is_better {
         spread(|(ours, peer)| peer / ours)?
     } else {
@@ -201,7 +204,7 @@ mod tests {
         let mut rates = rates.iter();
         Box::new(move || {
             let rate = *rates.next().context("the script has ended")?;
-            Ok(Figure { rate, cpu_ns_per_op: Some(1e9 / rate) })
+            Ok(Figure { rate, cpu_ns_each: Some(1e9 / rate) })
         })
     }
 

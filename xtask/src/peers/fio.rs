@@ -64,8 +64,8 @@ impl Job<'_> {
         self.read(folder, &["--number_ios=1"])?;
         let start_ns = proc::children_cpu_ns()? - after;
         let cpu_ns = (after - before).saturating_sub(start_ns);
-        let cpu_ns_per_op = Some(cpu_ns as f64 / read.total_ios as f64);
-        Ok(Figure { rate: read.iops, cpu_ns_per_op })
+        let cpu_ns_each = Some(cpu_ns as f64 / read.total_ios as f64);
+        Ok(Figure { rate: read.iops, cpu_ns_each })
     }
 
     fn read(&self, folder: &Path, until: &[&str]) -> Result<Direction> {

@@ -63,8 +63,8 @@ impl Done {
     /// Operations per second, or bytes where some were moved.
     pub fn figure(self) -> Figure {
         let counted = if self.bytes > 0.0 { self.bytes } else { self.ops };
-        let cpu_ns_per_op = Some(self.cpu_s * 1e9 / self.ops);
-        Figure { rate: counted / self.seconds, cpu_ns_per_op }
+        let cpu_ns_each = Some(self.cpu_s * 1e9 / counted);
+        Figure { rate: counted / self.seconds, cpu_ns_each }
     }
 
     /// Memory that each of so many clients took, in bytes.
@@ -135,7 +135,7 @@ pub fn by_iperf3(seconds: u32) -> Result<Figure> {
     client.args(["-c", "127.0.0.1", "-p", &port, "-C", CONGESTION, "-t", &seconds, "-J"]);
     let report: Value = serde_json::from_slice(&proc::capture(&mut client)?)?;
     let received = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
-    Ok(Figure { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_per_op: None })
+    Ok(Figure { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_each: None })
 }
 
 #[cfg(test)]
@@ -149,10 +149,12 @@ mod tests {
         let done = Done::read(line).unwrap();
         let figure = done.figure();
         assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
-        assert!((figure.cpu_ns_per_op.unwrap() - 1e6).abs() < 1e-6);
+        assert!((figure.cpu_ns_each.unwrap() - 1e9 / 4_096_000.0).abs() < 1e-6);
         assert!((done.memory_per_client_bytes(10) - 2000.0).abs() < 1e-6);
         let line = br#"{"ops": 1000, "bytes": 0, "seconds": 2.0, "cpu_s": 1.0}"#;
-        assert!((Done::read(line).unwrap().figure().rate - 500.0).abs() < 1e-6);
+        let figure = Done::read(line).unwrap().figure();
+        assert!((figure.rate - 500.0).abs() < 1e-6);
+        assert!((figure.cpu_ns_each.unwrap() - 1e6).abs() < 1e-6);
         assert!(Done::read(br#"{"ops": 0, "bytes": 0, "seconds": 2, "cpu_s": 1}"#).is_err());
     }
 }

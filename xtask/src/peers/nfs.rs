@@ -50,48 +50,72 @@ fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<
     load.by_libnfs(&server.export, setting.seconds).map(load::Done::figure)
 }
 
+/// One of the two stores of our server, and whether targets are judged on it.
+///
+/// iperf3 sends and drops one small buffer, always warm in the cache. Its match is the store that
+/// discards; with the one that keeps, each byte comes from or goes to memory.
+#[derive(Clone, Copy)]
+struct Store {
+    name: &'static str,
+    flags: &'static [&'static str],
+    judged: bool,
+}
+
+const KEEP: Store = Store { name: "keep", flags: &[], judged: false };
+const DISCARD: Store = Store { name: "discard", flags: &["--discard"], judged: true };
+/// Bytes can be verified only where they are kept.
+const VERIFIED: Store = Store { judged: true, ..KEEP };
+
+/// One stream that is compared.
+struct Stream {
+    what: &'static str,
+    load: Load,
+    store: Store,
+    iperf3_target: f64,
+}
+
 /// Sequential READ and WRITE of 1 MiB against one TCP stream, and against libnfs.
 pub fn streams(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for version in ["3", "4.1"] {
         let (read, write) = (Load { version, ..READ }, Load { version, ..WRITE });
         let verified = Load { keep: true, ..read };
-        let cases = [
-            (format!("NFSv{version} READ of 1 MiB, discarded"), read, 1.0, true),
-            (format!("NFSv{version} READ of 1 MiB, verified"), verified, 0.7, false),
-            (format!("NFSv{version} WRITE of 1 MiB"), write, 1.0, true),
+        let streams = [
+            Stream { what: "READ, discarded", load: read, store: DISCARD, iperf3_target: 1.0 },
+            Stream { what: "READ, discarded", load: read, store: KEEP, iperf3_target: 1.0 },
+            Stream { what: "READ, verified", load: verified, store: VERIFIED, iperf3_target: 0.7 },
+            Stream { what: "WRITE", load: write, store: DISCARD, iperf3_target: 1.0 },
+            Stream { what: "WRITE", load: write, store: KEEP, iperf3_target: 1.0 },
         ];
-        for (name, load, iperf3_target, with_libnfs) in cases {
-            rows.extend(stream(name, load, iperf3_target, with_libnfs, setting));
-        }
+        rows.extend(streams.iter().flat_map(|stream| compare(stream, setting)));
     }
     rows
 }
 
-fn stream(
-    name: String,
-    load: Load,
-    iperf3_target: f64,
-    with_libnfs: bool,
-    setting: &Setting,
-) -> Vec<Row> {
-    let server = serve();
+fn compare(stream: &Stream, setting: &Setting) -> Vec<Row> {
+    let Stream { what, load, store, iperf3_target } = stream;
+    let server = started(OURS.serve(MEMORY, store.flags));
+    let target = |least: f64| if store.judged { least } else { 0.0 };
     let mut rivals = vec![Rival {
         name: format!("iperf3, one stream, {CONGESTION}"),
-        rate_target: iperf3_target,
+        rate_target: target(*iperf3_target),
         cpu_target: None,
         measure: Box::new(|| load::by_iperf3(setting.seconds)),
     }];
-    if with_libnfs {
+    if !load.keep {
         rivals.push(Rival {
             name: "libnfs over v3, 8 in flight".to_owned(),
-            rate_target: 3.0,
-            cpu_target: None,
-            measure: Box::new(|| by_libnfs(&server, &load, setting)),
+            rate_target: target(3.0),
+            cpu_target: Some(target(1.0)),
+            measure: Box::new(|| by_libnfs(&server, load, setting)),
         });
     }
-    let measure = || by_us(&server, &load, setting).map(load::Done::figure);
-    let case = Case { name, unit: Unit::Bytes, ours: Box::new(measure), rivals };
+    let case = Case {
+        name: format!("NFSv{} {what}, 1 MiB, store `{}`", load.version, store.name),
+        unit: Unit::Bytes,
+        ours: Box::new(|| by_us(&server, load, setting).map(load::Done::figure)),
+        rivals,
+    };
     case::run(case, setting.rounds)
 }
 

@@ -92,8 +92,8 @@ struct Report {
 
 impl Pass {
     fn figure(&self, counted: f64) -> Figure {
-        let cpu_ns_per_op = Some(self.client_cpu_ns / self.ops);
-        Figure { rate: counted * 1e9 / self.window_ns, cpu_ns_per_op }
+        let cpu_ns_each = Some(self.client_cpu_ns / counted);
+        Figure { rate: counted * 1e9 / self.window_ns, cpu_ns_each }
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         let pass = read(json, "read").unwrap();
         let figure = pass.figure(pass.bytes);
         assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
-        assert!((figure.cpu_ns_per_op.unwrap() - 1e6).abs() < 1e-6);
+        assert!((figure.cpu_ns_each.unwrap() - 1e9 / 4_096_000.0).abs() < 1e-6);
         assert!(read(json, "seek").is_err());
     }
 }

@@ -51,6 +51,7 @@ fn figure(unit: Unit, spread: Spread) -> String {
         Unit::Ops => (1e3, 1, "kops/s"),
         Unit::Bytes => (1e6, 0, "MB/s"),
         Unit::CpuPerOp => (1.0, 0, "ns/op"),
+        Unit::CpuPerByte => (1.0, 3, "s/GB"),
         Unit::Memory => (1_048_576.0, 0, "MiB"),
         Unit::SmallMemory => (1024.0, 1, "KiB"),
     };
