@@ -205,6 +205,14 @@ impl Pass {
         )
     }
 
+    /// Says whether the pass writes every byte of the data files.
+    pub const fn writes_every_block(self) -> bool {
+        matches!(
+            self,
+            Self::Write | Self::Rewrite | Self::RandomWrite | Self::CharWrite | Self::Update
+        )
+    }
+
     /// Says whether time ends the pass; else it ends with its files.
     pub const fn is_timed(self) -> bool {
         matches!(self, Self::Mix | Self::OpMix)

@@ -5,11 +5,14 @@
 //! (seed, op number, file set) and never on the number of workers: with four workers the same ops
 //! are drawn as with one, and only spread differently. SPEC withdrew 133 results over that.
 
+pub mod mismatch;
 pub mod names;
 pub mod pattern;
 pub mod places;
+pub mod stamp;
 pub mod stream;
 
+pub use mismatch::{Mismatch, Mismatches};
 pub use names::Name;
 pub use pattern::Pattern;
 pub use places::Places;

@@ -1,41 +1,95 @@
-//! The bytes that are written: incompressible, different in each file, known at each offset.
+//! The bytes that are written: known at each offset, and of the stated kind.
 //!
-//! One pool of random bytes is made before anything is timed. Byte `o` of file `f` is
+//! One pool of bytes is made before anything is timed. Byte `o` of file `f` is
 //! `pool[(o + shift(f)) % PERIOD]`, and the head of the pool is repeated behind its end, so the
 //! bytes of any op are one slice of the pool: writing needs no copy and no generation, and what
 //! was read can be compared with the same slice. `PERIOD` is no multiple of 4 KiB, so aligned
-//! blocks do not repeat before 64 periods, and a deduplicating store finds nothing soon.
+//! blocks of 4 KiB do not repeat within the first 512 MiB of a set. Stamped content, and content of
+//! which a stated share repeats, differs in each block and is copied out by [`Pattern::fill`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::random::draw;
+use model::random::{below, draw};
+use model::{DataSettings, Fill, Pass};
+
+use crate::mismatch::{Found, Mismatch};
+use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
 
 /// Bytes after which the content repeats: 8 MiB and a bit, a multiple of 64.
 pub const PERIOD: usize = (8 << 20) + 64 * 65;
+
+/// Different blocks among those that repeat.
+const REPEATED_BLOCKS: u64 = 64;
+
+/// Bytes at the start of a block that make it the only one of its kind, where others repeat.
+const UNIQUE_BYTES: usize = 16;
+
+/// Changes the seed for the draw of the blocks that repeat.
+const REPEATS: u64 = 0x7265_7065_6174_7321;
 
 /// The content of every file of a campaign.
 #[derive(Clone)]
 pub struct Pattern {
     seed: u64,
     pool: Arc<[u8]>,
+    dedup_percent: u64,
+    stamps: Option<Stamps>,
 }
 
 impl Pattern {
-    /// Makes the content that `seed` names, in slices of up to `len_max` bytes.
+    /// Makes the content that `seed` names, in slices of up to `len_max` bytes: random bytes.
     pub fn new(seed: u64, len_max: usize) -> Self {
+        Self::of(&DataSettings::default(), seed, len_max)
+    }
+
+    /// Makes the content that the settings describe; [`Self::stamped`] adds stamps.
+    pub fn of(data: &DataSettings, seed: u64, len_max: usize) -> Self {
+        let incompressible = match data.fill {
+            Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,
+            Fill::Zeros => 0,
+        };
         let mut pool = Vec::with_capacity(PERIOD + len_max);
         for word in 0..(PERIOD / 8) as u64 {
             pool.extend_from_slice(&draw(seed, word).to_le_bytes());
+        }
+        for block in pool.chunks_mut(BLOCK_BYTES) {
+            let random = incompressible.min(block.len());
+            block[random..].fill(0);
         }
         while pool.len() < PERIOD + len_max {
             let missing = (PERIOD + len_max - pool.len()).min(PERIOD);
             pool.extend_from_within(..missing);
         }
-        Self { seed, pool: pool.into() }
+        let dedup_percent = u64::from(data.dedup_percent.min(100));
+        Self { seed, pool: pool.into(), dedup_percent, stamps: None }
     }
 
-    /// Where in the pool the content of `len` bytes of a file stands.
+    /// Puts a stamp into each block; blocks are cut as the ops of `io_size_bytes` are.
+    #[must_use]
+    pub fn stamped(mut self, campaign: u64, io_size_bytes: u32) -> Self {
+        let (grid_bytes, generation, oldest) = (io_size_bytes, 0, 0);
+        self.stamps = Some(Stamps { campaign, grid_bytes, generation, oldest });
+        self
+    }
+
+    /// The same content as one pass writes and reads it: its generation is its number, from 1, and
+    /// what it reads may be as old as the last pass before it that wrote every block.
+    #[must_use]
+    pub fn in_pass(&self, passes: &[Pass], pass: Pass) -> Self {
+        let mut content = self.clone();
+        if let Some(stamps) = &mut content.stamps {
+            let number = passes.iter().position(|known| *known == pass).unwrap_or(0);
+            let before =
+                passes.iter().take(number).rposition(|earlier| earlier.writes_every_block());
+            stamps.generation = number as u32 + 1;
+            stamps.oldest = before.map_or(0, |earlier| earlier as u32 + 1);
+        }
+        content
+    }
+
+    /// Where in the pool the content of `len` bytes of a file stands, but for stamps and blocks
+    /// that repeat: see [`Self::is_copied`].
     ///
     /// # Panics
     /// When `len` is more than the `len_max` of [`Self::new`].
@@ -47,7 +101,7 @@ impl Pattern {
         start..start + len as usize
     }
 
-    /// The content of `len` bytes of a file.
+    /// The content of `len` bytes of a file, where it is not copied.
     ///
     /// # Panics
     /// As [`Self::range`].
@@ -60,6 +114,121 @@ impl Pattern {
     pub fn pool(&self) -> Arc<[u8]> {
         Arc::clone(&self.pool)
     }
+
+    /// Says whether [`Self::fill`] has to make the content of each op; else it is a slice.
+    pub const fn is_copied(&self) -> bool {
+        self.stamps.is_some() || self.dedup_percent > 0
+    }
+
+    /// Copies the content of a piece of a file to `data`, with its stamps.
+    ///
+    /// # Panics
+    /// As [`Self::range`].
+    pub fn fill(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
+        if self.dedup_percent == 0 {
+            data.copy_from_slice(self.slice(file, offset_bytes, data.len() as u32));
+        } else {
+            for piece in Pieces::new(BLOCK_BYTES as u32, offset_bytes, data.len()) {
+                let out = &mut data[piece.at..piece.at + piece.len];
+                self.fill_piece(out, file, offset_bytes + piece.at as u64, piece.in_block);
+            }
+        }
+        if let Some(stamps) = &self.stamps {
+            stamps.stamp(data, file, offset_bytes);
+        }
+    }
+
+    /// Copies a part of one block.
+    fn fill_piece(&self, out: &mut [u8], file: u32, offset_bytes: u64, in_block: usize) {
+        let block = offset_bytes / BLOCK_BYTES as u64;
+        let chance = draw(draw(self.seed ^ REPEATS, u64::from(file)), block);
+        if below(chance, 100) < self.dedup_percent {
+            let which = below(draw(chance, 0), REPEATED_BLOCKS) as usize;
+            let from = which * BLOCK_BYTES + in_block;
+            out.copy_from_slice(&self.pool[from..from + out.len()]);
+            return;
+        }
+        out.copy_from_slice(self.slice(file, offset_bytes, out.len() as u32));
+        if in_block < UNIQUE_BYTES {
+            let (head, tail) = (u64::from(file).to_le_bytes(), block.to_le_bytes());
+            let both = head.iter().chain(&tail).skip(in_block);
+            out.iter_mut().zip(both).for_each(|(byte, mark)| *byte = *mark);
+        }
+    }
+
+    /// Compares what was read with what was written.
+    ///
+    /// # Errors
+    /// The first place that differs, and what stands there.
+    ///
+    /// # Panics
+    /// As [`Self::range`].
+    pub fn check(&self, data: &[u8], file: u32, offset_bytes: u64) -> Result<(), Mismatch> {
+        if !self.is_copied() {
+            let written = self.slice(file, offset_bytes, data.len() as u32);
+            return compare(data, written, file, offset_bytes);
+        }
+        let grid = self.stamps.map_or(BLOCK_BYTES as u32, |stamps| stamps.grid_bytes);
+        for piece in Pieces::new(grid, offset_bytes, data.len()) {
+            let Piece { at, len, in_block } = piece;
+            let read = &data[at..at + len];
+            let offset_bytes = offset_bytes + at as u64;
+            if let Some(stamps) = &self.stamps {
+                self.check_stamped(stamps, read, (file, offset_bytes), in_block)?;
+            } else {
+                let mut written = [0; BLOCK_BYTES];
+                self.fill_piece(&mut written[..len], file, offset_bytes, in_block);
+                compare(read, &written[..len], file, offset_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a part of one block that has a stamp.
+    fn check_stamped(
+        &self,
+        stamps: &Stamps,
+        read: &[u8],
+        (file, offset_bytes): (u32, u64),
+        in_block: usize,
+    ) -> Result<(), Mismatch> {
+        let written = |from, len| self.slice(file, offset_bytes + from as u64, len as u32);
+        let behind = |from: usize| {
+            let offset_bytes = offset_bytes + from as u64;
+            compare(&read[from..], written(from, read.len() - from), file, offset_bytes)
+        };
+        if in_block == 0 && read.len() >= STAMP_BYTES {
+            let checked = stamps.check_block(read, file, offset_bytes, written);
+            return match checked {
+                Ok(vouched) => behind(vouched),
+                // The byte itself says more than a checksum, where it isn't one of the stamp.
+                Err(Mismatch { what: Found::Checksum { .. }, .. }) => {
+                    behind(STAMP_BYTES).and(checked.map(|_| ()))
+                }
+                // What was begun with too few bytes for a stamp has none.
+                Err(mismatch @ Mismatch { what: Found::NoStamp(_), .. }) => {
+                    behind(0).map_err(|_| mismatch)
+                }
+                Err(mismatch) => Err(mismatch),
+            };
+        }
+        if in_block == 0 {
+            return if Stamps::is_cut_stamp(read) { Ok(()) } else { behind(0) };
+        }
+        // How far the stamp reaches stands at its beginning, which is not here; it ends by then.
+        behind(STAMP_BYTES.saturating_sub(in_block).min(read.len()))
+    }
+}
+
+/// Compares bytes, and finds the first that differs.
+fn compare(read: &[u8], written: &[u8], file: u32, offset_bytes: u64) -> Result<(), Mismatch> {
+    if read == written {
+        return Ok(());
+    }
+    let differs = read.iter().zip(written).position(|(read, written)| read != written);
+    let at = differs.expect("slices of one length that are not the same differ somewhere");
+    let what = Found::Byte { found: read[at], expected: written[at] };
+    Err(Mismatch { file, offset_bytes: offset_bytes + at as u64, what })
 }
 
 #[cfg(test)]
@@ -87,6 +256,133 @@ mod tests {
                 assert!(seen.insert(pattern.slice(file, block * 4096, 4096).to_vec()));
             }
         }
+    }
+
+    fn set(pattern: &Pattern, files: u32, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; files as usize * len];
+        for (file, out) in bytes.chunks_mut(len).enumerate() {
+            // Cut oddly: content must not depend on it.
+            for (index, piece) in out.chunks_mut(10_000).enumerate() {
+                pattern.fill(piece, file as u32, index as u64 * 10_000);
+            }
+        }
+        bytes
+    }
+
+    fn data(fill: Fill, compress_percent: u32, dedup_percent: u32) -> DataSettings {
+        DataSettings { fill, compress_percent, dedup_percent, stamp: false }
+    }
+
+    /// What zstd at its usual level takes away of pieces of this size, in percent.
+    fn taken_away(bytes: &[u8], piece: usize) -> f64 {
+        let kept: usize =
+            bytes.chunks(piece).map(|block| zstd::bulk::compress(block, 3).unwrap().len()).sum();
+        100.0 - kept as f64 * 100.0 / bytes.len() as f64
+    }
+
+    #[test]
+    fn zstd_takes_away_the_share_that_was_stated() {
+        for percent in [0, 25, 50, 75, 90] {
+            let pattern = Pattern::of(&data(Fill::Random, percent, 0), 7, 1 << 20);
+            let bytes = set(&pattern, 2, 1 << 20);
+            for piece in [4096, 128 << 10] {
+                let found = taken_away(&bytes, piece);
+                let wrong = (found - f64::from(percent)).abs();
+                assert!(wrong < 1.5, "{percent} % stated, {found:.1} % found in {piece} B");
+            }
+        }
+        let zeros = set(&Pattern::of(&data(Fill::Zeros, 0, 0), 7, 1 << 20), 1, 1 << 20);
+        assert!(zeros.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn the_share_of_blocks_that_was_stated_repeats() {
+        for percent in [0, 20, 50, 80] {
+            let pattern = Pattern::of(&data(Fill::Random, 30, percent), 7, 1 << 20);
+            let bytes = set(&pattern, 4, 4 << 20);
+            let blocks: Vec<&[u8]> = bytes.chunks(4096).collect();
+            let different = blocks.iter().collect::<std::collections::HashSet<_>>().len();
+            let found = 100.0 - different as f64 * 100.0 / blocks.len() as f64;
+            // Four standard deviations of 4096 draws are 3.2; 64 blocks are there a first time.
+            let wrong = (found - f64::from(percent)).abs();
+            assert!(wrong < 4.8, "{percent} % stated, {found:.1} % found");
+            let compressed = taken_away(&bytes, 4096);
+            assert!((compressed - 30.0).abs() < 1.5, "30 % stated, {compressed:.1} % found");
+            // Nor does zstd with a window over all of it find more than what was stated.
+            let whole = taken_away(&bytes, bytes.len());
+            let both = 100.0 - (100.0 - f64::from(percent)) * 0.7;
+            assert!((whole - both).abs() < 5.0, "{both:.1} % stated, {whole:.1} % found");
+        }
+    }
+
+    /// Every kind of content that is checked.
+    fn kinds() -> [Pattern; 4] {
+        let of = |data| Pattern::of(&data, 3, 1 << 20);
+        [
+            Pattern::new(3, 1 << 20),
+            of(data(Fill::Random, 40, 50)),
+            of(data(Fill::Random, 0, 0)).stamped(9, 4096),
+            of(data(Fill::Zeros, 0, 0)).stamped(9, 1000),
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_what_is_read_however_it_is_cut() {
+        for pattern in kinds() {
+            let mut file = vec![0; 50_007];
+            let mut offset = 0;
+            for len in [5, 4096, 100, 20_000, 8192, 17_614] {
+                pattern.fill(&mut file[offset..offset + len], 3, offset as u64);
+                offset += len;
+            }
+            assert_eq!(offset, file.len());
+            for step in [1, 7, 8, 35, 36, 512, 1000, 4096, 4097, 30_000] {
+                for (index, read) in file.chunks(step).enumerate() {
+                    let checked = pattern.check(read, 3, (index * step) as u64);
+                    assert_eq!(checked, Ok(()), "in steps of {step}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_named_by_file_and_byte() {
+        for pattern in kinds() {
+            let mut read = vec![0; 32 << 10];
+            pattern.fill(&mut read, 5, 8 << 20);
+            for at in [0, 13, 35, 36, 4095, 4096, 9_999, 32_767] {
+                read[at] ^= 0x10;
+                let found = pattern.check(&read, 5, 8 << 20).unwrap_err();
+                assert_eq!(found.file, 5);
+                let named = (8 << 20) + at as u64;
+                // A stamp is wrong as a whole, and stands at the start of its block.
+                let is_of_stamp = !matches!(found.what, Found::Byte { .. });
+                let near = found.offset_bytes <= named && named - found.offset_bytes < 36;
+                assert!(found.offset_bytes == named || (is_of_stamp && near), "{at}: {found}");
+                read[at] ^= 0x10;
+            }
+        }
+    }
+
+    #[test]
+    fn a_pass_knows_how_old_what_it_reads_may_be() {
+        let passes = [Pass::Write, Pass::Read, Pass::Rewrite, Pass::Reread];
+        let pattern = Pattern::new(1, 4096).stamped(1, 4096);
+        let block = |pass| {
+            let mut block = [0; 4096];
+            pattern.in_pass(&passes, pass).fill(&mut block, 0, 0);
+            block
+        };
+        let check = |block: &[u8], pass| {
+            let checked = pattern.in_pass(&passes, pass).check(block, 0, 0);
+            checked.map_err(|mismatch| mismatch.what)
+        };
+        let (written, rewritten) = (block(Pass::Write), block(Pass::Rewrite));
+        assert_eq!(check(&written, Pass::Read), Ok(()));
+        assert_eq!(check(&rewritten, Pass::Reread), Ok(()));
+        // The rewrite of this block was lost: intact, and two passes old.
+        let stale = Found::Generation { found: 1, oldest: 3 };
+        assert_eq!(check(&written, Pass::Reread), Err(stale));
     }
 
     proptest! {

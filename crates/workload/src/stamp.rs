@@ -1,0 +1,246 @@
+//! Stamps: each block of written data says which campaign, file, offset and pass it belongs to.
+//!
+//! A pattern alone finds bytes that changed. A stamp also finds blocks that went to the wrong place
+//! or never went out: those are intact, and from elsewhere. [`Stamps`] puts one into each block of
+//! at most [`BLOCK_BYTES`] and takes it apart again; both are pure and allocate nothing.
+//!
+//! A stamp says how far it reaches (`len`), so data may be cut differently when it is read. Layout,
+//! all little-endian: checksum (4 bytes, CRC-32C of the rest of the block), magic (4), campaign (8),
+//! offset (8), file (4), generation (4), len (4). Any flip of up to 3 bits in a block is found.
+//!
+//! **Source:** RFC 3720, B.4 (CRC-32C); P. Koopman, "32-bit cyclic redundancy codes for Internet
+//! applications", DSN 2002 (Hamming distance 4 up to 2^31 bits).
+
+use crate::mismatch::{Found, Mismatch};
+
+/// Bytes of the largest block that has one stamp.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// Bytes of a stamp; a shorter block has none.
+pub const STAMP_BYTES: usize = 36;
+
+const MAGIC: [u8; 4] = *b"dfsb";
+
+/// What all stamps of a pass have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// Whose data it is.
+    pub campaign: u64,
+    /// Blocks begin at multiples of this many bytes, and every [`BLOCK_BYTES`] after each.
+    pub grid_bytes: u32,
+    /// What is written now.
+    pub generation: u32,
+    /// The oldest generation that may be read.
+    pub oldest: u32,
+}
+
+/// A part of a transfer that lies in one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins in the transfer.
+    pub at: usize,
+    /// Its length, in bytes.
+    pub len: usize,
+    /// Where it begins in its block; 0 where the stamp stands.
+    pub in_block: usize,
+}
+
+/// Cuts a transfer at the borders of blocks.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    grid: u64,
+    offset: u64,
+    at: usize,
+    len: usize,
+}
+
+impl Pieces {
+    /// Cuts `len` bytes at `offset_bytes` of a file.
+    pub const fn new(grid_bytes: u32, offset_bytes: u64, len: usize) -> Self {
+        // A grid of whole blocks is one of blocks.
+        let whole = grid_bytes == 0 || (grid_bytes as usize).is_multiple_of(BLOCK_BYTES);
+        let grid = if whole { BLOCK_BYTES as u64 } else { grid_bytes as u64 };
+        Self { grid, offset: offset_bytes, at: 0, len }
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        if self.at == self.len {
+            return None;
+        }
+        let in_cell = (self.offset + self.at as u64) % self.grid;
+        let in_block = in_cell as usize % BLOCK_BYTES;
+        let left = (BLOCK_BYTES - in_block).min((self.grid - in_cell) as usize);
+        let piece = Piece { at: self.at, len: left.min(self.len - self.at), in_block };
+        self.at += piece.len;
+        Some(piece)
+    }
+}
+
+impl Stamps {
+    /// Puts stamps into a transfer whose other bytes are there already.
+    pub fn stamp(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
+        for piece in Pieces::new(self.grid_bytes, offset_bytes, data.len()) {
+            if piece.in_block == 0 && piece.len >= STAMP_BYTES {
+                let block = &mut data[piece.at..piece.at + piece.len];
+                self.stamp_block(block, file, offset_bytes + piece.at as u64);
+            }
+        }
+    }
+
+    fn stamp_block(&self, block: &mut [u8], file: u32, offset_bytes: u64) {
+        let len = block.len() as u32;
+        block[4..8].copy_from_slice(&MAGIC);
+        block[8..16].copy_from_slice(&self.campaign.to_le_bytes());
+        block[16..24].copy_from_slice(&offset_bytes.to_le_bytes());
+        block[24..28].copy_from_slice(&file.to_le_bytes());
+        block[28..32].copy_from_slice(&self.generation.to_le_bytes());
+        block[32..36].copy_from_slice(&len.to_le_bytes());
+        let checksum = crc32c::crc32c(&block[4..]);
+        block[..4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Checks the stamp at the start of a block and says how many of the block's bytes it vouches
+    /// for. Where less was read than the stamp was made over, `rest(from, len)` gives what was
+    /// written behind it.
+    ///
+    /// # Errors
+    /// What stands there instead.
+    ///
+    /// # Panics
+    /// When there are fewer than [`STAMP_BYTES`].
+    pub fn check_block<'a>(
+        &self,
+        block: &[u8],
+        file: u32,
+        offset_bytes: u64,
+        rest: impl FnOnce(usize, usize) -> &'a [u8],
+    ) -> Result<usize, Mismatch> {
+        let no = |what| Mismatch { file, offset_bytes, what };
+        let len = u32_at(block, 32) as usize;
+        let is_stamp = block[4..8] == MAGIC && (STAMP_BYTES..=BLOCK_BYTES).contains(&len);
+        if !is_stamp {
+            return Err(no(Found::NoStamp(array(block, 0))));
+        }
+        let vouched = len.min(block.len());
+        let mut computed = crc32c::crc32c(&block[4..vouched]);
+        if vouched < len {
+            computed = crc32c::crc32c_append(computed, rest(vouched, len - vouched));
+        }
+        let stored = u32_at(block, 0);
+        if stored != computed {
+            return Err(no(Found::Checksum { stored, computed }));
+        }
+        self.check_fields(block, file, offset_bytes).map_or(Ok(vouched), |what| Err(no(what)))
+    }
+
+    fn check_fields(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<Found> {
+        let campaign = u64::from_le_bytes(array(block, 8));
+        let offset = u64::from_le_bytes(array(block, 16));
+        let (of_file, generation) = (u32_at(block, 24), u32_at(block, 28));
+        if campaign != self.campaign {
+            Some(Found::OtherCampaign(campaign))
+        } else if of_file != file {
+            Some(Found::OtherFile(of_file))
+        } else if offset != offset_bytes {
+            Some(Found::OtherOffset(offset))
+        } else if !(self.oldest..=self.generation).contains(&generation) {
+            Some(Found::Generation { found: generation, oldest: self.oldest })
+        } else {
+            None
+        }
+    }
+
+    /// Says whether fewer than [`STAMP_BYTES`] at the start of a block may be the start of a stamp:
+    /// of fewer than 8 nobody can tell.
+    pub fn is_cut_stamp(block: &[u8]) -> bool {
+        block.get(4..8).is_none_or(|magic| magic == MAGIC)
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("the range is as long as the array")
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STAMPS: Stamps = Stamps { campaign: 7, grid_bytes: 4096, generation: 2, oldest: 1 };
+
+    fn nothing(from: usize, len: usize) -> &'static [u8] {
+        panic!("{len} bytes from {from} were asked for")
+    }
+
+    fn stamped(len: usize, file: u32, offset: u64) -> Vec<u8> {
+        let mut block = vec![0x5a; len];
+        STAMPS.stamp(&mut block, file, offset);
+        block
+    }
+
+    #[test]
+    fn the_checksum_is_crc32c() {
+        // RFC 3720, B.4: 32 bytes of zeros.
+        assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
+    }
+
+    #[test]
+    fn a_block_from_elsewhere_is_told_by_what_is_wrong_with_it() {
+        let block = stamped(4096, 3, 8192);
+        let what = |stamps: Stamps, file, offset| {
+            stamps.check_block(&block, file, offset, nothing).map_err(|mismatch| mismatch.what)
+        };
+        assert_eq!(what(STAMPS, 3, 8192), Ok(4096));
+        assert_eq!(what(STAMPS, 4, 8192), Err(Found::OtherFile(3)));
+        assert_eq!(what(STAMPS, 3, 4096), Err(Found::OtherOffset(8192)));
+        let other = Stamps { campaign: 8, ..STAMPS };
+        assert_eq!(what(other, 3, 8192), Err(Found::OtherCampaign(7)));
+        let later = Stamps { generation: 4, oldest: 3, ..STAMPS };
+        assert_eq!(what(later, 3, 8192), Err(Found::Generation { found: 2, oldest: 3 }));
+        let zeros = STAMPS.check_block(&[0; 512], 3, 8192, nothing).unwrap_err();
+        assert_eq!((zeros.offset_bytes, zeros.what), (8192, Found::NoStamp([0; 8])));
+    }
+
+    #[test]
+    fn a_block_that_was_cut_is_checked_with_what_was_written_behind() {
+        let block = stamped(4096, 3, 8192);
+        let rest = |from: usize, len: usize| &[0x5a; 4096][from..from + len];
+        for have in [STAMP_BYTES, 1000, 4095] {
+            let checked = STAMPS.check_block(&block[..have], 3, 8192, rest);
+            assert_eq!(checked, Ok(have));
+        }
+    }
+
+    #[test]
+    fn blocks_begin_on_the_grid_and_every_4_kib_after() {
+        let starts = |grid, offset, len| {
+            let pieces = Pieces::new(grid, offset, len);
+            pieces.map(|piece| (piece.at, piece.len, piece.in_block)).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(8192, 4096, 5000), [(0, 4096, 0), (4096, 904, 0)]);
+        assert_eq!(starts(5000, 0, 6000), [(0, 4096, 0), (4096, 904, 0), (5000, 1000, 0)]);
+        assert_eq!(starts(512, 100, 600), [(0, 412, 100), (412, 188, 0)]);
+        assert!(starts(4096, 9, 0).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_flipped_bit_is_found(len in STAMP_BYTES..=BLOCK_BYTES, bit in 0..BLOCK_BYTES * 8) {
+            let mut block = stamped(len, 3, 8192);
+            let bit = bit % (len * 8);
+            block[bit / 8] ^= 1 << (bit % 8);
+            // A length that says that more is to come finds 0x5a there, as was written.
+            let rest = |_, len| &[0x5a; BLOCK_BYTES][..len];
+            prop_assert!(STAMPS.check_block(&block, 3, 8192, rest).is_err());
+        }
+    }
+}
