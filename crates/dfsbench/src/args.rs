@@ -3,6 +3,7 @@
 //! [`RunArgs`], [`ProbeArgs`] and [`ServeArgs`] have files of their own.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
+mod compare;
 mod probe;
 mod run;
 mod serve;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
+pub use compare::{CompareArgs, FactorsArgs, PlainFormat};
 pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use serve::ServeArgs;
@@ -32,6 +34,8 @@ Examples:
                                               read-ahead, side by side
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
+  dfsbench factors                            which of its settings governed the figures
+  dfsbench compare 3 4 --max-loss 5%          two campaigns; exit code 1 where a rate fell
 
 Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can't be used,
 4 measured, but something is invalid, failed or was interrupted.";
@@ -57,6 +61,10 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Render a campaign from the results file
     Report(ReportArgs),
+    /// Compare two campaigns, or two selections of one
+    Compare(CompareArgs),
+    /// Tell which factors govern the figures of a campaign
+    Factors(FactorsArgs),
     /// Tell what an NFS server offers: versions, transports, exports, limits, round trips
     Probe(ProbeArgs),
     /// Run the in-memory NFS server for other clients

@@ -19,6 +19,8 @@ use results::StoreError;
 pub enum End {
     /// Everything went well.
     Ok,
+    /// A comparison found what it was not to find.
+    Lost,
     /// Something was measured that does not count.
     Invalid,
 }
@@ -27,6 +29,7 @@ impl From<End> for ExitCode {
     fn from(end: End) -> Self {
         match end {
             End::Ok => Self::SUCCESS,
+            End::Lost => Self::from(1),
             End::Invalid => Self::from(4),
         }
     }

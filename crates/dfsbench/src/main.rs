@@ -10,6 +10,7 @@
 
 mod args;
 mod campaign;
+mod compare;
 mod dry_run;
 mod embedded;
 mod exit;
@@ -36,6 +37,8 @@ fn main() -> ExitCode {
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
         Command::Report(report) => render::report(&report),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Factors(args) => compare::factors(&args),
         Command::Probe(probe) => probe::run(&probe),
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),

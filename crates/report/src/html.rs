@@ -7,6 +7,7 @@
 mod axis;
 mod chart;
 mod conditions;
+mod factors;
 mod rates;
 mod table;
 mod times;
@@ -45,6 +46,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
                     (rates::section(sheet))
                     (table::section(sheet))
                     (times::section(sheet))
+                    (factors::section(sheet))
                     (caveats(sheet))
                     (conditions::section(sheet))
                     (trials::section(sheet))

@@ -5,7 +5,9 @@
 //! figures that `stats::judge` computes, and none of them drops a doubt.
 
 mod answer;
+mod compared;
 mod csv;
+mod governs;
 mod grid;
 mod html;
 mod json;
@@ -17,6 +19,9 @@ mod show;
 mod table;
 
 use model::Campaign;
+
+pub use compared::{CompareFormat, Compared, Pair, Selection, setting_names};
+pub use governs::{FactorsFormat, Governing};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -129,7 +129,8 @@ fn conditions(out: &mut String, sheet: &Sheet<'_>) {
     items(out, &lines);
 }
 
-fn line(out: &mut String, cells: impl Iterator<Item = String>) {
+/// Writes a line of a table.
+pub fn line(out: &mut String, cells: impl Iterator<Item = String>) {
     let cells: Vec<String> = cells.collect();
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
@@ -147,7 +148,7 @@ fn items(out: &mut String, lines: &[String]) {
 
 /// Puts a backslash before whatever Markdown or HTML would interpret; an underscore within a
 /// word stays, as GitHub leaves it alone.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     let mut last = ' ';

@@ -73,13 +73,23 @@ impl<'a> Sheet<'a> {
     /// The settings that tell a row apart: `io_size 64 KiB, workers 4`; empty where target and
     /// workload do.
     pub fn factors(&self, row: &Row<'_>) -> String {
+        self.factors_without(row, &[])
+    }
+
+    fn factors_without(&self, row: &Row<'_>, unsaid: &[&str]) -> String {
         let shown = self.columns.iter().zip(&row.values).filter(|(_, v)| *v != NOT_APPLICABLE);
-        shown.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+        let said = shown.filter(|(name, _)| !unsaid.contains(name));
+        said.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
     }
 
     /// The whole name of a row: `nfs stream write, workers 4`.
     pub fn name(&self, row: &Row<'_>) -> String {
-        let factors = self.factors(row);
+        self.name_without(row, &[])
+    }
+
+    /// The name of a row, but for some settings.
+    pub fn name_without(&self, row: &Row<'_>, unsaid: &[&str]) -> String {
+        let factors = self.factors_without(row, unsaid);
         let comma = if factors.is_empty() { "" } else { ", " };
         format!("{} {}{comma}{factors}", row.run.spec.target_name, row.pass_name())
     }

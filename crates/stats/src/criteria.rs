@@ -43,3 +43,16 @@ pub const OUTLIER_TRIALS_MIN: usize = 5;
 /// A trial nearer to the median than this share of it is never called an outlier: five trials
 /// within 0.1 % would else condemn one that is 1 % off, which misleads nobody.
 pub const OUTLIER_SHARE_MIN: f64 = 0.05;
+
+/// An interaction of two factors that governs less of the variance than this is not worth a
+/// sentence.
+pub const INTERACTION_SHARE_MIN: f64 = 0.01;
+
+/// How probable an interaction may be by chance: stricter than [`CONFIDENCE`], since ten pairs are
+/// looked at where there are five factors.
+pub const INTERACTION_PROBABILITY_MAX: f64 = 0.01;
+
+/// The smallest difference between two campaigns that is worth a sentence, where nobody says.
+/// Half of what makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]): a smaller difference
+/// could seldom be shown with the trials that people have the patience for.
+pub const EFFECT_MIN: f64 = 0.05;

@@ -3,18 +3,26 @@
 //! [`summary`] condenses the figures of several trials: median, spread and a confidence interval.
 //! [`judge::pass`] applies it to one pass of a run, sets invalid trials aside, gathers the
 //! caveats and gives the verdict. The thresholds stand in [`criteria`], each with its reason.
-//! Pure: the same trials give the same figures on every machine, to the last bit; no clock,
-//! no file, no libm function whose last digit differs between systems.
+//! [`compare()`] lays two sets of trials side by side, [`effects()`] tells which factor governs.
+//! Pure: the same trials give the same figures on every machine, to the last bit, since no function
+//! of libm is called whose last digit differs between systems; `effects` alone takes logarithms.
 
+mod compare;
 pub mod criteria;
+pub mod effects;
 mod fairness;
 pub mod judge;
 mod outlier;
+mod rank;
 mod rate;
+mod regression;
 mod summary;
 
+pub use compare::{Comparison, Outcome, compare};
+pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness, jain_index};
 pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, Point};
 pub use outlier::{Score, modified_z_scores};
+pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;
 pub use summary::{Summary, median, summary};

@@ -21,6 +21,13 @@ impl Rate {
     pub const fn of_pass(pass: Pass, per_s: f64) -> Self {
         if pass.is_byte_rate() { Self::Bytes(per_s) } else { Self::Ops(per_s) }
     }
+
+    /// The number per second, in bytes or ops.
+    pub const fn per_s(self) -> f64 {
+        match self {
+            Self::Bytes(per_s) | Self::Ops(per_s) => per_s,
+        }
+    }
 }
 
 impl fmt::Display for Rate {

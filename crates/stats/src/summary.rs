@@ -70,7 +70,8 @@ pub fn median(figures: &[f64]) -> Option<f64> {
     sorted(figures).map(|sorted| middle(&sorted))
 }
 
-fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
+/// The figures in ascending order; `None` when there are none or one of them is not finite.
+pub(crate) fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
     if figures.is_empty() || figures.iter().any(|x| !x.is_finite()) {
         return None;
     }
@@ -93,21 +94,25 @@ fn middle(sorted: &[f64]) -> f64 {
 /// Percentile bootstrap: draws `n` of the figures with repetition, [`RESAMPLES`] times, and cuts
 /// the same share from both ends of the medians.
 fn bootstrap(sorted: &[f64], seed: u64) -> (f64, f64) {
-    let n = sorted.len();
     let mut random = SplitMix64::new(seed);
-    let mut drawn = vec![0_u32; n];
-    let mut medians: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            drawn.fill(0);
-            for _ in 0..n {
-                drawn[below(random.next(), n as u64) as usize] += 1;
-            }
-            middle_of_drawn(sorted, &drawn)
-        })
-        .collect();
+    let mut counts = vec![0_u32; sorted.len()];
+    let mut medians: Vec<f64> =
+        (0..RESAMPLES).map(|_| draw_median(sorted, &mut random, &mut counts)).collect();
     medians.sort_unstable_by(f64::total_cmp);
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
     (medians[cut], medians[RESAMPLES - 1 - cut])
+}
+
+/// The median of as many figures as there are, drawn from them with repetition.
+///
+/// `counts` is room for as many numbers at least; what it holds does not matter.
+pub(crate) fn draw_median(sorted: &[f64], random: &mut SplitMix64, counts: &mut [u32]) -> f64 {
+    let drawn = &mut counts[..sorted.len()];
+    drawn.fill(0);
+    for _ in 0..sorted.len() {
+        drawn[below(random.next(), sorted.len() as u64) as usize] += 1;
+    }
+    middle_of_drawn(sorted, drawn)
 }
 
 /// The median of a sample given as how often each figure was drawn: counting saves sorting.

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 
 mod bad_input;
+mod compare;
 mod help;
 mod interruption;
 mod results_file;

@@ -1,0 +1,144 @@
+//! Which factors govern a campaign's figures: seed of the question is "factors governing
+//! throughputs".
+//!
+//! [`Governing::of`] takes each kind of pass apart over the settings that vary in it;
+//! [`Governing::render`] writes it as text with a picture, as Markdown or as JSON, and the page
+//! draws it as a forest plot. What can't be taken apart is said in a sentence.
+
+mod json;
+mod table;
+
+use model::Campaign;
+use stats::{Effects, Observation, effects};
+
+use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+
+/// What governs each kind of pass.
+pub struct Governing {
+    /// What was measured, in a line.
+    pub title: String,
+    /// Workload and pass, in order of appearance.
+    pub passes: Vec<PassFactors>,
+}
+
+/// What governs one kind of pass.
+pub struct PassFactors {
+    /// Workload and pass: `stream read`.
+    pub name: String,
+    /// The settings that vary, with their levels in order of appearance.
+    pub factors: Vec<Factor>,
+    /// Trials behind it.
+    pub trials: usize,
+    /// Rows whose figures don't count.
+    pub left_out: usize,
+    /// What was found, or why nothing could be.
+    pub found: Result<Effects, &'static str>,
+}
+
+/// A setting that varies.
+pub struct Factor {
+    /// Its name, as in plans.
+    pub name: &'static str,
+    /// Its levels, as tables show them; the first one is what others are compared with.
+    pub levels: Vec<String>,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorsFormat {
+    /// Plain text for a terminal.
+    Table,
+    /// GitHub tables.
+    Markdown,
+    /// For programs.
+    Json,
+}
+
+impl Governing {
+    /// Takes a campaign apart.
+    pub fn of(campaign: &Campaign) -> Self {
+        Self::of_sheet(&Sheet::of(campaign))
+    }
+
+    pub(crate) fn of_sheet(sheet: &Sheet<'_>) -> Self {
+        let campaign = sheet.campaign;
+        let passes = sheet.groups().into_iter();
+        Self {
+            title: format!("{}: {}", campaign.name, crate::notes::title(campaign)),
+            passes: passes.map(|(name, _, rows)| PassFactors::of(name, sheet, &rows)).collect(),
+        }
+    }
+
+    /// Says whether any kind of pass could be taken apart.
+    pub fn found_any(&self) -> bool {
+        self.passes.iter().any(|pass| pass.found.is_ok())
+    }
+
+    /// Writes it; the text ends with a newline.
+    pub fn render(&self, format: FactorsFormat) -> String {
+        match format {
+            FactorsFormat::Table => table::plain(self),
+            FactorsFormat::Markdown => table::markdown(self),
+            FactorsFormat::Json => json::render(self),
+        }
+    }
+}
+
+impl PassFactors {
+    fn of(name: String, sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
+        let (counted, left_out): (Vec<&Row<'_>>, Vec<_>) =
+            rows.iter().copied().partition(|row| row.counts());
+        let levels_of = |row: &Row<'_>| {
+            let target = std::iter::once(row.run.spec.target_name.clone());
+            target.chain(row.values.iter().cloned()).collect::<Vec<_>>()
+        };
+        let names = std::iter::once("target").chain(sheet.columns.iter().copied());
+        let mut factors: Vec<Factor> =
+            names.map(|name| Factor { name, levels: Vec::new() }).collect();
+        let mut observations = Vec::new();
+        for row in &counted {
+            let mut levels = Vec::with_capacity(factors.len());
+            for (factor, level) in factors.iter_mut().zip(levels_of(row)) {
+                levels.push(factor.number(level));
+            }
+            let used = row.judged.points.iter().filter(|point| point.used);
+            observations.extend(
+                used.map(|point| Observation { levels: levels.clone(), figure: point.per_s }),
+            );
+        }
+        drop_single(&mut factors, &mut observations);
+        let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
+        let found = match counts.len() {
+            0 => Err("no setting varies: a factor needs two levels"),
+            _ => effects(&counts, &observations)
+                .ok_or("too few trials for so many settings, or no difference between them"),
+        };
+        Self { name, factors, trials: observations.len(), left_out: left_out.len(), found }
+    }
+}
+
+impl Factor {
+    /// The number of a level, which is new where it was not seen before.
+    fn number(&mut self, level: String) -> usize {
+        self.levels.iter().position(|known| *known == level).unwrap_or_else(|| {
+            self.levels.push(level);
+            self.levels.len() - 1
+        })
+    }
+
+    /// Says whether the level means that the setting does not apply.
+    pub(crate) fn applies(&self, level: usize) -> bool {
+        self.levels[level] != NOT_APPLICABLE
+    }
+}
+
+/// Leaves out what has one level in this pass.
+fn drop_single(factors: &mut Vec<Factor>, observations: &mut [Observation]) {
+    let varies: Vec<bool> = factors.iter().map(|factor| factor.levels.len() > 1).collect();
+    for observation in observations {
+        let mut kept = varies.iter();
+        observation.levels.retain(|_| *kept.next().expect("a level for each factor"));
+    }
+    let mut kept = varies.iter();
+    factors.retain(|_| *kept.next().expect("as many as there are"));
+}

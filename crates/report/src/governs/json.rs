@@ -1,0 +1,95 @@
+//! Factors as JSON; the order and the names of the fields are those of the output.
+
+use serde::Serialize;
+use stats::effects::Effects;
+
+use super::{Governing, PassFactors};
+
+/// Version of the format: grows when a field changes its meaning or goes.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    passes: Vec<PassPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct PassPart<'a> {
+    name: &'a str,
+    trials: usize,
+    rows_left_out: usize,
+    reason: Option<&'a str>,
+    factors: Vec<FactorPart<'a>>,
+    interactions: Vec<InteractionPart<'a>>,
+    unexplained_share: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct FactorPart<'a> {
+    name: &'a str,
+    share: f64,
+    levels: Vec<LevelPart<'a>>,
+}
+
+/// A ratio that can't be told has no numbers.
+#[derive(Serialize)]
+struct LevelPart<'a> {
+    level: &'a str,
+    ratio: Option<f64>,
+    ratio_interval_lo: Option<f64>,
+    ratio_interval_hi: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct InteractionPart<'a> {
+    factors: [&'a str; 2],
+    share: f64,
+    probability: f64,
+}
+
+/// Writes the document.
+pub fn render(governing: &Governing) -> String {
+    let document =
+        Document { schema: SCHEMA, passes: governing.passes.iter().map(pass_part).collect() };
+    serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
+}
+
+fn pass_part(pass: &PassFactors) -> PassPart<'_> {
+    let effects = pass.found.as_ref().ok();
+    PassPart {
+        name: &pass.name,
+        trials: pass.trials,
+        rows_left_out: pass.left_out,
+        reason: pass.found.as_ref().err().copied(),
+        factors: effects.map(|effects| factors(pass, effects)).unwrap_or_default(),
+        interactions: effects.map(|effects| interactions(pass, effects)).unwrap_or_default(),
+        unexplained_share: effects.map(|effects| effects.unexplained),
+    }
+}
+
+fn factors<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<'a>> {
+    let part = |effect: &stats::effects::FactorEffect| {
+        let factor = &pass.factors[effect.factor];
+        let levels = factor.levels.iter().zip(&effect.levels).map(|(level, found)| {
+            let known = found.interval.1.is_finite();
+            LevelPart {
+                level,
+                ratio: known.then_some(found.ratio),
+                ratio_interval_lo: known.then_some(found.interval.0),
+                ratio_interval_hi: known.then_some(found.interval.1),
+            }
+        });
+        FactorPart { name: factor.name, share: effect.share, levels: levels.collect() }
+    };
+    effects.factors.iter().map(part).collect()
+}
+
+fn interactions<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<InteractionPart<'a>> {
+    let part = |interaction: &stats::effects::Interaction| InteractionPart {
+        factors: [interaction.factors.0, interaction.factors.1].map(|f| pass.factors[f].name),
+        share: interaction.share,
+        probability: interaction.probability,
+    };
+    effects.interactions.iter().map(part).collect()
+}

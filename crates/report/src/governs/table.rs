@@ -1,0 +1,161 @@
+//! Factors as text: a table with a picture of the ratios, and sentences below it.
+
+use std::fmt::Write as _;
+
+use super::{Factor, Governing, PassFactors};
+use crate::grid::{Align, Grid, wrap};
+use crate::markdown::{escaped, line};
+use crate::show;
+use stats::effects::{Effects, LevelEffect};
+
+const WIDTH_MAX: usize = 100;
+
+/// Columns of the picture; odd, so that a ratio of 1 has one of its own.
+const PICTURE: usize = 31;
+
+/// Writes it for a terminal.
+pub fn plain(governing: &Governing) -> String {
+    let mut out = format!("{}\n", governing.title);
+    for pass in &governing.passes {
+        let _ = writeln!(out, "\n{}", title(pass));
+        match &pass.found {
+            Ok(effects) => {
+                out.push_str(&grid(pass, effects).render(WIDTH_MAX));
+                for sentence in sentences(pass, effects) {
+                    for (number, part) in wrap(&sentence, WIDTH_MAX - 4).iter().enumerate() {
+                        let indent = if number == 0 { "  " } else { "    " };
+                        let _ = writeln!(out, "{indent}{part}");
+                    }
+                }
+            }
+            Err(why) => {
+                let _ = writeln!(out, "  {why}");
+            }
+        }
+    }
+    out
+}
+
+/// Writes it for GitHub.
+pub fn markdown(governing: &Governing) -> String {
+    let mut out = format!("# {}\n", escaped(&governing.title));
+    for pass in &governing.passes {
+        let _ = writeln!(out, "\n## {}\n", escaped(&title(pass)));
+        match &pass.found {
+            Ok(effects) => {
+                line(
+                    &mut out,
+                    ["factor", "share", "level", "ratio", "95 %"].map(str::to_owned).into_iter(),
+                );
+                line(
+                    &mut out,
+                    ["---", "---:", "---", "---:", "---:"].map(str::to_owned).into_iter(),
+                );
+                for cells in rows(pass, effects) {
+                    line(&mut out, cells.iter().map(|cell| escaped(cell)));
+                }
+                out.push('\n');
+                for sentence in sentences(pass, effects) {
+                    let _ = writeln!(out, "- {}", escaped(&sentence));
+                }
+            }
+            Err(why) => {
+                let _ = writeln!(out, "{}", escaped(why));
+            }
+        }
+    }
+    out
+}
+
+fn title(pass: &PassFactors) -> String {
+    format!("{}: {}", pass.name, show::counted(pass.trials, "trial"))
+}
+
+/// Factor, share, level, ratio and interval of each level; factors by their share.
+fn rows(pass: &PassFactors, effects: &Effects) -> Vec<[String; 5]> {
+    let mut rows = Vec::new();
+    for effect in &effects.factors {
+        let factor = &pass.factors[effect.factor];
+        for (number, level) in effect.levels.iter().enumerate() {
+            let [name, share] = match number {
+                0 => [factor.name.to_owned(), show::percent(effect.share)],
+                _ => [String::new(), String::new()],
+            };
+            let [ratio, interval] = figures(factor, number, level);
+            rows.push([name, share, factor.levels[number].clone(), ratio, interval]);
+        }
+    }
+    rows
+}
+
+fn figures(factor: &Factor, number: usize, level: &LevelEffect) -> [String; 2] {
+    let (lo, hi) = level.interval;
+    match number {
+        0 => ["1".to_owned(), "(reference)".to_owned()],
+        _ if !hi.is_finite() && factor.applies(number) => {
+            ["–".to_owned(), "not separable".to_owned()]
+        }
+        _ if !hi.is_finite() => ["–".to_owned(), "not applicable".to_owned()],
+        _ => [format!("{:.3}", level.ratio), format!("{lo:.3} to {hi:.3}")],
+    }
+}
+
+fn grid(pass: &PassFactors, effects: &Effects) -> Grid {
+    let reach = effects.reach();
+    let scale = format!("{:<15}1{:>15}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
+    let mut grid = Grid::new(&[
+        ("factor", Align::Left),
+        ("share", Align::Right),
+        ("level", Align::Left),
+        ("ratio", Align::Right),
+        ("95 %", Align::Left),
+        (&scale, Align::Left),
+    ]);
+    let levels = effects.factors.iter().flat_map(|factor| &factor.levels);
+    for (cells, level) in rows(pass, effects).iter().zip(levels) {
+        grid.row(&[cells.as_slice(), &[picture(level, reach)]].concat());
+    }
+    grid
+}
+
+/// An interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, and 1 as a line.
+fn picture(level: &LevelEffect, reach: f64) -> String {
+    let (lo, hi) = level.interval;
+    let half = (PICTURE / 2) as f64;
+    let at = |ratio: f64| {
+        (half + half * ratio.ln() / reach.ln()).round().clamp(0.0, 2.0 * half) as usize
+    };
+    let mut cells = [' '; PICTURE];
+    cells[PICTURE / 2] = '│';
+    if hi.is_finite() {
+        let (from, to) = (at(lo), at(hi));
+        cells[from..=to].fill('─');
+        (cells[from], cells[to]) = ('├', '┤');
+        cells[at(level.ratio)] = '●';
+    }
+    cells.iter().collect::<String>().trim_end().to_owned()
+}
+
+fn sentences(pass: &PassFactors, effects: &Effects) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for interaction in &effects.interactions {
+        let (first, second) = interaction.factors;
+        sentences.push(format!(
+            "{} and {} depend on each other: together they govern {} more (p {:.4}), so a ratio \
+             above is a mean over the levels of the other.",
+            pass.factors[first].name,
+            pass.factors[second].name,
+            show::percent(interaction.share),
+            interaction.probability,
+        ));
+    }
+    sentences
+        .push(format!("Not explained by any of this: {}.", show::percent(effects.unexplained)));
+    if pass.left_out > 0 {
+        sentences.push(format!(
+            "Left out: {} without a figure that counts.",
+            show::counted(pass.left_out, "row")
+        ));
+    }
+    sentences
+}

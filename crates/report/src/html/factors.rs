@@ -1,0 +1,125 @@
+//! The picture of the factors: a forest plot for each kind of pass whose settings vary.
+//!
+//! One row per level that is compared with the first one of its factor; the axis is logarithmic
+//! and has 1, "no difference", as its line.
+
+use maud::{Markup, html};
+use stats::effects::{Effects, LevelEffect};
+
+use super::axis::Tick;
+use super::chart::{About, Strip, cut, panel, percent, shape};
+use crate::governs::{Factor, Governing, PassFactors};
+use crate::sheet::Sheet;
+use crate::show;
+
+const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
+
+/// The section with the pictures; nothing where no setting varies.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let governing = Governing::of_sheet(sheet);
+    // How targets differ is what the bars show already.
+    let varies = |pass: &PassFactors| pass.factors.iter().any(|factor| factor.name != "target");
+    let shown: Vec<(&PassFactors, &Effects)> = governing
+        .passes
+        .iter()
+        .filter(|pass| varies(pass))
+        .filter_map(|pass| Some((pass, pass.found.as_ref().ok()?)))
+        .collect();
+    html! {
+        @if !shown.is_empty() {
+            section aria-labelledby="factors" {
+                h2 #factors { "Factors" }
+                p.legend {
+                    "ratio of each level to the first one of its factor, all else alike, with its \
+                     95 % interval; share of the variance that the factor governs; logarithmic"
+                }
+                div.panels {
+                    @for (number, (pass, effects)) in shown.iter().enumerate() {
+                        figure {
+                            figcaption { (pass.name) }
+                            (chart(&format!("factors-{number}"), pass, effects))
+                            (notes(pass, effects))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn notes(pass: &PassFactors, effects: &Effects) -> Markup {
+    html! {
+        @for interaction in &effects.interactions {
+            p.legend {
+                (pass.factors[interaction.factors.0].name) " and "
+                (pass.factors[interaction.factors.1].name) " depend on each other: together they "
+                "govern " (show::percent(interaction.share)) " more."
+            }
+        }
+        p.legend { "Not explained: " (show::percent(effects.unexplained)) "." }
+    }
+}
+
+fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
+    let axis = RatioAxis::new(effects);
+    let strips: Vec<Strip> = effects
+        .factors
+        .iter()
+        .flat_map(|effect| {
+            let factor = &pass.factors[effect.factor];
+            let levels = effect.levels.iter().enumerate().skip(1);
+            let known = levels.filter(|(_, level)| level.interval.1.is_finite());
+            known.map(|(number, level)| strip(factor, number, effect.share, level, &axis))
+        })
+        .collect();
+    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
+    let about = About {
+        id: id.to_owned(),
+        title: format!("{}: effect of each factor as a ratio", pass.name),
+        description: described.collect::<Vec<_>>().join("; "),
+        unit: "",
+    };
+    panel(&about, &strips, &axis.ticks())
+}
+
+fn strip(
+    factor: &Factor,
+    number: usize,
+    share: f64,
+    level: &LevelEffect,
+    axis: &RatioAxis,
+) -> Strip {
+    let (lo, hi) = level.interval;
+    let against = format!("{} against {}", factor.levels[number], factor.levels[0]);
+    Strip {
+        name: cut(&format!("{} ({})", factor.name, show::percent(share)), 30),
+        value: format!("{:.2} ({lo:.2} to {hi:.2})", level.ratio),
+        lines: vec![("factors", cut(&against, 46))],
+        marks: html! {
+            line.whisker x1=(percent(axis.at(1.0))) x2=(percent(axis.at(1.0))) y1="-10" y2="10" {}
+            line.reach x1=(percent(axis.at(lo))) x2=(percent(axis.at(hi))) y1="0" y2="0" {}
+            (shape(axis.at(level.ratio), "p50", DISC))
+        },
+    }
+}
+
+/// A logarithmic axis that has 1 in its middle.
+struct RatioAxis {
+    reach: f64,
+}
+
+impl RatioAxis {
+    fn new(effects: &Effects) -> Self {
+        Self { reach: effects.reach() }
+    }
+
+    /// The place of a ratio, in percent of the width; ends stay within the picture.
+    fn at(&self, ratio: f64) -> f64 {
+        (50.0 + 50.0 * ratio.ln() / self.reach.ln()).clamp(0.0, 100.0)
+    }
+
+    fn ticks(&self) -> Vec<Tick> {
+        let ends = [1.0 / self.reach, 1.0, self.reach];
+        ends.map(|ratio| (self.at(ratio), format!("{ratio:.2}"))).to_vec()
+    }
+}

@@ -1,0 +1,135 @@
+//! Comparisons and factors of campaigns with known figures.
+
+mod campaigns;
+
+use campaigns::{failed, made, quick, spec, transports};
+use model::{BackendKind, Campaign, CaveatCode, RunSpec, Workload};
+use report::{
+    CompareFormat, Compared, FactorsFormat, Format, Governing, Selection, render, setting_names,
+};
+use stats::Outcome;
+
+/// Runs of a stream over NFS with so many workers, each at its speed.
+fn stream(speeds: &[(u32, u64)], trials: u32) -> Campaign {
+    let spec = |workers| RunSpec { workers, ..spec("nfs", BackendKind::Nfs, Workload::Stream) };
+    made(speeds.iter().map(|(workers, speed)| (spec(*workers), *speed, trials)).collect())
+}
+
+fn whole(campaign: &Campaign) -> Selection<'_> {
+    Selection { campaign, only: &[] }
+}
+
+fn only(name: &str, value: &str) -> Vec<(String, String)> {
+    vec![(name.to_owned(), value.to_owned())]
+}
+
+#[test]
+fn rows_are_matched_by_what_they_do_and_losses_are_found() {
+    let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
+    let after = stream(&[(2, 15), (1, 10), (8, 40)], 5);
+    let compared = Compared::of(whole(&before), whole(&after), 0.05);
+    let outcomes: Vec<_> =
+        compared.pairs.iter().map(|pair| (pair.name.as_str(), pair.comparison.outcome())).collect();
+    let expected = [
+        ("nfs stream write, workers 1", Outcome::Same),
+        ("nfs stream read, workers 1", Outcome::Same),
+        ("nfs stream write, workers 2", Outcome::Lower),
+        ("nfs stream read, workers 2", Outcome::Lower),
+    ];
+    assert_eq!(outcomes, expected);
+    assert!((compared.pairs[2].comparison.ratio - 0.75).abs() < 1e-6);
+    assert_eq!((compared.losses(0.2).count(), compared.losses(0.3).count()), (2, 0));
+    let reasons: Vec<&str> = compared.left_out.iter().map(|(_, why)| why.as_str()).collect();
+    assert_eq!(reasons, ["only before", "only before", "only after", "only after"]);
+}
+
+#[test]
+fn two_selections_of_one_campaign_are_matched_without_what_they_name() {
+    let campaign = stream(&[(1, 10), (2, 20)], 5);
+    let (one, two) = (only("workers", "1"), only("workers", "2"));
+    let compared = Compared::of(
+        Selection { campaign: &campaign, only: &one },
+        Selection { campaign: &campaign, only: &two },
+        0.05,
+    );
+    assert_eq!(compared.pairs.len(), 2);
+    assert_eq!(compared.pairs[1].name, "nfs stream read");
+    assert_eq!(compared.pairs[1].comparison.outcome(), Outcome::Higher);
+    let reads = only("pass", "read");
+    let reads = Selection { campaign: &campaign, only: &reads };
+    assert_eq!(Compared::of(reads, reads, 0.05).pairs.len(), 2);
+    assert!(setting_names(&campaign).contains(&"nfsvers".to_owned()));
+}
+
+#[test]
+fn what_does_not_count_is_not_compared() {
+    let mut before = stream(&[(1, 10)], 5);
+    for trial in &mut before.runs[0].trials {
+        trial.passes[0].caveats.push(CaveatCode::Errors.because("3 of 64 ops failed"));
+    }
+    let after = stream(&[(1, 10)], 5);
+    let compared = Compared::of(whole(&before), whole(&after), 0.05);
+    assert_eq!(compared.pairs.len(), 1);
+    let why = "before: invalid: errors, not-durable, shared-host";
+    assert!(compared.left_out[0].1.starts_with("before: invalid: errors"), "{why}");
+    let gone = failed();
+    let none = Compared::of(whole(&gone), whole(&gone), 0.05);
+    assert_eq!((none.pairs.len(), none.left_out.len()), (0, 3));
+    assert!(none.left_out[0].1.contains("no route to host"), "{:?}", none.left_out);
+}
+
+#[test]
+fn a_comparison_reads_well_in_every_form() {
+    let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (4, 20)], 3));
+    let compared = Compared::of(whole(&before), whole(&after), 0.05);
+    insta::assert_snapshot!("comparison_table", compared.render(CompareFormat::Table));
+    insta::assert_snapshot!("comparison_markdown", compared.render(CompareFormat::Markdown));
+    let json: serde_json::Value =
+        serde_json::from_str(&compared.render(CompareFormat::Json)).unwrap();
+    assert_eq!(json["pairs"].as_array().unwrap().len(), 2);
+    assert_eq!(json["pairs"][0]["outcome"], "same");
+    assert_eq!(json["not_compared"][0]["reason"], "only before");
+}
+
+#[test]
+fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
+    // There the read-ahead multiplies rates by 5 and the transfer size by 2; all else does nothing.
+    let governing = Governing::of(&transports());
+    let read = &governing.passes[1];
+    let effects = read.found.as_ref().unwrap();
+    let ranked: Vec<&str> = effects.factors.iter().map(|e| read.factors[e.factor].name).collect();
+    assert_eq!(ranked[..2], ["read_ahead", "transfer_size"]);
+    let ahead = &effects.factors[0].levels[1];
+    assert!((ahead.ratio - 5.0).abs() < 0.2, "{ahead:?}");
+    assert!(ahead.interval.0 <= 5.0 && 5.0 <= ahead.interval.1, "{ahead:?}");
+    assert!(read.left_out > 0);
+    insta::assert_snapshot!("factors_table", governing.render(FactorsFormat::Table));
+}
+
+#[test]
+fn factors_are_told_in_every_form() {
+    let campaign = stream(&[(1, 10), (2, 20)], 5);
+    let governing = Governing::of(&campaign);
+    insta::assert_snapshot!("factors_markdown", governing.render(FactorsFormat::Markdown));
+    let json: serde_json::Value =
+        serde_json::from_str(&governing.render(FactorsFormat::Json)).unwrap();
+    let level = &json["passes"][0]["factors"][0]["levels"][1];
+    assert_eq!((&level["level"], level["ratio"].as_f64().unwrap().round()), (&"2".into(), 2.0));
+}
+
+#[test]
+fn what_has_no_factor_says_so() {
+    let governing = Governing::of(&stream(&[(1, 10)], 5));
+    assert!(!governing.found_any());
+    let text = governing.render(FactorsFormat::Table);
+    assert!(text.contains("no setting varies: a factor needs two levels"), "{text}");
+    assert!(Governing::of(&quick()).found_any());
+}
+
+#[test]
+fn the_page_draws_the_factors_where_there_are_some() {
+    let page = render(&transports(), Format::Html);
+    let plot = page.split("id=\"factors-1-desc\">").nth(1).unwrap();
+    assert!(plot.starts_with("read_ahead (85 %): 5.00 (4.95 to 5.05)"), "{}", &plot[..200]);
+    assert!(!render(&quick(), Format::Html).contains("id=\"factors\""));
+}
