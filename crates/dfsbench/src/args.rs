@@ -7,6 +7,7 @@ mod compare;
 mod probe;
 mod run;
 mod serve;
+mod settings;
 
 use std::path::PathBuf;
 

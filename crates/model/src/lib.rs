@@ -14,6 +14,7 @@ pub mod nfs;
 pub mod op;
 pub mod pass;
 pub mod random;
+mod settings;
 pub mod spec;
 pub mod units;
 mod words;

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto};
+use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
-use crate::units::{Nanos, Size};
 use crate::words::words;
 use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
 
@@ -197,80 +196,6 @@ impl RunSpec {
         if self.passes.is_empty() { self.workload.passes() } else { &self.passes }
     }
 
-    /// Every setting that a reader may want to tell runs apart by, as (name, shown value).
-    ///
-    /// The names are those of plans and of `--where`.
-    pub fn settings(&self) -> Vec<(&'static str, String)> {
-        let [files, file_size] = match self.workload {
-            Workload::Metadata | Workload::Transactions => ["small_files", "small_file_size"],
-            _ => ["files", "file_size"],
-        };
-        let mut settings = vec![
-            ("target", self.target_name.clone()),
-            ("backend", self.backend.name().to_owned()),
-            ("workload", self.workload.name().to_owned()),
-            ("workers", self.workers.to_string()),
-            ("queue_depth", self.queue_depth.to_string()),
-            (files, self.files.to_string()),
-            (file_size, Size(self.file_size_bytes).to_string()),
-        ];
-        if self.workload != Workload::Metadata {
-            settings.push(("io_size", Size(u64::from(self.io_size_bytes)).to_string()));
-            settings.push(("direct", self.direct.to_string()));
-        }
-        if self.workload == Workload::Mixed {
-            settings.push(("read_percent", self.read_percent.to_string()));
-        }
-        // A mix that only reads has nothing to sync at its end.
-        let mix_writes = self.workload == Workload::Mixed && self.read_percent < 100;
-        if self.workload == Workload::Stream || mix_writes {
-            settings.push(("durability", self.durability.name().to_owned()));
-        }
-        if self.workload != Workload::Metadata && self.target != Target::Null {
-            if matches!(self.target, Target::Directory { .. }) {
-                settings.push(("invalidate", self.invalidate.to_string()));
-            }
-            settings.push(("verify", self.verify.to_string()));
-        }
-        if let Target::Nfs(nfs) = &self.target {
-            settings.extend(self.nfs_settings(&nfs.settings));
-        }
-        settings
-    }
-
-    /// The settings that only a run over NFS has.
-    fn nfs_settings(&self, nfs: &NfsSettings) -> Vec<(&'static str, String)> {
-        let transfer_size = self.transfer_size_bytes.map(|bytes| Size(bytes.into()).to_string());
-        let mut settings = vec![
-            ("nfsvers", nfs.version.to_string()),
-            ("proto", nfs.proto.to_string()),
-            ("xprtsec", nfs.xprtsec.to_string()),
-            ("nconnect", nfs.nconnect.to_string()),
-            ("transfer_size", transfer_size.unwrap_or_else(|| "server's".to_owned())),
-        ];
-        if self.clients > 0 {
-            settings.push(("clients", self.clients.to_string()));
-        }
-        if nfs.client_uids > 1 {
-            settings.push(("client_uids", nfs.client_uids.to_string()));
-        }
-        if nfs.per_client {
-            settings.push(("per_client", nfs.per_client.to_string()));
-        }
-        if self.workload == Workload::Stream {
-            settings.push(("read_ahead", nfs.read_ahead.to_string()));
-            settings.push(("write_behind", nfs.write_behind.to_string()));
-        }
-        if self.workload != Workload::Metadata && nfs.version != NfsVersion::V2 {
-            settings.push(("stable", nfs.stable.to_string()));
-        }
-        if nfs.proto == Proto::Udp {
-            settings.push(("timeo", Nanos(nfs.timeo_ms.saturating_mul(1_000_000)).to_string()));
-            settings.push(("retrans", nfs.retrans.to_string()));
-        }
-        settings
-    }
-
     /// NFS clients that are emulated, all workers together.
     pub const fn clients(&self) -> u32 {
         if self.clients == 0 { self.workers } else { self.clients }
@@ -304,37 +229,6 @@ pub(crate) mod tests {
             durability: Durability::Sync,
             ..RunSpec::null(workload)
         }
-    }
-
-    #[test]
-    fn settings_are_those_that_the_workload_depends_on() {
-        let names = |workload, read_percent| {
-            let settings = run(workload, read_percent).settings();
-            settings.into_iter().skip(5).map(|(name, _)| name).collect::<Vec<_>>()
-        };
-        let stream = ["files", "file_size", "io_size", "direct", "durability"];
-        assert_eq!(names(Workload::Stream, 0), stream);
-        let reads = ["files", "file_size", "io_size", "direct", "read_percent"];
-        assert_eq!(names(Workload::Mixed, 100), reads);
-        assert_eq!(names(Workload::Mixed, 99), [reads.as_slice(), &["durability"]].concat());
-        assert_eq!(names(Workload::Metadata, 0), ["small_files", "small_file_size"]);
-    }
-
-    #[test]
-    fn settings_of_nfs_are_those_that_the_version_and_the_transport_have() {
-        let names = |workload, version, proto| {
-            let mut nfs = NfsTarget::new("h", "/e");
-            (nfs.settings.version, nfs.settings.proto) = (version, proto);
-            let spec = RunSpec { target: Target::Nfs(nfs), ..run(workload, 0) };
-            let settings = spec.settings().into_iter().map(|(name, _)| name);
-            settings.skip_while(|name| *name != "transfer_size").skip(1).collect::<Vec<_>>()
-        };
-        let stream = ["read_ahead", "write_behind", "stable"];
-        assert_eq!(names(Workload::Stream, NfsVersion::V3, Proto::Tcp), stream);
-        let old = ["read_ahead", "write_behind", "timeo", "retrans"];
-        assert_eq!(names(Workload::Stream, NfsVersion::V2, Proto::Udp), old);
-        assert_eq!(names(Workload::Mixed, NfsVersion::V4_1, Proto::Tcp), ["stable"]);
-        assert!(names(Workload::Metadata, NfsVersion::V4_1, Proto::Tcp).is_empty());
     }
 
     #[test]

@@ -61,6 +61,44 @@ impl Workload {
         }
     }
 
+    /// The passes that a run may name; none where there is no choice.
+    pub const fn passes_allowed(self) -> &'static [Pass] {
+        match self {
+            Self::Stream | Self::Iozone => &[
+                Pass::Write,
+                Pass::Rewrite,
+                Pass::Read,
+                Pass::Reread,
+                Pass::RandomRead,
+                Pass::RandomWrite,
+                Pass::BackwardRead,
+                Pass::StrideRead,
+            ],
+            Self::Metadata => &[
+                Pass::Create,
+                Pass::Stat,
+                Pass::ReadFiles,
+                Pass::Rename,
+                Pass::Remove,
+                Pass::Mkdir,
+                Pass::StatDirs,
+                Pass::RenameDirs,
+                Pass::Rmdir,
+            ],
+            Self::Bonnie | Self::Bonniexx => Self::Bonnie.passes(),
+            Self::Fio => {
+                &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::RandomRead, Pass::RandomWrite]
+            }
+            Self::Dd => &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
+            Self::Mixed | Self::Transactions | Self::OpMix | Self::App => &[],
+        }
+    }
+
+    /// Says whether a tool that others made does the work, and its figures are read.
+    pub const fn is_adapter(self) -> bool {
+        matches!(self, Self::Fio | Self::Iozone | Self::Bonniexx | Self::Dd)
+    }
+
     /// Says whether a program other than this one does the work.
     pub const fn is_external(self) -> bool {
         matches!(self, Self::App | Self::Fio | Self::Iozone | Self::Bonniexx | Self::Dd)

@@ -87,7 +87,7 @@ impl NfsAddress {
         };
         for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {
             if let Some(levels) = self.settings.get(setting) {
-                setting.set_nfs(&mut target.settings, levels[0].value);
+                setting.set_nfs(&mut target.settings, levels[0].value.clone());
             }
         }
         target

@@ -26,7 +26,7 @@ impl Written<'_> {
     /// The levels of a setting, or its default in `run`.
     pub fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
         match self.written(setting) {
-            Some(levels) => levels.iter().map(|level| level.value).collect(),
+            Some(levels) => levels.iter().map(|level| level.value.clone()).collect(),
             None => vec![defaults::of(setting, run)],
         }
     }

@@ -3,7 +3,7 @@
 //! One function, `of`, is asked while a run is put together: settings that come earlier in
 //! [`Setting::ALL`] are already in it, so a default may look at them.
 
-use model::{Durability, NfsSettings, RunSpec, Workload};
+use model::{Durability, RunSpec, Workload};
 
 use crate::setting::{Setting, Value};
 
@@ -38,48 +38,65 @@ pub const RANDOM_IO_SIZE: u64 = 4 << 10;
 /// The mix that storage vendors and SPEC's databases quote: 70 % reads.
 pub const READ_PERCENT: u64 = 70;
 
+/// Files of the pool of transactions.
+///
+/// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
+pub const POOL_FILES: u64 = 500;
+
+/// Bytes of one read or write of transactions.
+pub const POOL_IO_SIZE: u64 = 512;
+
 /// Thousands of ops on any target that is usable at all.
 pub const DURATION_MS: u64 = 1_000;
 
 /// Ten times what a loaded disk takes; less than a person's patience.
 pub const TIMEOUT_MS: u64 = 5_000;
 
+/// How long a program of others may take: a build, or a tool over a whole matrix of its own.
+pub const PROGRAM_TIMEOUT_MS: u64 = 3_600_000;
+
+/// The block of bonnie and bonnie++, and of the mixes that came before them.
+///
+/// **Source:** bonnie++(8), `-s`: chunk-size 8 KiB.
+pub const BONNIE_IO_SIZE: u64 = 8 << 10;
+
 /// The default of a setting in a run whose earlier settings are known.
 pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
-    let nfs = NfsSettings::default();
     match setting {
         Setting::Workers => Value::Number(WORKERS),
+        Setting::Files if spec.workload == Workload::Bonnie => Value::Number(1),
         // One file per worker.
         Setting::Files => Value::Number(spec.workers.into()),
         // One client per worker.
         Setting::Clients => Value::Number(0),
-        Setting::ClientUids => Value::Number(nfs.client_uids.into()),
-        Setting::PerClient => Value::Flag(nfs.per_client),
         Setting::FileSize => Value::Number(FILE_SIZE),
+        Setting::SmallFiles if spec.workload == Workload::Transactions => {
+            Value::Number(POOL_FILES.max(spec.workers.into()))
+        }
         Setting::SmallFiles => Value::Number(SMALL_FILES),
         Setting::SmallFileSize => Value::Number(SMALL_FILE_SIZE),
-        Setting::IoSize => {
-            let stream = spec.workload == Workload::Stream;
-            let usual = if stream { STREAM_IO_SIZE } else { RANDOM_IO_SIZE };
-            // A smaller file is then moved in one op.
-            Value::Number(usual.min(spec.file_size_bytes.max(1)))
-        }
+        Setting::IoSize => io_size(spec),
         Setting::QueueDepth => Value::Number(spec.backend.default_queue_depth().into()),
-        Setting::NfsVers => Value::Version(nfs.version),
-        Setting::Proto => Value::Proto(nfs.proto),
-        Setting::XprtSec => Value::XprtSec(nfs.xprtsec),
-        Setting::Nconnect => Value::Number(nfs.nconnect.into()),
         Setting::TransferSize => Value::Server,
-        Setting::ReadAhead => Value::Number(nfs.read_ahead.into()),
-        Setting::WriteBehind => Value::Number(nfs.write_behind.into()),
-        Setting::Stable => Value::Stable(nfs.stable),
-        Setting::Timeo => Value::Number(nfs.timeo_ms),
-        Setting::Retrans => Value::Number(nfs.retrans.into()),
         Setting::ReadPercent => Value::Number(READ_PERCENT),
         Setting::Duration => Value::Number(DURATION_MS),
-        Setting::Direct | Setting::Verify => Value::Flag(false),
         Setting::Invalidate => Value::Flag(true),
-        Setting::Durability => Value::Durability(Durability::Sync),
+        Setting::Durability => Value::Word(Durability::Sync.name()),
+        Setting::Timeout if spec.workload.is_external() => Value::Number(PROGRAM_TIMEOUT_MS),
         Setting::Timeout => Value::Number(TIMEOUT_MS),
+        // As it is where nobody ever heard of the setting.
+        _ => setting.unset(),
     }
+}
+
+fn io_size(spec: &RunSpec) -> Value {
+    let usual = match spec.workload {
+        Workload::Stream | Workload::Fio | Workload::Iozone | Workload::Dd => STREAM_IO_SIZE,
+        Workload::Bonnie | Workload::Bonniexx | Workload::OpMix => BONNIE_IO_SIZE,
+        Workload::Transactions => POOL_IO_SIZE,
+        _ => RANDOM_IO_SIZE,
+    };
+    // A smaller file is then moved in one op; pools and mixes have files of many sizes.
+    let sized = !matches!(spec.workload, Workload::Transactions | Workload::OpMix);
+    Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
 }

@@ -124,6 +124,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("fsync", "durability"),
 ];
 
+/// So many keys are listed in a hint.
+const LISTED_MAX: usize = 20;
+
 /// Says whether `key` may stand in `section`; if not, what may.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
     let here: Vec<&str> = KEYS.iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
@@ -151,6 +154,9 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
     }
     match nearest(key, here) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if here.len() > LISTED_MAX => {
+            "each flag of `dfsbench run --help` has its key here".to_owned()
+        }
         None => format!("known keys: {}", here.join(", ")),
     }
 }

@@ -44,5 +44,5 @@ pub use overrides::Overrides;
 pub use raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload, Settings};
 pub use resolve::{Plan, Surroundings};
 pub use server::{ServerPlan, parse_server_memory, parse_versions};
-pub use setting::{Kind, Setting, Value};
+pub use setting::{Family, Kind, Setting, Value};
 pub use target::{TargetArg, parse_target};

@@ -78,8 +78,7 @@ const SMALL_FILE_SIZE: Range =
 const WORKERS: Range = Range { min: 1, max: 1_024, reason: "each worker is a thread of its own" };
 const QUEUE_DEPTH: Range =
     Range { min: 1, max: 4_096, reason: "an io_uring or a connection holds no more in flight" };
-const READ_PERCENT: Range =
-    Range { min: 0, max: 100, reason: "it is the share of reads, in percent" };
+const PERCENT: Range = Range { min: 0, max: 100, reason: "it is a share, in percent" };
 const DURATION_MS: Range =
     Range { min: 1, max: 86_400_000, reason: "a trial is a sample, not a soak: at most a day" };
 /// **Source:** Linux, `include/linux/nfs_xdr.h`, `NFS_MIN_FILE_IO_SIZE`, `NFS_MAX_FILE_IO_SIZE`.
@@ -101,6 +100,29 @@ const TIMEO_MS: Range =
     Range { min: 1, max: 600_000, reason: "a datagram that is lost is not missed so late" };
 const RETRANS: Range =
     Range { min: 0, max: 30, reason: "each time the wait is doubled: further ones never come" };
+const THINK_TIME_NS: Range = Range {
+    min: 0,
+    max: 60_000_000_000,
+    reason: "a worker that pauses for over a minute measures nothing",
+};
+const RATE: Range =
+    Range { min: 0, max: 100_000_000, reason: "due instants are whole nanoseconds, in order" };
+const BANDWIDTH: Range =
+    Range { min: 0, max: TIB, reason: "no link is as fast, and a cap that is never met is none" };
+const OPS: Range = Range { min: 0, max: 1_000_000_000, reason: "a trial is a sample, not a soak" };
+const BYTES: Range = Range { min: 0, max: 1 << 50, reason: "a trial is a sample, not a soak" };
+const STRIDE: Range = Range { min: 2, max: 1_000_000, reason: "a stride beyond the file is none" };
+const DEPTH: Range = Range { min: 0, max: 64, reason: "a path has 4096 bytes at most" };
+const BRANCHING: Range =
+    Range { min: 1, max: 10_000, reason: "each level has so many times the directories" };
+const SUBDIRECTORIES: Range =
+    Range { min: 0, max: 100_000, reason: "each is made before the clock starts" };
+const FILES_PER_DIRECTORY: Range =
+    Range { min: 1, max: 1_000_000, reason: "the state of each file is kept in memory" };
+const SET_PER_RATE: Range =
+    Range { min: 0, max: GIB, reason: "published rules ask for 120 MiB at most" };
+const POOL_FILE_SIZE: Range =
+    Range { min: 0, max: 16 * MIB, reason: "it is a pool of small files" };
 const TIMEOUT_MS: Range =
     Range { min: 1, max: 3_600_000, reason: "nobody waits for an answer for over an hour" };
 
@@ -125,8 +147,30 @@ pub const fn range(setting: Setting) -> Option<Range> {
         Setting::SmallFileSize => SMALL_FILE_SIZE,
         Setting::Workers => WORKERS,
         Setting::QueueDepth => QUEUE_DEPTH,
-        Setting::ReadPercent => READ_PERCENT,
+        Setting::ReadPercent
+        | Setting::RandomPercent
+        | Setting::AccessedPercent
+        | Setting::AppendPercent
+        | Setting::ReadBias
+        | Setting::CreateBias
+        | Setting::Compress
+        | Setting::Dedup => PERCENT,
         Setting::Duration => DURATION_MS,
+        Setting::Warmup | Setting::Ramp => Range { min: 0, ..DURATION_MS },
+        Setting::ThinkTime => THINK_TIME_NS,
+        Setting::Rate => RATE,
+        Setting::Bandwidth => BANDWIDTH,
+        Setting::Ops => OPS,
+        Setting::Transactions => Range { min: 1, ..OPS },
+        Setting::Bytes => BYTES,
+        Setting::BlockSize => Range { min: 0, ..FILE_SIZE },
+        Setting::Stride => STRIDE,
+        Setting::Depth => DEPTH,
+        Setting::Branching => BRANCHING,
+        Setting::Subdirectories => SUBDIRECTORIES,
+        Setting::FilesPerDirectory => FILES_PER_DIRECTORY,
+        Setting::SetPerRate => SET_PER_RATE,
+        Setting::SizeMin | Setting::SizeMax => POOL_FILE_SIZE,
         Setting::TransferSize => TRANSFER_SIZE,
         Setting::Timeout => TIMEOUT_MS,
         Setting::Clients => CLIENTS,
@@ -137,6 +181,14 @@ pub const fn range(setting: Setting) -> Option<Range> {
         Setting::Retrans => RETRANS,
         Setting::Direct
         | Setting::PerClient
+        | Setting::Mmap
+        | Setting::TimedClose
+        | Setting::Data
+        | Setting::Stamp
+        | Setting::Passes
+        | Setting::Arrivals
+        | Setting::Sharing
+        | Setting::TreeSharing
         | Setting::Invalidate
         | Setting::Durability
         | Setting::Verify
@@ -157,7 +209,9 @@ pub fn legal(setting: Setting) -> String {
         Kind::TransferSize => format!("{}, or \"server\"", numbers(&show_size)),
         Kind::Count | Kind::Percent => numbers(&|number| number.to_string()),
         Kind::Time => numbers(&text::time),
+        Kind::FineTime => numbers(&text::time_ns),
         Kind::Flag => "true or false".to_owned(),
+        Kind::Passes => "names with `+` between them, or \"usual\"".to_owned(),
         Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
     }
 }

@@ -138,7 +138,7 @@ fn counts(
         levels.is_some_and(|levels| levels.iter().any(|level| level.value == wanted))
     };
     let by_settings = match setting {
-        Setting::Timeo | Setting::Retrans => level(Setting::Proto, Value::Proto(Proto::Udp)),
+        Setting::Timeo | Setting::Retrans => level(Setting::Proto, Value::Word(Proto::Udp.name())),
         _ => true,
     };
     by_settings && setting.matters(workload.kind.value, backend)

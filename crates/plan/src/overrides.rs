@@ -3,6 +3,7 @@
 //! Values come as text, as they were typed, and go through the same readers as the plan's; an
 //! error names the flag. A flag replaces every place where the plan sets the same thing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::{BackendKind, Workload};
@@ -34,94 +35,16 @@ pub struct Overrides {
     pub backend: Vec<String>,
     /// `--tls-ca`: for every server that is named by its address.
     pub tls_ca: Option<PathBuf>,
-    /// `--workers`.
-    pub workers: Vec<String>,
-    /// `--clients`.
-    pub clients: Vec<String>,
-    /// `--files`.
-    pub files: Vec<String>,
-    /// `--file-size`.
-    pub file_size: Vec<String>,
-    /// `--small-files`.
-    pub small_files: Vec<String>,
-    /// `--small-file-size`.
-    pub small_file_size: Vec<String>,
-    /// `--io-size`.
-    pub io_size: Vec<String>,
-    /// `--queue-depth`.
-    pub queue_depth: Vec<String>,
-    /// `--nfsvers`.
-    pub nfsvers: Vec<String>,
-    /// `--proto`.
-    pub proto: Vec<String>,
-    /// `--xprtsec`.
-    pub xprtsec: Vec<String>,
-    /// `--client-uids`.
-    pub client_uids: Vec<String>,
-    /// `--per-client`.
-    pub per_client: Vec<String>,
-    /// `--nconnect`.
-    pub nconnect: Vec<String>,
-    /// `--transfer-size`.
-    pub transfer_size: Vec<String>,
-    /// `--read-ahead`.
-    pub read_ahead: Vec<String>,
-    /// `--write-behind`.
-    pub write_behind: Vec<String>,
-    /// `--stable`.
-    pub stable: Vec<String>,
-    /// `--timeo`.
-    pub timeo: Vec<String>,
-    /// `--retrans`.
-    pub retrans: Vec<String>,
-    /// `--read-percent`.
-    pub read_percent: Vec<String>,
-    /// `--duration`.
-    pub duration: Vec<String>,
-    /// `--direct`.
-    pub direct: Vec<String>,
-    /// `--durability`.
-    pub durability: Vec<String>,
-    /// `--invalidate`.
-    pub invalidate: Vec<String>,
-    /// `--verify`.
-    pub verify: Vec<String>,
-    /// `--timeout`.
-    pub timeout: Vec<String>,
+    /// What flags of settings say: one or several levels each.
+    pub settings: BTreeMap<Setting, Vec<String>>,
 }
 
 impl Overrides {
-    /// The levels given for a setting, as text.
-    pub fn levels(&self, setting: Setting) -> &[String] {
-        match setting {
-            Setting::Workers => &self.workers,
-            Setting::Clients => &self.clients,
-            Setting::ClientUids => &self.client_uids,
-            Setting::PerClient => &self.per_client,
-            Setting::Files => &self.files,
-            Setting::FileSize => &self.file_size,
-            Setting::SmallFiles => &self.small_files,
-            Setting::SmallFileSize => &self.small_file_size,
-            Setting::IoSize => &self.io_size,
-            Setting::QueueDepth => &self.queue_depth,
-            Setting::NfsVers => &self.nfsvers,
-            Setting::Proto => &self.proto,
-            Setting::XprtSec => &self.xprtsec,
-            Setting::Nconnect => &self.nconnect,
-            Setting::TransferSize => &self.transfer_size,
-            Setting::ReadAhead => &self.read_ahead,
-            Setting::WriteBehind => &self.write_behind,
-            Setting::Stable => &self.stable,
-            Setting::Timeo => &self.timeo,
-            Setting::Retrans => &self.retrans,
-            Setting::ReadPercent => &self.read_percent,
-            Setting::Duration => &self.duration,
-            Setting::Direct => &self.direct,
-            Setting::Durability => &self.durability,
-            Setting::Invalidate => &self.invalidate,
-            Setting::Verify => &self.verify,
-            Setting::Timeout => &self.timeout,
-        }
+    /// Adds what the flag of a setting says.
+    #[must_use]
+    pub fn with(mut self, setting: Setting, levels: &[&str]) -> Self {
+        self.settings.insert(setting, levels.iter().map(|level| (*level).to_owned()).collect());
+        self
     }
 }
 
@@ -139,9 +62,9 @@ impl RawPlan {
         self.apply_workloads(&flags.workload)?;
         self.apply_backends(&flags.backend)?;
         self.apply_tls_ca(flags.tls_ca.as_deref())?;
-        for setting in Setting::ALL {
+        for (&setting, levels) in &flags.settings {
             let place = Place::Flag(setting.flag());
-            let levels = read_each(flags.levels(setting), setting.flag(), |text| {
+            let levels = read_each(levels, setting.flag(), |text| {
                 setting.read(text).map(|value| Spot { value, place })
             })?;
             if levels.is_empty() {

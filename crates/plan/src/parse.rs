@@ -18,8 +18,6 @@ use crate::setting::{Kind, Setting, Value};
 const BACKENDS: [BackendKind; 4] =
     [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
 
-const WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Mixed, Workload::Metadata];
-
 impl RawPlan {
     /// Reads a plan; `source_name` is what errors call the text.
     ///
@@ -92,15 +90,14 @@ pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
 
 /// Finds a workload by its name.
 pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
-    let known = WORKLOADS.map(Workload::name);
-    WORKLOADS.into_iter().find(|workload| workload.name() == name).ok_or_else(|| match name {
+    Workload::from_name(name).ok_or_else(|| match name {
         "random" => Fault::new("unknown workload `random`").hint("it is called `mixed` now"),
-        _ => unknown_word("workload", name, &known),
+        _ => unknown_word("workload", name, Workload::NAMES),
     })
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
-    let hint = "say what is done: [[workload]] with kind = \"stream\", \"mixed\" or \"metadata\"";
+    let hint = "say what is done: [[workload]] with a kind, such as \"stream\"";
     let field = root.required("workload", hint)?;
     let workloads = field
         .tables(Section::Workload)?
@@ -114,7 +111,7 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
 }
 
 fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
-    let field = table.required("kind", "write kind = \"stream\", \"mixed\" or \"metadata\"")?;
+    let field = table.required("kind", "such as `kind = \"stream\"`")?;
     let name = field.text("\"stream\"")?;
     let kind = workload_named(name.value).map_err(|fault| field.error(fault))?;
     let target = |item: &Field<'_>| {
@@ -169,13 +166,14 @@ fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
         Kind::TransferSize => ("a size, or \"server\"", "\"64KiB\""),
         Kind::Count => ("an integer", "4"),
         Kind::Percent => ("an integer", "70"),
-        Kind::Time => ("a time", "\"500ms\""),
+        Kind::Time | Kind::FineTime => ("a time", "\"500ms\""),
+        Kind::Passes => ("names of passes", "\"write+read\""),
         Kind::Flag => ("true or false", "true"),
         Kind::Word => ("a word", "\"..\""),
     };
-    let by_text =
-        matches!(setting.kind(), Kind::Size | Kind::TransferSize | Kind::Time | Kind::Word);
-    let by_number = !matches!(setting.kind(), Kind::Time | Kind::Flag | Kind::Word);
+    let by_text = !matches!(setting.kind(), Kind::Count | Kind::Percent | Kind::Flag);
+    let by_number =
+        matches!(setting.kind(), Kind::Size | Kind::TransferSize | Kind::Count | Kind::Percent);
     let read = match (item.as_text(), item.as_number(), item.as_flag()) {
         (Some(text), _, _) if by_text => setting.read(text),
         (_, Some(number), _) if by_number => setting.within(Value::Number(number), &item.shown()),

@@ -91,14 +91,24 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "tls_ca", ["text", ""], "a file", "those of the system",
         "Certificates (PEM) that a server's certificate may be signed by, for xprtsec tls."),
 
-    key(Workload, "kind", ["text", ""], "stream, mixed or metadata", "required",
-        "stream: sequential write, then read, of whole files. mixed: reads and writes at random \
-         offsets, for a time. metadata: create, stat and remove many small files."),
+    key(Workload, "kind", ["text", ""],
+        "stream, mixed, metadata, bonnie, transactions, op_mix, app, fio, iozone, bonnie++ or dd",
+        "required",
+        "stream: whole files, sequentially or block by block. mixed: reads and writes in stated \
+         shares, for a time. metadata: create, stat and remove many small files. bonnie: what \
+         bonnie does to one large file. transactions: a pool of small files (PostMark). op_mix: \
+         all kinds of NFS calls in stated shares (LADDIS, SPEC SFS). app: a command of yours. fio, \
+         iozone, bonnie++, dd: those programs, their figures read."),
     key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
         "Only these targets."),
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
         "Only these of the targets' backends."),
 
+    key(Settings, "passes", ["text", ""], "names with `+` between them, or \"usual\"", "usual",
+        "Passes of a trial, in their order: write+read of a stream, create+stat+remove of metadata. \
+         Stream and iozone: write, rewrite, read, reread, random_read, random_write, \
+         backward_read, stride_read. Metadata: create, stat, read_files, rename, remove, mkdir, \
+         stat_dirs, rename_dirs, rmdir. Bonnie: char_write, write, update, char_read, read, seeks."),
     key(Settings, "workers", ["integer", "threads"], "1 to 1024", "1",
         "Threads that issue ops, each with a recorder of its own."),
     key(Settings, "clients", ["integer", "clients"], "0 to 20000", "0",
@@ -110,19 +120,62 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "per_client", ["true or false", ""], "true or false", "false",
         "Record the ops, bytes and service times of each emulated client apart (2.5 KiB for each), \
          and report the slowest, the fastest and how fair it was. Only for nfs."),
+    key(Settings, "rate", ["integer", "ops/s"], "0 to 100000000", "0",
+        "Offered load in ops per second, all workers together: an open loop, whose response times \
+         count from the instant an op is due. 0 is a closed loop."),
+    key(Settings, "arrivals", ["text", ""], "\"poisson\" or \"constant\"", "poisson",
+        "How due instants follow each other. Only with a rate."),
+    key(Settings, "set_per_rate", ["size", "bytes"], "0 B to 1 GiB", "10MiB",
+        "File set of an op mix for each op/s of its rate. Only for op_mix."),
+    key(Settings, "accessed_percent", ["integer", "percent"], "0 to 100", "10",
+        "Share of the files of an op mix that data is read from and written to. Only for op_mix."),
+    key(Settings, "append_percent", ["integer", "percent"], "0 to 100", "70",
+        "Share of the writes of an op mix that append. Only for op_mix."),
+    key(Settings, "files_per_directory", ["integer", "files"], "1 to 1000000", "30",
+        "Files in each directory of an op mix. Only for op_mix."),
     key(Settings, "files", ["integer", "files"], "1 to 10000000", "one per worker",
         "Data files, all workers together. Not for metadata, which has small_files."),
     key(Settings, "file_size", ["size", "bytes"], "1 B to 1 TiB", "64MiB",
         "Size of each data file, a multiple of io_size. Not for metadata, which has \
          small_file_size."),
-    key(Settings, "small_files", ["integer", "files"], "1 to 10000000", "5000",
-        "Files that are created, looked up and removed, all workers together. Only for metadata."),
+    key(Settings, "small_files", ["integer", "files"], "1 to 10000000",
+        "5000; transactions: 500",
+        "Files that are created, looked up and removed, or that the pool of transactions begins \
+         with, all workers together. Only for metadata and transactions."),
     key(Settings, "small_file_size", ["size", "bytes"], "0 B to 1 MiB", "4KiB",
         "Bytes written to each of the small files when it is created, with one op; 0 creates it \
          empty. Only for metadata."),
+    key(Settings, "tree_sharing", ["text", ""], "\"own\" or \"shared\"", "shared",
+        "Whether each worker has a tree of directories of its own, or all work in one. Only for \
+         metadata."),
+    key(Settings, "depth", ["integer", "levels"], "0 to 64", "0",
+        "Levels of directories below the first; 0 is one flat directory. Only for metadata."),
+    key(Settings, "branching", ["integer", "directories"], "1 to 10000", "1",
+        "Directories in each directory that is no leaf. Only for metadata with a depth."),
+    key(Settings, "transactions", ["integer", "transactions"], "1 to 1000000000", "500",
+        "Transactions, all workers together. Only for transactions."),
+    key(Settings, "size_min", ["size", "bytes"], "0 B to 16 MiB", "500B",
+        "Smallest file of the pool. Only for transactions."),
+    key(Settings, "size_max", ["size", "bytes"], "0 B to 16 MiB", "10000B",
+        "Largest file of the pool. Only for transactions."),
+    key(Settings, "read_bias", ["integer", "percent"], "0 to 100", "50",
+        "Of reads and appends: reads. Only for transactions."),
+    key(Settings, "create_bias", ["integer", "percent"], "0 to 100", "50",
+        "Of creations and removals: creations. Only for transactions."),
+    key(Settings, "subdirectories", ["integer", "directories"], "0 to 100000", "0",
+        "Directories that the pool is spread over. Only for transactions."),
     key(Settings, "io_size", ["size", "bytes"], "1 B to 64 MiB",
-        "stream: 1MiB; mixed: 4KiB; at most file_size",
+        "stream: 1MiB; mixed: 4KiB; bonnie, op_mix: 8KiB; at most file_size",
         "Bytes of one read or write. Not for metadata."),
+    key(Settings, "sharing", ["text", ""], "\"own\" or \"shared\"", "own",
+        "Whether each worker has files of its own, or all workers work on each file. Only for \
+         stream."),
+    key(Settings, "block_size", ["size", "bytes"], "0 B to 1 TiB", "0",
+        "Of a shared file: bytes that one worker has in a row before the next one's begin, a \
+         multiple of io_size; 0 gives each worker one such block per file. Only for stream with \
+         sharing shared."),
+    key(Settings, "stride", ["integer", "blocks"], "2 to 1000000", "17",
+        "Blocks from one op of stride_read to the next. Only for stream."),
     key(Settings, "queue_depth", ["integer", "ops"], "1 to 4096", "uring, nfs: 8; null: 1",
         "Ops in flight per worker, over NFS per client. Not for posix, whose calls are \
          synchronous."),
@@ -157,21 +210,50 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          nfs over udp."),
     key(Settings, "read_percent", ["integer", "percent"], "0 to 100", "70",
         "Share of reads in a mix. Only for mixed."),
+    key(Settings, "random_percent", ["integer", "percent"], "0 to 100", "100",
+        "Share of a mix's ops that go to a random place; the others go on where the last one of \
+         their worker ended. Only for mixed."),
     key(Settings, "duration", ["time", "ms"], "1ms to 24h", "1s",
-        "How long a mix runs. Only for mixed."),
+        "How long a mix runs. Only for mixed and op_mix."),
+    key(Settings, "warmup", ["time", "ms"], "0ms to 24h", "0ms",
+        "Work for so long before anything counts. Not for programs of others."),
+    key(Settings, "ramp", ["time", "ms"], "0ms to 24h", "0ms",
+        "The offered load rises evenly for so long before anything counts. Only with a rate."),
+    key(Settings, "think_time", ["time", "ns"], "0ns to 60s", "0",
+        "Pause after each op of a closed loop. Not with a rate."),
+    key(Settings, "bandwidth", ["size", "bytes/s"], "0 B to 1 TiB", "0",
+        "Most bytes per second, all workers together; 0 is no cap."),
+    key(Settings, "ops", ["integer", "ops"], "0 to 1000000000", "0",
+        "A pass ends after so many ops, all workers together; 0 is no bound."),
+    key(Settings, "bytes", ["size", "bytes"], "0 B to 1 PiB", "0",
+        "A pass ends after so many bytes, all workers together; 0 is no bound."),
     key(Settings, "direct", ["true or false", ""], "true or false", "false",
         "Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for \
          posix and uring; not for metadata."),
+    key(Settings, "mmap", ["true or false", ""], "true or false", "false",
+        "Move data by memory mapping instead of calls. Only for posix and stream."),
     key(Settings, "durability", ["text", ""],
         "\"none\", \"close\", \"sync\", \"dsync\" or \"osync\"", "sync",
         "close: files are closed inside the timed window. sync: each file that was written is \
          synced (fsync, COMMIT) inside it. dsync, osync: each write waits (O_DSYNC, O_SYNC; \
          DATA_SYNC, FILE_SYNC). Not for metadata, nor for null."),
+    key(Settings, "timed_close", ["true or false", ""], "true or false", "false",
+        "Close files inside the timed window (iozone -c), whatever durability asks for. Only for \
+         stream; not for null."),
     key(Settings, "invalidate", ["true or false", ""], "true or false", "true",
         "Drop the files from this host's page cache before they are read. Only for posix and \
          uring; not for metadata."),
+    key(Settings, "data", ["text", ""], "\"random\" or \"zeros\"", "random",
+        "What written bytes look like. Not for null."),
+    key(Settings, "compress", ["integer", "percent"], "0 to 100", "0",
+        "Share of each block that a compressor can take away. Only for data random; not for null."),
+    key(Settings, "dedup", ["integer", "percent"], "0 to 100", "0",
+        "Share of blocks that are there already. Only for data random; not for null."),
+    key(Settings, "stamp", ["true or false", ""], "true or false", "false",
+        "Put campaign, file, offset, generation and checksum into each block; verify looks for \
+         them. Not for null."),
     key(Settings, "verify", ["true or false", ""], "true or false", "false",
         "Compare every byte read with what was written. Not for metadata, nor for null."),
-    key(Settings, "timeout", ["time", "ms"], "1ms to 1h", "5s",
+    key(Settings, "timeout", ["time", "ms"], "1ms to 1h", "5s; programs of others: 1h",
         "An answer that takes longer is a failure."),
 ];

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use model::NfsVersion;
+use model::{NfsSettings, NfsVersion};
 
 use crate::defaults;
 use crate::document::Field;
@@ -16,7 +16,7 @@ use crate::level::in_range;
 use crate::limits;
 use crate::parse::bounded;
 use crate::raw::{RawFaults, RawServer};
-use crate::setting::{Setting, Value};
+use crate::setting::Setting;
 use crate::text::{quoted, size};
 
 /// The in-memory server of targets with `embedded = true`.
@@ -156,10 +156,9 @@ fn read_versions(field: &Field<'_>) -> Result<Vec<NfsVersion>, PlanError> {
 
 /// Reads a version of NFS.
 fn read_version(text: &str) -> Result<NfsVersion, Fault> {
-    match Setting::NfsVers.read(text)? {
-        Value::Version(version) => Ok(version),
-        other => unreachable!("a version is no {other:?}"),
-    }
+    let mut nfs = NfsSettings::default();
+    Setting::NfsVers.set_nfs(&mut nfs, Setting::NfsVers.read(text)?);
+    Ok(nfs.version)
 }
 
 fn read_faults(field: &Field<'_>) -> Result<RawFaults, PlanError> {

@@ -1,10 +1,16 @@
-//! The settings of a run: what each is called, what it holds, and where it counts.
+//! The settings of a run: what each is called and what it holds.
 //!
 //! [`Setting`] is the one list that the reader of plans, the flags, the matrix and the writer
-//! share; a new setting is a line here plus a row in `keys`, `limits` and `defaults`, and its
-//! place in a run in `level`. Its order is the order of the matrix: the last one varies fastest.
+//! share. A new setting is a line here, its place in a run (`level::fields`), where it counts
+//! (`setting::concerns`), its limits and default (`limits`, `defaults`) and a row in the reference.
+//! The order is that of the matrix: the last one varies fastest, and a default, or whether a
+//! setting counts at all, may depend on those before it.
 
-use model::{BackendKind, NfsVersion, Proto, RunSpec, Stable, Workload, XprtSec};
+mod concerns;
+
+pub use concerns::Family;
+
+use model::{Arrivals, Durability, Fill, NfsVersion, Pass, Proto, Sharing, Stable, XprtSec};
 
 /// Makes the enum, with key, flag and kind of each setting.
 macro_rules! settings {
@@ -38,6 +44,8 @@ macro_rules! settings {
 }
 
 settings! {
+    /// Passes of a trial, in their order.
+    Passes "passes" "--passes" Passes;
     /// Threads with a recorder each.
     Workers "workers" "--workers" Count;
     /// NFS clients that are emulated.
@@ -46,16 +54,52 @@ settings! {
     ClientUids "client_uids" "--client-uids" Count;
     /// Record each emulated client apart.
     PerClient "per_client" "--per-client" Flag;
-    /// Data files of stream and mixed, all workers together.
+    /// Ops that are offered per second, all workers together.
+    Rate "rate" "--rate" Count;
+    /// How due instants follow each other.
+    Arrivals "arrivals" "--arrivals" Word;
+    /// File set of an op mix per op/s that is offered.
+    SetPerRate "set_per_rate" "--set-per-rate" Size;
+    /// Share of an op mix's files that data ops work on.
+    AccessedPercent "accessed_percent" "--accessed-percent" Percent;
+    /// Share of an op mix's writes that append.
+    AppendPercent "append_percent" "--append-percent" Percent;
+    /// Files in a directory of an op mix.
+    FilesPerDirectory "files_per_directory" "--files-per-directory" Count;
+    /// Data files, all workers together.
     Files "files" "--files" Count;
     /// Bytes of each data file.
     FileSize "file_size" "--file-size" Size;
-    /// Files of metadata, all workers together.
+    /// Small files, all workers together.
     SmallFiles "small_files" "--small-files" Count;
-    /// Bytes written to each file of metadata when it is created.
+    /// Bytes written to each small file of metadata when it is created.
     SmallFileSize "small_file_size" "--small-file-size" Size;
+    /// Who works in a tree of directories.
+    TreeSharing "tree_sharing" "--tree-sharing" Word;
+    /// Levels of directories.
+    Depth "depth" "--depth" Count;
+    /// Directories in each directory.
+    Branching "branching" "--branching" Count;
+    /// Transactions, all workers together.
+    Transactions "transactions" "--transactions" Count;
+    /// Smallest file of the pool.
+    SizeMin "size_min" "--size-min" Size;
+    /// Largest file of the pool.
+    SizeMax "size_max" "--size-max" Size;
+    /// Of reads and appends: reads.
+    ReadBias "read_bias" "--read-bias" Percent;
+    /// Of creations and removals: creations.
+    CreateBias "create_bias" "--create-bias" Percent;
+    /// Directories that the pool is spread over.
+    Subdirectories "subdirectories" "--subdirectories" Count;
     /// Bytes of one read or write.
     IoSize "io_size" "--io-size" Size;
+    /// Who works on a data file.
+    Sharing "sharing" "--sharing" Word;
+    /// Bytes that one worker has in a row of a shared file.
+    BlockSize "block_size" "--block-size" Size;
+    /// Blocks from one op of a strided read to the next.
+    Stride "stride" "--stride" Count;
     /// Ops in flight per worker.
     QueueDepth "queue_depth" "--queue-depth" Count;
     /// Version of NFS.
@@ -80,14 +124,40 @@ settings! {
     Retrans "retrans" "--retrans" Count;
     /// Share of reads in a mix.
     ReadPercent "read_percent" "--read-percent" Percent;
+    /// Share of a mix's ops that go to a random place.
+    RandomPercent "random_percent" "--random-percent" Percent;
     /// How long a mix runs.
     Duration "duration" "--duration" Time;
+    /// Work before anything counts.
+    Warmup "warmup" "--warmup" Time;
+    /// Rise of the offered load before anything counts.
+    Ramp "ramp" "--ramp" Time;
+    /// Pause after each op of a closed loop.
+    ThinkTime "think_time" "--think-time" FineTime;
+    /// Most bytes per second, all workers together.
+    Bandwidth "bandwidth" "--bandwidth" Size;
+    /// Most ops of a pass, all workers together.
+    Ops "ops" "--ops" Count;
+    /// Most bytes of a pass, all workers together.
+    Bytes "bytes" "--bytes" Size;
     /// Bypass the page cache.
     Direct "direct" "--direct" Flag;
+    /// Move data by memory mapping.
+    Mmap "mmap" "--mmap" Flag;
     /// When written data must be safe.
     Durability "durability" "--durability" Word;
+    /// Close files inside the timed window.
+    TimedClose "timed_close" "--timed-close" Flag;
     /// Drop the files from the page cache before they are read.
     Invalidate "invalidate" "--invalidate" Flag;
+    /// What written bytes look like.
+    Data "data" "--data" Word;
+    /// Share of each block that compresses away.
+    Compress "compress" "--compress" Percent;
+    /// Share of blocks that are there already.
+    Dedup "dedup" "--dedup" Percent;
+    /// Put campaign, file, offset, generation and checksum into each block.
+    Stamp "stamp" "--stamp" Flag;
     /// Compare what is read with what was written.
     Verify "verify" "--verify" Flag;
     /// An answer that takes longer is a failure.
@@ -107,29 +177,27 @@ pub enum Kind {
     Percent,
     /// Milliseconds.
     Time,
+    /// Nanoseconds.
+    FineTime,
     /// Yes or no.
     Flag,
     /// One of [`Setting::words`].
     Word,
+    /// Names of passes with `+` between them, or `usual`.
+    Passes,
 }
 
 /// One level of a setting, within its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// In bytes, milliseconds, percent or pieces, as [`Setting::kind`] says.
+    /// In bytes, milliseconds, nanoseconds, percent or pieces, as [`Setting::kind`] says.
     Number(u64),
     /// Yes or no.
     Flag(bool),
-    /// When written data must be safe.
-    Durability(model::Durability),
-    /// A version of NFS.
-    Version(NfsVersion),
-    /// What RPC runs over.
-    Proto(Proto),
-    /// How the transport is protected.
-    XprtSec(XprtSec),
-    /// How safe a WRITE must be before it is answered.
-    Stable(Stable),
+    /// One of [`Setting::words`].
+    Word(&'static str),
+    /// Passes in their order; empty for the usual ones.
+    Passes(Vec<Pass>),
     /// What the server offers.
     Server,
 }
@@ -153,81 +221,11 @@ impl Setting {
             Self::Proto => Proto::NAMES,
             Self::XprtSec => XprtSec::NAMES,
             Self::Stable => Stable::NAMES,
-            Self::Durability => model::Durability::NAMES,
+            Self::Durability => Durability::NAMES,
+            Self::Sharing | Self::TreeSharing => Sharing::NAMES,
+            Self::Arrivals => Arrivals::NAMES,
+            Self::Data => Fill::NAMES,
             _ => &[],
         }
-    }
-
-    /// Says whether any run of this workload depends on it.
-    pub const fn concerns(self, workload: Workload) -> bool {
-        let metadata = matches!(workload, Workload::Metadata);
-        match self {
-            Self::ReadPercent | Self::Duration => matches!(workload, Workload::Mixed),
-            Self::ReadAhead | Self::WriteBehind => matches!(workload, Workload::Stream),
-            Self::SmallFiles | Self::SmallFileSize => metadata,
-            Self::Files
-            | Self::FileSize
-            | Self::IoSize
-            | Self::TransferSize
-            | Self::Direct
-            | Self::Durability
-            | Self::Stable
-            | Self::Invalidate
-            | Self::Verify => !metadata,
-            _ => true,
-        }
-    }
-
-    /// The setting that serves a workload for this one, which serves others: the number and the
-    /// size of files go by two names each.
-    pub(crate) const fn counterpart(self) -> Option<Self> {
-        match self {
-            Self::Files => Some(Self::SmallFiles),
-            Self::FileSize => Some(Self::SmallFileSize),
-            Self::SmallFiles => Some(Self::Files),
-            Self::SmallFileSize => Some(Self::FileSize),
-            _ => None,
-        }
-    }
-
-    /// Says whether some run of this workload on this backend depends on it.
-    pub const fn matters(self, workload: Workload, backend: BackendKind) -> bool {
-        let by_backend = match self {
-            // A synchronous call is one op in flight.
-            Self::QueueDepth => !matches!(backend, BackendKind::Posix),
-            Self::Clients
-            | Self::ClientUids
-            | Self::PerClient
-            | Self::NfsVers
-            | Self::Proto
-            | Self::XprtSec
-            | Self::Nconnect
-            | Self::TransferSize
-            | Self::ReadAhead
-            | Self::WriteBehind
-            | Self::Stable
-            | Self::Timeo
-            | Self::Retrans => matches!(backend, BackendKind::Nfs),
-            Self::Direct | Self::Invalidate => {
-                matches!(backend, BackendKind::Posix | BackendKind::Uring)
-            }
-            // The null backend moves no data.
-            Self::Durability | Self::Verify => !matches!(backend, BackendKind::Null),
-            _ => true,
-        };
-        by_backend && self.concerns(workload)
-    }
-
-    /// Says whether a run depends on it, whose settings before this one are known; what doesn't
-    /// matter never multiplies runs.
-    pub fn matters_in(self, run: &RunSpec) -> bool {
-        let by_settings = match self {
-            // A stream repeats what is lost by itself.
-            Self::Timeo | Self::Retrans => run.nfs().proto == Proto::Udp,
-            // A WRITE of v2 always is.
-            Self::Stable => run.nfs().version != NfsVersion::V2,
-            _ => true,
-        };
-        by_settings && self.matters(run.workload, run.backend)
     }
 }

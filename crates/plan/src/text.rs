@@ -3,6 +3,8 @@
 //! `model::units` prints for people and may round; what is printed here parses back to the same
 //! bytes and milliseconds.
 
+use model::Pass;
+
 /// Writes bytes with the largest unit that divides them: `64KiB`, `1000B`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] =
@@ -32,6 +34,15 @@ pub(crate) fn time_ns(ns: u64) -> String {
         Some((name, factor)) => format!("{}{name}", ns / factor),
         None => format!("{ns}ns"),
     }
+}
+
+/// Stands for the passes that a workload makes where none are named.
+pub(crate) const USUAL: &str = "usual";
+
+/// Writes passes as a plan does: `write+read`.
+pub(crate) fn passes(passes: &[Pass]) -> String {
+    let names: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
+    if names.is_empty() { USUAL.to_owned() } else { names.join("+") }
 }
 
 /// Writes a string of TOML, quoted and escaped.

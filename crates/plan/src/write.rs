@@ -122,7 +122,7 @@ fn write_workload(out: &mut String, runs: &[RunSpec], levels: &[(Setting, Vec<Va
         if !runs.iter().any(|run| setting.matters_in(run)) {
             continue;
         }
-        let written: Vec<String> = levels.iter().map(|level| setting.write(*level)).collect();
+        let written: Vec<String> = levels.iter().map(|level| setting.write(level)).collect();
         let _ = match written.as_slice() {
             [one] => writeln!(out, "{} = {one}", setting.key()),
             many => writeln!(out, "{} = [{}]", setting.key(), many.join(", ")),

@@ -237,7 +237,11 @@ impl Settings {
     }
 
     fn stated(&self, columns: &[&'static str]) -> Vec<(&'static str, String)> {
-        let others = self.names.iter().filter(|name| !columns.contains(name));
+        let asked = |name: &str| {
+            let unset = model::RunSpec::unset(name);
+            self.runs.iter().filter_map(|run| run.get(name)).any(|v| Some(v) != unset.as_ref())
+        };
+        let others = self.names.iter().filter(|name| !columns.contains(name) && asked(name));
         others.map(|name| (*name, self.describe(name, columns))).collect()
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{around, plan};
 use model::{BackendKind, Durability, NfsVersion, Stable, Target, Workload, XprtSec};
-use plan::{Overrides, Plan, RawPlan, Step, TargetArg, estimate, parse_target};
+use plan::{Overrides, Plan, RawPlan, Setting, Step, TargetArg, estimate, parse_target};
 
 /// A plan of one null target with these factors and workloads.
 fn null_plan(factors: &str, workloads: &str) -> Plan {
@@ -155,11 +155,8 @@ fn what_the_protocols_forbid_is_an_error_where_it_stands_alone() {
     );
     assert!(refused("proto = \"udp\"\nxprtsec = \"tls\"").contains("TLS runs over TCP only"));
     assert!(refused("clients = 3\nworkers = 4").contains("fewer clients than workers"));
-    let flags = Overrides {
-        nfsvers: vec!["4.0".into()],
-        proto: vec!["udp".into()],
-        ..Overrides::default()
-    };
+    let flags =
+        Overrides::default().with(Setting::NfsVers, &["4.0"]).with(Setting::Proto, &["udp"]);
     let mut raw = RawPlan::for_target(parse_target("nfs://h/e").unwrap());
     raw.apply(&flags).unwrap();
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
@@ -186,7 +183,7 @@ fn a_target_says_how_it_is_spoken_to() {
     let by_workload = nfs(&text("url = \"nfs://h/e?version=4.1\"", "nfsvers = 3\n"));
     assert_eq!(by_workload.version, NfsVersion::V3);
     let mut raw = RawPlan::parse(&text("url = \"nfs://h/e?version=4.1\"", ""), "p").unwrap();
-    raw.apply(&Overrides { nfsvers: vec!["4.2".into()], ..Overrides::default() }).unwrap();
+    raw.apply(&Overrides::default().with(Setting::NfsVers, &["4.2"])).unwrap();
     let by_flag = Plan::resolve(&raw, &around()).unwrap();
     assert_eq!(by_flag.runs[0].nfs().version, NfsVersion::V4_2);
     // v2 writes are always safe, and a stream repeats nothing: there is nothing to vary.

@@ -2,7 +2,7 @@
 
 use crate::common::around;
 use model::{BackendKind, Workload};
-use plan::{Overrides, Plan, PlanError, RawPlan, parse_target};
+use plan::{Overrides, Plan, PlanError, RawPlan, Setting, parse_target};
 
 const PLAN: &str = r#"
 name = "t"
@@ -52,10 +52,10 @@ fn flags_win_over_factors_and_workloads() {
         server_memory: Some("64MiB".into()),
         server_threads: Some("2".into()),
         workload: texts(&["stream"]),
-        workers: texts(&["4"]),
-        file_size: texts(&["4MiB", "8MiB", " 12MiB"]),
         ..Overrides::default()
     };
+    let flags =
+        flags.with(Setting::Workers, &["4"]).with(Setting::FileSize, &["4MiB", "8MiB", " 12MiB"]);
     let plan = with(&flags).unwrap();
     assert_eq!((plan.trials, plan.seed), (3, 77));
     assert_eq!((plan.server.memory_bytes, plan.server.threads), (64 << 20, 2));
@@ -66,12 +66,10 @@ fn flags_win_over_factors_and_workloads() {
 
 #[test]
 fn the_size_of_data_files_leaves_metadata_alone() {
-    let flags = Overrides {
-        files: texts(&["2"]),
-        file_size: texts(&["1GiB"]),
-        small_files: texts(&["70"]),
-        ..Overrides::default()
-    };
+    let flags = Overrides::default()
+        .with(Setting::Files, &["2"])
+        .with(Setting::FileSize, &["1GiB"])
+        .with(Setting::SmallFiles, &["70"]);
     let mut raw = RawPlan::for_target(parse_target("some/dir").unwrap());
     raw.apply(&flags).unwrap();
     let plan = Plan::resolve(&raw, &around()).unwrap();
@@ -109,26 +107,23 @@ fn a_backend_picks_the_targets_that_it_fits() {
 fn a_bad_flag_is_named() {
     let none = Overrides::default;
     refused(
-        &Overrides { io_size: texts(&["12XB"]), ..none() },
+        &none().with(Setting::IoSize, &["12XB"]),
         "--io-size: `12XB` is not a size (hint: write a whole number with B, KiB, MiB, GiB or \
          TiB, such as `64KiB`)",
     );
     refused(
-        &Overrides { workers: texts(&["1", "x"]), ..none() },
+        &none().with(Setting::Workers, &["1", "x"]),
         "--workers: `x` is not a whole number (hint: write digits only, such as `4`)",
     );
     refused(
-        &Overrides { workers: texts(&["2000"]), ..none() },
+        &none().with(Setting::Workers, &["2000"]),
         "--workers: must be 1 to 1024, not `2000` (hint: each worker is a thread of its own)",
     );
     refused(
         &Overrides { trials: Some("0".into()), ..none() },
         "--trials: must be 1 to 1000, not `0`",
     );
-    refused(
-        &Overrides { direct: texts(&["yes"]), ..none() },
-        "--direct: must be true or false, not `yes`",
-    );
+    refused(&none().with(Setting::Direct, &["yes"]), "--direct: must be true or false, not `yes`");
     refused(
         &Overrides { workload: texts(&["strem"]), ..none() },
         "--workload: unknown workload `strem` (hint: did you mean `stream`?)",
@@ -143,27 +138,27 @@ fn a_bad_flag_is_named() {
 fn a_flag_that_does_not_go_with_the_plan_is_named() {
     let none = Overrides::default;
     refused(
-        &Overrides { small_file_size: texts(&["4MiB"]), ..none() },
+        &none().with(Setting::SmallFileSize, &["4MiB"]),
         "--small-file-size: must be 0 B to 1 MiB, not `4MiB` (hint: each small file is written \
          with one op)",
     );
     refused(
-        &Overrides { small_files: texts(&["1"]), ..none() },
+        &none().with(Setting::SmallFiles, &["1"]),
         "--small-files: metadata workload: 1 files are too few for 2 workers (hint: each worker \
          has files of its own: at least 2)",
     );
     refused(
-        &Overrides { workload: texts(&["metadata"]), files: texts(&["10"]), ..none() },
+        &Overrides { workload: texts(&["metadata"]), ..none().with(Setting::Files, &["10"]) },
         "--files: no run of this plan depends on it (hint: Data files, all workers together. Not \
          for metadata, which has small_files.)",
     );
     refused(
-        &Overrides { read_percent: texts(&["50"]), ..none() },
+        &none().with(Setting::ReadPercent, &["50"]),
         "--read-percent: no run of this plan depends on it (hint: Share of reads in a mix. Only \
          for mixed.)",
     );
     refused(
-        &Overrides { io_size: texts(&["4MiB"]), ..none() },
+        &none().with(Setting::IoSize, &["4MiB"]),
         "--io-size: stream workload: io_size 4 MiB is larger than file_size 1 MiB (hint: at most \
          \"1MiB\")",
     );

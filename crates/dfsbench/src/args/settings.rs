@@ -1,0 +1,86 @@
+//! The flags of settings, one for each of [`plan::Setting`].
+//!
+//! Their help is the reference of the plan's keys, so that a flag and a key can't say different
+//! things; their values stay text for the plan's own readers.
+
+use std::collections::BTreeMap;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use plan::{Family, KeyDoc, Kind, Section, Setting};
+
+/// What the flags of settings say.
+#[derive(Clone, Debug, Default)]
+pub struct SettingArgs {
+    /// The levels of those that were given.
+    pub levels: BTreeMap<Setting, Vec<String>>,
+}
+
+impl Args for SettingArgs {
+    fn augment_args(command: Command) -> Command {
+        command.args(Setting::ALL.map(arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        settings.update_from_arg_matches(matches)?;
+        Ok(settings)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for setting in Setting::ALL {
+            if let Some(levels) = matches.get_many::<String>(setting.key()) {
+                self.levels.insert(setting, levels.cloned().collect());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn arg(setting: Setting) -> Arg {
+    Arg::new(setting.key())
+        .long(setting.flag().trim_start_matches("--"))
+        .value_delimiter(',')
+        .value_name(value_name(setting.kind()))
+        .action(ArgAction::Append)
+        .help_heading(heading(setting.family()))
+        .help(help(setting))
+}
+
+const fn value_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Size | Kind::TransferSize => "SIZE",
+        Kind::Count => "N",
+        Kind::Percent => "PERCENT",
+        Kind::Time | Kind::FineTime => "TIME",
+        Kind::Flag => "BOOL",
+        Kind::Word => "WORD",
+        Kind::Passes => "PASSES",
+    }
+}
+
+const fn heading(family: Family) -> &'static str {
+    match family {
+        Family::Work => "Factors",
+        Family::Names => "Factors of files and directories by name",
+        Family::Load => "Factors of load",
+        Family::Data => "Factors of data",
+        Family::Nfs => "Factors of NFS",
+    }
+}
+
+/// What the setting does, what it may be where that is a choice, and its default.
+fn help(setting: Setting) -> String {
+    let of_setting = |doc: &&KeyDoc| doc.section == Section::Settings && doc.key == setting.key();
+    let Some(doc) = plan::reference().iter().find(of_setting) else { return String::new() };
+    let choice = match setting.kind() {
+        Kind::Word | Kind::Flag => format!(" One of: {}.", doc.legal.replace('"', "")),
+        _ => String::new(),
+    };
+    format!("{}{choice} [default: {}]", doc.meaning, doc.default)
+}
