@@ -34,7 +34,7 @@ impl<'a> Trial<'a> {
             stop: Arc::clone(&agent.stop),
         };
         let site = Site::create(spec, config)?;
-        let mount = site.local_path().and_then(|path| Mount::of(&path));
+        let mount = site.local_paths().first().and_then(|path| Mount::of(path));
         Ok(Self { agent, assignment, site, mount })
     }
 
@@ -101,14 +101,15 @@ impl<'a> Trial<'a> {
     }
 
     fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
-        let Some(path) = self.site.local_path() else { return Ok(()) };
         if !pass.reads() || !self.assignment.spec.invalidate {
             return Ok(());
         }
-        cache::drop_directory(&path).map_err(|error| SiteError::Io {
-            what: "drop from the page cache what is in",
-            place: path.display().to_string(),
-            reason: error.to_string(),
+        self.site.local_paths().iter().try_for_each(|path| {
+            cache::drop_directory(path).map_err(|error| SiteError::Io {
+                what: "drop from the page cache what is in",
+                place: path.display().to_string(),
+                reason: error.to_string(),
+            })
         })
     }
 

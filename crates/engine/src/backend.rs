@@ -7,6 +7,8 @@
 //!
 //! **Source:** the queue / commit / reap contract of fio's `ioengines.h`.
 
+pub mod files;
+pub mod mapping;
 pub mod nfs;
 pub mod null;
 pub mod posix;
@@ -46,6 +48,16 @@ pub trait Backend: Send {
     /// # Errors
     /// When the target is gone for good: the worker ends.
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost>;
+
+    /// Closes the files, which a network file system answers with what it owes the server; no op
+    /// is in flight, and none follows. It is called inside the timed window where closing counts,
+    /// and else not at all.
+    ///
+    /// # Errors
+    /// When a file could not be closed well: what was written to it may be lost.
+    fn close(&mut self) -> Result<(), Lost> {
+        Ok(())
+    }
 
     /// Counts of its own, independent of the recorder, once the pass is over.
     fn tally(&self) -> Tally {

@@ -31,5 +31,11 @@ pub const ALIGNMENT: usize = 4096;
 /// Bytes that the preparation of a file writes at a time.
 pub const PREPARE_IO: u32 = 1 << 20;
 
+/// The buffer of a stream of characters, in bytes: what stdio takes for a file on most systems.
+pub const STDIO_BYTES: usize = 4096;
+
+/// Bytes that one listing of a directory may bring: what most clients of NFS ask for at least.
+pub const LISTING_BYTES: usize = 4096;
+
 const _: () = assert!(ALIGNMENT.is_power_of_two());
 const _: () = assert!(TICK.as_millis() <= SAMPLE_INTERVAL.as_millis());

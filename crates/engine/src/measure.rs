@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use model::{Caveat, ClientResult, IntervalSample, Pass, PassResult, RunSpec};
+use model::{Caveat, ClientResult, Durability, IntervalSample, Pass, PassResult, RunSpec};
 use workload::OpStream;
 
-use crate::backend::{Recovered, Tally};
+use crate::backend::{Lost, Recovered, Tally};
 use crate::clock::Clock;
 use crate::limits::SAMPLE_INTERVAL;
 use crate::recorder::{Recorder, merge};
@@ -143,7 +143,12 @@ impl Ready {
             deadline_ns: start_ns + spec.duration_ms * 1_000_000,
             queue_depth,
         };
-        let end = worker.run();
+        let mut end = worker.run();
+        if end.ending == Ending::Complete && closes_in_time(spec) {
+            if let Err(Lost(reason)) = backend.close() {
+                end.ending = Ending::Lost(reason);
+            }
+        }
         let end_ns = clock.now_ns();
         let mut tally = backend.tally();
         if let Some((before, after)) = self.io_before.zip(ThreadIo::now()) {
@@ -152,6 +157,11 @@ impl Ready {
         }
         WorkerReport { end, start_ns, end_ns, tally, clients: backend.clients(), caveats }
     }
+}
+
+/// Says whether closing the files belongs into the timed window.
+fn closes_in_time(spec: &RunSpec) -> bool {
+    spec.durability == Durability::Close || spec.layout.timed_close
 }
 
 type Reports = Vec<Result<WorkerReport, SiteError>>;

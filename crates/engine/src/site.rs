@@ -6,12 +6,14 @@
 
 mod directory;
 mod nfs;
+mod stock;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use model::{Caveat, Fact, Pass, RunSpec, Target};
+use model::work::Sharing;
+use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
 use workload::Pattern;
 
 use crate::backend::Backend;
@@ -20,6 +22,7 @@ use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use directory::DirectorySite;
 use nfs::NfsSite;
+use stock::Made;
 
 /// Why a site can't be made, prepared or opened. Each says what, where and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +58,19 @@ pub enum SiteError {
     /// The file system refuses `O_DIRECT`.
     #[error("the file system of `{}` has no O_DIRECT (hint: --direct false)", .0.display())]
     NoDirect(PathBuf),
+    /// A file that is to be read does not hold what will be asked for.
+    #[error(
+        "reading what was never written is refused: `{place}` holds {written} of {wanted} \
+        (hint: have a write pass without bounds go before)"
+    )]
+    Unwritten {
+        /// The file.
+        place: String,
+        /// What it holds from its start on.
+        written: String,
+        /// What it should hold.
+        wanted: String,
+    },
     /// A call failed.
     #[error("can't {what} `{place}`: {reason}")]
     Io {
@@ -95,9 +111,34 @@ pub struct SiteConfig {
 
 /// Makes the content of a run's files, for ops of every size that the run issues.
 pub fn pattern_of(spec: &RunSpec, seed: u64) -> Pattern {
-    let about_names = spec.workload.is_about_names();
-    let largest = if about_names { spec.file_size_bytes } else { spec.io_size_bytes.into() };
-    Pattern::new(seed, (largest as usize).max(PREPARE_IO as usize))
+    Pattern::new(seed, largest_op(spec).max(PREPARE_IO) as usize)
+}
+
+/// The most that one call moves, in bytes: files of a metadata run are written whole, mixes have
+/// ops of many sizes.
+fn largest_op(spec: &RunSpec) -> u32 {
+    match spec.workload {
+        Workload::Metadata => u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO),
+        Workload::OpMix => spec.io_size_bytes.max(PREPARE_IO),
+        _ => spec.io_size_bytes,
+    }
+}
+
+/// The size of a file that is prepared, in bytes.
+const fn file_bytes(spec: &RunSpec, _number: u32) -> u64 {
+    spec.file_size_bytes
+}
+
+/// Which files a worker has open in a pass: the number of the first one, and from each to the next.
+fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
+    let anywhere = matches!(
+        pass,
+        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::RandomRead | Pass::RandomWrite
+    );
+    if anywhere || spec.layout.sharing == Sharing::Shared {
+        return (0, 1);
+    }
+    (worker, spec.workers)
 }
 
 /// A backend that is ready to go.
@@ -115,16 +156,21 @@ pub struct Opened {
 /// What is in the working directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// How many files.
+    /// How many files; one with two names counts twice.
     pub files: u64,
     /// Their sizes, added up.
     pub bytes: u64,
+    /// How many directories, the working directory not counted.
+    pub directories: u64,
+    /// How many symbolic links.
+    pub links: u64,
 }
 
 /// Where one trial works.
 pub struct Site {
     place: Place,
     config: SiteConfig,
+    made: Made,
 }
 
 enum Place {
@@ -142,30 +188,30 @@ impl Site {
         let place = match &spec.target {
             Target::Null => Place::Null { loses: None },
             Target::Directory { path } => {
-                Place::Directory(DirectorySite::create(path, &config.work_name, spec)?)
+                let targets = std::slice::from_ref(path);
+                Place::Directory(DirectorySite::create(targets, &config.work_name, spec)?)
             }
             Target::Nfs(target) => Place::Nfs(Box::new(NfsSite::create(target, spec, &config)?)),
         };
-        Ok(Self { place, config })
+        Ok(Self { place, config, made: Made::default() })
     }
 
     /// A site whose null backend loses every `nth` op: a planted fault, for tests.
     pub fn losing(nth: u64, config: SiteConfig) -> Self {
-        Self { place: Place::Null { loses: Some(nth) }, config }
+        Self { place: Place::Null { loses: Some(nth) }, config, made: Made::default() }
     }
 
-    /// Makes the files that a pass expects to find.
+    /// Makes what a pass expects to find and no earlier pass has made. Passes are expected to be
+    /// made in the order in which they are prepared.
     ///
     /// # Errors
-    /// When they can't be written.
+    /// When it can't be made, or somebody asked to stop.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), SiteError> {
-        if pass != Pass::Mix {
-            return Ok(());
-        }
+        let todo = self.made.before(spec, pass);
         match &self.place {
             Place::Null { .. } => Ok(()),
-            Place::Directory(site) => site.fill(spec, &self.config),
-            Place::Nfs(site) => site.fill(spec, &self.config),
+            Place::Directory(site) => site.prepare(todo, spec, &self.config),
+            Place::Nfs(site) => site.prepare(todo, spec, &self.config),
         }
     }
 
@@ -222,11 +268,11 @@ impl Site {
         }
     }
 
-    /// The working directory, where it is one of this host.
-    pub fn local_path(&self) -> Option<PathBuf> {
+    /// The working directories, where they are on this host.
+    pub fn local_paths(&self) -> Vec<PathBuf> {
         match &self.place {
-            Place::Directory(site) => Some(site.work_path()),
-            Place::Null { .. } | Place::Nfs(_) => None,
+            Place::Directory(site) => site.work_paths(),
+            Place::Null { .. } | Place::Nfs(_) => Vec::new(),
         }
     }
 

@@ -24,13 +24,19 @@ pub fn drop_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops every file of a directory, see [`drop_file`].
+/// Drops every file of a directory and of those below, see [`drop_file`]. Links aren't followed.
 ///
 /// # Errors
 /// When one of them can't be dropped.
 pub fn drop_directory(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
-        drop_file(&entry?.path())?;
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            drop_directory(&entry.path())?;
+        } else if kind.is_file() {
+            drop_file(&entry.path())?;
+        }
     }
     Ok(())
 }

@@ -181,6 +181,14 @@ pub struct PathName {
     len: usize,
 }
 
+impl From<Name> for PathName {
+    fn from(name: Name) -> Self {
+        let mut bytes = [0; PATH_BYTES];
+        bytes[..Name::BYTES].copy_from_slice(name.as_bytes());
+        Self { bytes, len: Name::BYTES }
+    }
+}
+
 impl PathName {
     /// The path as a C string.
     ///

@@ -1,28 +1,35 @@
 //! io_uring: many ops in flight from one thread, with registered files and buffers.
 //!
-//! Each op in flight has a slot: a piece of the aligned region for its data, its name, its stage.
-//! Reads and writes are one ring entry; a create is up to three (open, write, close), one after
-//! the other. Registration is tried and done without where the kernel refuses it, for example for
-//! want of lockable memory. Every entry points into memory that this type owns and that outlives
-//! the ring: `Drop` waits for what is in flight before the memory goes.
+//! Each op in flight has a slot: a piece of the aligned region for its data, its names, its stage.
+//! Most ops are one ring entry ([`entries`]); those that open a file by name are several, one after
+//! the other ([`stages`]). What the kernel has no entry for is done by the calls of `posix` when it
+//! is submitted, and told by [`calls_instead`]. Registration is tried and done without where the
+//! kernel refuses it, for example for want of lockable memory. Every entry points into memory that
+//! this type owns and that outlives the ring: `Drop` waits for what is in flight before the memory
+//! goes.
 #![allow(unsafe_code)]
+
+mod entries;
+mod stages;
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue, types};
-use model::{Completion, Op, OpError, OpKind, Outcome};
-use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, squeue};
+use model::{Caveat, CaveatCode, Completion, Op, OpKind, Outcome, Pass};
+use rustix::fs::Statx;
 use rustix::io::Errno;
-use workload::Name;
+use workload::places::PathName;
 
-use super::posix::Files;
+use super::files::Files;
+use super::posix::names;
 use super::{Backend, Lost, NO_LIMIT, Tally, patience};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
+use stages::Stage;
 
 /// Executes ops through a ring of its own.
 pub struct Uring {
@@ -33,6 +40,8 @@ pub struct Uring {
     free: Vec<u32>,
     /// Results taken from the ring and not looked at yet: (slot, result).
     arrived: Vec<(u64, i32)>,
+    /// Ops that a system call did when they were submitted.
+    called: Vec<u32>,
     /// Data of the slots; pinned by address until the ring is gone.
     buffers: Buffers,
     statx: Box<[MaybeUninit<Statx>]>,
@@ -46,19 +55,14 @@ struct Slot {
     op: Op,
     sent_ns: u64,
     stage: Stage,
-    name: Name,
-    /// Descriptor of a file that is being created.
+    /// The path of what the op works on, and where it leads to.
+    path: PathName,
+    other: PathName,
+    /// Descriptor of a file that was opened by name.
     fd: RawFd,
+    /// Bytes of the op that have moved.
+    moved: u32,
     outcome: Outcome,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The entry is the op.
-    Only,
-    Open,
-    Content,
-    Close,
 }
 
 /// Flag of io_uring_enter(2): run pending work and take completions.
@@ -66,6 +70,34 @@ const GETEVENTS: u32 = 1;
 
 /// Index of the pattern's pool among the registered buffers; the slots' region is 0.
 const POOL: u16 = 1;
+
+/// Says which kinds of op the kernel has no ring entry for, so that a call does them.
+const fn is_call(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Setattr
+            | OpKind::Access
+            | OpKind::Readlink
+            | OpKind::Readdir
+            | OpKind::ReaddirPlus
+            | OpKind::Fsstat
+            | OpKind::Fsinfo
+            | OpKind::Pathconf
+            | OpKind::Execute
+    )
+}
+
+/// Tells of the ops of a pass that are done one at a time, because `io_uring` can't.
+pub fn calls_instead(pass: Pass) -> Option<Caveat> {
+    let kinds = pass.kinds().iter().filter(|kind| is_call(**kind) && **kind != OpKind::Execute);
+    let names: Vec<&str> = kinds.map(|kind| kind.name()).collect();
+    (!names.is_empty()).then(|| {
+        CaveatCode::BackendFallback.because(format!(
+            "io_uring has no entry for {}: synchronous calls did them, one at a time",
+            names.join(", ")
+        ))
+    })
+}
 
 impl Uring {
     /// Makes a ring and registers the files and buffers of the set with it.
@@ -81,12 +113,15 @@ impl Uring {
         };
         let mut buffers = Buffers::new(set.queue_depth, set.io_size_bytes);
         let fixed_buffers = register_buffers(&ring, &mut buffers, &set);
+        let nowhere = set.places.path_of(0);
         let idle = Slot {
             op: Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read },
             sent_ns: 0,
             stage: Stage::Only,
-            name: Name::file(0),
+            path: nowhere,
+            other: nowhere,
             fd: -1,
+            moved: 0,
             outcome: Outcome::Done(0),
         };
         Ok(Self {
@@ -95,6 +130,7 @@ impl Uring {
             slots: vec![idle; set.queue_depth],
             free: (0..depth).rev().collect(),
             arrived: Vec::with_capacity(set.queue_depth),
+            called: Vec::with_capacity(set.queue_depth),
             buffers,
             statx: (0..depth).map(|_| MaybeUninit::uninit()).collect(),
             fixed_files,
@@ -104,21 +140,8 @@ impl Uring {
         })
     }
 
-    fn start(&mut self, slot: u32) {
-        let stage = match self.slots[slot as usize].op.kind {
-            OpKind::Create => Stage::Open,
-            _ => Stage::Only,
-        };
-        self.slots[slot as usize].stage = stage;
-        let entry = match stage {
-            Stage::Open => self.open_entry(slot),
-            _ => self.only_entry(slot),
-        };
-        self.push(entry, slot);
-    }
-
-    fn push(&mut self, entry: squeue::Entry, slot: u32) {
-        let entry = entry.user_data(u64::from(slot));
+    fn push(&mut self, entry: &squeue::Entry, slot: u32) {
+        let entry = entry.clone().user_data(u64::from(slot));
         // SAFETY: the entry points into `buffers`, the pattern's pool, `slots` or `statx`. None of
         // them is moved or freed while the slot is in flight: they are allocated once, live as
         // long as the ring, and `Drop` waits until nothing is in flight.
@@ -126,165 +149,14 @@ impl Uring {
         pushed.expect("the ring has an entry for each slot");
     }
 
-    fn only_entry(&mut self, slot: u32) -> squeue::Entry {
-        let Slot { op, .. } = self.slots[slot as usize];
-        match op.kind {
-            OpKind::Read => self.read_entry(slot, &op),
-            OpKind::Write => self.write_entry(slot, &op),
-            OpKind::Sync => self.on_file(
-                op.file,
-                |fd| opcode::Fsync::new(fd).build(),
-                |fd| opcode::Fsync::new(fd).build(),
-            ),
-            OpKind::Stat => {
-                let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
-                opcode::Statx::new(self.directory(), self.name(slot), at)
-                    .flags(AtFlags::SYMLINK_NOFOLLOW.bits().cast_signed())
-                    .mask(StatxFlags::BASIC_STATS.bits())
-                    .build()
-            }
-            OpKind::Remove => opcode::UnlinkAt::new(self.directory(), self.name(slot)).build(),
-            _ => unreachable!("no plan asks for {} yet", op.kind),
-        }
-    }
-
-    fn read_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
-        let at = self.buffers.slot(slot as usize).as_mut_ptr();
-        let (len, offset) = (op.len_bytes, op.offset_bytes);
-        if self.fixed_buffers {
-            self.on_file(
-                op.file,
-                |fd| opcode::ReadFixed::new(fd, at, len, 0).offset(offset).build(),
-                |fd| opcode::ReadFixed::new(fd, at, len, 0).offset(offset).build(),
-            )
-        } else {
-            self.on_file(
-                op.file,
-                |fd| opcode::Read::new(fd, at, len).offset(offset).build(),
-                |fd| opcode::Read::new(fd, at, len).offset(offset).build(),
-            )
-        }
-    }
-
-    fn write_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
-        let (at, buffer) = self.content(slot, op);
-        let (len, offset) = (op.len_bytes, op.offset_bytes);
-        if self.fixed_buffers {
-            self.on_file(
-                op.file,
-                |fd| opcode::WriteFixed::new(fd, at, len, buffer).offset(offset).build(),
-                |fd| opcode::WriteFixed::new(fd, at, len, buffer).offset(offset).build(),
-            )
-        } else {
-            self.on_file(
-                op.file,
-                |fd| opcode::Write::new(fd, at, len).offset(offset).build(),
-                |fd| opcode::Write::new(fd, at, len).offset(offset).build(),
-            )
-        }
-    }
-
-    /// Where the bytes to write stand, and in which registered buffer.
-    fn content(&mut self, slot: u32, op: &Op) -> (*const u8, u16) {
-        let data = self.set.pattern.slice(op.file, op.offset_bytes, op.len_bytes);
-        if self.set.direct {
-            let aligned = &mut self.buffers.slot(slot as usize)[..data.len()];
-            aligned.copy_from_slice(data);
-            return (aligned.as_ptr(), 0);
-        }
-        (data.as_ptr(), POOL)
-    }
-
-    fn open_entry(&mut self, slot: u32) -> squeue::Entry {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        opcode::OpenAt::new(self.directory(), self.name(slot))
-            .flags(flags.bits().cast_signed())
-            .mode(Mode::from_raw_mode(0o644).bits())
-            .build()
-    }
-
-    fn on_file(
-        &self,
-        file: u32,
-        registered: impl FnOnce(Fixed) -> squeue::Entry,
-        plain: impl FnOnce(Fd) -> squeue::Entry,
-    ) -> squeue::Entry {
-        if self.fixed_files {
-            registered(Fixed(self.set.index(file) as u32))
-        } else {
-            plain(Fd(self.set.files[self.set.index(file)].as_raw_fd()))
-        }
-    }
-
-    fn directory(&self) -> Fd {
-        Fd(self.set.directory.as_raw_fd())
-    }
-
-    fn name(&mut self, slot: u32) -> *const std::ffi::c_char {
-        let slot = &mut self.slots[slot as usize];
-        slot.name = Name::file(slot.op.file);
-        slot.name.as_c_str().as_ptr()
-    }
-
-    /// Takes the result of a ring entry; says whether the op has ended.
-    fn advance(&mut self, slot: u32, result: i32) -> bool {
-        let at = slot as usize;
-        let op = self.slots[at].op;
-        match self.slots[at].stage {
-            Stage::Only => {
-                self.slots[at].outcome = self.judge(slot, &op, result);
-                true
-            }
-            Stage::Open if result < 0 => {
-                self.slots[at].outcome = Outcome::Failed(OpError(-result as u32));
-                true
-            }
-            Stage::Open => {
-                self.slots[at].fd = result;
-                self.slots[at].outcome = Outcome::Done(0);
-                if op.len_bytes == 0 {
-                    self.close(slot);
-                } else {
-                    self.write_content(slot, &op);
-                }
-                false
-            }
-            Stage::Content => {
-                self.slots[at].outcome = moved(&op, result);
-                self.close(slot);
-                false
-            }
-            Stage::Close => {
-                if result < 0 {
-                    self.slots[at].outcome = Outcome::Failed(OpError(-result as u32));
-                }
-                true
-            }
-        }
-    }
-
-    fn write_content(&mut self, slot: u32, op: &Op) {
-        self.slots[slot as usize].stage = Stage::Content;
-        let fd = Fd(self.slots[slot as usize].fd);
-        let data = self.set.pattern.slice(op.file, 0, op.len_bytes).as_ptr();
-        self.push(opcode::Write::new(fd, data, op.len_bytes).build(), slot);
-    }
-
-    fn close(&mut self, slot: u32) {
-        self.slots[slot as usize].stage = Stage::Close;
-        let fd = Fd(self.slots[slot as usize].fd);
-        self.push(opcode::Close::new(fd).build(), slot);
-    }
-
-    fn judge(&mut self, slot: u32, op: &Op, result: i32) -> Outcome {
-        let outcome = moved(op, result);
-        if self.set.verify && op.kind == OpKind::Read && matches!(outcome, Outcome::Done(_)) {
-            let expected = self.set.pattern.slice(op.file, op.offset_bytes, op.len_bytes);
-            if self.buffers.slot(slot as usize)[..expected.len()] != *expected {
-                return Outcome::Failed(OpError::MISMATCH);
-            }
-        }
-        outcome
+    /// Does at once what there is no entry for.
+    fn call(&mut self, slot: u32) {
+        let state = &mut self.slots[slot as usize];
+        state.outcome = match names::execute(&self.set, &state.op) {
+            Ok(bytes) => Outcome::Done(bytes),
+            Err(error) => Outcome::Failed(error),
+        };
+        self.called.push(slot);
     }
 
     fn in_flight(&self) -> usize {
@@ -300,7 +172,7 @@ impl Uring {
         // SAFETY: no argument is passed, and the entries keep what `push` promises.
         let looked = unsafe { self.ring.submitter().enter::<()>(pushed, 0, GETEVENTS, None) };
         forgive(looked)?;
-        if min == 0 || !self.ring.completion().is_empty() {
+        if min == 0 || !self.called.is_empty() || !self.ring.completion().is_empty() {
             return Ok(());
         }
         let patience = patience(self.clock.as_ref(), until_ns);
@@ -314,29 +186,42 @@ impl Uring {
 
     fn collect(&mut self, out: &mut Vec<Completion>) {
         let done_ns = self.clock.now_ns();
+        while let Some(slot) = self.called.pop() {
+            self.ended(slot, done_ns, out);
+        }
         let mut arrived = std::mem::take(&mut self.arrived);
         arrived.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
         for (slot, result) in arrived.drain(..) {
             let slot = slot as u32;
             if self.advance(slot, result) {
-                let Slot { op, sent_ns, outcome, .. } = self.slots[slot as usize];
-                out.push(Completion { op, sent_ns, done_ns, outcome });
-                self.free.push(slot);
-                self.ops += 1;
+                self.ended(slot, done_ns, out);
             }
         }
         self.arrived = arrived;
+    }
+
+    fn ended(&mut self, slot: u32, done_ns: u64, out: &mut Vec<Completion>) {
+        let Slot { op, sent_ns, outcome, .. } = self.slots[slot as usize];
+        out.push(Completion { op, sent_ns, done_ns, outcome });
+        self.free.push(slot);
+        self.ops += 1;
     }
 }
 
 impl Backend for Uring {
     fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = batch.len().min(self.free.len());
-        let sent_ns = self.clock.now_ns();
+        let mut sent_ns = self.clock.now_ns();
         for op in &batch[..accepted] {
             let slot = self.free.pop().expect("as many are free as were accepted");
-            self.slots[slot as usize].op = *op;
-            self.slots[slot as usize].sent_ns = sent_ns;
+            let state = &mut self.slots[slot as usize];
+            (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
+            if is_call(op.kind) {
+                self.call(slot);
+                // Whoever follows was held up by it.
+                sent_ns = self.clock.now_ns();
+                continue;
+            }
             self.start(slot);
             if self.set.direct {
                 // A device works on this op while the next is put together. Buffered ops would be
@@ -349,17 +234,26 @@ impl Backend for Uring {
     }
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let failed = |error| Lost(format!("io_uring_enter failed: {error}"));
         let before = out.len();
-        self.enter(min, until_ns)
-            .map_err(|error| Lost(format!("io_uring_enter failed: {error}")))?;
+        self.enter(min, until_ns).map_err(failed)?;
         self.collect(out);
-        // Opens that have ended pushed writes and closes; hand them over before waiting again.
+        // Stages that have ended pushed the next ones; hand them over before waiting again.
         if out.len() == before && !self.ring.submission().is_empty() {
-            self.enter(1, until_ns)
-                .map_err(|error| Lost(format!("io_uring_enter failed: {error}")))?;
+            self.enter(1, until_ns).map_err(failed)?;
             self.collect(out);
         }
         Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Lost> {
+        if self.fixed_files {
+            // The ring holds on to files that are registered, and the last holder closes.
+            let gone = self.ring.submitter().unregister_files();
+            gone.map_err(|error| Lost(format!("io_uring_register failed: {error}")))?;
+            self.fixed_files = false;
+        }
+        self.set.close()
     }
 
     fn tally(&self) -> Tally {
@@ -420,13 +314,4 @@ fn register_buffers(ring: &IoUring, buffers: &mut Buffers, set: &Files) -> bool 
     // SAFETY: both regions live as long as the ring (see `push`), and the kernel only reads from
     // the pool, because only writes name it.
     unsafe { ring.submitter().register_buffers(&vectors).is_ok() }
-}
-
-fn moved(op: &Op, result: i32) -> Outcome {
-    let moves_data = matches!(op.kind, OpKind::Read | OpKind::Write | OpKind::Create);
-    match u32::try_from(result) {
-        Err(_) => Outcome::Failed(OpError(-result as u32)),
-        Ok(bytes) if moves_data && bytes != op.len_bytes => Outcome::Failed(OpError::SHORT),
-        Ok(bytes) => Outcome::Done(if moves_data { bytes } else { 0 }),
-    }
 }

@@ -16,7 +16,8 @@ use nfs_client::{
 };
 use workload::{Name, Pattern};
 
-use super::{Census, Opened, SiteConfig, SiteError, interrupted};
+use super::stock::Todo;
+use super::{Census, Opened, SiteConfig, SiteError, interrupted, opened_files};
 use crate::backend::Backend;
 use crate::backend::nfs::{Many, Nfs, NfsFiles};
 use crate::clients::ClientBooks;
@@ -58,25 +59,35 @@ impl NfsSite {
         Ok(Self { mount, work, work_name, target: target.clone(), shown, timeout, opened })
     }
 
-    /// Writes every file whole and commits it.
-    pub(super) fn fill(&self, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
+    /// Removes and makes what has to be.
+    pub(super) fn prepare(
+        &self,
+        todo: Todo,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        for number in 0..todo.make.files {
+            self.fill(number, spec, config)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file whole and commits it.
+    fn fill(&self, number: u32, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
         let pattern: &Pattern = &config.pattern;
         let mut mount = self.mount();
         let step = mount.wsize();
-        for number in 0..spec.files {
-            let name = Name::file(number);
-            let failed = |failure| self.failed("prepare", name.as_str(), &failure);
-            let file = make_file(&mut mount, self.work, name.as_str(), spec).map_err(failed)?;
-            for offset in (0..spec.file_size_bytes).step_by(step as usize) {
-                interrupted(config)?;
-                let len = u64::from(step).min(spec.file_size_bytes - offset) as u32;
-                let data = pattern.slice(number, offset, len);
-                mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
-            }
-            mount.commit(file).map_err(failed)?;
-            mount.close(file).map_err(failed)?;
+        let name = Name::file(number);
+        let failed = |failure| self.failed("prepare", name.as_str(), &failure);
+        let file = make_file(&mut mount, self.work, name.as_str(), spec).map_err(failed)?;
+        for offset in (0..spec.file_size_bytes).step_by(step as usize) {
+            interrupted(config)?;
+            let len = u64::from(step).min(spec.file_size_bytes - offset) as u32;
+            let data = pattern.slice(number, offset, len);
+            mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
         }
-        Ok(())
+        mount.commit(file).map_err(failed)?;
+        mount.close(file).map_err(failed)
     }
 
     pub(super) fn open(
@@ -86,7 +97,7 @@ impl NfsSite {
         worker: u32,
         config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
-        let (first, stride) = if pass == Pass::Mix { (0, 1) } else { (worker, spec.workers) };
+        let (first, stride) = opened_files(spec, pass, worker);
         let by_name = pass.opens() == Opens::Nothing;
         let numbers = if by_name { 0..0 } else { first..spec.files };
         let files = self.files(spec, pass, numbers.step_by(stride as usize), config)?;

@@ -1,0 +1,115 @@
+//! A file mapped into memory, as iozone -B does: data moves by copying, and page faults do the I/O.
+//!
+//! A [`Mapping`] is as long as the file was when it was made and stays so; transfers beyond its end
+//! are refused. Whoever cuts the file short meanwhile, or lets the file system run full under a
+//! sparse one, has the process killed (`SIGBUS`), which is why the site reserves the space first.
+//! **Source:** mmap(2), msync(2).
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::os::fd::OwnedFd;
+
+use model::OpError;
+use rustix::io::Errno;
+use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
+
+use super::files::failed;
+
+/// A shared mapping of a whole file.
+#[derive(Debug)]
+pub struct Mapping {
+    start: *mut c_void,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory, owned by this value alone; the pointer may go wherever the
+// value goes.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes of a file from its start on.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub fn new(file: &OwnedFd, len: usize, is_writable: bool) -> Result<Self, Errno> {
+        let mut access = ProtFlags::READ;
+        access.set(ProtFlags::WRITE, is_writable);
+        // SAFETY: the kernel chooses the place, so nothing of ours is replaced.
+        let start = unsafe {
+            mm::mmap(std::ptr::null_mut(), len.max(1), access, MapFlags::SHARED, file, 0)?
+        };
+        Ok(Self { start, len })
+    }
+
+    /// Copies out of the file.
+    ///
+    /// # Errors
+    /// [`OpError::SHORT`] where the file ends before.
+    #[inline]
+    pub fn read(&self, offset_bytes: u64, into: &mut [u8]) -> Result<(), OpError> {
+        let from = self.at(offset_bytes, into.len())?;
+        // SAFETY: `at` has checked that the mapping holds so many bytes, and `into` is no part of
+        // it: only this type knows its address.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    /// Copies into the file, which must have been mapped to be written.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    #[inline]
+    pub fn write(&self, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
+        let to = self.at(offset_bytes, data.len())?;
+        // SAFETY: as for `read`.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+        Ok(())
+    }
+
+    /// Waits until what was copied in is on storage.
+    ///
+    /// # Errors
+    /// What msync(2) says.
+    pub fn sync(&self) -> Result<(), OpError> {
+        // SAFETY: the range is that of the mapping.
+        unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }.map_err(failed)
+    }
+
+    fn at(&self, offset_bytes: u64, len: usize) -> Result<*mut u8, OpError> {
+        let end = usize::try_from(offset_bytes).ok().and_then(|at| at.checked_add(len));
+        if end.is_none_or(|end| end > self.len) {
+            return Err(OpError::SHORT);
+        }
+        Ok(self.start.cast::<u8>().wrapping_add(offset_bytes as usize))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is that of the mapping, and no pointer into it is left.
+        let _ = unsafe { mm::munmap(self.start, self.len.max(1)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_go_through_the_mapping_and_not_beyond_its_end() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(5000).unwrap();
+        let map = Mapping::new(&file.try_clone().unwrap().into(), 5000, true).unwrap();
+        map.write(4990, b"0123456789").unwrap();
+        map.sync().unwrap();
+        let mut found = [0; 10];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, 4990).unwrap();
+        assert_eq!(&found, b"0123456789");
+        map.read(4989, &mut found).unwrap();
+        assert_eq!(&found, b"\x00012345678");
+        for offset in [4991, 5000, u64::MAX] {
+            assert_eq!(map.read(offset, &mut found), Err(OpError::SHORT), "{offset}");
+            assert_eq!(map.write(offset, &found), Err(OpError::SHORT), "{offset}");
+        }
+    }
+}

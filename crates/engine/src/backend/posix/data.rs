@@ -1,0 +1,116 @@
+//! Ops on the data of files that are open.
+//!
+//! Reads land in the worker's buffer, writes go out from the pattern (or from the buffer, where it
+//! has to be aligned). Characters go one by one through a buffer as large as that of stdio, which
+//! is emptied and filled by calls of its size. Mapped files are copied from and to.
+
+use std::hint::black_box;
+use std::os::fd::OwnedFd;
+
+use model::{Op, OpError, OpKind};
+
+use super::super::files::{Files, pieces, retry, whole};
+use crate::limits::STDIO_BYTES;
+
+/// `pread`, or a copy out of the mapping.
+pub(super) fn read(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    let buffer = &mut buffer[..op.len_bytes as usize];
+    if let Some(map) = set.map(op.file) {
+        map.read(op.offset_bytes, buffer)?;
+        // The copy is what is measured: nobody may leave it out.
+        black_box(&*buffer);
+    } else {
+        read_at(set.file(op.file)?, buffer, op.offset_bytes)?;
+    }
+    set.check(op.file, op.offset_bytes, buffer)?;
+    Ok(op.len_bytes)
+}
+
+/// `pwrite`, or a copy into the mapping.
+pub(super) fn write(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    let data = set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes);
+    if let Some(map) = set.map(op.file) {
+        map.write(op.offset_bytes, data)?;
+    } else {
+        write_at(set.file(op.file)?, data, op.offset_bytes)?;
+    }
+    Ok(op.len_bytes)
+}
+
+/// A read and a write of the same bytes. They are touched in between and go back as they were
+/// meant to be, so that whoever reads them later can still verify them.
+pub(super) fn update(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    read(set, buffer, op)?;
+    black_box(&mut buffer[..op.len_bytes as usize]);
+    write(set, buffer, op)
+}
+
+/// `fsync`; of a commit `fdatasync`; of a mapped file `msync`.
+pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
+    if let Some(map) = set.map(op.file) {
+        map.sync()?;
+        return Ok(0);
+    }
+    let file = set.file(op.file)?;
+    if op.kind == OpKind::Commit {
+        retry(|| rustix::fs::fdatasync(file))?;
+    } else {
+        retry(|| rustix::fs::fsync(file))?;
+    }
+    Ok(0)
+}
+
+/// `putc` for each byte: into the buffer, which is written when it is full.
+///
+/// **Source:** `putc_unlocked` of glibc, whose buffers have `st_blksize` bytes.
+pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    let file = set.file(op.file)?;
+    for (at, len) in pieces(op.len_bytes, STDIO_BYTES as u32) {
+        let offset = op.offset_bytes + at;
+        let characters = set.pattern.slice(op.file, offset, len);
+        put_each(characters, stdio);
+        write_at(file, &stdio[..len as usize], offset)?;
+    }
+    Ok(op.len_bytes)
+}
+
+/// Puts characters into a buffer, each by itself.
+pub(in super::super) fn put_each(characters: &[u8], buffer: &mut [u8]) {
+    let mut filled = 0;
+    for character in characters {
+        buffer[filled] = black_box(*character);
+        filled += 1;
+    }
+}
+
+/// `getc` for each byte: out of the buffer, which is read into when it is empty.
+pub(super) fn get_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    let file = set.file(op.file)?;
+    for (at, len) in pieces(op.len_bytes, STDIO_BYTES as u32) {
+        let offset = op.offset_bytes + at;
+        let buffer = &mut stdio[..len as usize];
+        read_at(file, buffer, offset)?;
+        get_each(buffer);
+        set.check(op.file, offset, buffer)?;
+    }
+    Ok(op.len_bytes)
+}
+
+/// Takes characters out of a buffer, each by itself.
+pub(in super::super) fn get_each(buffer: &[u8]) {
+    for character in buffer {
+        black_box(*character);
+    }
+}
+
+/// Reads all of `buffer`.
+pub(super) fn read_at(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), OpError> {
+    let read = retry(|| rustix::io::pread(file, &mut *buffer, offset))?;
+    whole(buffer.len(), read)
+}
+
+/// Writes all of `data`.
+pub(super) fn write_at(file: &OwnedFd, data: &[u8], offset: u64) -> Result<(), OpError> {
+    let written = retry(|| rustix::io::pwrite(file, data, offset))?;
+    whole(data.len(), written)
+}

@@ -1,0 +1,146 @@
+//! Ops on names and attributes, each as the system call nearest to its call of NFS.
+//!
+//! | op | calls |
+//! |---|---|
+//! | Null | `getppid`, the cheapest call there is |
+//! | Getattr, Stat, StatDir | `fstat` of the open file, `newfstatat` of the name |
+//! | Lookup | `statx` that asks for nothing, and not for what is fresh |
+//! | Setattr, Access, Readlink | `fchmodat`, `faccessat`, `readlinkat` |
+//! | Readdir | `openat`, one `getdents64` with a bounded buffer, `close` |
+//! | ReaddirPlus | the same, and `newfstatat` of each name that came |
+//! | Fsstat | `fstatfs` |
+//! | Fsinfo, Pathconf | `fstatfs` too, as `fpathconf` of glibc does |
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+use model::{Op, OpError, OpKind};
+use rustix::fd::AsFd;
+use rustix::fs::{
+    Access, AtFlags, Mode, OFlags, RawDir, StatxFlags, accessat, chmodat, fstat, fstatfs, linkat,
+    mkdirat, openat, readlinkat_raw, renameat, statat, statx, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use workload::Name;
+use workload::names::Sort;
+
+use super::super::files::{Files, failed, retry, there_and_back};
+use crate::limits::LISTING_BYTES;
+
+/// Longest target of a symbolic link that is asked for, in bytes.
+const TARGET_BYTES: usize = 256;
+
+/// Executes an op that is about names or attributes.
+///
+/// # Errors
+/// What the system said; `EOPNOTSUPP` where the op is about something else.
+pub(in super::super) fn execute(set: &Files, op: &Op) -> Result<u32, OpError> {
+    let root = set.root(op.file);
+    let path = |sort| set.path(sort, op.file);
+    match op.kind {
+        OpKind::Null => {
+            std::hint::black_box(rustix::process::getppid());
+            Ok(())
+        }
+        OpKind::Getattr => {
+            let file = set.file(op.file)?;
+            retry(|| fstat(file)).map(drop)
+        }
+        OpKind::Setattr => {
+            let path = path(Sort::File);
+            let mode = Mode::from_raw_mode(0o644);
+            retry(|| chmodat(root, path.as_c_str(), mode, AtFlags::empty()))
+        }
+        OpKind::Access => {
+            let path = path(Sort::File);
+            let asked = Access::READ_OK | Access::WRITE_OK;
+            retry(|| accessat(root, path.as_c_str(), asked, AtFlags::empty()))
+        }
+        OpKind::Stat => stat(root, path(Sort::File).as_c_str()),
+        OpKind::StatDir => stat(root, path(Sort::Directory).as_c_str()),
+        OpKind::Lookup => look(root, path(Sort::File).as_c_str()),
+        OpKind::LookupMissing => match look(root, path(Sort::Missing).as_c_str()) {
+            Err(error) if error == failed(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => Err(failed(Errno::EXIST)),
+        },
+        OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf => retry(|| fstatfs(root)).map(drop),
+        OpKind::Readdir | OpKind::ReaddirPlus => list(set, op),
+        _ => change(set, op),
+    }
+    .map(|()| 0)
+}
+
+/// Executes what makes, removes or renames, and asks where a link leads to.
+fn change(set: &Files, op: &Op) -> Result<(), OpError> {
+    let root = set.root(op.file);
+    let path = |sort| set.path(sort, op.file);
+    let rename = |(from, to): (Sort, Sort)| {
+        let (from, to) = (path(from), path(to));
+        retry(|| renameat(root, from.as_c_str(), root, to.as_c_str()))
+    };
+    let unlink = |sort, flags| {
+        let path = path(sort);
+        retry(|| unlinkat(root, path.as_c_str(), flags))
+    };
+    match op.kind {
+        OpKind::Remove => unlink(Sort::File, AtFlags::empty()),
+        OpKind::Unlink => unlink(Sort::Link, AtFlags::empty()),
+        OpKind::Rmdir => unlink(Sort::Directory, AtFlags::REMOVEDIR),
+        OpKind::Rename => rename(there_and_back(op, Sort::File, Sort::OtherFile)),
+        OpKind::RenameDir => rename(there_and_back(op, Sort::Directory, Sort::OtherDirectory)),
+        OpKind::Mkdir => {
+            let path = path(Sort::Directory);
+            retry(|| mkdirat(root, path.as_c_str(), Mode::from_raw_mode(0o755)))
+        }
+        OpKind::Symlink => {
+            let (path, target) = (path(Sort::Link), Name::file(op.file));
+            retry(|| symlinkat(target.as_c_str(), root, path.as_c_str()))
+        }
+        OpKind::Link => {
+            let (from, to) = (path(Sort::File), path(Sort::OtherFile));
+            retry(|| linkat(root, from.as_c_str(), root, to.as_c_str(), AtFlags::empty()))
+        }
+        OpKind::Readlink => {
+            let path = path(Sort::Link);
+            let mut target = [MaybeUninit::uninit(); TARGET_BYTES];
+            retry(|| readlinkat_raw(root, path.as_c_str(), &mut target).map(drop))
+        }
+        _ => Err(failed(Errno::OPNOTSUPP)),
+    }
+}
+
+/// Looks a name up and asks for its attributes.
+fn stat(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
+    retry(|| statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW)).map(drop)
+}
+
+/// Looks a name up and asks for nothing: a network file system need not ask its server for what
+/// it still knows.
+fn look(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
+    retry(|| statx(&directory, path, flags, StatxFlags::empty())).map(drop)
+}
+
+/// Lists the first entries of a place: as many as one call brings.
+fn list(set: &Files, op: &Op) -> Result<(), OpError> {
+    let place = set.places.path_of(op.file % set.places.count());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = retry(|| openat(set.root(op.file), place.as_c_str(), flags, Mode::empty()))?;
+    let mut room = [MaybeUninit::uninit(); LISTING_BYTES];
+    let mut entries = RawDir::new(&directory, &mut room);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(failed)?;
+        if op.kind == OpKind::ReaddirPlus {
+            match stat(&directory, entry.file_name()) {
+                // Another worker may have removed it meanwhile.
+                Err(error) if error != failed(Errno::NOENT) => return Err(error),
+                _ => {}
+            }
+        }
+        if entries.is_buffer_empty() {
+            break;
+        }
+    }
+    Ok(())
+}

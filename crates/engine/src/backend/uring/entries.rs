@@ -1,0 +1,187 @@
+//! The ring entries of ops: which opcode, on which file, with which bytes.
+//!
+//! Each entry is the opcode that stands for the system call of `posix`; they differ in one thing:
+//! a stream of characters has its slot's buffer for that of stdio, and one entry moves all of it.
+
+use std::ffi::{CStr, c_char};
+use std::os::fd::AsRawFd as _;
+
+use io_uring::types::{Fd, Fixed, FsyncFlags};
+use io_uring::{opcode, squeue, types};
+use model::{Op, OpKind};
+use rustix::fs::{AtFlags, Mode, StatxFlags};
+use workload::Name;
+use workload::names::Sort;
+
+use super::{POOL, Uring};
+use crate::backend::files::there_and_back;
+use crate::backend::posix::put_each;
+
+impl Uring {
+    /// The entry of an op on the data of an open file; `None` where the op is about something
+    /// else.
+    pub(super) fn data_entry(&mut self, slot: u32) -> Option<squeue::Entry> {
+        let op = self.slots[slot as usize].op;
+        Some(match op.kind {
+            OpKind::Read | OpKind::GetChars | OpKind::Update => self.read_entry(slot, &op),
+            OpKind::Write | OpKind::PutChars => self.write_entry(slot, &op),
+            OpKind::Sync | OpKind::Commit => {
+                let mut flags = FsyncFlags::empty();
+                flags.set(FsyncFlags::DATASYNC, op.kind == OpKind::Commit);
+                self.on_file(
+                    op.file,
+                    |fd| opcode::Fsync::new(fd).flags(flags).build(),
+                    |fd| opcode::Fsync::new(fd).flags(flags).build(),
+                )
+            }
+            OpKind::Getattr => {
+                let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
+                let file = Fd(self.set.files[self.set.index(op.file)].as_raw_fd());
+                opcode::Statx::new(file, c"".as_ptr(), at)
+                    .flags(AtFlags::EMPTY_PATH.bits().cast_signed())
+                    .mask(StatxFlags::BASIC_STATS.bits())
+                    .build()
+            }
+            OpKind::Null => opcode::Nop::new().build(),
+            _ => return None,
+        })
+    }
+
+    fn read_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
+        let at = self.buffers.slot(slot as usize).as_mut_ptr();
+        let (len, offset) = (op.len_bytes, op.offset_bytes);
+        if self.fixed_buffers {
+            self.on_file(
+                op.file,
+                |fd| opcode::ReadFixed::new(fd, at, len, 0).offset(offset).build(),
+                |fd| opcode::ReadFixed::new(fd, at, len, 0).offset(offset).build(),
+            )
+        } else {
+            self.on_file(
+                op.file,
+                |fd| opcode::Read::new(fd, at, len).offset(offset).build(),
+                |fd| opcode::Read::new(fd, at, len).offset(offset).build(),
+            )
+        }
+    }
+
+    pub(super) fn write_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
+        let (at, buffer) = self.content(slot, op);
+        let (len, offset) = (op.len_bytes, op.offset_bytes);
+        if self.fixed_buffers {
+            self.on_file(
+                op.file,
+                |fd| opcode::WriteFixed::new(fd, at, len, buffer).offset(offset).build(),
+                |fd| opcode::WriteFixed::new(fd, at, len, buffer).offset(offset).build(),
+            )
+        } else {
+            self.on_file(
+                op.file,
+                |fd| opcode::Write::new(fd, at, len).offset(offset).build(),
+                |fd| opcode::Write::new(fd, at, len).offset(offset).build(),
+            )
+        }
+    }
+
+    /// Where the bytes to write stand, and in which registered buffer.
+    fn content(&mut self, slot: u32, op: &Op) -> (*const u8, u16) {
+        let buffer = self.buffers.slot(slot as usize);
+        let place = buffer.as_ptr();
+        if op.kind == OpKind::PutChars {
+            put_each(self.set.pattern.slice(op.file, op.offset_bytes, op.len_bytes), buffer);
+            return (place, 0);
+        }
+        let data = self.set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes).as_ptr();
+        (data, if data == place { 0 } else { POOL })
+    }
+
+    /// The entry of an op that is about a name.
+    ///
+    /// # Panics
+    /// When it is about something else: a bug.
+    pub(super) fn name_entry(&mut self, slot: u32) -> squeue::Entry {
+        let op = self.slots[slot as usize].op;
+        let directory = Fd(self.set.root(op.file).as_raw_fd());
+        let unlink = |path, flags: AtFlags| {
+            opcode::UnlinkAt::new(directory, path).flags(flags.bits().cast_signed()).build()
+        };
+        match op.kind {
+            OpKind::Stat | OpKind::StatDir => {
+                let sort = if op.kind == OpKind::Stat { Sort::File } else { Sort::Directory };
+                self.look(slot, sort, StatxFlags::BASIC_STATS)
+            }
+            OpKind::Lookup => self.look(slot, Sort::File, StatxFlags::empty()),
+            OpKind::LookupMissing => self.look(slot, Sort::Missing, StatxFlags::empty()),
+            OpKind::Remove => unlink(self.path(slot, Sort::File), AtFlags::empty()),
+            OpKind::Unlink => unlink(self.path(slot, Sort::Link), AtFlags::empty()),
+            OpKind::Rmdir => unlink(self.path(slot, Sort::Directory), AtFlags::REMOVEDIR),
+            OpKind::Mkdir => opcode::MkDirAt::new(directory, self.path(slot, Sort::Directory))
+                .mode(Mode::from_raw_mode(0o755).bits())
+                .build(),
+            OpKind::Rename => self.rename(slot, there_and_back(&op, Sort::File, Sort::OtherFile)),
+            OpKind::RenameDir => {
+                self.rename(slot, there_and_back(&op, Sort::Directory, Sort::OtherDirectory))
+            }
+            OpKind::Link => {
+                let (from, to) = self.paths(slot, (Sort::File, Sort::OtherFile));
+                opcode::LinkAt::new(directory, from, directory, to).build()
+            }
+            OpKind::Symlink => {
+                let link = self.path(slot, Sort::Link);
+                let state = &mut self.slots[slot as usize];
+                state.other = Name::file(op.file).into();
+                opcode::SymlinkAt::new(directory, c_path(state.other.as_c_str()), link).build()
+            }
+            kind => unreachable!("{kind} is no op on a name"),
+        }
+    }
+
+    fn look(&mut self, slot: u32, sort: Sort, wanted: StatxFlags) -> squeue::Entry {
+        let path = self.path(slot, sort);
+        let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
+        let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
+        let mut flags = AtFlags::SYMLINK_NOFOLLOW;
+        flags.set(AtFlags::STATX_DONT_SYNC, wanted.is_empty());
+        opcode::Statx::new(directory, path, at)
+            .flags(flags.bits().cast_signed())
+            .mask(wanted.bits())
+            .build()
+    }
+
+    fn rename(&mut self, slot: u32, sorts: (Sort, Sort)) -> squeue::Entry {
+        let (from, to) = self.paths(slot, sorts);
+        let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
+        opcode::RenameAt::new(directory, from, directory, to).build()
+    }
+
+    /// Puts the path of what an op works on into its slot.
+    pub(super) fn path(&mut self, slot: u32, sort: Sort) -> *const c_char {
+        let state = &mut self.slots[slot as usize];
+        state.path = self.set.path(sort, state.op.file);
+        c_path(state.path.as_c_str())
+    }
+
+    fn paths(&mut self, slot: u32, (sort, other): (Sort, Sort)) -> (*const c_char, *const c_char) {
+        let path = self.path(slot, sort);
+        let state = &mut self.slots[slot as usize];
+        state.other = self.set.path(other, state.op.file);
+        (path, c_path(state.other.as_c_str()))
+    }
+
+    fn on_file(
+        &self,
+        file: u32,
+        registered: impl FnOnce(Fixed) -> squeue::Entry,
+        plain: impl FnOnce(Fd) -> squeue::Entry,
+    ) -> squeue::Entry {
+        if self.fixed_files {
+            registered(Fixed(self.set.index(file) as u32))
+        } else {
+            plain(Fd(self.set.files[self.set.index(file)].as_raw_fd()))
+        }
+    }
+}
+
+const fn c_path(path: &CStr) -> *const c_char {
+    path.as_ptr()
+}

@@ -1,0 +1,206 @@
+//! What follows the end of a ring entry: the op is over, or its next entry is pushed.
+//!
+//! An update is a read and a write; what opens a file by name is an open, the pieces of its data, a
+//! sync where each file is to be safe, and a close, whatever became of the pieces.
+
+use std::hint::black_box;
+use std::os::fd::AsRawFd as _;
+
+use io_uring::opcode;
+use io_uring::types::Fd;
+use model::{Op, OpError, OpKind, Outcome};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use workload::names::Sort;
+
+use super::Uring;
+use crate::backend::files::failed;
+use crate::backend::posix::get_each;
+
+/// Which entry of its op is in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The entry is the op, or the first half of an update.
+    Only,
+    /// The second half of an update.
+    WriteBack,
+    Open,
+    Piece,
+    Sync,
+    Close,
+}
+
+/// Says which kinds open a file by name, and how.
+fn opening(kind: OpKind, durable: OFlags) -> Option<OFlags> {
+    match kind {
+        OpKind::Create => Some(OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | durable),
+        OpKind::Append => Some(OFlags::WRONLY | durable),
+        OpKind::ReadFile => Some(OFlags::RDONLY),
+        _ => None,
+    }
+}
+
+impl Uring {
+    /// Pushes the first entry of an op.
+    pub(super) fn start(&mut self, slot: u32) {
+        let op = self.slots[slot as usize].op;
+        if let Some(flags) = opening(op.kind, self.set.durable) {
+            self.slots[slot as usize].stage = Stage::Open;
+            let path = self.path(slot, Sort::File);
+            let directory = Fd(self.set.root(op.file).as_raw_fd());
+            let open = opcode::OpenAt::new(directory, path)
+                .flags((flags | OFlags::CLOEXEC).bits().cast_signed())
+                .mode(Mode::from_raw_mode(0o644).bits());
+            return self.push(&open.build(), slot);
+        }
+        self.slots[slot as usize].stage = Stage::Only;
+        let entry = match self.data_entry(slot) {
+            Some(entry) => entry,
+            None => self.name_entry(slot),
+        };
+        self.push(&entry, slot);
+    }
+
+    /// Takes the result of a ring entry; says whether the op has ended.
+    pub(super) fn advance(&mut self, slot: u32, result: i32) -> bool {
+        let at = slot as usize;
+        let op = self.slots[at].op;
+        match self.slots[at].stage {
+            Stage::Only => {
+                self.slots[at].outcome = self.judge(slot, &op, result);
+                let goes_on =
+                    op.kind == OpKind::Update && matches!(self.slots[at].outcome, Outcome::Done(_));
+                if goes_on {
+                    self.slots[at].stage = Stage::WriteBack;
+                    black_box(self.buffers.slot(at));
+                    let entry = self.write_entry(slot, &op);
+                    self.push(&entry, slot);
+                }
+                !goes_on
+            }
+            Stage::WriteBack => {
+                self.slots[at].outcome = moved(&op, result);
+                true
+            }
+            Stage::Open if result < 0 => {
+                self.slots[at].outcome = error(result);
+                true
+            }
+            Stage::Open => {
+                self.slots[at].fd = result;
+                self.slots[at].outcome = Outcome::Done(op.len_bytes);
+                self.next_piece(slot, &op);
+                false
+            }
+            Stage::Piece => {
+                self.piece_ended(slot, &op, result);
+                false
+            }
+            Stage::Sync => {
+                if result < 0 {
+                    self.slots[at].outcome = error(result);
+                }
+                self.close_file(slot);
+                false
+            }
+            Stage::Close => {
+                if result < 0 {
+                    self.slots[at].outcome = error(result);
+                }
+                true
+            }
+        }
+    }
+
+    /// Length of the next piece of data of a file that was opened by name, in bytes.
+    fn piece_len(&self, slot: u32) -> u32 {
+        let state = &self.slots[slot as usize];
+        (state.op.len_bytes - state.moved).min(self.set.io_size_bytes as u32)
+    }
+
+    /// Pushes the next piece of data, or what follows the last one.
+    fn next_piece(&mut self, slot: u32, op: &Op) {
+        let len = self.piece_len(slot);
+        let state = &mut self.slots[slot as usize];
+        let fd = Fd(state.fd);
+        if len == 0 {
+            if self.set.sync_each && op.kind != OpKind::ReadFile {
+                state.stage = Stage::Sync;
+                return self.push(&opcode::Fsync::new(fd).build(), slot);
+            }
+            return self.close_file(slot);
+        }
+        state.stage = Stage::Piece;
+        let offset = op.offset_bytes + u64::from(state.moved);
+        let buffer = self.buffers.slot(slot as usize);
+        let entry = if op.kind == OpKind::ReadFile {
+            opcode::Read::new(fd, buffer.as_mut_ptr(), len).offset(offset).build()
+        } else {
+            let data = self.set.outgoing(buffer, op.file, offset, len);
+            opcode::Write::new(fd, data.as_ptr(), len).offset(offset).build()
+        };
+        self.push(&entry, slot);
+    }
+
+    fn piece_ended(&mut self, slot: u32, op: &Op, result: i32) {
+        let len = self.piece_len(slot);
+        let state = &mut self.slots[slot as usize];
+        let offset = op.offset_bytes + u64::from(state.moved);
+        if result != len.cast_signed() {
+            state.outcome = if result < 0 { error(result) } else { SHORT };
+            return self.close_file(slot);
+        }
+        state.moved += len;
+        if op.kind == OpKind::ReadFile {
+            let data = &self.buffers.slot(slot as usize)[..len as usize];
+            if let Err(mismatch) = self.set.check(op.file, offset, data) {
+                self.slots[slot as usize].outcome = Outcome::Failed(mismatch);
+                return self.close_file(slot);
+            }
+        }
+        self.next_piece(slot, op);
+    }
+
+    fn close_file(&mut self, slot: u32) {
+        let state = &mut self.slots[slot as usize];
+        state.stage = Stage::Close;
+        let close = opcode::Close::new(Fd(state.fd)).build();
+        self.push(&close, slot);
+    }
+
+    /// What the result of an op's only entry means.
+    fn judge(&mut self, slot: u32, op: &Op, result: i32) -> Outcome {
+        if op.kind == OpKind::LookupMissing {
+            return match error(result) {
+                _ if result >= 0 => Outcome::Failed(failed(Errno::EXIST)),
+                Outcome::Failed(told) if told == failed(Errno::NOENT) => Outcome::Done(0),
+                outcome => outcome,
+            };
+        }
+        let outcome = moved(op, result);
+        if op.kind.reads_data() && matches!(outcome, Outcome::Done(_)) {
+            let data = &self.buffers.slot(slot as usize)[..op.len_bytes as usize];
+            if op.kind == OpKind::GetChars {
+                get_each(data);
+            }
+            if let Err(mismatch) = self.set.check(op.file, op.offset_bytes, data) {
+                return Outcome::Failed(mismatch);
+            }
+        }
+        outcome
+    }
+}
+
+const SHORT: Outcome = Outcome::Failed(OpError::SHORT);
+
+const fn error(result: i32) -> Outcome {
+    Outcome::Failed(OpError(result.unsigned_abs()))
+}
+
+fn moved(op: &Op, result: i32) -> Outcome {
+    match u32::try_from(result) {
+        Err(_) => error(result),
+        Ok(bytes) if op.kind.moves_data() && bytes != op.len_bytes => SHORT,
+        Ok(bytes) => Outcome::Done(if op.kind.moves_data() { bytes } else { 0 }),
+    }
+}

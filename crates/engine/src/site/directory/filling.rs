@@ -1,0 +1,113 @@
+//! Writes what a pass expects to find, whole and on storage, before anything is timed.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::RunSpec;
+use workload::Name;
+use workload::names::Sort;
+
+use super::super::stock::{Stock, Todo};
+use super::super::{SiteConfig, SiteError, file_bytes, interrupted};
+use super::{DirectorySite, io};
+use crate::limits::PREPARE_IO;
+
+impl DirectorySite {
+    /// Removes and makes what has to be.
+    pub(in super::super) fn prepare(
+        &self,
+        todo: Todo,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        // Files that were removed and made again are others.
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if todo.wipe {
+            self.wipe()?;
+        }
+        self.make_places(config)?;
+        self.fill(todo.make, spec, config)
+    }
+
+    fn wipe(&self) -> Result<(), SiteError> {
+        for work in &self.works {
+            empty(&work.path).map_err(|error| io("empty", &work.path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the directories that everything stands in, where they are not there yet.
+    fn make_places(&self, config: &SiteConfig) -> Result<(), SiteError> {
+        for work in &self.works {
+            for place in (0..self.places.count()).filter(|place| !self.places.is_root(*place)) {
+                interrupted(config)?;
+                let path = work.path.join(self.places.path_of(place).as_str());
+                match fs::create_dir(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                        return Err(io("create", &path, &error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, stock: Stock, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
+        for number in 0..stock.files {
+            interrupted(config)?;
+            let path = self.path(Sort::File, number);
+            write(&path, number, spec, config).map_err(|error| io("prepare", &path, &error))?;
+        }
+        for number in 0..stock.directories {
+            interrupted(config)?;
+            let path = self.path(Sort::Directory, number);
+            fs::create_dir(&path).map_err(|error| io("prepare", &path, &error))?;
+        }
+        for number in 0..stock.links {
+            interrupted(config)?;
+            let path = self.path(Sort::Link, number);
+            symlink(Name::file(number).as_str(), &path)
+                .map_err(|error| io("prepare", &path, &error))?;
+        }
+        interrupted(config)
+    }
+
+    /// The path of a number under a sort of name.
+    pub(super) fn path(&self, sort: Sort, number: u32) -> PathBuf {
+        let place = self.places.of_number(number);
+        let path = self.places.path(place, Name::new(sort, number));
+        self.work(number).path.join(path.as_str())
+    }
+}
+
+/// Writes a file whole and waits until it is on storage.
+fn write(path: &Path, number: u32, spec: &RunSpec, config: &SiteConfig) -> std::io::Result<()> {
+    let file = File::create(path)?;
+    let bytes = file_bytes(spec, number);
+    let step = u64::from(PREPARE_IO.min(spec.io_size_bytes.max(4096)));
+    for offset in (0..bytes).step_by(step as usize) {
+        if config.stop.load(Relaxed) {
+            return Ok(());
+        }
+        let len = step.min(bytes - offset) as u32;
+        file.write_all_at(config.pattern.slice(number, offset, len), offset)?;
+    }
+    file.sync_all()
+}
+
+/// Removes everything in a directory, but not the directory.
+fn empty(directory: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

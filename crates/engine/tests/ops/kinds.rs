@@ -1,0 +1,168 @@
+//! What each kind of op does, on all backends alike.
+
+use model::{BackendKind, Op, OpError, OpKind, Outcome};
+
+use crate::rig::{FILE_BYTES, FILES, IO_BYTES, Rig};
+
+const ENOENT: Outcome = Outcome::Failed(OpError(2));
+
+fn on_each(test: impl Fn(&mut Rig)) {
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        test(&mut Rig::on_directory(backend, |_| ()));
+    }
+}
+
+const fn op(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Op {
+    Op { due_ns: 0, offset_bytes, len_bytes, file, kind }
+}
+
+#[test]
+fn reads_and_writes_move_the_bytes_of_their_place() {
+    on_each(|rig| {
+        for kind in [OpKind::Read, OpKind::GetChars] {
+            assert_eq!(rig.op(kind, 1, 3_000, IO_BYTES), IO_BYTES);
+            assert_eq!(rig.op(kind, 1, FILE_BYTES - 10, 10), 10);
+        }
+        for (kind, offset) in [(OpKind::Write, 20_000), (OpKind::PutChars, 26_000)] {
+            assert_eq!(rig.op(kind, 2, offset, IO_BYTES), IO_BYTES);
+        }
+        assert_eq!(rig.op(OpKind::Update, 2, 1_000, 5_000), 5_000);
+        rig.name_op(OpKind::Commit, 2);
+        rig.name_op(OpKind::Sync, 2);
+        let expected = rig.pattern.slice(2, 0, 32_000).to_vec();
+        assert!(rig.content("t00000001/f00000002").unwrap() == expected);
+        assert!(rig.content("t00000000/f00000001").unwrap().len() == FILE_BYTES as usize);
+    });
+}
+
+#[test]
+fn a_read_beyond_the_end_is_short_and_a_spoiled_byte_is_seen() {
+    on_each(|rig| {
+        for kind in [OpKind::Read, OpKind::GetChars, OpKind::Update] {
+            let short = rig.try_op(op(kind, 0, FILE_BYTES - 10, 11));
+            assert_eq!(short, Outcome::Failed(OpError::SHORT), "{kind}");
+        }
+        let whole = op(OpKind::ReadFile, 0, 0, FILE_BYTES as u32 + 1);
+        assert_eq!(rig.try_op(whole), Outcome::Failed(OpError::SHORT));
+        rig.spoil("t00000000/f00000000");
+        let mismatch = Outcome::Failed(OpError::MISMATCH);
+        for kind in [OpKind::Read, OpKind::GetChars, OpKind::Update] {
+            assert_eq!(rig.try_op(op(kind, 0, 0, 200)), mismatch, "{kind}");
+        }
+        assert_eq!(rig.try_op(op(OpKind::ReadFile, 0, 0, FILE_BYTES as u32)), mismatch);
+    });
+}
+
+#[test]
+fn files_are_created_read_appended_and_removed_by_name() {
+    on_each(|rig| {
+        let (file, path) = (7, "t00000001/f00000007");
+        assert_eq!(rig.op(OpKind::Create, file, 0, 10_001), 10_001);
+        assert!(matches!(rig.try_op(op(OpKind::Mkdir, 3, 0, 0)), Outcome::Failed(OpError(17))));
+        assert_eq!(rig.op(OpKind::Append, file, 10_001, 9_000), 9_000);
+        assert_eq!(rig.op(OpKind::ReadFile, file, 0, 19_001), 19_001);
+        assert!(rig.content(path).unwrap() == rig.pattern.slice(file, 0, 19_001));
+        rig.name_op(OpKind::Stat, file);
+        rig.name_op(OpKind::Remove, file);
+        assert!(!rig.is_there(path));
+        for kind in [OpKind::Stat, OpKind::Remove, OpKind::Lookup] {
+            assert_eq!(rig.try_op(op(kind, file, 0, 0)), ENOENT, "{kind}");
+        }
+        for kind in [OpKind::ReadFile, OpKind::Append] {
+            assert_eq!(rig.try_op(op(kind, file, 0, 10)), ENOENT, "{kind}");
+        }
+        assert_eq!(rig.op(OpKind::Create, file, 0, 0), 0);
+        assert_eq!(rig.content(path).unwrap(), []);
+    });
+}
+
+#[test]
+fn names_lead_there_and_back() {
+    on_each(|rig| {
+        let (file, other) = ("t00000001/f00000003", "t00000001/g00000003");
+        rig.op(OpKind::Rename, 3, 0, 0);
+        assert!(rig.is_there(other) && !rig.is_there(file));
+        rig.op(OpKind::Rename, 3, 1, 0);
+        assert!(rig.is_there(file) && !rig.is_there(other));
+        rig.name_op(OpKind::Link, 3);
+        assert!(rig.is_there(file) && rig.content(other) == rig.content(file));
+
+        let (made, moved) = ("t00000000/d00000005", "t00000000/e00000005");
+        rig.name_op(OpKind::Mkdir, 5);
+        rig.name_op(OpKind::StatDir, 5);
+        rig.op(OpKind::RenameDir, 5, 0, 0);
+        assert!(rig.is_there(moved) && !rig.is_there(made));
+        rig.op(OpKind::RenameDir, 5, 1, 0);
+        rig.name_op(OpKind::Rmdir, 5);
+        assert!(!rig.is_there(made));
+        assert_eq!(rig.try_op(op(OpKind::StatDir, 5, 0, 0)), ENOENT);
+    });
+}
+
+#[test]
+fn links_are_made_read_and_removed() {
+    on_each(|rig| {
+        let path = "t00000001/l00000006";
+        rig.name_op(OpKind::Symlink, 6);
+        assert_eq!(rig.target(path), "f00000006");
+        rig.name_op(OpKind::Readlink, 6);
+        rig.name_op(OpKind::Readlink, 2);
+        rig.name_op(OpKind::Unlink, 6);
+        assert!(!rig.is_there(path));
+        assert_eq!(rig.try_op(op(OpKind::Readlink, 6, 0, 0)), ENOENT);
+    });
+}
+
+#[test]
+fn questions_are_answered_and_a_missing_name_is_missing() {
+    on_each(|rig| {
+        for kind in [
+            OpKind::Null,
+            OpKind::Getattr,
+            OpKind::Lookup,
+            OpKind::LookupMissing,
+            OpKind::Access,
+            OpKind::Readdir,
+            OpKind::ReaddirPlus,
+            OpKind::Fsstat,
+            OpKind::Fsinfo,
+            OpKind::Pathconf,
+        ] {
+            rig.name_op(kind, 1);
+        }
+        rig.set_mode("t00000000/f00000001", 0o600);
+        rig.name_op(OpKind::Setattr, 1);
+        assert_eq!(rig.mode("t00000000/f00000001"), 0o644);
+        let execute = rig.try_op(op(OpKind::Execute, 0, 0, 0));
+        assert!(matches!(execute, Outcome::Failed(_)), "a backend runs no commands");
+    });
+}
+
+#[test]
+fn many_ops_at_once_all_come_back_as_what_they_were() {
+    on_each(|rig| {
+        let mut ops = Vec::new();
+        for number in 0..40 {
+            ops.push(op(OpKind::Create, 100 + number, 0, 1_000 + number));
+            ops.push(op(OpKind::Read, number % FILES, u64::from(number) * 100, 2_000));
+            ops.push(op(OpKind::Mkdir, 100 + number, 0, 0));
+            ops.push(op(OpKind::Readdir, number % 2, u64::from(number), 0));
+            ops.push(op(OpKind::Stat, 900 + number, 0, 0));
+        }
+        let outcomes = rig.all(&ops);
+        for (op, outcome) in ops.iter().zip(outcomes) {
+            let expected =
+                if op.kind == OpKind::Stat { ENOENT } else { Outcome::Done(op.len_bytes) };
+            assert_eq!(outcome, expected, "{op:?}");
+        }
+        if let Some(counted) = rig.tally().ops {
+            assert_eq!(counted, ops.len() as u64);
+        }
+        let census = rig.site.census().unwrap().unwrap();
+        let created: u64 = (0..40).map(|number| 1_000 + number).sum();
+        assert_eq!(census.files, 40 + u64::from(FILES));
+        assert_eq!(census.bytes, created + u64::from(FILES) * FILE_BYTES);
+        assert_eq!(census.directories, 2 + 40 + u64::from(FILES));
+        assert_eq!(census.links, u64::from(FILES));
+    });
+}

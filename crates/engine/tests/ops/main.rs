@@ -1,0 +1,4 @@
+//! Every kind of op on every backend: what it did is looked at from outside, byte by byte.
+
+mod kinds;
+mod rig;
