@@ -57,6 +57,9 @@ impl DirectorySite {
     }
 
     fn fill(&self, stock: Stock, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
+        if stock == Stock::default() {
+            return Ok(());
+        }
         for number in 0..stock.files {
             interrupted(config)?;
             let path = self.path(Sort::File, number);
