@@ -17,7 +17,7 @@ use super::types::{
     StartError,
 };
 use crate::error::StreamError;
-use crate::limits::{CALL_HEADER_BYTES, MARK_BYTES, TRANSFER_BYTES_MAX};
+use crate::limits::{MARK_BYTES, TRANSFER_BYTES_MAX};
 use crate::nfs3;
 use crate::nfs4::{self, ClientId, Op, SessionId};
 use crate::program::Call;
@@ -43,7 +43,6 @@ pub struct Session {
     pub(super) queue: VecDeque<u32>,
     pub(super) queue_offset: usize,
     pub(super) callbacks: Callbacks,
-    template: Vec<u8>,
     pub(super) receiver: Receiver,
     expected_payload_bytes: u64,
     pub(super) completed: Option<Completed>,
@@ -63,17 +62,15 @@ impl Session {
     /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
         let template = call_template(config.credential);
-        let header_bytes = template.len() + CALL_HEADER_BYTES;
         let datagrams = config.framing == Framing::Datagram;
         Self {
             dialect: Dialect::new(config.version, config.slots),
             framing: config.framing,
             retry: config.retry,
-            table: SlotTable::new(config.slots, config.xid_seed, header_bytes, datagrams),
+            table: SlotTable::new(config.slots, config.xid_seed, &template, datagrams),
             queue: VecDeque::with_capacity(config.slots + 1),
             queue_offset: 0,
             callbacks: Callbacks::default(),
-            template,
             receiver: Receiver::new(config.payload, config.slots),
             expected_payload_bytes: 0,
             completed: None,
@@ -389,7 +386,6 @@ impl Session {
         let index = self.table.take().ok_or(StartError::Busy)?;
         let slot = self.table.get_mut(index);
         (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
-        slot.header.extend_from_slice(&self.template);
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
         let (program, version, procedure) = numbers;
         for (position, word) in [program, version, procedure].into_iter().enumerate() {

@@ -1,12 +1,13 @@
 //! The calls in flight.
 //!
 //! [`SlotTable`] hands out slots and finds them by xid: the low bits are the slot's index, the
-//! high bits its generation, which grows with every use. A slot keeps its buffers between uses.
+//! high bits its generation, which grows with every use. A slot keeps its buffer between uses, and
+//! in it what all calls of a session begin with.
 
 use super::event::Kind;
 use super::operation::OperationKind;
 use super::types::{Chunk, PayloadRange};
-use crate::limits::SLOTS_MAX;
+use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
 use crate::xdr::pad_len;
 
 /// Where a slot is in its cycle.
@@ -58,7 +59,9 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn new(generation: u32, header_bytes: usize) -> Self {
+    fn new(generation: u32, template: &[u8]) -> Self {
+        let mut header = Vec::with_capacity(template.len() + CALL_HEADER_BYTES);
+        header.extend_from_slice(template);
         Self {
             state: SlotState::Free,
             xid: 0,
@@ -75,7 +78,7 @@ impl Slot {
             offset: 0,
             asked: 0,
             payload_bytes: 0,
-            header: Vec::with_capacity(header_bytes),
+            header,
             payload: PayloadRange::default(),
             generation,
         }
@@ -118,20 +121,23 @@ pub(super) struct SlotTable {
     /// Only slots below may be taken.
     limit: u32,
     index_bits: u32,
+    /// Bytes that all calls begin with.
+    template_bytes: usize,
     /// Replies may overtake a retransmission.
     datagrams: bool,
 }
 
 impl SlotTable {
-    /// Makes `count` slots, each with room for a call of `header_bytes` without its payload.
-    pub(super) fn new(count: usize, xid_seed: u32, header_bytes: usize, datagrams: bool) -> Self {
+    /// Makes `count` slots whose calls all begin with `template`, each with room for a usual one.
+    pub(super) fn new(count: usize, xid_seed: u32, template: &[u8], datagrams: bool) -> Self {
         assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
         Self {
-            slots: (0..count).map(|_| Slot::new(xid_seed, header_bytes)).collect(),
+            slots: (0..count).map(|_| Slot::new(xid_seed, template)).collect(),
             free: (0..count as u32).rev().collect(),
             used: 0,
             limit: count as u32,
             index_bits: count.next_power_of_two().trailing_zeros(),
+            template_bytes: template.len(),
             datagrams,
         }
     }
@@ -177,7 +183,7 @@ impl SlotTable {
         self.renew_xid(index);
         let slot = &mut self.slots[index as usize];
         slot.state = SlotState::Queued;
-        slot.header.clear();
+        slot.header.truncate(self.template_bytes);
         slot.payload = PayloadRange::default();
         (slot.retransmissions, slot.delays, slot.resent) = (0, 0, false);
         (slot.offset, slot.asked, slot.payload_bytes) = (0, 0, 0);
@@ -243,7 +249,7 @@ mod tests {
 
     #[test]
     fn an_xid_is_found_only_while_its_call_is_out() {
-        let mut table = SlotTable::new(3, 7, 100, false);
+        let mut table = SlotTable::new(3, 7, b"template", false);
         let index = table.take().unwrap();
         let xid = table.get(index).xid;
         assert_eq!(table.find_xid(xid), None);
@@ -258,7 +264,7 @@ mod tests {
 
     #[test]
     fn chunks_add_up_wherever_sending_stopped() {
-        let mut slot = Slot::new(0, 100);
+        let mut slot = Slot::new(0, &[]);
         slot.header.extend([1; 10]);
         slot.payload = PayloadRange { start: 100, len: 5 };
         assert_eq!(slot.wire_len(), 10 + 5 + 3);
