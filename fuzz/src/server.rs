@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use nfs_proto::client::{Chunk, Config, File, Framing, Outcome, PayloadMode, Session, Version};
+use nfs_proto::client::{Chunk, Config, File, Framing, PayloadMode, Session, Version};
 use nfs_proto::program::{Call, Offered};
 use nfs_proto::record::{Inbox, append_fragmented};
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
@@ -225,10 +225,10 @@ impl Rig {
         let event = self.session.poll_event().expect("the reply ends the call");
         let malformed = matches!(event.result, Err(nfs_proto::CallError::Malformed(_)));
         assert!(!malformed, "{}: {:?}", event.kind, event.result);
-        if let Ok(Outcome::Object { file: Some(file), .. }) = event.result
+        if let Some(file) = event.file
             && self.files.len() < 16
         {
-            self.files.push(file);
+            self.files.push(*file);
         }
     }
 

@@ -78,10 +78,7 @@ impl Mount {
     /// [`CallFailure`]; NOENT is one.
     pub fn open(&mut self, dir: File, name: &str, access: OpenAccess) -> Result<File, CallFailure> {
         let open = Operation::Open { dir: &dir, name: name.as_bytes(), access };
-        self.operate(&open, |outcome| match outcome {
-            Outcome::Object { file, .. } => file,
-            _ => None,
-        })
+        self.control.operate(&open, |event| event.file.copied().ok_or_else(unexpected))
     }
 
     /// Closes what was opened or created; does nothing where files are not opened.
@@ -224,9 +221,9 @@ impl Mount {
         dir: &File,
         name: &[u8],
     ) -> Result<File, CallFailure> {
-        let made = self.operate(operation, |outcome| match outcome {
-            Outcome::Object { file, .. } => Some(file),
-            _ => None,
+        let made = self.control.operate(operation, |event| match event.result {
+            Ok(Outcome::Object { .. }) => Ok(event.file.copied()),
+            _ => Err(unexpected()),
         })?;
         made.map_or_else(|| call_lookup(&mut self.control, dir, name), Ok)
     }

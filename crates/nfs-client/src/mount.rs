@@ -203,9 +203,8 @@ pub(crate) fn call_lookup(
     dir: &File,
     name: &[u8],
 ) -> Result<File, CallFailure> {
-    control.operate(&Operation::Lookup { dir, name }, |event| match event.result {
-        Ok(Outcome::Object { file: Some(file), .. }) => Ok(file),
-        _ => Err(DecodeError::BadValue { what: "handle_follows", value: 0 }),
+    control.operate(&Operation::Lookup { dir, name }, |event| {
+        event.file.copied().ok_or(DecodeError::BadValue { what: "handle_follows", value: 0 })
     })
 }
 

@@ -162,6 +162,14 @@ impl Rig {
         result.map_err(|error| format!("{}: {error}", operation.kind()))
     }
 
+    /// As [`Rig::one`], for an operation that finds or makes an object; a server may not name it.
+    fn object(&mut self, operation: &Operation<'_>) -> Result<Option<File>, String> {
+        self.event(operation, |event| match event.result {
+            Ok(Outcome::Object { .. }) => Ok(event.file.copied()),
+            other => Err(format!("{}: {other:?}", event.kind)),
+        })?
+    }
+
     /// As [`Rig::one`], for an operation with nothing to tell.
     pub fn done(&mut self, operation: &Operation<'_>) -> Done {
         self.one(operation).map(|_| ())
@@ -185,14 +193,14 @@ impl Rig {
 
     /// Finds a name.
     pub fn lookup(&mut self, dir: &File, name: &str) -> Result<File, String> {
-        let outcome = self.one(&Operation::Lookup { dir, name: name.as_bytes() })?;
-        object(outcome)?.ok_or_else(|| "LOOKUP gave no handle".to_owned())
+        let object = self.object(&Operation::Lookup { dir, name: name.as_bytes() })?;
+        object.ok_or_else(|| "LOOKUP gave no handle".to_owned())
     }
 
     /// Makes a directory.
     pub fn mkdir(&mut self, dir: &File, name: &str) -> Result<File, String> {
         let attributes = Sattr::with_mode(0o755);
-        let made = self.one(&Operation::Mkdir { dir, name: name.as_bytes(), attributes })?;
+        let made = self.object(&Operation::Mkdir { dir, name: name.as_bytes(), attributes })?;
         self.made(made, dir, name)
     }
 
@@ -200,23 +208,20 @@ impl Rig {
     pub fn create(&mut self, name: &str) -> Result<File, String> {
         let dir = self.dir;
         let how = CreateHow::Unchecked(Sattr { size: Some(0), ..Sattr::with_mode(0o644) });
-        let made = self.one(&Operation::Create { dir: &dir, name: name.as_bytes(), how })?;
+        let made = self.object(&Operation::Create { dir: &dir, name: name.as_bytes(), how })?;
         self.made(made, &dir, name)
     }
 
     /// Takes the handle of what was made, by LOOKUP where the server doesn't give it.
-    pub fn made(&mut self, made: Outcome, dir: &File, name: &str) -> Result<File, String> {
-        match object(made)? {
-            Some(file) => Ok(file),
-            None => self.lookup(dir, name),
-        }
+    fn made(&mut self, made: Option<File>, dir: &File, name: &str) -> Result<File, String> {
+        made.map_or_else(|| self.lookup(dir, name), Ok)
     }
 
     /// Opens a file of the check's folder.
     pub fn open(&mut self, name: &str) -> Result<File, String> {
         let (dir, access) = (self.dir, OpenAccess::Both);
-        let outcome = self.one(&Operation::Open { dir: &dir, name: name.as_bytes(), access })?;
-        object(outcome)?.ok_or_else(|| "OPEN gave no handle".to_owned())
+        let object = self.object(&Operation::Open { dir: &dir, name: name.as_bytes(), access })?;
+        object.ok_or_else(|| "OPEN gave no handle".to_owned())
     }
 
     /// Closes what was opened, where files are opened at all.
@@ -318,11 +323,4 @@ impl Rig {
 pub fn clock() -> impl Fn() -> u64 {
     let start = Instant::now();
     move || start.elapsed().as_nanos() as u64
-}
-
-fn object(outcome: Outcome) -> Result<Option<File>, String> {
-    match outcome {
-        Outcome::Object { file, .. } => Ok(file),
-        other => Err(format!("no object but {other:?}")),
-    }
 }

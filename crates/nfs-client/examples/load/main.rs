@@ -185,11 +185,11 @@ fn open(connection: &mut Connection, dir: &File) -> Result<File, Failure> {
     connection.start(0, 0, &Operation::Open { dir, name: FILE.as_bytes(), access })?;
     let (mut scratch, mut opened) = (Scratch::new(), None);
     while opened.is_none() {
-        let mut take = |event: &Event<'_>| opened = Some(event.result);
+        let mut take = |event: &Event<'_>| opened = Some(event.file.copied().ok_or(event.result));
         connection.wait(&mut scratch, &|| 0, PATIENCE, &mut take)?;
     }
     match opened {
-        Some(Ok(Outcome::Object { file: Some(file), .. })) => Ok(file),
+        Some(Ok(file)) => Ok(file),
         other => Err(format!("OPEN gave {other:?}").into()),
     }
 }

@@ -72,10 +72,8 @@ pub enum Outcome {
     Done,
     /// Of GETATTR.
     Attributes(Attributes),
-    /// Of LOOKUP, OPEN, CREATE, MKDIR, SYMLINK and MKNOD.
+    /// Of LOOKUP, OPEN, CREATE, MKDIR, SYMLINK and MKNOD; see [`Event::file`].
     Object {
-        /// The file, where the server named it; LOOKUP and OPEN always do.
-        file: Option<File>,
         /// The attributes, where the server gave them.
         attributes: Option<Attributes>,
     },
@@ -153,6 +151,9 @@ pub struct Event<'a> {
     pub body: &'a [u8],
     /// The payload of a READ, where it is kept.
     pub payload: &'a [u8],
+    /// The file of an [`Outcome::Object`], where the server named it; LOOKUP and OPEN always do.
+    /// It stands apart since it is larger than all the rest.
+    pub file: Option<&'a File>,
 }
 
 impl<'a> Event<'a> {

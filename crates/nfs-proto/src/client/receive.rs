@@ -8,6 +8,7 @@
 
 use super::dialect::{Dialect, Prefix};
 use super::event::{Completed, Kind, Outcome};
+use super::file::File;
 use super::operation::OperationKind;
 use super::slot::{Slot, SlotTable};
 use super::types::{Counters, PayloadMode, PayloadWant};
@@ -61,6 +62,8 @@ pub(super) struct Receiver {
     record_bytes: usize,
     state: State,
     head: Vec<u8>,
+    /// What the last reply named.
+    object: Option<File>,
     kept: Vec<u8>,
     kept_stride: usize,
     payload_bytes_max: u32,
@@ -83,6 +86,7 @@ impl Receiver {
             record_bytes: 0,
             state: State::Head(FIRST_LOOK_BYTES),
             head: Vec::with_capacity(REPLY_HEAD_BYTES),
+            object: None,
             kept: vec![0; kept_stride * slots],
             kept_stride,
             payload_bytes_max,
@@ -183,7 +187,7 @@ impl Receiver {
             State::Payload(payload) => (payload.slot, payload.outcome(), payload.received as u32),
             State::Head(_) => {
                 let slot = context.table.find_xid(whole.clone().u32().ok()?)?;
-                (slot, finish_head(header, reader, context, slot), 0)
+                (slot, finish_head(header, reader, context, (slot, &mut self.object)), 0)
             }
         };
         let body_at = self.head.len() - reader.remaining();
@@ -193,6 +197,11 @@ impl Receiver {
     /// Returns the head from `at` on, until the next byte is taken.
     pub(super) fn body(&self, at: usize) -> &[u8] {
         self.head.get(at..).unwrap_or_default()
+    }
+
+    /// Returns the file that a result is about, if the reply named it.
+    pub(super) fn object(&self, result: &Result<Outcome, CallError>) -> Option<&File> {
+        self.object.as_ref().filter(|_| matches!(result, Ok(Outcome::Object { .. })))
     }
 
     /// Returns the first `len` payload bytes of a slot, if payloads are kept.
@@ -315,11 +324,11 @@ fn finish_head(
     header: Result<ReplyHeader, DecodeError>,
     body: Reader<'_>,
     context: Context<'_>,
-    slot: u32,
+    (index, object): (u32, &mut Option<File>),
 ) -> Result<Outcome, CallError> {
     header?.result.map_err(CallError::Rpc)?;
-    let (index, slot) = (slot, context.table.get(slot));
-    let outcome = context.dialect.outcome(index, slot, body)?;
+    let slot = context.table.get(index);
+    let outcome = context.dialect.outcome((index, slot), body, object)?;
     match outcome {
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())

@@ -314,6 +314,7 @@ impl Session {
             result: completed.result,
             body: self.receiver.body(completed.body_at),
             payload: self.receiver.kept(completed.slot, completed.payload_bytes),
+            file: self.receiver.object(&completed.result),
         })
     }
 

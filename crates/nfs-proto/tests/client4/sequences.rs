@@ -115,10 +115,8 @@ fn open_results(flags: u32, scratch: &mut Vec<u8>) -> [OpResult<'_>; 4] {
 }
 
 fn object(session: &mut Session) -> File {
-    match result(session) {
-        Ok(Outcome::Object { file: Some(file), .. }) => file,
-        other => panic!("{other:?}"),
-    }
+    let event = session.poll_event().expect("the call has ended");
+    *event.file.unwrap_or_else(|| panic!("{:?}", event.result))
 }
 
 #[test]

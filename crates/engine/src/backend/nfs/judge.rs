@@ -56,17 +56,17 @@ pub(super) fn judge(
                 common.books.as_mut().is_none_or(|books| books.committed(index, verifier));
             Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
         }
-        Outcome::Object { file, .. } if transfer.kind == OpKind::Create => Ok(Judged::Made(file)),
+        Outcome::Object { .. } if transfer.kind == OpKind::Create => {
+            Ok(Judged::Made(event.file.copied()))
+        }
         _ => Ok(Judged::Moved(0)),
     }
 }
 
 /// The file that an OPEN brought.
 pub(super) fn opened(event: &Event<'_>) -> Result<File, OpError> {
-    match event.result.map_err(|error| error_of(&error))? {
-        Outcome::Object { file: Some(file), .. } => Ok(file),
-        _ => Err(OpError::RPC),
-    }
+    event.result.map_err(|error| error_of(&error))?;
+    event.file.copied().ok_or(OpError::RPC)
 }
 
 /// Tells whether a server does not know the open that a call relied on.

@@ -10,6 +10,7 @@ mod v3;
 mod v4;
 
 use super::event::{Kind, Outcome};
+use super::file::File;
 use super::listing::Listing;
 use super::operation::{Operation, OperationKind};
 use super::slot::Slot;
@@ -166,17 +167,18 @@ impl Dialect {
         }
     }
 
-    /// Decodes the results of an accepted call, which are all that is left.
+    /// Decodes the results of an accepted call, which are all that is left; the file of an
+    /// [`Outcome::Object`] goes into `object`.
     pub(super) fn outcome(
         &self,
-        index: u32,
-        slot: &Slot,
+        (index, slot): (u32, &Slot),
         results: Reader<'_>,
+        object: &mut Option<File>,
     ) -> Result<Outcome, CallError> {
         let answer = match (slot.kind, self.version) {
-            (Kind::File(kind), Version::V2) => v2::answer(slot, kind, results),
-            (Kind::File(kind), Version::V3) => v3::answer(kind, results),
-            (Kind::File(kind), _) => v4::outcome(kind, self.v4.owner_of(index), results),
+            (Kind::File(kind), Version::V2) => v2::answer(slot, kind, results, object),
+            (Kind::File(kind), Version::V3) => v3::answer(kind, results, object),
+            (Kind::File(kind), _) => v4::outcome(kind, self.v4.owner_of(index), results, object),
             (Kind::COMPOUND, _) => compound(results),
             (Kind::Raw { .. }, _) => Ok(Ok(Outcome::Raw)),
         };

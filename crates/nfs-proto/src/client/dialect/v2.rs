@@ -156,12 +156,17 @@ pub(super) fn read_prefix(slot: &Slot, mut reader: Reader<'_>) -> Result<Prefix,
 }
 
 /// Decodes the results of an operation, which are all that is left.
-pub(super) fn answer(slot: &Slot, kind: OperationKind, results: Reader<'_>) -> Answer {
+pub(super) fn answer(
+    slot: &Slot,
+    kind: OperationKind,
+    results: Reader<'_>,
+    file: &mut Option<File>,
+) -> Answer {
     let procedure = procedure(kind).ok_or_else(|| not_a("version 2 reply"))?;
-    Ok(outcome(slot, &Reply::decode(procedure, results)?))
+    Ok(outcome(slot, &Reply::decode(procedure, results)?, file))
 }
 
-fn outcome(slot: &Slot, reply: &Reply<'_>) -> Result<Outcome, Status> {
+fn outcome(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status> {
     Ok(match *reply {
         Reply::Null | Reply::Root | Reply::Writecache => Outcome::Done,
         Reply::Setattr(result) => result.map(|_| Outcome::Done)?,
@@ -171,13 +176,15 @@ fn outcome(slot: &Slot, reply: &Reply<'_>) -> Result<Outcome, Status> {
         | Reply::Rmdir(result) => result.map(|()| Outcome::Done)?,
         // The reply names no object; the caller looks it up.
         Reply::Symlink(result) => {
-            result.map(|()| Outcome::Object { file: None, attributes: None })?
+            *file = None;
+            result.map(|()| Outcome::Object { attributes: None })?
         }
         Reply::Getattr(result) => Outcome::Attributes(Attributes::from(&result?)),
         Reply::Lookup(result) | Reply::Create(result) | Reply::Mkdir(result) => {
             let object = result?;
             let attributes = Some(Attributes::from(&object.attributes));
-            Outcome::Object { file: Some(object.file.into()), attributes }
+            *file = Some(object.file.into());
+            Outcome::Object { attributes }
         }
         Reply::Readlink(result) => result.map(|_| Outcome::Target)?,
         Reply::Readdir(result) => result.map(|_| Outcome::Listing)?,

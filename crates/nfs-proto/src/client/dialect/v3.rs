@@ -145,12 +145,12 @@ pub(super) fn read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError>
 }
 
 /// Decodes the results of an operation, which are all that is left.
-pub(super) fn answer(kind: OperationKind, results: Reader<'_>) -> Answer {
+pub(super) fn answer(kind: OperationKind, results: Reader<'_>, file: &mut Option<File>) -> Answer {
     let procedure = procedure(kind).ok_or_else(|| not_a("version 3 reply"))?;
-    Ok(outcome(&Reply::decode(procedure, results)?))
+    Ok(outcome(&Reply::decode(procedure, results)?, file))
 }
 
-fn outcome(reply: &Reply<'_>) -> Result<Outcome, Status> {
+fn outcome(reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status> {
     Ok(match *reply {
         Reply::Null => Outcome::Done,
         Reply::Setattr { result, .. }
@@ -164,14 +164,16 @@ fn outcome(reply: &Reply<'_>) -> Result<Outcome, Status> {
         Reply::Getattr { result } => Outcome::Attributes(result?),
         Reply::Lookup { result, .. } => {
             let object = result?;
-            Outcome::Object { file: Some(object.file.into()), attributes: object.attributes }
+            *file = Some(object.file.into());
+            Outcome::Object { attributes: object.attributes }
         }
         Reply::Create { result, .. }
         | Reply::Mkdir { result, .. }
         | Reply::Symlink { result, .. }
         | Reply::Mknod { result, .. } => {
             let created = result?;
-            Outcome::Object { file: created.file.map(File::from), attributes: created.attributes }
+            *file = created.file.map(File::from);
+            Outcome::Object { attributes: created.attributes }
         }
         Reply::Access { result, .. } => Outcome::Access(result?),
         Reply::Read { result, .. } => {

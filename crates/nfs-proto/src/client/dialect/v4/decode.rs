@@ -75,16 +75,21 @@ impl<'a> Found<'a> {
         self.attributes()?.decode_values()
     }
 
-    fn object(&self, owner: u32) -> Result<Outcome, DecodeError> {
+    fn object(&self, owner: u32, file: &mut Option<File>) -> Result<Outcome, DecodeError> {
         let handle = self.file.ok_or_else(|| not_a("a handle"))?;
-        let file = File { handle, stateid: self.stateid.unwrap_or_default(), owner };
+        *file = Some(File { handle, stateid: self.stateid.unwrap_or_default(), owner });
         let attributes = Some(attributes::describe(&self.attributes()?)?.attributes);
-        Ok(Outcome::Object { file: Some(file), attributes })
+        Ok(Outcome::Object { attributes })
     }
 }
 
 /// Decodes the results of an operation, which are all that is left; `owner` is that of an OPEN.
-pub(in super::super) fn outcome(kind: OperationKind, owner: u32, results: Reader<'_>) -> Answer {
+pub(in super::super) fn outcome(
+    kind: OperationKind,
+    owner: u32,
+    results: Reader<'_>,
+    file: &mut Option<File>,
+) -> Answer {
     if kind == OperationKind::Null {
         results.finish()?;
         return Ok(Ok(Outcome::Done));
@@ -99,11 +104,11 @@ pub(in super::super) fn outcome(kind: OperationKind, owner: u32, results: Reader
         | (
             OperationKind::Mkdir | OperationKind::Symlink | OperationKind::Mknod,
             Some(OpOk::Getattr { .. }),
-        ) => found.object(0)?,
+        ) => found.object(0, file)?,
         (OperationKind::Open | OperationKind::Create, Some(OpOk::Getattr { .. }))
             if found.stateid.is_some() =>
         {
-            found.object(owner)?
+            found.object(owner, file)?
         }
         (OperationKind::Getattr, Some(OpOk::Getattr { .. })) => {
             Outcome::Attributes(attributes::describe(&found.attributes()?)?.attributes)
