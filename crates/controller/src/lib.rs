@@ -15,7 +15,7 @@ use model::{
     TrialState, Workload,
 };
 use plan::{Plan, Step};
-use results::{Store, StoreError};
+use results::{Standing, Store, StoreError};
 
 /// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
 pub const FAILURES_MAX: u32 = 2;
@@ -146,21 +146,46 @@ pub fn walk(
     campaign: &Campaign,
 ) -> Result<(i64, CampaignState), ControllerError> {
     let id = store.begin_campaign(campaign)?;
+    go_on(walk, store, id, Vec::new()).map(|state| (id, state))
+}
+
+/// Makes the trials that a stored campaign of the same plan lacks, in the order in which they would
+/// have been made. Trials that were stopped are made anew, failed ones are not.
+///
+/// # Errors
+/// As [`walk`].
+pub fn resume(
+    walk: &mut Walk<'_>,
+    store: &mut Store,
+    id: i64,
+) -> Result<CampaignState, ControllerError> {
+    let standing = store.reopen(id)?;
+    go_on(walk, store, id, standing)
+}
+
+/// Makes what is missing of a campaign.
+fn go_on(
+    walk: &mut Walk<'_>,
+    store: &mut Store,
+    id: i64,
+    mut standing: Vec<Standing>,
+) -> Result<CampaignState, ControllerError> {
     let specs = &walk.plan.runs;
-    let mut keys = Vec::with_capacity(specs.len());
-    for (index, spec) in specs.iter().enumerate() {
-        keys.push(store.add_run(id, index as u32, spec)?);
+    for (index, spec) in specs.iter().enumerate().skip(standing.len()) {
+        let run_id = store.add_run(id, index as u32, spec)?;
+        standing.push(Standing { run_id, trials: Vec::new() });
     }
-    let mut failures = vec![0; specs.len()];
+    let mut failures: Vec<u32> = standing.iter().map(failures_in_a_row).collect();
     for (position, Step { run, trial: index }) in steps(walk.plan).into_iter().enumerate() {
         if walk.stop.load(Relaxed) {
             break;
         }
-        if failures[run] >= FAILURES_MAX {
+        let made = standing[run].trials.iter().any(|(number, _)| *number == index);
+        if made || failures[run] >= FAILURES_MAX {
             continue;
         }
         let trial = Trial { index, ..trial::run(walk, &specs[run], position)? };
-        store.add_trial(keys[run], &trial)?;
+        store.add_trial(standing[run].run_id, &trial)?;
         let failed = matches!(trial.state, TrialState::Failed(_));
         failures[run] = if failed { failures[run] + 1 } else { 0 };
         (walk.observe)(Event::TrialEnded { spec: &specs[run], trial: &trial });
@@ -171,7 +196,12 @@ pub fn walk(
     let stopped = walk.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
     store.finish(id, state)?;
-    Ok((id, state))
+    Ok(state)
+}
+
+/// How often a run failed since it last went well.
+fn failures_in_a_row(standing: &Standing) -> u32 {
+    standing.trials.iter().rev().take_while(|(_, failed)| *failed).count() as u32
 }
 
 fn null_spec() -> RunSpec {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use controller::{ControllerError, Event, FAILURES_MAX, Walk, preflight, walk};
+use controller::{ControllerError, Event, FAILURES_MAX, Walk, preflight, resume, walk};
 use fleet::{Broken, Gone, Order, PassEnd, Report, Transport};
 use model::{Campaign, CampaignState, Pass, PassResult, TrialState};
 use plan::{Plan, RawPlan, Surroundings};
@@ -182,6 +182,70 @@ fn a_stop_keeps_what_was_measured_and_removes_the_site() {
     assert_eq!(states, [TrialState::Done, TrialState::Interrupted]);
     let expected = ["begin stream", "write", "read", "end", "begin stream", "write", "end"];
     assert_eq!(agent.orders, expected);
+}
+
+#[test]
+fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n");
+    let whole = tempfile::tempdir().unwrap();
+    let mut undisturbed = Scripted::new(|_, _: &Order| None);
+    let never = AtomicBool::new(false);
+    let (expected, _) = walked(&plan, &mut undisturbed, &never, whole.path());
+    // Wherever it is stopped, in whichever trial.
+    for stopped_in in 1..=8 {
+        let stop = AtomicBool::new(false);
+        let mut agent = Scripted::new(|trial, order: &Order| match order {
+            Order::Run(pass) if trial == stopped_in => {
+                stop.store(true, Relaxed);
+                let broken = Some(Broken::Stopped);
+                Some(Report::Ran(Box::new(PassEnd { result: empty(*pass), broken })))
+            }
+            _ => None,
+        });
+        let (stopped, _) = walked(&plan, &mut agent, &stop, folder.path());
+        assert_eq!(stopped.state, CampaignState::Interrupted);
+        let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+        let mut agent = Scripted::new(|_, _: &Order| None);
+        let mut rest = Walk {
+            plan: &plan,
+            agent: &mut agent,
+            stop: &never,
+            observe: &mut |_| {},
+            now_unix_ms: &|| 7,
+            token: 0xabd,
+            keep: false,
+        };
+        let state = resume(&mut rest, &mut store, stopped.id).unwrap();
+        assert_eq!(state, CampaignState::Complete);
+        assert_eq!(store.load(stopped.id).unwrap().runs, expected.runs);
+        assert_eq!(agent.trials, 9 - stopped_in);
+    }
+}
+
+#[test]
+fn a_run_that_kept_failing_is_not_tried_again_when_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("[[workload]]\nkind = \"stream\"\n");
+    let mut failing = Scripted::new(|_, order: &Order| {
+        matches!(order, Order::Begin(_)).then(|| Report::Failed("no such luck".into()))
+    });
+    let never = AtomicBool::new(false);
+    let (failed, _) = walked(&plan, &mut failing, &never, folder.path());
+    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+    let mut agent = Scripted::new(|_, _: &Order| None);
+    let mut rest = Walk {
+        plan: &plan,
+        agent: &mut agent,
+        stop: &never,
+        observe: &mut |_| {},
+        now_unix_ms: &|| 7,
+        token: 0xabd,
+        keep: false,
+    };
+    resume(&mut rest, &mut store, failed.id).unwrap();
+    assert_eq!(agent.trials, 0);
+    assert_eq!(store.load(failed.id).unwrap().runs, failed.runs);
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub struct Args {
 pub enum Command {
     /// Measure a directory, an NFS server, or what a plan says
     Run(Box<RunArgs>),
+    /// Go on with a campaign that was stopped or killed
+    Resume(ResumeArgs),
     /// Render a campaign from the results file
     Report(ReportArgs),
     /// Compare two campaigns, or two selections of one
@@ -97,6 +99,28 @@ impl Command {
         };
         Self::Run(run)
     }
+}
+
+/// Goes on with a campaign that was stopped or killed: makes the trials that are missing.
+///
+/// The plan is the stored one and the order stays as it was. A trial that was stopped half way is
+/// made anew. The campaign must not be running elsewhere.
+#[derive(Debug, Parser)]
+pub struct ResumeArgs {
+    /// Number of the campaign [default: the last]
+    pub campaign: Option<i64>,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// No progress on stderr
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Leave the working directories behind
+    #[arg(long)]
+    pub keep: bool,
 }
 
 /// Renders a campaign from the results file, offline; the same bytes every time.

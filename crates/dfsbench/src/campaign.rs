@@ -37,17 +37,44 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.results.exists() {
         Store::open_existing(&args.results)?;
     }
-    render::check_page(&page_path(&args.results), &args.results)?;
+    let means =
+        Means { results: &args.results, format: args.format, quiet: args.quiet, keep: args.keep };
+    make(&means, &mut plan, None, &stop)
+}
+
+/// Where a campaign's results go and how it is told of.
+pub struct Means<'a> {
+    /// The results file.
+    pub results: &'a Path,
+    /// Form of the report at its end.
+    pub format: Format,
+    /// Tell nothing while it runs.
+    pub quiet: bool,
+    /// Leave working directories behind.
+    pub keep: bool,
+}
+
+/// Makes a plan's campaign, or what is missing of the one that `stored` names, and reports it.
+///
+/// # Errors
+/// As [`run`].
+pub fn make(
+    means: &Means<'_>,
+    plan: &mut Plan,
+    stored: Option<i64>,
+    stop: &Arc<AtomicBool>,
+) -> Result<ExitCode, Failure> {
+    render::check_page(&page_path(means.results), means.results)?;
     // Files of many workers are open at once; more than the soft limit is no surprise.
     embedded::raise_descriptor_limit();
-    let server = embedded::start(&plan)?;
+    let server = embedded::start(plan)?;
     if let Some(server) = &server {
         plan.set_embedded(server.port(), server.certificate());
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let campaign = measure(args, &plan, local, &stop)?;
+    let campaign = measure(means, plan, stored, (local, stop))?;
     drop(server);
-    conclude(args, &campaign)
+    conclude(means, &campaign)
 }
 
 fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
@@ -80,15 +107,15 @@ fn is_plan_file(text: &str) -> bool {
 
 /// Runs the agent in a thread and the controller here; the agent ends with its transport.
 fn measure(
-    args: &RunArgs,
+    means: &Means<'_>,
     plan: &Plan,
-    local_server: Option<LocalServer>,
-    stop: &Arc<AtomicBool>,
+    stored: Option<i64>,
+    (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
 ) -> Result<Campaign, Failure> {
     let (mut transport, agent_end) = in_process::pair();
     let agent = Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(stop), local_server };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
-    let mut progress = Progress::new(plan, args.quiet);
+    let mut progress = Progress::new(plan, means.quiet);
     let result = {
         let mut observe = |event: Event<'_>| progress.hear(&event);
         let mut walk = Walk {
@@ -98,9 +125,9 @@ fn measure(
             observe: &mut observe,
             now_unix_ms: &now_unix_ms,
             token: token(),
-            keep: args.keep,
+            keep: means.keep,
         };
-        walk_plan(args, &mut walk)
+        walk_plan(means.results, &mut walk, stored)
     };
     drop(transport);
     let joined = thread.join();
@@ -109,10 +136,19 @@ fn measure(
     result
 }
 
-fn walk_plan(args: &RunArgs, walk: &mut Walk<'_>) -> Result<Campaign, Failure> {
+fn walk_plan(
+    results: &Path,
+    walk: &mut Walk<'_>,
+    stored: Option<i64>,
+) -> Result<Campaign, Failure> {
     let local = walk.plan.runs.iter().all(|run| matches!(run.target, Target::Directory { .. }));
     let failed = |error| Failure::of_campaign(error, local);
     controller::preflight(walk).map_err(failed)?;
+    if let Some(id) = stored {
+        let mut store = Store::open_or_create(results)?;
+        controller::resume(walk, &mut store, id).map_err(failed)?;
+        return Ok(store.load(id)?);
+    }
     let header = Campaign {
         id: 0,
         name: walk.plan.name.clone(),
@@ -126,27 +162,27 @@ fn walk_plan(args: &RunArgs, walk: &mut Walk<'_>) -> Result<Campaign, Failure> {
         ceiling: controller::ceiling(walk).map_err(failed)?,
         runs: Vec::new(),
     };
-    let mut store = Store::open_or_create(&args.results)?;
+    let mut store = Store::open_or_create(results)?;
     let (id, _) = controller::walk(walk, &mut store, &header).map_err(failed)?;
     Ok(store.load(id)?)
 }
 
 /// Prints the table, writes the page, and says what to try next.
-fn conclude(args: &RunArgs, campaign: &Campaign) -> Result<ExitCode, Failure> {
-    let page = page_path(&args.results);
+fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<ExitCode, Failure> {
+    let page = page_path(means.results);
     let written = render::write_file(&page, &report::render(campaign, report::Format::Html));
-    output::data(report::render(campaign, args.format.into()).as_bytes())?;
+    output::data(report::render(campaign, means.format.into()).as_bytes())?;
     written?;
     let summary = format!(
         "results: {}\npage:    {}\nseed:    {} (--seed {} repeats the order)",
-        args.results.display(),
+        means.results.display(),
         page.display(),
         campaign.seed,
         campaign.seed
     );
-    if args.format == Format::Table {
+    if means.format == Format::Table {
         output::data(format!("\n{summary}\n{NEXT}").as_bytes())?;
-    } else if !args.quiet {
+    } else if !means.quiet {
         output::message(&summary);
     }
     Ok(if counts(campaign) { End::Ok } else { End::Invalid }.into())

@@ -11,7 +11,7 @@ use results::Store;
 
 use crate::args::{CompareArgs, FactorsArgs, PlainFormat};
 use crate::exit::{End, Failure};
-use crate::output;
+use crate::{output, render};
 
 /// Settings that rows must have, as (name, value).
 type Only = Vec<(String, String)>;
@@ -103,13 +103,7 @@ fn load(named: &str, results: &Path) -> Result<Campaign, Failure> {
         },
     };
     let store = Store::open_existing(&file)?;
-    let id = match id {
-        Some(id) => id,
-        None => store.latest()?.ok_or_else(|| {
-            Failure::Usage(format!("{} holds no campaign yet (hint: dfsbench run)", file.display()))
-        })?,
-    };
-    Ok(store.load(id)?)
+    Ok(store.load(render::campaign_id(&store, id)?)?)
 }
 
 /// What each side is restricted to: one `--where` is for both, two are for one each.

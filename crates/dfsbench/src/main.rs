@@ -21,6 +21,7 @@ mod presets;
 mod probe;
 mod progress;
 mod render;
+mod resume;
 mod serve;
 mod signals;
 mod target;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
+        Command::Resume(args) => resume::run(&args),
         Command::Report(report) => render::report(&report),
         Command::Compare(args) => compare::compare(&args),
         Command::Factors(args) => compare::factors(&args),

@@ -21,19 +21,27 @@ const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 /// When the file can't be read, holds no such campaign, or the report can't be written.
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
-    let shown = args.results.display();
-    let id = match args.campaign {
-        Some(id) => id,
-        None => store.latest()?.ok_or_else(|| {
-            Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)"))
-        })?,
-    };
+    let id = campaign_id(&store, args.campaign)?;
     let text = ::report::render(&store.load(id)?, args.format.into());
     match &args.output {
         None => output::data(text.as_bytes())?,
         Some(path) => write_file(path, &text)?,
     }
     Ok(End::Ok.into())
+}
+
+/// The campaign that is named, or the last one.
+///
+/// # Errors
+/// When there is none at all.
+pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
+    if let Some(id) = named {
+        return Ok(id);
+    }
+    store.latest()?.ok_or_else(|| {
+        let shown = store.path().display();
+        Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)"))
+    })
 }
 
 /// Refuses to write a page over a file that is not a page of ours.

@@ -13,9 +13,11 @@
 
 mod error;
 mod read;
+mod resume;
 mod store;
 mod write;
 
 pub use error::StoreError;
 pub use read::CampaignLine;
+pub use resume::Standing;
 pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store};

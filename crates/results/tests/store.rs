@@ -201,6 +201,32 @@ fn a_file_from_before_there_were_clients_is_read_and_added_to() {
 }
 
 #[test]
+fn a_campaign_that_is_gone_on_with_loses_only_its_stopped_trials() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    assert_eq!(keep(&mut store, &campaign()), 2);
+    let standing = store.reopen(1).unwrap();
+    let trials: Vec<_> = standing.iter().map(|run| run.trials.clone()).collect();
+    // In the order in which they were made.
+    assert_eq!(trials, [vec![(1, false), (0, true)], Vec::new(), Vec::new()]);
+    let mut expected = campaign();
+    expected.state = CampaignState::Running;
+    expected.runs[0].trials.truncate(2);
+    assert_eq!(store.load(1).unwrap(), expected);
+    assert_eq!(store.load(2).unwrap().runs, campaign().runs);
+    // Nothing hangs in the air, and the trial may be made anew.
+    let run_id = standing[0].run_id;
+    let again = trial(2, TrialState::Done, vec![pass(Pass::Write, OpKind::Write)]);
+    store.add_trial(run_id, &again).unwrap();
+    let db = Connection::open(&path).unwrap();
+    let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+    assert_eq!(db.query_row(broken, [], |row| row.get(0)), Ok(0));
+    let passes = "SELECT count(*) FROM passes";
+    let before = campaign().runs[0].trials.iter().map(|trial| trial.passes.len()).sum::<usize>();
+    assert_eq!(db.query_row(passes, [], |row| row.get::<_, i64>(0)), Ok(2 * before as i64));
+}
+
+#[test]
 fn several_campaigns_share_a_file() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();

@@ -67,6 +67,37 @@ fn while_names_are_made() {
     saved_and_cleaned(&["--workload", "metadata", "--small-files", "1000000"], 300);
 }
 
+#[test]
+fn a_killed_campaign_goes_on_where_it_was() {
+    let plan = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "300ms"];
+    let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];
+    let (rig, end) =
+        interrupted(&[plan, factors].concat(), Duration::from_millis(900), Signal::KILL);
+    assert_eq!(end.code, -1, "{end:?}");
+    let resumed = rig.run(&["resume", "--quiet", "--format", "json"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let report: serde_json::Value = serde_json::from_str(&resumed.stdout).unwrap();
+    assert_eq!(report["campaign"]["state"], "complete");
+    let runs = report["runs"].as_array().unwrap();
+    let trials = runs.iter().map(|run| run["trials"].as_array().unwrap());
+    let mut order: Vec<(u64, u64, u64)> = trials
+        .enumerate()
+        .flat_map(|(run, trials)| {
+            trials.iter().map(move |trial| {
+                let number = |key: &str| trial[key].as_u64().unwrap();
+                (number("position"), number("started_unix_ms"), run as u64)
+            })
+        })
+        .collect();
+    order.sort_unstable();
+    let positions: Vec<u64> = order.iter().map(|(position, ..)| *position).collect();
+    assert_eq!(positions, [0, 1, 2, 3, 4, 5]);
+    assert!(order.is_sorted_by_key(|(_, started, _)| *started), "{order:?}");
+    let nothing = rig.run(&["resume"]);
+    assert_eq!(nothing.code, 2, "{nothing:?}");
+    assert!(nothing.stderr.contains("complete: nothing is missing"), "{nothing:?}");
+}
+
 /// Names in the root of the export.
 fn names(served: &Served) -> Vec<String> {
     let port = Some(served.port());
