@@ -251,7 +251,7 @@ fn a_run_that_kept_failing_is_not_tried_again_when_it_goes_on() {
 #[test]
 fn preparations_that_were_stopped_did_not_fail() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan("[[workload]]\nkind = \"random\"\n");
+    let plan = plan("[[workload]]\nkind = \"mixed\"\n");
     let stop = AtomicBool::new(false);
     let mut agent = Scripted::new(|_, order: &Order| match order {
         Order::Run(_) => {
