@@ -182,6 +182,11 @@ impl Pass {
         )
     }
 
+    /// Says whether the pass takes every block of every file once.
+    pub const fn moves_blocks(self) -> bool {
+        self.is_byte_rate()
+    }
+
     /// Says whether the pass reads data of files that were there before it.
     pub const fn reads(self) -> bool {
         !matches!(self.opens(), Opens::Nothing | Opens::Anew)

@@ -196,6 +196,22 @@ impl RunSpec {
         if self.passes.is_empty() { self.workload.passes() } else { &self.passes }
     }
 
+    /// After how much time a pass ends at the latest, in nanoseconds; `None` where time is no bound.
+    pub const fn time_max_ns(&self, pass: Pass) -> Option<u64> {
+        let is_counted = self.load.ops_max > 0 || self.load.bytes_max > 0;
+        let ms = if !pass.is_timed() || (self.duration_ms == 0 && is_counted) {
+            self.load.time_max_ms
+        } else {
+            return Some(self.duration_ms.saturating_mul(1_000_000));
+        };
+        if ms == 0 { None } else { Some(ms.saturating_mul(1_000_000)) }
+    }
+
+    /// How long a pass works before anything counts, in nanoseconds.
+    pub const fn warmup_ns(&self) -> u64 {
+        self.load.ramp_ms.saturating_add(self.load.warmup_ms).saturating_mul(1_000_000)
+    }
+
     /// NFS clients that are emulated, all workers together.
     pub const fn clients(&self) -> u32 {
         if self.clients == 0 { self.workers } else { self.clients }

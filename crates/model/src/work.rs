@@ -136,8 +136,11 @@ pub struct Layout {
     /// Close files inside the timed window.
     pub timed_close: bool,
     /// Share of the ops of a mix that go to a random place, in percent; the others go on where
-    /// the last one of their worker ended.
+    /// the one before it ended.
     pub random_percent: u32,
+    /// How unequal the chances of random places are: the exponent of Zipf's law in hundredths; 0
+    /// makes all equal.
+    pub skew_percent: u32,
 }
 
 impl Default for Layout {
@@ -149,6 +152,7 @@ impl Default for Layout {
             mmap: false,
             timed_close: false,
             random_percent: 100,
+            skew_percent: 0,
         }
     }
 }
@@ -180,6 +184,9 @@ pub struct Load {
     pub ramp_ms: u64,
     /// Work for this long before anything counts.
     pub warmup_ms: u64,
+    /// A pass that its files would end ends after so long at the latest; those that time ends
+    /// have `RunSpec::duration_ms`.
+    pub time_max_ms: u64,
     /// A pass ends after so many ops, all workers together.
     pub ops_max: u64,
     /// A pass ends after so many bytes, all workers together.
@@ -195,6 +202,7 @@ impl Default for Load {
             bytes_per_s: 0,
             ramp_ms: 0,
             warmup_ms: 0,
+            time_max_ms: 0,
             ops_max: 0,
             bytes_max: 0,
         }

@@ -5,13 +5,20 @@
 //! (seed, op number, file set) and never on the number of workers: with four workers the same ops
 //! are drawn as with one, and only spread differently. SPEC withdrew 133 results over that.
 
+pub mod arrivals;
+pub mod file_set;
 pub mod mismatch;
 pub mod names;
+pub mod opmix;
 pub mod pattern;
+pub mod permute;
 pub mod places;
 pub mod stamp;
 pub mod stream;
+mod transactions;
+pub mod zipf;
 
+pub use file_set::FileSet;
 pub use mismatch::{Mismatch, Mismatches};
 pub use names::Name;
 pub use pattern::Pattern;

@@ -1,271 +1,206 @@
 //! The ops of one worker in one pass, in their order.
 //!
-//! Sequential passes give file `f` to worker `f mod workers`. A mix draws op number `i` for
-//! worker `i mod workers` from the whole set. A stream ends by itself, or, where it is bounded by
-//! time, when its owner calls [`OpStream::finish`]; only then come the syncs that make what was
-//! written durable. `next_op` neither allocates nor fails.
+//! [`OpStream`] is a function of run, pass, worker and seed. What comes next is said by one small
+//! module per family of passes; here stand what they have in common: bounds, due instants and the
+//! syncs that make durable what was written. A stream ends by itself, or, where time bounds it,
+//! when its owner calls [`OpStream::finish`]. `next_op` neither allocates nor fails.
 
-use model::random::{below, draw};
-use model::{Durability, Op, OpKind, Pass, RunSpec};
+mod by_name;
+mod mixed;
+mod size;
+mod sweep;
+
+use model::random::draw;
+use model::work::Sharing;
+use model::{Durability, Op, OpKind, Pass, RunSpec, Workload};
+
+use crate::arrivals::Arrivals;
+use crate::opmix::OpMixStream;
+use crate::transactions::{PoolStream, Remains};
+use by_name::ByName;
+use mixed::Mixed;
+use sweep::{Scatter, Sweep};
+
+pub use size::{PassSize, pass_size};
+
+/// What tells due instants from other draws of the same seed.
+const ARRIVALS: u64 = 0x6172_7269;
 
 /// Ops of one worker.
 #[derive(Clone, Debug)]
 pub struct OpStream {
-    pass: Pass,
-    seed: u64,
-    io_size: u32,
-    file_size: u64,
-    files: u32,
-    workers: u32,
-    read_percent: u64,
-    syncs: bool,
-    /// Next file of ours, in a sequential pass or in the final syncs.
-    file: u32,
-    offset: u64,
-    /// Number of the next random op.
-    index: u64,
+    family: Family,
+    arrivals: Option<Box<Arrivals>>,
     worker: u32,
-    finishing: bool,
+    workers: u32,
+    /// Ops that were given, syncs not counted.
+    given: u64,
+    ops_left: u64,
+    bytes_left: u64,
+    is_endless: bool,
+    has_ended: bool,
+    is_ordered: bool,
+    /// Syncs at the end: of all files, and the next one.
+    syncs: u32,
+    synced: u32,
 }
 
-/// How much a pass will do, as far as it is known beforehand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassSize {
-    /// Ops of all workers; `None` where time is the bound.
-    pub ops: Option<u64>,
-    /// Bytes of all workers; `None` where time is the bound.
-    pub bytes: Option<u64>,
-}
-
-/// Says how much a pass will do, syncs not counted.
-pub const fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
-    match pass {
-        Pass::Write | Pass::Read => PassSize {
-            ops: Some(spec.file_size_bytes.div_ceil(spec.io_size_bytes as u64) * spec.files as u64),
-            bytes: Some(spec.set_bytes()),
-        },
-        Pass::Mix => PassSize { ops: None, bytes: None },
-        Pass::Create => PassSize { ops: Some(spec.files as u64), bytes: Some(spec.set_bytes()) },
-        _ => PassSize { ops: Some(spec.files as u64), bytes: Some(0) },
-    }
+#[derive(Clone, Debug)]
+enum Family {
+    Sweep(Sweep),
+    Scatter(Scatter),
+    Mixed(Mixed),
+    ByName(ByName),
+    Pool(Box<PoolStream>),
+    Remains(Remains),
+    OpMix(Box<OpMixStream>),
+    /// Somebody else does the work, or it is done.
+    Nothing,
 }
 
 impl OpStream {
     /// Starts the ops of `worker` in `pass`.
     pub fn new(spec: &RunSpec, pass: Pass, worker: u32, seed: u64) -> Self {
+        let family = Family::new(spec, pass, worker, seed);
+        let per_arrival = match &family {
+            Family::OpMix(mix) => mix.calls_and_requests(),
+            _ => (1, 1),
+        };
+        let shared = spec.layout.sharing == Sharing::Shared;
+        let syncs_all = match pass {
+            Pass::Mix => spec.read_percent < 100,
+            _ => shared && pass.kinds().contains(&OpKind::Sync),
+        };
+        let (ops_left, bytes_left) = size::bounds(spec, pass, worker);
         Self {
-            pass,
-            seed,
-            io_size: spec.io_size_bytes,
-            file_size: spec.file_size_bytes,
-            files: spec.files,
-            workers: spec.workers,
-            read_percent: u64::from(spec.read_percent),
-            syncs: spec.durability == Durability::Sync
-                && (pass == Pass::Write || (pass == Pass::Mix && spec.read_percent < 100)),
-            file: worker,
-            offset: 0,
-            index: u64::from(worker),
+            family,
+            arrivals: Arrivals::new(spec, draw(seed, ARRIVALS), per_arrival).map(Box::new),
             worker,
-            finishing: false,
+            workers: spec.workers,
+            given: 0,
+            ops_left,
+            bytes_left,
+            is_endless: spec.time_max_ns(pass).is_some(),
+            has_ended: false,
+            is_ordered: matches!(
+                pass,
+                Pass::Rename | Pass::RenameDirs | Pass::Transactions | Pass::OpMix
+            ),
+            syncs: if syncs_all && spec.durability == Durability::Sync { spec.files } else { 0 },
+            synced: 0,
         }
     }
 
-    /// Says whether somebody must call [`Self::finish`] for the stream to end.
+    /// Says whether time may end the stream: then somebody must call [`Self::finish`].
     pub const fn is_endless(&self) -> bool {
-        matches!(self.pass, Pass::Mix) && !self.finishing
+        self.is_endless
     }
 
-    /// Ends an endless stream: only its syncs are left.
-    pub const fn finish(&mut self) {
-        if !self.finishing {
-            self.finishing = true;
-            self.file = 0;
+    /// Says whether ops on the same file must follow each other: one that was given must have
+    /// ended before the next one begins.
+    pub const fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Says whether ops have due instants.
+    pub const fn is_open_loop(&self) -> bool {
+        self.arrivals.is_some()
+    }
+
+    /// Ends a stream early: only syncs are left.
+    pub fn finish(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        (self.is_endless, self.has_ended) = (false, true);
+        match &mut self.family {
+            // It ends with a sync of its own.
+            Family::Sweep(sweep) => sweep.finish(),
+            family => *family = Family::Nothing,
         }
     }
 
-    /// Gives the next op; `due_ns` is left to whoever knows the time.
+    /// Gives the next op. In an open loop its `due_ns` counts from the start of the pass and is
+    /// not 0; a sync, and every op of a closed loop, is due at once and has 0.
     #[inline]
     pub fn next_op(&mut self) -> Option<Op> {
-        match self.pass {
-            Pass::Mix if !self.finishing => Some(self.random_op()),
-            Pass::Mix => self.final_sync(),
-            Pass::Write => self.sequential_op(OpKind::Write),
-            Pass::Read => self.sequential_op(OpKind::Read),
-            Pass::Create => self.name_op(OpKind::Create, self.file_size as u32),
-            Pass::Stat => self.name_op(OpKind::Stat, 0),
-            Pass::Remove => self.name_op(OpKind::Remove, 0),
-            _ => unreachable!("no plan asks for {} yet", self.pass),
+        if self.ops_left == 0 || self.bytes_left == 0 {
+            self.finish();
         }
-    }
-
-    #[inline]
-    fn random_op(&mut self) -> Op {
-        let seed = draw(self.seed, self.index);
-        self.index += u64::from(self.workers);
-        let blocks = self.file_size / u64::from(self.io_size);
-        // One draw places the op in the whole set; a draw from that draw decides its kind.
-        let at = below(seed, blocks * u64::from(self.files));
-        let is_read = below(draw(seed, 0), 100) < self.read_percent;
-        Op {
-            due_ns: 0,
-            offset_bytes: (at % blocks) * u64::from(self.io_size),
-            len_bytes: self.io_size,
-            file: (at / blocks) as u32,
-            kind: if is_read { OpKind::Read } else { OpKind::Write },
+        let Some(mut op) = self.family.next() else { return self.final_sync() };
+        if op.kind == OpKind::Sync {
+            return Some(op);
         }
-    }
-
-    #[inline]
-    fn sequential_op(&mut self, kind: OpKind) -> Option<Op> {
-        if self.file >= self.files {
-            return None;
+        if let Some(arrivals) = &mut self.arrivals {
+            let mine = self.given * u64::from(self.workers) + u64::from(self.worker);
+            op.due_ns = arrivals.due_ns(self.family.number().unwrap_or(mine));
         }
-        if self.offset >= self.file_size {
-            let ended = self.file;
-            self.file += self.workers;
-            self.offset = 0;
-            return if self.syncs { Some(sync_of(ended)) } else { self.sequential_op(kind) };
-        }
-        let len = u64::from(self.io_size).min(self.file_size - self.offset);
-        let op = Op {
-            due_ns: 0,
-            offset_bytes: self.offset,
-            len_bytes: len as u32,
-            file: self.file,
-            kind,
-        };
-        self.offset += len;
+        self.given += 1;
+        self.ops_left -= 1;
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(op.len_bytes));
         Some(op)
     }
 
     /// Syncs every file, since any worker may have written to any of them; each worker begins at
     /// another one. The syncs of the worker that ends last cover what all have written.
     const fn final_sync(&mut self) -> Option<Op> {
-        if !self.syncs || self.file >= self.files {
+        if self.synced >= self.syncs {
             return None;
         }
-        let op = sync_of((self.worker + self.file) % self.files);
-        self.file += 1;
-        Some(op)
+        let file = (self.worker + self.synced) % self.syncs;
+        self.synced += 1;
+        Some(op(OpKind::Sync, file, 0, 0))
+    }
+}
+
+impl Family {
+    fn new(spec: &RunSpec, pass: Pass, worker: u32, seed: u64) -> Self {
+        let kind = pass.kinds()[0];
+        match pass {
+            Pass::Mix | Pass::Seeks => Self::Mixed(Mixed::new(spec, pass, worker, seed)),
+            Pass::RandomRead | Pass::RandomWrite if spec.layout.sharing == Sharing::Shared => {
+                Self::Scatter(Scatter::new(spec, pass, kind, worker, seed))
+            }
+            Pass::Remove if spec.workload == Workload::Transactions => {
+                Self::Remains(PoolStream::remains(spec, worker, seed))
+            }
+            Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
+            Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
+            Pass::App => Self::Nothing,
+            _ if pass.moves_blocks() => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
+            _ => Self::ByName(ByName::new(spec, pass, kind, worker, seed)),
+        }
     }
 
     #[inline]
-    fn name_op(&mut self, kind: OpKind, len_bytes: u32) -> Option<Op> {
-        if self.file >= self.files {
-            return None;
+    fn next(&mut self) -> Option<Op> {
+        match self {
+            Self::Sweep(sweep) => sweep.next(),
+            Self::Mixed(mixed) => Some(mixed.next()),
+            Self::Scatter(scatter) => scatter.next(),
+            Self::ByName(names) => names.next(),
+            Self::Pool(pool) => pool.next(),
+            Self::Remains(remains) => remains.next(),
+            Self::OpMix(mix) => Some(mix.next()),
+            Self::Nothing => None,
         }
-        let op = Op { due_ns: 0, offset_bytes: 0, len_bytes, file: self.file, kind };
-        self.file += self.workers;
-        Some(op)
+    }
+
+    /// Number of the last op's arrival, where it isn't that of its worker's turn.
+    const fn number(&self) -> Option<u64> {
+        match self {
+            Self::Pool(pool) => Some(pool.number()),
+            Self::OpMix(mix) => Some(mix.number()),
+            _ => None,
+        }
     }
 }
 
-const fn sync_of(file: u32) -> Op {
-    Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file, kind: OpKind::Sync }
+/// An op that is due at once.
+#[inline]
+pub(crate) const fn op(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Op {
+    Op { due_ns: 0, offset_bytes, len_bytes, file, kind }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use model::Workload;
-    use proptest::prelude::*;
-
-    fn spec(workload: Workload, workers: u32) -> RunSpec {
-        RunSpec {
-            io_size_bytes: 4096,
-            file_size_bytes: 64 << 10,
-            files: 4,
-            workers,
-            read_percent: 70,
-            duration_ms: 1000,
-            durability: Durability::Sync,
-            ..RunSpec::null(workload)
-        }
-    }
-
-    fn ops(spec: &RunSpec, pass: Pass, random: usize) -> Vec<Op> {
-        let mut streams: Vec<OpStream> =
-            (0..spec.workers).map(|w| OpStream::new(spec, pass, w, 42)).collect();
-        let mut ops = Vec::new();
-        if pass == Pass::Mix {
-            for i in 0..random {
-                ops.extend(streams[i % spec.workers as usize].next_op());
-            }
-            streams.iter_mut().for_each(OpStream::finish);
-        }
-        for stream in &mut streams {
-            ops.extend(std::iter::from_fn(|| stream.next_op()));
-        }
-        ops
-    }
-
-    #[test]
-    fn a_write_pass_covers_every_byte_once_and_syncs_each_file_last() {
-        for workers in [1, 2, 3, 4] {
-            let spec = spec(Workload::Stream, workers);
-            let ops = ops(&spec, Pass::Write, 0);
-            for file in 0..4 {
-                let of_file: Vec<&Op> = ops.iter().filter(|op| op.file == file).collect();
-                let (sync, writes) = of_file.split_last().unwrap();
-                assert_eq!(sync.kind, OpKind::Sync);
-                let mut next = 0;
-                for write in writes {
-                    assert_eq!((write.kind, write.offset_bytes), (OpKind::Write, next));
-                    next += u64::from(write.len_bytes);
-                }
-                assert_eq!(next, spec.file_size_bytes);
-            }
-            assert_eq!(ops.len() as u64, pass_size(&spec, Pass::Write).ops.unwrap() + 4);
-        }
-    }
-
-    #[test]
-    fn random_ops_do_not_depend_on_the_number_of_workers() {
-        let alone = ops(&spec(Workload::Mixed, 1), Pass::Mix, 1000);
-        for workers in [2, 3, 7] {
-            let mut together = ops(&spec(Workload::Mixed, workers), Pass::Mix, 1000);
-            together.truncate(1000);
-            assert_eq!(together, alone[..1000], "{workers} workers");
-        }
-    }
-
-    #[test]
-    fn a_mix_keeps_its_share_and_syncs_at_its_end() {
-        let ops = ops(&spec(Workload::Mixed, 2), Pass::Mix, 10_000);
-        let reads = ops.iter().filter(|op| op.kind == OpKind::Read).count();
-        // Four standard deviations of a binomial with p = 0.7 are 183.
-        assert!(reads.abs_diff(7000) < 183, "{reads}");
-        // Either worker may have written to any of the four files, so each syncs all of them.
-        for worker in 0..2 {
-            let syncs = &ops[10_000 + 4 * worker..10_004 + 4 * worker];
-            let mut files: Vec<u32> = syncs.iter().map(|op| op.file).collect();
-            files.sort_unstable();
-            assert!(syncs.iter().all(|op| op.kind == OpKind::Sync));
-            assert_eq!(files, [0, 1, 2, 3]);
-        }
-        assert_eq!(ops.len(), 10_008);
-    }
-
-    #[test]
-    fn metadata_passes_name_each_file_once() {
-        let spec = spec(Workload::Metadata, 3);
-        for pass in Workload::Metadata.passes() {
-            let mut files: Vec<u32> = ops(&spec, *pass, 0).iter().map(|op| op.file).collect();
-            files.sort_unstable();
-            assert_eq!(files, [0, 1, 2, 3]);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_short_last_op_ends_at_the_end_of_the_file(size in 1_u64..100_000, io in 1_u32..9_000) {
-            let spec = RunSpec {
-                file_size_bytes: size, io_size_bytes: io, ..spec(Workload::Stream, 1)
-            };
-            let read: u64 =
-                ops(&spec, Pass::Read, 0).iter().map(|op| u64::from(op.len_bytes)).sum();
-            prop_assert_eq!(read, spec.set_bytes());
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,199 @@
+//! When the ops of an offered load are due.
+//!
+//! The arrival with number n is due at an instant that depends on seed and load alone. Gaps are
+//! drawn for a rate of one and added up; rate and ramp only stretch the sum, so the same seed
+//! gives the same pattern at every rate. Each worker adds up all gaps and uses those of its own
+//! arrivals, which is why their number doesn't matter. Whole numbers only.
+//!
+//! **Source:** von Neumann, "Various techniques used in connection with random digits", NBS
+//! Applied Mathematics Series 12, 1951: exact exponential variates from comparisons alone.
+
+use model::RunSpec;
+use model::random::draw;
+use model::work::Arrivals as Pattern;
+
+/// Binary digits behind the point of a time at the rate of one.
+const POINT: u32 = 24;
+
+const SECOND_NS: u128 = 1_000_000_000;
+
+/// The arrivals of a pass.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    seed: u64,
+    pattern: Pattern,
+    /// Arrivals that `sum` holds the gaps of.
+    next: u64,
+    /// Instant of arrival `next - 1` at a rate of one per unit.
+    sum: u64,
+    /// Nanoseconds of `SECOND_NS` arrivals.
+    second_ns: u128,
+    ramp_ns: u128,
+}
+
+impl Arrivals {
+    /// The arrivals of a run whose load is offered; `None` for a closed loop.
+    ///
+    /// Where an arrival stands for several ops, `ops` of them come with `arrivals` on average.
+    pub fn new(spec: &RunSpec, seed: u64, (ops, arrivals): (u64, u64)) -> Option<Self> {
+        let rate = u128::from(spec.load.rate_per_s);
+        (rate > 0).then(|| Self {
+            seed,
+            pattern: spec.load.arrivals,
+            next: 0,
+            sum: 0,
+            second_ns: SECOND_NS * SECOND_NS * u128::from(ops.max(1))
+                / (rate * u128::from(arrivals.max(1))),
+            ramp_ns: u128::from(spec.load.ramp_ms) * 1_000_000,
+        })
+    }
+
+    /// When arrival `number` is due, in nanoseconds from the start of the pass, and never 0.
+    /// Numbers never go back from call to call.
+    #[inline]
+    pub fn due_ns(&mut self, number: u64) -> u64 {
+        while self.next <= number {
+            self.sum += match self.pattern {
+                Pattern::Constant => 1 << POINT,
+                Pattern::Poisson => exponential(draw(self.seed, self.next)),
+            };
+            self.next += 1;
+        }
+        self.stretched(self.sum).max(1)
+    }
+
+    /// From the time of the rate of one to that of the load.
+    ///
+    /// In the ramp the rate rises evenly, so that arrivals follow the square of time:
+    /// n = rate t^2 / (2 ramp), until half of `rate * ramp` have come.
+    fn stretched(&self, sum: u64) -> u64 {
+        let steady_ns = (u128::from(sum) * self.second_ns / SECOND_NS) >> POINT;
+        let due_ns = if 2 * steady_ns >= self.ramp_ns {
+            steady_ns + self.ramp_ns / 2
+        } else {
+            (2 * steady_ns * self.ramp_ns).isqrt()
+        };
+        u64::try_from(due_ns).unwrap_or(u64::MAX)
+    }
+}
+
+/// Draws an exponential variate of mean one, with [`POINT`] binary digits.
+///
+/// A run of falling uniforms u1 > u2 > ... that ends after an odd number of them is accepted with
+/// density proportional to exp(-u1); each refusal adds one.
+#[inline]
+fn exponential(seed: u64) -> u64 {
+    let mut index = 0;
+    let mut uniform = || {
+        index += 1;
+        draw(seed, index)
+    };
+    let mut whole = 0;
+    loop {
+        let first = uniform();
+        let (mut last, mut run) = (first, 1);
+        loop {
+            let next = uniform();
+            if next >= last {
+                break;
+            }
+            (last, run) = (next, run + 1);
+        }
+        if run % 2 == 1 {
+            return (whole << POINT) + (first >> (u64::BITS - POINT));
+        }
+        whole += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Load, Workload};
+
+    fn arrivals(pattern: Pattern, rate_per_s: u64, ramp_ms: u64) -> Arrivals {
+        let load = Load { rate_per_s, ramp_ms, arrivals: pattern, ..Load::default() };
+        Arrivals::new(&RunSpec { load, ..RunSpec::null(Workload::Mixed) }, 42, (1, 1)).unwrap()
+    }
+
+    #[test]
+    fn a_closed_loop_has_none() {
+        assert!(Arrivals::new(&RunSpec::null(Workload::Mixed), 1, (1, 1)).is_none());
+    }
+
+    #[test]
+    fn constant_arrivals_are_evenly_apart() {
+        let mut constant = arrivals(Pattern::Constant, 1000, 0);
+        let due: Vec<u64> = (0..4).map(|n| constant.due_ns(n)).collect();
+        assert_eq!(due, [1_000_000, 2_000_000, 3_000_000, 4_000_000]);
+    }
+
+    #[test]
+    fn the_instant_of_an_arrival_does_not_depend_on_who_asks() {
+        let mut all = arrivals(Pattern::Poisson, 777, 300);
+        let all: Vec<u64> = (0..700).map(|n| all.due_ns(n)).collect();
+        for workers in [2, 3, 7] {
+            for worker in 0..workers {
+                let mut own = arrivals(Pattern::Poisson, 777, 300);
+                for n in (worker..700).step_by(workers) {
+                    assert_eq!(own.due_ns(n as u64), all[n]);
+                }
+            }
+        }
+        assert!(all.is_sorted());
+    }
+
+    /// Gaps of a Poisson process are exponential: as many in each twentieth of their distribution.
+    #[test]
+    fn gaps_are_exponential() {
+        let mut poisson = arrivals(Pattern::Poisson, 1_000_000, 0);
+        let mut counts = [0_u32; 20];
+        let (mut before, mut total) = (0, 0.0);
+        for n in 0..100_000 {
+            let due = poisson.due_ns(n);
+            // Microseconds are units of the mean gap here.
+            let gap = (due - before) as f64 / 1e3;
+            counts[((1.0 - (-gap).exp()) * 20.0) as usize] += 1;
+            total += gap;
+            before = due;
+        }
+        // Chi-squared with 19 degrees of freedom: 43.8 is exceeded once in 1000 seeds.
+        let chi: f64 = counts.iter().map(|&c| (f64::from(c) - 5e3).powi(2) / 5e3).sum();
+        assert!(chi < 43.8, "{chi}");
+        // Four standard errors of the mean of 100,000 exponential gaps.
+        assert!((total / 1e5 - 1.0).abs() < 4.0 / 1e5_f64.sqrt(), "{}", total / 1e5);
+    }
+
+    /// Counts in equal intervals of a Poisson process have their mean for variance, and are
+    /// independent of each other.
+    #[test]
+    fn counts_are_poisson() {
+        let mut poisson = arrivals(Pattern::Poisson, 10_000, 0);
+        let mut counts = vec![0.0_f64; 10_000];
+        for n in 0.. {
+            let Some(count) = counts.get_mut((poisson.due_ns(n) / 1_000_000) as usize) else {
+                break;
+            };
+            *count += 1.0;
+        }
+        let mean = counts.iter().sum::<f64>() / 1e4;
+        let of = |apart: usize| {
+            let pairs = counts.iter().zip(&counts[apart..]);
+            pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / 1e4 / mean
+        };
+        // Standard errors: sqrt(mean / n), about sqrt(2 / n) and sqrt(1 / n).
+        assert!((mean - 10.0).abs() < 0.127, "{mean}");
+        assert!((of(0) - 1.0).abs() < 0.06, "{}", of(0));
+        assert!(of(1).abs() < 0.04, "{}", of(1));
+    }
+
+    #[test]
+    fn a_ramp_rises_evenly_and_ends_at_the_rate() {
+        let mut ramp = arrivals(Pattern::Constant, 1000, 2000);
+        let due: Vec<u64> = (0..3000).map(|n| ramp.due_ns(n)).collect();
+        let until = |ms: u64| due.iter().filter(|due| **due < ms * 1_000_000).count();
+        // 1000/s reached after 2 s: a quarter of the 1000 arrivals in the first half.
+        assert!(until(1000).abs_diff(250) <= 1 && until(2000).abs_diff(1000) <= 1);
+        assert!(until(3000).abs_diff(2000) <= 1, "{}", until(3000));
+    }
+}

@@ -1,0 +1,260 @@
+//! The figures of field studies, each with its source.
+//!
+//! A profile is a table: shares of calls, sizes of files and of requests. Nothing here computes
+//! but the means that follow from a table.
+
+use model::OpKind;
+
+/// So many hundredths of the files have this size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeShare {
+    /// Size in KiB.
+    pub kib: u32,
+    /// Share in percent.
+    pub percent: u32,
+}
+
+/// So many hundredths of the requests have a size in this range, in whole KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestSize {
+    /// Smallest, in KiB.
+    pub least_kib: u32,
+    /// Largest, in KiB.
+    pub most_kib: u32,
+    /// Share in percent.
+    pub percent: u32,
+}
+
+/// What a study found.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// How plans call it.
+    pub name: &'static str,
+    /// Where its figures come from.
+    pub source: &'static str,
+    /// Share of each kind in percent; `Lookup` with those of missing names.
+    pub shares: &'static [(OpKind, u32)],
+    /// Shares count calls, not requests of several calls.
+    pub counts_calls: bool,
+    /// Sizes of files.
+    pub files: &'static [SizeShare],
+    /// Sizes of READ requests.
+    pub reads: &'static [RequestSize],
+    /// Sizes of WRITE requests.
+    pub writes: &'static [RequestSize],
+    /// Zipf exponent of the popularity of files, in hundredths; 0 for equal chances.
+    pub skew_hundredths: u32,
+}
+
+/// Lookups of names that are not there, in percent of all lookups.
+///
+/// **Source:** SPEC SFS 3.0, as published constants.
+pub const MISSING_PERCENT: u32 = 35;
+
+/// Symbolic links that are read.
+///
+/// **Source:** as above.
+pub const LINKS_READ: u32 = 20;
+
+const fn size(kib: u32, percent: u32) -> SizeShare {
+    SizeShare { kib, percent }
+}
+
+const fn request(least_kib: u32, most_kib: u32, percent: u32) -> RequestSize {
+    RequestSize { least_kib, most_kib, percent }
+}
+
+/// **Source:** SPEC SFS 3.0: file sizes, 26.7 KiB on average.
+const SFS3_FILES: &[SizeShare] = &[
+    size(1, 33),
+    size(2, 21),
+    size(4, 13),
+    size(8, 10),
+    size(16, 8),
+    size(32, 5),
+    size(64, 4),
+    size(128, 3),
+    size(256, 2),
+    size(1024, 1),
+];
+
+/// **Source:** SPEC SFS 3.0: READ requests, 1.64 calls of 8 KiB each on average.
+const SFS3_READS: &[RequestSize] = &[
+    request(8, 8, 85),
+    request(17, 23, 8),
+    request(33, 39, 4),
+    request(65, 71, 2),
+    request(129, 135, 1),
+];
+
+/// **Source:** SPEC SFS 3.0: WRITE requests, 2 calls of 8 KiB each on average.
+const SFS3_WRITES: &[RequestSize] = &[
+    request(1, 7, 49),
+    request(9, 15, 36),
+    request(17, 23, 8),
+    request(33, 39, 4),
+    request(65, 71, 2),
+    request(129, 135, 1),
+];
+
+const WHOLE_SMALL: &[RequestSize] = &[request(8, 8, 100)];
+
+const fn sfs3(
+    name: &'static str,
+    source: &'static str,
+    shares: &'static [(OpKind, u32)],
+) -> Profile {
+    Profile {
+        name,
+        source,
+        shares,
+        counts_calls: true,
+        files: SFS3_FILES,
+        reads: SFS3_READS,
+        writes: SFS3_WRITES,
+        skew_hundredths: 0,
+    }
+}
+
+/// Every profile, oldest first.
+pub const PROFILES: &[Profile] = &[
+    sfs3(
+        "laddis-like",
+        "nhfsstone.c of nfs-utils before fd1b5271 (the mix that SFS 1.1 is said to have kept)",
+        &[
+            (OpKind::Lookup, 34),
+            (OpKind::Read, 22),
+            (OpKind::Write, 15),
+            (OpKind::Getattr, 13),
+            (OpKind::Readlink, 8),
+            (OpKind::Readdir, 3),
+            (OpKind::Create, 2),
+            (OpKind::Remove, 1),
+            (OpKind::Fsstat, 1),
+            (OpKind::Setattr, 1),
+        ],
+    ),
+    sfs3(
+        "sfs3-like-v2",
+        "SPEC SFS 2.0 and 3.0, operation mix of NFS version 2",
+        &[
+            (OpKind::Lookup, 36),
+            (OpKind::Read, 14),
+            (OpKind::Write, 7),
+            (OpKind::Getattr, 26),
+            (OpKind::Readlink, 7),
+            (OpKind::Readdir, 6),
+            (OpKind::Create, 1),
+            (OpKind::Remove, 1),
+            (OpKind::Fsstat, 1),
+            (OpKind::Setattr, 1),
+        ],
+    ),
+    sfs3(
+        "sfs3-like-v3",
+        "SPEC SFS 2.0 and 3.0, operation mix of NFS version 3",
+        &[
+            (OpKind::Lookup, 27),
+            (OpKind::Read, 18),
+            (OpKind::Write, 9),
+            (OpKind::Getattr, 11),
+            (OpKind::Readlink, 7),
+            (OpKind::Readdir, 2),
+            (OpKind::Create, 1),
+            (OpKind::Remove, 1),
+            (OpKind::Fsstat, 1),
+            (OpKind::Setattr, 1),
+            (OpKind::ReaddirPlus, 9),
+            (OpKind::Access, 7),
+            (OpKind::Commit, 5),
+            (OpKind::Fsinfo, 1),
+        ],
+    ),
+    Profile {
+        counts_calls: false,
+        ..sfs3(
+            "sfs2008-like-v3",
+            "M. Eisler, NetApp, April 2008: operation mix of SPECsfs2008; sizes are those of 3.0",
+            &[
+                (OpKind::Lookup, 24),
+                (OpKind::Read, 18),
+                (OpKind::Write, 10),
+                (OpKind::Getattr, 26),
+                (OpKind::Readlink, 1),
+                (OpKind::Readdir, 1),
+                (OpKind::Create, 1),
+                (OpKind::Remove, 1),
+                (OpKind::Fsstat, 1),
+                (OpKind::Setattr, 4),
+                (OpKind::ReaddirPlus, 2),
+                (OpKind::Access, 11),
+            ],
+        )
+    },
+    Profile {
+        files: &[size(65_536, 100)],
+        reads: WHOLE_SMALL,
+        writes: WHOLE_SMALL,
+        ..sfs3(
+            "database-like",
+            "Duke Fstress, sample workload \"database\": few files of 64 MiB",
+            &[
+                (OpKind::Read, 61),
+                (OpKind::Write, 31),
+                (OpKind::Getattr, 3),
+                (OpKind::Commit, 4),
+                (OpKind::Access, 1),
+            ],
+        )
+    },
+    Profile {
+        skew_hundredths: 60,
+        reads: WHOLE_SMALL,
+        ..sfs3(
+            "webserver-like",
+            "Duke Fstress, sample workload \"webserver\": Zipf 0.6; sizes are those of SFS 3.0",
+            &[
+                (OpKind::Lookup, 14),
+                (OpKind::Read, 28),
+                (OpKind::Getattr, 55),
+                (OpKind::Readdir, 1),
+                (OpKind::Fsstat, 1),
+                (OpKind::Access, 1),
+            ],
+        )
+    },
+];
+
+impl Profile {
+    /// Finds a profile by its name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        PROFILES.iter().find(|profile| profile.name == name)
+    }
+
+    /// What sizes a mix of the user's own is made with.
+    pub const fn of_custom_mixes() -> &'static Self {
+        const CUSTOM: Profile = Profile {
+            counts_calls: true,
+            ..sfs3("custom", "the plan; sizes are those of SPEC SFS 3.0", &[])
+        };
+        &CUSTOM
+    }
+
+    /// KiB that each hundred files hold.
+    pub fn kib_of_hundred(&self) -> u64 {
+        self.files.iter().map(|share| u64::from(share.kib) * u64::from(share.percent)).sum()
+    }
+
+    /// Calls of at most `io_size` bytes that a hundred requests take on average, times 840, which
+    /// every count of sizes in a range divides.
+    pub(super) fn calls_of_hundred(requests: &[RequestSize], io_size: u32) -> u64 {
+        let of_range = |range: &RequestSize| {
+            let count = u64::from(range.most_kib - range.least_kib) + 1;
+            let calls: u64 = (range.least_kib..=range.most_kib)
+                .map(|kib| (u64::from(kib) << 10).div_ceil(u64::from(io_size)))
+                .sum();
+            calls * u64::from(range.percent) * (840 / count)
+        };
+        requests.iter().map(of_range).sum()
+    }
+}

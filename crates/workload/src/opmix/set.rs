@@ -1,0 +1,167 @@
+//! The files, directories and links of an op mix.
+//!
+//! Files stand in this order: those that data is read from and written to, those that are given
+//! other names, and those that come and go. Of the first, one in ten is in use by READ and WRITE;
+//! the other kinds use all of them. Sizes follow the profile exactly in each hundred files. The
+//! files in use are spread over all numbers, and so over all directories.
+
+use model::{OpKind, RunSpec};
+
+use super::pool::{Pool, Renamed};
+use super::profile::{LINKS_READ, Profile};
+use super::shares::{profile_of, requests_of_block};
+
+/// Fewest names that come and go, and their share of the data files in percent.
+///
+/// **Source:** SPEC SFS 3.0: 100, or 2 % of the I/O files.
+const POOL_MIN: u32 = 100;
+const POOL_PERCENT: u64 = 2;
+
+/// Steps from one file's size to the next one's, among a hundred: the number has no divisor in
+/// common with 100, so all sizes come, and small sets get of each.
+const SIZE_STEP: u64 = 37;
+
+/// What an op mix works on.
+#[derive(Clone, Debug)]
+pub struct OpMixSet {
+    profile: &'static Profile,
+    /// Data files.
+    pub(super) data_files: u32,
+    /// Those of them that are in use.
+    pub(super) used_files: u32,
+    /// From one file in use to the next, and back: see `number_of`.
+    step: u64,
+    step_back: u64,
+    pub(super) renamed: Renamed,
+    pub(super) files: Pool,
+    pub(super) directories: Pool,
+    pub(super) links: Pool,
+}
+
+impl OpMixSet {
+    /// The set of a run.
+    pub fn of(spec: &RunSpec) -> Self {
+        let mix = &spec.op_mix;
+        let profile = profile_of(mix);
+        let (counts, _) = requests_of_block(mix, spec.io_size_bytes);
+        let count = |kind: OpKind| {
+            counts.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| *count)
+        };
+        let data_files = data_files(spec, profile);
+        let used = u64::from(data_files) * u64::from(mix.accessed_percent.min(100));
+        let pool_min = POOL_MIN.max((u64::from(data_files) * POOL_PERCENT / 100) as u32);
+        let renamed = Renamed::new(data_files, count(OpKind::Rename));
+        let pool = |first, makes, takes| Pool::new(first, count(makes), count(takes), pool_min);
+        let (step, step_back) = steps(u64::from(data_files));
+        Self {
+            profile,
+            data_files,
+            used_files: (used.div_ceil(100) as u32).clamp(1, data_files),
+            step,
+            step_back,
+            files: pool(data_files + renamed.slots(), OpKind::Create, OpKind::Remove),
+            renamed,
+            directories: pool(0, OpKind::Mkdir, OpKind::Rmdir),
+            links: pool(LINKS_READ, OpKind::Symlink, OpKind::Unlink),
+        }
+    }
+
+    /// Every file that is there beforehand has a number below this.
+    pub const fn files(&self) -> u32 {
+        self.data_files + self.renamed.slots() + self.files.filled()
+    }
+
+    /// Directories that are there beforehand, from number 0 on.
+    pub const fn directories(&self) -> u32 {
+        self.directories.filled()
+    }
+
+    /// Symbolic links that are there beforehand, from number 0 on.
+    pub const fn links(&self) -> u32 {
+        LINKS_READ + self.links.filled()
+    }
+
+    /// Size of a file in bytes; `None` where it is not there beforehand.
+    pub fn size(&self, file: u32) -> Option<u64> {
+        if file < self.data_files {
+            // The inverse of `number_of`.
+            let rank = u64::from(file) * self.step_back % u64::from(self.data_files);
+            return Some(self.size_of(rank as u32));
+        }
+        (file < self.files()).then_some(0)
+    }
+
+    /// Number of the data file of this rank; those in use have the first ranks.
+    #[inline]
+    pub(super) const fn number_of(&self, rank: u32) -> u32 {
+        (rank as u64 * self.step % self.data_files as u64) as u32
+    }
+
+    /// Size of the data file of this rank, in bytes.
+    #[inline]
+    pub(super) fn size_of(&self, rank: u32) -> u64 {
+        let mut place = (u64::from(rank) * SIZE_STEP % 100) as u32;
+        for share in self.profile.files {
+            if place < share.percent {
+                return u64::from(share.kib) << 10;
+            }
+            place -= share.percent;
+        }
+        1 << 10
+    }
+
+    /// Share of the profile's popularity law, in hundredths.
+    pub(super) const fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+}
+
+/// Data files of a run: as many as its offered load asks for, or as many as were asked for.
+fn data_files(spec: &RunSpec, profile: &Profile) -> u32 {
+    let wanted = u128::from(spec.op_mix.set_bytes_per_rate) * u128::from(spec.load.rate_per_s);
+    if wanted == 0 {
+        return spec.files.max(1);
+    }
+    let hundred_bytes = u128::from(profile.kib_of_hundred()) << 10;
+    // Names have eight digits, and some are kept for what comes and goes.
+    (wanted * 100 / hundred_bytes.max(1)).clamp(1, 50_000_000) as u32
+}
+
+/// A step that visits all of `count` numbers in turn, far apart, and the step that undoes it.
+///
+/// **Source:** the golden ratio spreads multiples evenly (Knuth, TAOCP 3, 6.4); the inverse is
+/// Euclid's.
+fn steps(count: u64) -> (u64, u64) {
+    let start = ((count as u128 * 0x9e37_79b9_7f4a_7c15) >> 64) as u64;
+    let candidates = start.max(1)..;
+    let found = candidates.map(|step| (step, inverse(step, count)));
+    found.take(1000).find_map(|(step, back)| Some((step, back?))).unwrap_or((1, 1))
+}
+
+/// The number whose product with `step` leaves the remainder 1 when divided by `count`.
+fn inverse(step: u64, count: u64) -> Option<u64> {
+    let (mut old, mut new) = ((i128::from(step), 1_i128), (i128::from(count), 0_i128));
+    while new.0 != 0 {
+        let quotient = old.0 / new.0;
+        (old, new) = (new, (old.0 - quotient * new.0, old.1 - quotient * new.1));
+    }
+    (old.0 == 1).then(|| old.1.rem_euclid(i128::from(count.max(1))) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_reaches_all_numbers_and_leads_back() {
+        for count in 1..500 {
+            let (step, back) = steps(count);
+            let mut seen: Vec<u64> = (0..count).map(|rank| rank * step % count).collect();
+            for (rank, number) in seen.iter().enumerate() {
+                assert_eq!(number * back % count, rank as u64, "{count}");
+            }
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..count), "{count}");
+        }
+    }
+}

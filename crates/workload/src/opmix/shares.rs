@@ -1,0 +1,160 @@
+//! From the shares of a mix to the kinds of its requests.
+
+use model::{OpKind, OpMix};
+
+use super::profile::{MISSING_PERCENT, Profile};
+
+/// Requests of a block, in which each kind has its share.
+pub const BLOCK: u32 = 10_000;
+
+/// Why a mix can't be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MixError {
+    /// There is no such mix, and none of its shares is given.
+    Unknown(String),
+    /// Shares are hundredths of a percent and add up to this instead of 10,000.
+    Sum(u64),
+    /// Nothing in a mix can be asked for by this kind.
+    Kind(OpKind),
+    /// More is taken away by the second kind than the first one makes.
+    Shrinks(OpKind, OpKind),
+}
+
+impl std::fmt::Display for MixError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "there is no mix `{name}`"),
+            Self::Sum(sum) => {
+                write!(f, "the shares add up to {}.{:02} % instead of 100 %", sum / 100, sum % 100)
+            }
+            Self::Kind(kind) => write!(f, "{kind} can't be part of a mix"),
+            Self::Shrinks(makes, takes) => {
+                write!(f, "the share of {takes} is larger than that of {makes}, which feeds it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MixError {}
+
+/// Kinds that come in pairs: the first makes what the second takes away.
+pub(super) const PAIRS: [(OpKind, OpKind); 3] = [
+    (OpKind::Create, OpKind::Remove),
+    (OpKind::Mkdir, OpKind::Rmdir),
+    (OpKind::Symlink, OpKind::Unlink),
+];
+
+/// Checks what a plan asks for.
+///
+/// # Errors
+/// [`MixError`]; the caller tells the user which setting is wrong.
+pub fn check(mix: &OpMix) -> Result<(), MixError> {
+    if mix.shares.is_empty() {
+        return match Profile::named(&mix.name) {
+            Some(_) => Ok(()),
+            None => Err(MixError::Unknown(mix.name.clone())),
+        };
+    }
+    let share = |kind: OpKind| -> u64 {
+        let of_kind = mix.shares.iter().filter(|(known, _)| *known == kind);
+        of_kind.map(|(_, share)| u64::from(*share)).sum()
+    };
+    // A second name is never taken away again, so links would run out of files.
+    let is_known =
+        |kind: OpKind| model::Pass::OpMix.kinds().contains(&kind) && kind != OpKind::Link;
+    if let Some((kind, _)) = mix.shares.iter().find(|(kind, _)| !is_known(*kind)) {
+        return Err(MixError::Kind(*kind));
+    }
+    let sum = mix.shares.iter().map(|(_, share)| u64::from(*share)).sum();
+    if sum != u64::from(BLOCK) {
+        return Err(MixError::Sum(sum));
+    }
+    match PAIRS.iter().find(|(makes, takes)| share(*takes) > share(*makes)) {
+        Some((makes, takes)) => Err(MixError::Shrinks(*makes, *takes)),
+        None => Ok(()),
+    }
+}
+
+/// The profile of a run, and the one that lends a mix of the user's own its sizes.
+pub(super) fn profile_of(mix: &OpMix) -> &'static Profile {
+    Profile::named(&mix.name).unwrap_or(Profile::of_custom_mixes())
+}
+
+/// Requests of each kind in a block, and the mean number of calls of a block's requests times
+/// 84,000.
+pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)>, u64) {
+    let profile = profile_of(mix);
+    let calls = |kind: OpKind| match kind {
+        OpKind::Read => Profile::calls_of_hundred(profile.reads, io_size),
+        OpKind::Write => Profile::calls_of_hundred(profile.writes, io_size),
+        _ => 84_000,
+    };
+    // Weights are shares of requests; a share of calls is so much smaller a share of requests.
+    let weights: Vec<(OpKind, u128)> = shares_of(mix)
+        .into_iter()
+        .map(|(kind, share)| {
+            let per_call = if profile.counts_calls { calls(kind) } else { 84_000 };
+            (kind, u128::from(share) * (1 << 40) * 84_000 / u128::from(per_call))
+        })
+        .collect();
+    let counts = apportioned(&weights);
+    let all = counts.iter().map(|(kind, count)| u64::from(*count) * calls(*kind)).sum();
+    (counts, all)
+}
+
+/// Shares in hundredths of a percent, lookups split by whether their names are there.
+fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
+    if !mix.shares.is_empty() {
+        return mix.shares.clone();
+    }
+    let mut shares = Vec::new();
+    for &(kind, percent) in profile_of(mix).shares {
+        if kind == OpKind::Lookup {
+            shares.push((OpKind::LookupMissing, percent * MISSING_PERCENT));
+            shares.push((kind, percent * (100 - MISSING_PERCENT)));
+        } else {
+            shares.push((kind, percent * 100));
+        }
+    }
+    shares
+}
+
+/// Deals [`BLOCK`] requests out by weight: whole parts first, the rest to the largest remainders.
+///
+/// **Source:** Hamilton's method of apportionment.
+fn apportioned(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
+    let total = weights.iter().map(|(_, weight)| weight).sum::<u128>().max(1);
+    let exact = |weight: u128| weight * u128::from(BLOCK);
+    let mut counts: Vec<(OpKind, u32)> =
+        weights.iter().map(|(kind, weight)| (*kind, (exact(*weight) / total) as u32)).collect();
+    let dealt: u32 = counts.iter().map(|(_, count)| count).sum();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(exact(weights[*at].1) % total));
+    let left = BLOCK.saturating_sub(dealt) as usize;
+    for &at in order.iter().take(left) {
+        counts[at].1 += 1;
+    }
+    even_pairs(&mut counts, weights);
+    counts
+}
+
+/// Makes equal what has equal weights in a pair: a remainder may have gone to one of them only.
+fn even_pairs(counts: &mut [(OpKind, u32)], weights: &[(OpKind, u128)]) {
+    for (makes, takes) in PAIRS {
+        let at = |kind| weights.iter().position(|(known, _)| *known == kind);
+        let Some((makes, takes)) = at(makes).zip(at(takes)) else { continue };
+        if counts[takes].1 <= counts[makes].1 && weights[takes].1 < weights[makes].1 {
+            continue;
+        }
+        let spare = counts[makes].1.abs_diff(counts[takes].1);
+        let even = counts[makes].1.min(counts[takes].1);
+        (counts[makes].1, counts[takes].1) = (even, even);
+        // The difference of a request or two goes to the largest share.
+        let largest = (0..counts.len()).filter(|at| ![makes, takes].contains(at));
+        if let Some(largest) = largest.max_by_key(|at| counts[*at].1) {
+            counts[largest].1 += spare;
+        } else {
+            counts[makes].1 += spare;
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The ops of one worker of an op mix.
+
+use model::random::{below, draw};
+use model::{Op, OpKind, RunSpec};
+
+use super::profile::{LINKS_READ, RequestSize};
+use super::set::OpMixSet;
+use super::shares::{BLOCK, PAIRS, requests_of_block};
+use crate::permute::Permutation;
+use crate::stream::op;
+use crate::zipf::Zipf;
+
+/// Files that are tried for a request before it is cut to the size of the last one.
+const TRIES: u64 = 400;
+
+/// What one worker does.
+///
+/// Request i goes to worker `i mod workers`, but for those that make, take away or rename: they
+/// go where the others of the same name go. So each worker looks at all requests.
+#[derive(Clone, Debug)]
+pub(crate) struct OpMixStream {
+    set: OpMixSet,
+    kinds: Vec<(OpKind, u32)>,
+    /// Of each place in a block: the index in `kinds`, and the rank within the kind.
+    places: Box<[(u8, u16)]>,
+    calls: u64,
+    popular: Option<Zipf>,
+    append_percent: u64,
+    seed: u64,
+    io_size: u32,
+    workers: u64,
+    worker: u64,
+    order: Permutation,
+    /// Number of the next request.
+    next: u64,
+    /// What is left of a request of several calls.
+    rest: Option<Op>,
+    rest_bytes: u64,
+}
+
+impl OpMixStream {
+    pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
+        let (kinds, calls) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
+        let of_kind =
+            |(at, (_, count)): (u8, &(OpKind, u32))| (0..*count).map(move |r| (at, r as u16));
+        let places = (0..).zip(&kinds).flat_map(of_kind).collect();
+        let set = OpMixSet::of(spec);
+        let skew = set.profile().skew_hundredths;
+        Self {
+            popular: (skew > 0).then(|| Zipf::new(skew, u64::from(set.used_files))),
+            set,
+            kinds,
+            places,
+            calls,
+            append_percent: u64::from(spec.op_mix.append_percent),
+            seed,
+            io_size: spec.io_size_bytes,
+            workers: u64::from(spec.workers),
+            worker: u64::from(worker),
+            order: Permutation::new(draw(seed, 0), u64::from(BLOCK)),
+            next: 0,
+            rest: None,
+            rest_bytes: 0,
+        }
+    }
+
+    /// Calls and requests of a block, in the same unit.
+    pub(crate) const fn calls_and_requests(&self) -> (u64, u64) {
+        (self.calls, BLOCK as u64 * 84_000)
+    }
+
+    /// Number of the request that the last op belongs to.
+    pub(crate) const fn number(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// The next op; a mix has no end.
+    pub(crate) fn next(&mut self) -> Op {
+        if let Some(op) = self.rest.take() {
+            return self.piece(op);
+        }
+        loop {
+            let number = self.next;
+            self.next += 1;
+            let (block, within) = (number / u64::from(BLOCK), number % u64::from(BLOCK));
+            if within == 0 {
+                self.order = Permutation::new(draw(self.seed, block), u64::from(BLOCK));
+            }
+            let (at, rank) = self.places[self.order.at(within) as usize];
+            let kind = self.kinds[at as usize].0;
+            let (op, owner) = match self.of_pool(kind, block, u32::from(rank)) {
+                Some((op, Some(slot))) => (Some(op), u64::from(slot)),
+                Some((op, None)) => (Some(op), number),
+                None => (None, number),
+            };
+            if owner % self.workers == self.worker {
+                return op.unwrap_or_else(|| self.request(kind, draw(!self.seed, number)));
+            }
+        }
+    }
+
+    /// What makes, takes away or renames, and the slot that says whose it is.
+    fn of_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
+        if kind == OpKind::Rename {
+            let (file, slot, way) = self.set.renamed.of(block, rank);
+            return Some((op(kind, file, way, 0), Some(slot)));
+        }
+        let pools = [self.set.files, self.set.directories, self.set.links];
+        let found = PAIRS.iter().zip(pools).find_map(|((makes, takes), pool)| {
+            if kind == *makes {
+                Some(pool.made(block, rank))
+            } else {
+                (kind == *takes).then(|| pool.taken(block, rank))
+            }
+        });
+        found.map(|(number, slot)| (op(kind, number, 0, 0), slot))
+    }
+
+    /// What only looks, reads or writes.
+    fn request(&mut self, kind: OpKind, seed: u64) -> Op {
+        let any = below(seed, u64::from(self.set.data_files)) as u32;
+        match kind {
+            OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, false),
+            OpKind::Write => {
+                let appends = below(draw(seed, 0), 100) < self.append_percent;
+                self.transfer(kind, seed, self.set.profile().writes, appends)
+            }
+            OpKind::Commit => op(kind, self.set.number_of(self.used(seed)), 0, 0),
+            OpKind::Readlink => op(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
+            _ => op(kind, any, 0, 0),
+        }
+    }
+
+    /// Rank of a file in use.
+    fn used(&self, seed: u64) -> u32 {
+        match &self.popular {
+            None => below(seed, u64::from(self.set.used_files)) as u32,
+            Some(zipf) => zipf.rank(seed) as u32,
+        }
+    }
+
+    /// Begins a READ or WRITE request: at a random multiple of the largest call that keeps it
+    /// within its file, or, if it appends, where the file ended when it was prepared.
+    ///
+    /// **Source:** SPEC SFS 3.0: offsets, and shares of requests by size.
+    fn transfer(&mut self, kind: OpKind, seed: u64, sizes: &[RequestSize], appends: bool) -> Op {
+        let mut bytes = request_bytes(sizes, draw(seed, 1));
+        let (mut rank, mut size) = (0, 0);
+        for attempt in 0..TRIES {
+            rank = self.used(draw(seed, 10 + attempt));
+            size = self.set.size_of(rank);
+            if appends || size >= bytes {
+                break;
+            }
+        }
+        let file = self.set.number_of(rank);
+        let offset = if appends {
+            size
+        } else {
+            bytes = bytes.min(size);
+            let io_size = u64::from(self.io_size);
+            below(draw(seed, 2), (size - bytes) / io_size + 1) * io_size
+        };
+        self.rest_bytes = bytes;
+        self.piece(op(kind, file, offset, 0))
+    }
+
+    /// The next call of a request, of which `rest_bytes` are left.
+    fn piece(&mut self, mut op: Op) -> Op {
+        let len = u64::from(self.io_size).min(self.rest_bytes);
+        op.len_bytes = len as u32;
+        self.rest_bytes -= len;
+        if self.rest_bytes > 0 {
+            self.rest = Some(Op { offset_bytes: op.offset_bytes + len, ..op });
+        }
+        op
+    }
+}
+
+/// Draws the size of a request, in bytes.
+fn request_bytes(sizes: &[RequestSize], seed: u64) -> u64 {
+    let mut place = below(seed, 100) as u32;
+    for range in sizes {
+        if place < range.percent {
+            let count = u64::from(range.most_kib - range.least_kib) + 1;
+            return (u64::from(range.least_kib) + below(draw(seed, 0), count)) << 10;
+        }
+        place -= range.percent;
+    }
+    1 << 10
+}

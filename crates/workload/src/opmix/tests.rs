@@ -1,0 +1,230 @@
+//! The figures of the studies, and that their draws meet them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Load, Op, OpKind, OpMix, Pass, RunSpec, Workload};
+
+use super::profile::PROFILES;
+use super::shares::{BLOCK, requests_of_block};
+use super::*;
+use crate::{FileSet, OpStream};
+
+fn spec(name: &str, workers: u32) -> RunSpec {
+    RunSpec {
+        op_mix: OpMix { name: name.to_owned(), ..OpMix::default() },
+        io_size_bytes: 8192,
+        files: 3000,
+        workers,
+        duration_ms: 1000,
+        ..RunSpec::null(Workload::OpMix)
+    }
+}
+
+/// The ops of the first `requests` requests, of all workers.
+fn ops(spec: &RunSpec, requests: u64) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for worker in 0..spec.workers {
+        let mut stream = OpMixStream::new(spec, worker, 7);
+        loop {
+            let op = stream.next();
+            if stream.number() >= requests {
+                break;
+            }
+            ops.push(op);
+        }
+    }
+    ops
+}
+
+#[test]
+fn tables_add_up() {
+    for profile in PROFILES {
+        let shares: u32 = profile.shares.iter().map(|(_, share)| share).sum();
+        // That of SPECsfs2008 was published in whole percents.
+        assert_eq!(shares, 100, "{}", profile.name);
+        assert_eq!(profile.files.iter().map(|share| share.percent).sum::<u32>(), 100);
+        for requests in [profile.reads, profile.writes] {
+            assert_eq!(requests.iter().map(|share| share.percent).sum::<u32>(), 100);
+        }
+        assert_eq!(check(&spec(profile.name, 1).op_mix), Ok(()));
+    }
+    let sfs3 = Profile::named("sfs3-like-v3").unwrap();
+    assert_eq!(sfs3.kib_of_hundred(), 2671);
+    assert_eq!(Profile::calls_of_hundred(sfs3.reads, 8192), 164 * 840);
+    assert_eq!(Profile::calls_of_hundred(sfs3.writes, 8192), 200 * 840);
+}
+
+#[test]
+fn calls_have_the_shares_that_the_profile_states() {
+    for profile in PROFILES.iter().filter(|profile| profile.counts_calls) {
+        let ops = ops(&spec(profile.name, 1), 8 * u64::from(BLOCK));
+        let count = |wanted: &[OpKind]| ops.iter().filter(|op| wanted.contains(&op.kind)).count();
+        for &(kind, percent) in profile.shares {
+            let kinds: &[OpKind] = match kind {
+                OpKind::Lookup => &[OpKind::Lookup, OpKind::LookupMissing],
+                _ => &[kind],
+            };
+            let share = 100.0 * count(kinds) as f64 / ops.len() as f64;
+            // Requests are exact; only their sizes are drawn. SPEC allows 1.5 points.
+            assert!((share - f64::from(percent)).abs() < 0.5, "{} {kind}: {share}", profile.name);
+        }
+        let missing = count(&[OpKind::LookupMissing]) as f64;
+        let looked = count(&[OpKind::Lookup]) as f64 + missing;
+        assert!(looked == 0.0 || (missing / looked - 0.35).abs() < 0.002, "{}", profile.name);
+    }
+}
+
+#[test]
+fn every_block_of_requests_holds_each_kind_as_often() {
+    let spec = spec("sfs2008-like-v3", 1);
+    let (kinds, _) = requests_of_block(&spec.op_mix, 8192);
+    assert_eq!(kinds.iter().map(|(_, count)| count).sum::<u32>(), BLOCK);
+    // Ops of a kind are independent of the blocks: requests are counted, not calls.
+    let of_block = |block: u64| {
+        let mut stream = OpMixStream::new(&spec, 0, 7);
+        let mut counts = BTreeMap::new();
+        let mut last = None;
+        loop {
+            let op = stream.next();
+            let number = stream.number();
+            if number >= (block + 1) * u64::from(BLOCK) {
+                return counts;
+            }
+            if number >= block * u64::from(BLOCK) && last != Some(number) {
+                *counts.entry(op.kind).or_insert(0) += 1;
+            }
+            last = Some(number);
+        }
+    };
+    let expected: BTreeMap<OpKind, u32> = kinds.into_iter().collect();
+    assert_eq!((of_block(0), of_block(1)), (expected.clone(), expected));
+}
+
+#[test]
+fn which_files_are_picked_does_not_depend_on_the_number_of_workers() {
+    for profile in PROFILES {
+        let sorted = |workers| {
+            let mut ops = ops(&spec(profile.name, workers), 11_000);
+            ops.sort_by_key(|op| (op.kind, op.file, op.offset_bytes, op.len_bytes));
+            ops
+        };
+        let alone = sorted(1);
+        for workers in [2, 3, 7] {
+            assert!(sorted(workers) == alone, "{} {workers}", profile.name);
+        }
+    }
+}
+
+/// What a file system would say, were workers however far apart.
+#[test]
+fn names_that_come_and_go_are_there_when_they_are_asked_for() {
+    let shares = vec![
+        (OpKind::Create, 1000),
+        (OpKind::Remove, 700),
+        (OpKind::Mkdir, 500),
+        (OpKind::Rmdir, 500),
+        (OpKind::Symlink, 300),
+        (OpKind::Unlink, 300),
+        (OpKind::Rename, 200),
+        (OpKind::Null, 6500),
+    ];
+    let op_mix = OpMix { shares, ..OpMix::default() };
+    assert_eq!(check(&op_mix), Ok(()));
+    for workers in [1, 3] {
+        let spec = RunSpec { op_mix: op_mix.clone(), ..spec("", workers) };
+        let set = FileSet::of(&spec, 7);
+        let mut files: BTreeSet<u32> =
+            (0..set.files()).filter(|file| set.size(*file).is_some()).collect();
+        let mut directories: BTreeSet<u32> = (0..set.directories()).collect();
+        let mut links: BTreeSet<u32> = (0..set.links()).collect();
+        let mut away = BTreeSet::new();
+        // One worker after the other: as far apart as can be.
+        for op in ops(&spec, 100_000) {
+            match op.kind {
+                OpKind::Create => assert!(files.insert(op.file), "{op:?}"),
+                OpKind::Remove => assert!(files.remove(&op.file), "{op:?}"),
+                OpKind::Mkdir => assert!(directories.insert(op.file), "{op:?}"),
+                OpKind::Rmdir => assert!(directories.remove(&op.file), "{op:?}"),
+                OpKind::Symlink => assert!(links.insert(op.file), "{op:?}"),
+                OpKind::Unlink => assert!(links.remove(&op.file), "{op:?}"),
+                OpKind::Rename if op.offset_bytes == 0 => {
+                    assert!(files.contains(&op.file) && away.insert(op.file), "{op:?}");
+                }
+                OpKind::Rename => assert!(away.remove(&op.file), "{op:?}"),
+                _ => {}
+            }
+        }
+        assert!(links.len() >= 20 && !away.is_empty());
+    }
+}
+
+#[test]
+fn data_stays_within_its_files_and_a_tenth_of_them_is_in_use() {
+    let spec = spec("sfs3-like-v3", 1);
+    let set = FileSet::of(&spec, 7);
+    let mut used = BTreeSet::new();
+    let (mut appends, mut writes) = (0.0_f64, 0.0);
+    for op in ops(&spec, 100_000) {
+        let Some(size) = set.size(op.file).filter(|_| op.len_bytes > 0) else { continue };
+        let end = op.offset_bytes + u64::from(op.len_bytes);
+        used.insert(op.file);
+        if op.kind == OpKind::Read {
+            assert!(end <= size, "{op:?} of {size}");
+        }
+        if op.kind == OpKind::Write && op.offset_bytes == size {
+            appends += 1.0;
+        }
+        if op.kind == OpKind::Write && op.offset_bytes <= size {
+            writes += 1.0;
+        }
+    }
+    assert_eq!(used.len(), 300);
+    // Whole requests are counted by their first call only where they append.
+    assert!(appends / writes > 0.4, "{}", appends / writes);
+    // The files in use are spread over the numbers, and so over the directories.
+    let gaps = used.iter().zip(used.iter().skip(1)).map(|(a, b)| b - a);
+    assert!(gaps.max().unwrap() < 40);
+}
+
+#[test]
+fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
+    let load = Load { rate_per_s: 20, ..Load::default() };
+    let spec = RunSpec { load, ..spec("sfs3-like-v3", 1) };
+    let set = FileSet::of(&spec, 7);
+    let (files, bytes) = set.census();
+    // 10 MiB for each op/s, as many files as have that; those of the pool are empty.
+    assert!(bytes.abs_diff(200 << 20) < 3 << 20, "{bytes}");
+    assert!((7600..7900).contains(&files), "{files}");
+    let count = |is: fn(u64) -> bool| {
+        (0..set.files()).filter(|file| set.size(*file).is_some_and(is)).count()
+    };
+    let (small, full) = (count(|size| size == 1 << 10), count(|size| size > 0));
+    assert!(small.abs_diff(full * 33 / 100) < 33, "{small} of {full}");
+}
+
+#[test]
+fn arrivals_are_as_many_fewer_as_requests_take_several_calls() {
+    let load = Load { rate_per_s: 1000, ..Load::default() };
+    let op_mix = OpMix { set_bytes_per_rate: 0, ..spec("sfs3-like-v3", 1).op_mix };
+    let spec = RunSpec { load, op_mix, ..spec("sfs3-like-v3", 1) };
+    let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
+    let due = std::iter::from_fn(|| stream.next_op()).take_while(|op| op.due_ns < 50_000_000_000);
+    let count = due.count() as f64;
+    // Calls come at the rate: 50,000 in as many milliseconds, four standard deviations of bunches.
+    assert!((count - 5e4).abs() < 4.0 * 5e4_f64.sqrt() * 1.6, "{count}");
+}
+
+#[test]
+fn mixes_that_can_not_be_are_told() {
+    let mix = |shares: &[(OpKind, u32)]| OpMix { shares: shares.to_vec(), ..OpMix::default() };
+    assert_eq!(check(&mix(&[])), Err(MixError::Unknown(String::new())));
+    let short = check(&mix(&[(OpKind::Read, 9_950)])).unwrap_err();
+    assert_eq!(short.to_string(), "the shares add up to 99.50 % instead of 100 %");
+    let foreign = check(&mix(&[(OpKind::Execute, 10_000)])).unwrap_err();
+    assert_eq!(foreign.to_string(), "execute can't be part of a mix");
+    let shrinks = check(&mix(&[(OpKind::Create, 4_000), (OpKind::Remove, 6_000)])).unwrap_err();
+    assert_eq!(
+        shrinks.to_string(),
+        "the share of remove is larger than that of create, which feeds it"
+    );
+}

@@ -1,0 +1,131 @@
+//! Reads and writes in the stated shares, and the seeks of bonnie.
+//!
+//! Op number i draws its place from (seed, i), uniformly or by Zipf's law. Where only a share of
+//! the ops goes to random places, the others go on where the one before ended, within a run of
+//! ops that one worker executes; runs begin one behind the other, as a sequential reader would.
+//! With random places alone a run is one op. So workers change who executes an op, never which.
+
+use model::random::{below, draw};
+use model::{Op, OpKind, Pass, RunSpec};
+
+use super::op;
+use crate::permute::Permutation;
+use crate::zipf::Zipf;
+
+/// Bytes of a run in which ops may follow each other.
+const RUN_BYTES: u64 = 8 << 20;
+
+/// At least so many runs are in one file, where it has as many ops.
+const RUNS_PER_FILE: u64 = 16;
+
+/// Of the seeks, those that change and write back what they read, in percent.
+///
+/// **Source:** `UpdateSeek` of bonnie++ (one in ten).
+const SEEKS_UPDATED_PERCENT: u64 = 10;
+
+/// Seeks of a pass that nothing else bounds.
+///
+/// **Source:** T. Bray's bonnie.
+pub(super) const SEEKS: u64 = 4000;
+
+/// Random ops of one worker.
+#[derive(Clone, Debug)]
+pub(super) struct Mixed {
+    seed: u64,
+    io_size: u32,
+    /// Whole blocks in a file.
+    blocks: u64,
+    set_blocks: u64,
+    /// Kinds of the two shares, and the first of them in percent.
+    kinds: [OpKind; 2],
+    first_percent: u64,
+    random_percent: u64,
+    popular: Option<(Zipf, Permutation)>,
+    workers: u64,
+    /// Ops of a run, and those left of this one.
+    run: u64,
+    run_left: u64,
+    /// Number of the next op.
+    index: u64,
+    /// Block of the last one.
+    at: u64,
+}
+
+impl Mixed {
+    pub(super) fn new(spec: &RunSpec, pass: Pass, worker: u32, seed: u64) -> Self {
+        let blocks = (spec.file_size_bytes / u64::from(spec.io_size_bytes)).max(1);
+        let set_blocks = blocks * u64::from(spec.files);
+        let seeks = pass == Pass::Seeks;
+        let random_percent = if seeks { 100 } else { spec.layout.random_percent };
+        let run = if random_percent >= 100 {
+            1
+        } else {
+            let longest = (blocks / RUNS_PER_FILE).max(1);
+            (RUN_BYTES / u64::from(spec.io_size_bytes)).clamp(1, longest)
+        };
+        let skew = spec.layout.skew_percent;
+        Self {
+            seed,
+            io_size: spec.io_size_bytes,
+            blocks,
+            set_blocks,
+            kinds: if seeks {
+                [OpKind::Update, OpKind::Read]
+            } else {
+                [OpKind::Read, OpKind::Write]
+            },
+            first_percent: if seeks { SEEKS_UPDATED_PERCENT } else { u64::from(spec.read_percent) },
+            random_percent: u64::from(random_percent),
+            popular: (skew > 0)
+                .then(|| (Zipf::new(skew, set_blocks), Permutation::new(seed, set_blocks))),
+            workers: u64::from(spec.workers),
+            run,
+            run_left: run,
+            index: run * u64::from(worker),
+            at: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Op {
+        let seed = draw(self.seed, self.index);
+        if self.run == 1 && self.random_percent >= 100 {
+            self.index += self.workers;
+            self.at = self.place(seed);
+        } else {
+            self.follow(seed);
+        }
+        // One draw places the op in the whole set; a draw from that draw decides its kind.
+        let is_first = below(draw(seed, 0), 100) < self.first_percent;
+        let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
+        let offset = self.at % self.blocks * u64::from(self.io_size);
+        op(kind, (self.at / self.blocks) as u32, offset, self.io_size)
+    }
+
+    #[inline]
+    fn place(&self, seed: u64) -> u64 {
+        match &self.popular {
+            None => below(seed, self.set_blocks),
+            // The popular blocks are spread over the set.
+            Some((zipf, spread)) => spread.at(zipf.rank(seed)),
+        }
+    }
+
+    /// Goes to a random place, or on in the run.
+    fn follow(&mut self, seed: u64) {
+        let is_random = below(draw(seed, 1), 100) < self.random_percent;
+        self.at = if is_random {
+            self.place(seed)
+        } else if self.run_left == self.run {
+            self.index % self.set_blocks
+        } else {
+            (self.at + 1) % self.set_blocks
+        };
+        self.index += 1;
+        self.run_left -= 1;
+        if self.run_left == 0 {
+            self.run_left = self.run;
+            self.index += (self.workers - 1) * self.run;
+        }
+    }
+}

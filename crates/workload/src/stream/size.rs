@@ -1,0 +1,119 @@
+//! How much a pass will do, and how much of it each worker.
+
+use model::{Pass, RunSpec, Workload};
+
+use super::{mixed, sweep};
+use crate::file_set::FileSet;
+
+/// How much a pass will do, as far as it is known beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassSize {
+    /// Ops of all workers; `None` where time may be the bound, or bytes that ops move in unequal
+    /// parts.
+    pub ops: Option<u64>,
+    /// Bytes of all workers; `None` where they aren't known beforehand.
+    pub bytes: Option<u64>,
+}
+
+/// Says how much a pass will do, syncs not counted. What a pool has left after its transactions is
+/// not known here: its removal has neither.
+pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
+    if spec.time_max_ns(pass).is_some() || pass == Pass::App {
+        return PassSize { ops: None, bytes: None };
+    }
+    let is_pool = spec.workload == Workload::Transactions;
+    if is_pool && matches!(pass, Pass::Remove | Pass::Transactions) {
+        let all = 2 * spec.transactions.count;
+        // Files, and so ops, fall to workers at random: their bounds are reached at different ends.
+        let whole = pass == Pass::Transactions && !is_bounded(spec);
+        return PassSize { ops: whole.then_some(all), bytes: None };
+    }
+    let (mut ops, mut bytes) = (0_u64, Some(0_u64));
+    for worker in 0..spec.workers {
+        let (bound, bytes_bound) = bounds(spec, pass, worker);
+        if bytes_bound != u64::MAX {
+            return PassSize { ops: None, bytes: None };
+        }
+        let (share, share_bytes) = natural(spec, pass, worker);
+        ops = ops.saturating_add(share.min(bound));
+        let known = if share <= bound { share_bytes } else { equal_bytes(spec, pass, bound) };
+        bytes = bytes.zip(known).map(|(sum, known)| sum.saturating_add(known));
+    }
+    PassSize { ops: (ops != u64::MAX).then_some(ops), bytes }
+}
+
+/// Bytes of so many ops, where all are equal.
+fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
+    let io_size = u64::from(spec.io_size_bytes);
+    let whole = spec.file_size_bytes.is_multiple_of(io_size);
+    match pass {
+        Pass::Mix | Pass::Seeks => Some(ops * io_size),
+        _ if pass.moves_blocks() => {
+            let block = spec.layout.block_size_bytes;
+            (whole && block.is_multiple_of(io_size)).then_some(ops * io_size)
+        }
+        Pass::Create | Pass::ReadFiles if spec.workload == Workload::Metadata => {
+            Some(ops * spec.file_size_bytes)
+        }
+        Pass::Create | Pass::ReadFiles | Pass::OpMix => None,
+        _ => Some(0),
+    }
+}
+
+/// Ops and bytes of one worker where nothing but the files bounds the pass.
+fn natural(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
+    let set = || FileSet::of(spec, 0);
+    let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
+    match pass {
+        Pass::Mix | Pass::Seeks | Pass::OpMix => (u64::MAX, None),
+        Pass::RandomRead | Pass::RandomWrite
+            if spec.layout.sharing == model::work::Sharing::Shared =>
+        {
+            let io_size = u64::from(spec.io_size_bytes);
+            let all = spec.file_size_bytes.div_ceil(io_size) * u64::from(spec.files);
+            let share = all.saturating_sub(u64::from(worker)).div_ceil(spec.workers.into());
+            // The set is known as a whole only: it is added with worker 0.
+            (share, Some(if worker == 0 { spec.set_bytes() } else { 0 }))
+        }
+        _ if pass.moves_blocks() => {
+            let (ops, bytes) = sweep::share(spec, worker);
+            (ops, Some(bytes))
+        }
+        Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
+        Pass::Create | Pass::ReadFiles => {
+            let bytes = match spec.workload {
+                // The seed has a say in it.
+                Workload::Transactions => None,
+                _ => set().size(0).map(|size| size * numbers),
+            };
+            (numbers, if numbers == 0 { Some(0) } else { bytes })
+        }
+        _ => (numbers, Some(0)),
+    }
+}
+
+const fn is_bounded(spec: &RunSpec) -> bool {
+    spec.load.ops_max > 0 || spec.load.bytes_max > 0
+}
+
+/// Most ops and bytes of one worker: its share of what bounds all of them.
+///
+/// Where all ops move as much, bytes are a number of ops.
+pub(super) fn bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
+    let share = |all: u64| {
+        let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
+        all / workers + u64::from(worker < all % workers)
+    };
+    let (mut ops, mut bytes) = (spec.load.ops_max, spec.load.bytes_max);
+    let is_equal = pass.moves_blocks() || pass == Pass::Mix || pass == Pass::Seeks;
+    if is_equal && bytes > 0 {
+        let as_ops = bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
+        ops = if ops == 0 { as_ops } else { ops.min(as_ops) };
+        bytes = 0;
+    }
+    if pass == Pass::Seeks && ops == 0 && spec.time_max_ns(pass).is_none() {
+        ops = mixed::SEEKS;
+    }
+    let or_none = |all: u64| if all == 0 { u64::MAX } else { share(all) };
+    (or_none(ops), or_none(bytes))
+}

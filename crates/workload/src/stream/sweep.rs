@@ -1,0 +1,231 @@
+//! Sequential, backward, strided and shuffled passes: every piece of every file once.
+//!
+//! What one worker walks through in a row is a stretch: a whole file of its own, or one block of
+//! a shared file. Stretches are dealt out in turn. A shuffled pass over shared files is one
+//! stretch: all pieces of all files, of which worker w takes each `workers`-th.
+
+use model::random::draw;
+use model::work::Sharing;
+use model::{Durability, Op, OpKind, Pass, RunSpec};
+
+use super::op;
+use crate::permute::Permutation;
+
+/// The pieces of one worker.
+#[derive(Clone, Debug)]
+pub(super) struct Sweep {
+    kind: OpKind,
+    order: Order,
+    /// Sync each file once its stretch is done.
+    syncs: bool,
+    io_size: u64,
+    file_size: u64,
+    /// Bytes of a stretch; those at the end of a file may have fewer.
+    stretch_size: u64,
+    stretches_per_file: u64,
+    stretches: u64,
+    workers: u64,
+    seed: u64,
+    stretch: u64,
+    file: u32,
+    start: u64,
+    end: u64,
+    pieces: u64,
+    next: u64,
+    walked: Walked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Forward,
+    Backward,
+    Strided(u64),
+    Shuffled,
+}
+
+/// Where a walk that is not straight stands.
+#[derive(Clone, Copy, Debug)]
+enum Walked {
+    Straight,
+    /// Next piece, and where this turn began.
+    Strided(u64, u64),
+    Shuffled(Permutation),
+}
+
+impl Sweep {
+    pub(super) fn new(spec: &RunSpec, pass: Pass, kind: OpKind, worker: u32, seed: u64) -> Self {
+        let shared = spec.layout.sharing == Sharing::Shared;
+        let stretch_size = stretch_size(spec);
+        let stretches_per_file = spec.file_size_bytes.div_ceil(stretch_size);
+        let mut sweep = Self {
+            kind,
+            order: match pass {
+                Pass::BackwardRead => Order::Backward,
+                Pass::StrideRead => Order::Strided(u64::from(spec.layout.stride.max(1))),
+                Pass::RandomRead | Pass::RandomWrite => Order::Shuffled,
+                _ => Order::Forward,
+            },
+            syncs: spec.durability == Durability::Sync && kind.writes_data() && !shared,
+            io_size: u64::from(spec.io_size_bytes),
+            file_size: spec.file_size_bytes,
+            stretch_size,
+            stretches_per_file,
+            stretches: stretches_per_file * u64::from(spec.files),
+            workers: u64::from(spec.workers),
+            seed: draw(seed, pass as u64),
+            stretch: u64::from(worker),
+            file: 0,
+            start: 0,
+            end: 0,
+            pieces: 0,
+            next: 0,
+            walked: Walked::Straight,
+        };
+        sweep.enter();
+        sweep
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Op> {
+        if self.next == self.pieces {
+            return self.leave();
+        }
+        let piece = match &mut self.walked {
+            Walked::Straight if self.order == Order::Forward => self.next,
+            Walked::Straight => self.pieces - 1 - self.next,
+            Walked::Strided(at, turn) => {
+                let piece = *at;
+                *at += match self.order {
+                    Order::Strided(stride) => stride,
+                    _ => 1,
+                };
+                if *at >= self.pieces {
+                    *turn += 1;
+                    *at = *turn;
+                }
+                piece
+            }
+            Walked::Shuffled(permutation) => permutation.at(self.next),
+        };
+        self.next += 1;
+        let offset = self.start + piece * self.io_size;
+        Some(op(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32))
+    }
+
+    /// Ends the walk: only the sync of the file that was begun is left.
+    pub(super) const fn finish(&mut self) {
+        self.syncs &= self.next > 0;
+        self.stretches = 0;
+        self.next = self.pieces;
+    }
+
+    #[cold]
+    fn leave(&mut self) -> Option<Op> {
+        let ended = (self.next > 0 && self.syncs).then(|| op(OpKind::Sync, self.file, 0, 0));
+        self.next = 0;
+        self.pieces = 0;
+        self.stretch = self.stretch.saturating_add(self.workers);
+        self.enter();
+        ended.or_else(|| if self.pieces > 0 { self.next() } else { None })
+    }
+
+    fn enter(&mut self) {
+        if self.stretch >= self.stretches {
+            return;
+        }
+        // Backward, the last stretch of all comes first.
+        let stretch = match self.order {
+            Order::Backward if self.stretches_per_file > 1 => self.stretches - 1 - self.stretch,
+            _ => self.stretch,
+        };
+        self.file = (stretch / self.stretches_per_file) as u32;
+        self.start = stretch % self.stretches_per_file * self.stretch_size;
+        self.end = (self.start + self.stretch_size).min(self.file_size);
+        self.pieces = (self.end - self.start).div_ceil(self.io_size);
+        self.walked = match self.order {
+            Order::Strided(_) => Walked::Strided(0, 0),
+            Order::Shuffled => {
+                Walked::Shuffled(Permutation::new(draw(self.seed, stretch), self.pieces))
+            }
+            Order::Forward | Order::Backward => Walked::Straight,
+        };
+    }
+}
+
+/// Bytes that one worker has in a row: a file of its own, or a block of a shared one.
+fn stretch_size(spec: &RunSpec) -> u64 {
+    let io_size = u64::from(spec.io_size_bytes.max(1));
+    let block = match (spec.layout.sharing, spec.layout.block_size_bytes) {
+        (Sharing::Own, _) => spec.file_size_bytes,
+        // As many blocks as workers, of whole pieces.
+        (Sharing::Shared, 0) => {
+            let share = spec.file_size_bytes.div_ceil(u64::from(spec.workers.max(1)));
+            share.next_multiple_of(io_size)
+        }
+        (Sharing::Shared, block) => block,
+    };
+    block.max(1)
+}
+
+/// Pieces and bytes that worker number `worker` walks through.
+pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
+    let (size, stretch) = (spec.file_size_bytes, stretch_size(spec));
+    let pieces = |bytes: u64| bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
+    if size == 0 {
+        return (0, 0);
+    }
+    let per_file = size.div_ceil(stretch);
+    let stretches = per_file * u64::from(spec.files);
+    let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
+    let count = |of: u64| of.saturating_sub(worker).div_ceil(workers);
+    if per_file == 1 {
+        return (count(stretches) * pieces(size), count(stretches) * size);
+    }
+    let last = size - (per_file - 1) * stretch;
+    let is_mine = |file: u64| (file * per_file + per_file - 1) % workers == worker;
+    let lasts = (0..u64::from(spec.files)).filter(|file| is_mine(*file)).count() as u64;
+    let wholes = count(stretches) - lasts;
+    (wholes * pieces(stretch) + lasts * pieces(last), wholes * stretch + lasts * last)
+}
+
+/// All pieces of all shared files in one random order, dealt out in turn.
+#[derive(Clone, Debug)]
+pub(super) struct Scatter {
+    kind: OpKind,
+    permutation: Permutation,
+    io_size: u64,
+    file_size: u64,
+    pieces_per_file: u64,
+    pieces: u64,
+    workers: u64,
+    next: u64,
+}
+
+impl Scatter {
+    pub(super) fn new(spec: &RunSpec, pass: Pass, kind: OpKind, worker: u32, seed: u64) -> Self {
+        let pieces_per_file = spec.file_size_bytes.div_ceil(u64::from(spec.io_size_bytes));
+        let pieces = pieces_per_file * u64::from(spec.files);
+        Self {
+            kind,
+            permutation: Permutation::new(draw(seed, pass as u64), pieces),
+            io_size: u64::from(spec.io_size_bytes),
+            file_size: spec.file_size_bytes,
+            pieces_per_file,
+            pieces,
+            workers: u64::from(spec.workers),
+            next: u64::from(worker),
+        }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Op> {
+        if self.next >= self.pieces {
+            return None;
+        }
+        let piece = self.permutation.at(self.next);
+        self.next += self.workers;
+        let offset = piece % self.pieces_per_file * self.io_size;
+        let len = self.io_size.min(self.file_size - offset) as u32;
+        Some(op(self.kind, (piece / self.pieces_per_file) as u32, offset, len))
+    }
+}

@@ -1,0 +1,392 @@
+//! What every pass covers, bounds, and that workers change nothing but who does it.
+
+use std::collections::BTreeMap;
+
+use model::work::{Arrivals, Transactions};
+use model::{Layout, Load};
+use proptest::prelude::*;
+
+use super::*;
+
+const WORKERS: [u32; 4] = [1, 2, 3, 7];
+
+fn spec(workload: Workload, workers: u32) -> RunSpec {
+    RunSpec {
+        io_size_bytes: 4096,
+        file_size_bytes: 64 << 10,
+        files: 4,
+        workers,
+        read_percent: 70,
+        duration_ms: 1000,
+        durability: Durability::Sync,
+        ..RunSpec::null(workload)
+    }
+}
+
+fn streams(spec: &RunSpec, pass: Pass) -> Vec<OpStream> {
+    (0..spec.workers).map(|worker| OpStream::new(spec, pass, worker, 42)).collect()
+}
+
+/// The ops of all workers in turn; of those that only time ends `most`, and then their syncs.
+fn ops(spec: &RunSpec, pass: Pass, most: usize) -> Vec<Op> {
+    let mut streams = streams(spec, pass);
+    let mut ops = Vec::new();
+    if streams[0].is_endless() {
+        for i in 0..most {
+            ops.extend(streams[i % spec.workers as usize].next_op());
+        }
+        streams.iter_mut().for_each(OpStream::finish);
+    }
+    for stream in &mut streams {
+        ops.extend(std::iter::from_fn(|| stream.next_op()));
+    }
+    ops
+}
+
+fn sorted(mut ops: Vec<Op>) -> Vec<Op> {
+    ops.retain(|op| op.kind != OpKind::Sync);
+    ops.sort_by_key(|op| (op.kind, op.file, op.offset_bytes, op.len_bytes));
+    ops
+}
+
+fn shared(block_size_bytes: u64) -> Layout {
+    Layout { sharing: Sharing::Shared, block_size_bytes, ..Layout::default() }
+}
+
+const SWEEPS: [Pass; 11] = [
+    Pass::Write,
+    Pass::Rewrite,
+    Pass::Read,
+    Pass::Reread,
+    Pass::RandomRead,
+    Pass::RandomWrite,
+    Pass::BackwardRead,
+    Pass::StrideRead,
+    Pass::CharWrite,
+    Pass::CharRead,
+    Pass::Update,
+];
+
+#[test]
+fn a_write_pass_covers_every_byte_once_and_syncs_each_file_last() {
+    for workers in [1, 2, 3, 4] {
+        let spec = spec(Workload::Stream, workers);
+        let ops = ops(&spec, Pass::Write, 0);
+        for file in 0..4 {
+            let of_file: Vec<&Op> = ops.iter().filter(|op| op.file == file).collect();
+            let (sync, writes) = of_file.split_last().unwrap();
+            assert_eq!(sync.kind, OpKind::Sync);
+            let mut next = 0;
+            for write in writes {
+                assert_eq!((write.kind, write.offset_bytes), (OpKind::Write, next));
+                next += u64::from(write.len_bytes);
+            }
+            assert_eq!(next, spec.file_size_bytes);
+        }
+        assert_eq!(ops.len() as u64, pass_size(&spec, Pass::Write).ops.unwrap() + 4);
+    }
+}
+
+#[test]
+fn backward_and_strided_reads_go_where_they_say() {
+    let spec = RunSpec {
+        files: 1,
+        file_size_bytes: 4096 * 7 - 1,
+        layout: Layout { stride: 3, ..Layout::default() },
+        ..spec(Workload::Stream, 1)
+    };
+    let places = |pass| -> Vec<u64> {
+        ops(&spec, pass, 0).iter().map(|op| op.offset_bytes / 4096).collect()
+    };
+    assert_eq!(places(Pass::BackwardRead), [6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(places(Pass::StrideRead), [0, 3, 6, 1, 4, 2, 5]);
+    assert_eq!(ops(&spec, Pass::BackwardRead, 0)[0].len_bytes, 4095);
+    let random = places(Pass::RandomRead);
+    assert!(!random.is_sorted() && random != places(Pass::RandomWrite)[..7]);
+}
+
+#[test]
+fn blocks_of_a_shared_file_are_dealt_out_in_turn() {
+    let spec = RunSpec { files: 1, layout: shared(8192), ..spec(Workload::Stream, 3) };
+    for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Write)) {
+        let mut ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
+        // Each worker syncs what it wrote to the one file.
+        assert_eq!(ops.pop().map(|op| op.kind), Some(OpKind::Sync));
+        assert!(ops.iter().all(|op| op.offset_bytes / 8192 % 3 == worker));
+    }
+    // Without a size, each of four workers has a quarter in a row.
+    let spec = RunSpec { files: 1, layout: shared(0), workers: 4, ..spec };
+    for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Read)) {
+        let ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
+        assert!(ops.iter().all(|op| op.offset_bytes / (16 << 10) == worker));
+        assert_eq!(ops.len(), 4);
+    }
+}
+
+#[test]
+fn random_ops_do_not_depend_on_the_number_of_workers() {
+    for layout in [
+        Layout::default(),
+        Layout { skew_percent: 120, ..Layout::default() },
+        Layout { random_percent: 40, ..Layout::default() },
+        Layout { random_percent: 0, ..Layout::default() },
+    ] {
+        // Runs of a file of 128 blocks are 8 ops long; 7 * 8 * 3 * 8 ops are whole rounds for all.
+        let size = |workers| RunSpec {
+            layout,
+            file_size_bytes: 128 * 4096,
+            ..spec(Workload::Mixed, workers)
+        };
+        let alone = sorted(ops(&size(1), Pass::Mix, 1344));
+        for workers in WORKERS {
+            let together = sorted(ops(&size(workers), Pass::Mix, 1344));
+            assert_eq!(together, alone, "{workers} workers, {layout:?}");
+        }
+    }
+}
+
+#[test]
+fn a_mix_goes_on_where_it_was_but_for_its_random_share() {
+    let share = |random_percent| {
+        let layout = Layout { random_percent, ..Layout::default() };
+        let spec = RunSpec { layout, file_size_bytes: 4096 << 10, ..spec(Workload::Mixed, 1) };
+        let ops = ops(&spec, Pass::Mix, 10_000);
+        let follows = |pair: &&[Op]| {
+            let end = pair[0].offset_bytes + u64::from(pair[0].len_bytes);
+            pair[1].file == pair[0].file && pair[1].offset_bytes == end
+                || pair[1].offset_bytes == 0 && end == spec.file_size_bytes
+        };
+        ops[..10_000].windows(2).filter(follows).count()
+    };
+    assert_eq!(share(0), 9999);
+    // Binomial with p = 0.6, less what begins a run of 64 ops: four standard deviations are 196.
+    assert!(share(40).abs_diff(5906) < 196 + 94, "{}", share(40));
+    assert!(share(100) < 20);
+}
+
+#[test]
+fn a_mix_keeps_its_share_and_syncs_at_its_end() {
+    let ops = ops(&spec(Workload::Mixed, 2), Pass::Mix, 10_000);
+    let reads = ops.iter().filter(|op| op.kind == OpKind::Read).count();
+    // Four standard deviations of a binomial with p = 0.7 are 183.
+    assert!(reads.abs_diff(7000) < 183, "{reads}");
+    // Either worker may have written to any of the four files, so each syncs all of them.
+    for worker in 0..2 {
+        let syncs = &ops[10_000 + 4 * worker..10_004 + 4 * worker];
+        let mut files: Vec<u32> = syncs.iter().map(|op| op.file).collect();
+        files.sort_unstable();
+        assert!(syncs.iter().all(|op| op.kind == OpKind::Sync));
+        assert_eq!(files, [0, 1, 2, 3]);
+    }
+    assert_eq!(ops.len(), 10_008);
+}
+
+#[test]
+fn random_places_are_equally_likely() {
+    let ops = ops(&spec(Workload::Mixed, 1), Pass::Mix, 64_000);
+    let mut counts = BTreeMap::new();
+    for op in &ops[..64_000] {
+        *counts.entry((op.file, op.offset_bytes)).or_insert(0.0) += 1.0;
+    }
+    // Chi-squared with 63 degrees of freedom: 103.4 is exceeded once in 1000 seeds.
+    let chi: f64 = counts.values().map(|c: &f64| (c - 1e3).powi(2) / 1e3).sum();
+    assert!(counts.len() == 64 && chi < 103.4, "{chi}");
+}
+
+#[test]
+fn seeks_are_as_many_as_bonnies_and_one_in_ten_writes() {
+    for workers in WORKERS {
+        let spec = spec(Workload::Bonnie, workers);
+        let ops = ops(&spec, Pass::Seeks, 0);
+        assert_eq!(pass_size(&spec, Pass::Seeks).ops, Some(4000));
+        assert_eq!(ops.len(), 4000);
+        let updates = ops.iter().filter(|op| op.kind == OpKind::Update).count();
+        assert!(updates.abs_diff(400) < 76, "{updates}");
+    }
+    let load = Load { time_max_ms: 10, ..Load::default() };
+    let timed = RunSpec { load, ..spec(Workload::Bonnie, 1) };
+    assert!(streams(&timed, Pass::Seeks)[0].is_endless());
+    assert_eq!(pass_size(&timed, Pass::Seeks).ops, None);
+}
+
+#[test]
+fn passes_of_names_take_each_name_once_and_renames_lead_back() {
+    let spec = RunSpec { files: 5, ..spec(Workload::Metadata, 3) };
+    for &pass in Pass::ALL.iter().filter(|pass| pass.opens() == model::Opens::Nothing) {
+        if matches!(pass, Pass::Transactions | Pass::App) {
+            continue;
+        }
+        let ops = ops(&spec, pass, 0);
+        let mut files: Vec<(u64, u32)> = ops.iter().map(|op| (op.offset_bytes, op.file)).collect();
+        files.sort_unstable();
+        let there = (0..5).map(|file| (0, file));
+        let renames = matches!(pass, Pass::Rename | Pass::RenameDirs);
+        let back = (0..5).map(|file| (1, file)).filter(|_| renames);
+        assert!(files.into_iter().eq(there.chain(back)), "{pass}");
+        assert_eq!(pass_size(&spec, pass).ops, Some(ops.len() as u64), "{pass}");
+        let bytes = ops.iter().map(|op| u64::from(op.len_bytes)).sum();
+        assert_eq!(pass_size(&spec, pass).bytes, Some(bytes), "{pass}");
+    }
+}
+
+fn pool(workers: u32) -> RunSpec {
+    let transactions = Transactions { count: 3000, ..Transactions::default() };
+    RunSpec { transactions, files: 300, ..spec(Workload::Transactions, workers) }
+}
+
+/// What a file system would say: each op meets a file that is there, as large as it takes it for.
+#[test]
+fn transactions_keep_to_their_pool() {
+    let spec = pool(1);
+    let mut files = BTreeMap::new();
+    for op in ops(&spec, Pass::Create, 0) {
+        files.insert(op.file, op.len_bytes);
+    }
+    assert_eq!(files.len(), 300);
+    let transactions = ops(&spec, Pass::Transactions, 0);
+    assert_eq!(pass_size(&spec, Pass::Transactions).ops, Some(6000));
+    assert_eq!(transactions.len(), 6000);
+    let mut counts = [0; 4];
+    for op in transactions {
+        match op.kind {
+            OpKind::Create => assert_eq!(files.insert(op.file, op.len_bytes), None),
+            OpKind::Remove => assert!(files.remove(&op.file).is_some()),
+            OpKind::ReadFile => assert_eq!(files[&op.file], op.len_bytes),
+            OpKind::Append => {
+                let size = files.get_mut(&op.file).unwrap();
+                assert_eq!(u64::from(*size), op.offset_bytes);
+                *size += op.len_bytes;
+            }
+            other => panic!("{other}"),
+        }
+        counts[Pass::Transactions.kinds().iter().position(|kind| *kind == op.kind).unwrap()] += 1;
+        assert!(files.values().all(|size| (500..=10_000).contains(size)));
+    }
+    // Halves of 3000, four standard deviations of a binomial; files that can't grow are read.
+    assert!(counts.iter().all(|count: &i32| count.abs_diff(1500) < 180), "{counts:?}");
+    let removed: Vec<u32> = ops(&spec, Pass::Remove, 0).iter().map(|op| op.file).collect();
+    assert_eq!(removed.len(), files.len());
+    assert!(removed.iter().all(|file| files.contains_key(file)));
+}
+
+#[test]
+fn transactions_do_not_depend_on_the_number_of_workers() {
+    for pass in [Pass::Create, Pass::Transactions, Pass::Remove] {
+        let alone = sorted(ops(&pool(1), pass, 0));
+        for workers in WORKERS {
+            assert_eq!(sorted(ops(&pool(workers), pass, 0)), alone, "{pass}, {workers} workers");
+        }
+    }
+    // What happens to one file happens in one worker, in the same order.
+    let history =
+        |ops: Vec<Op>, file| ops.into_iter().filter(move |op| op.file == file).collect::<Vec<_>>();
+    for file in [0, 17, 301] {
+        let alone = history(ops(&pool(1), Pass::Transactions, 0), file);
+        assert_eq!(history(ops(&pool(7), Pass::Transactions, 0), file), alone);
+    }
+}
+
+#[test]
+fn a_pool_that_only_shrinks_creates_where_nothing_is_left() {
+    let transactions = Transactions { create_percent: 0, count: 50, ..pool(1).transactions };
+    let spec = RunSpec { transactions, files: 3, ..pool(1) };
+    let ops = ops(&spec, Pass::Transactions, 0);
+    assert_eq!(ops.len(), 100);
+    assert!(ops.iter().filter(|op| op.kind == OpKind::Create).count() > 10);
+}
+
+#[test]
+fn bounds_are_kept_to_the_op() {
+    for workers in WORKERS {
+        for pass in SWEEPS.into_iter().chain([Pass::Seeks]) {
+            for (ops_max, bytes_max, expected) in [(10, 0, 10), (0, 40_000, 10), (23, 999_999, 23)]
+            {
+                let load = Load { ops_max, bytes_max, ..Load::default() };
+                let spec = RunSpec { load, files: 14, ..spec(Workload::Stream, workers) };
+                let ops = ops(&spec, pass, 0);
+                let done = ops.iter().filter(|op| op.kind != OpKind::Sync).count();
+                assert_eq!(done, expected, "{pass} {workers}");
+                assert_eq!(pass_size(&spec, pass).ops, Some(expected as u64), "{pass}");
+                // What was written is synced, and nothing else.
+                let files = |kind: fn(OpKind) -> bool| {
+                    let mut files: Vec<u32> =
+                        ops.iter().filter(|op| kind(op.kind)).map(|op| op.file).collect();
+                    files.sort_unstable();
+                    files.dedup();
+                    files
+                };
+                if pass.kinds().contains(&OpKind::Sync) {
+                    assert_eq!(files(|kind| kind == OpKind::Sync), files(OpKind::writes_data));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sweep_that_time_ends_syncs_the_file_that_it_began() {
+    let load = Load { time_max_ms: 5, ..Load::default() };
+    let spec = RunSpec { load, ..spec(Workload::Stream, 1) };
+    let mut stream = OpStream::new(&spec, Pass::Write, 0, 1);
+    assert!(stream.is_endless());
+    let first = stream.next_op().unwrap();
+    stream.finish();
+    assert_eq!(stream.next_op(), Some(op(OpKind::Sync, first.file, 0, 0)));
+    assert_eq!((stream.next_op(), stream.is_endless()), (None, false));
+}
+
+#[test]
+fn due_instants_belong_to_ops_and_not_to_workers() {
+    for pass in [Pass::Mix, Pass::Seeks, Pass::Transactions, Pass::Stat] {
+        let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
+        let due = |workers: u32| {
+            let spec = RunSpec { load, files: 420, ..pool(workers) };
+            let mut due: Vec<u64> = ops(&spec, pass, 420)
+                .iter()
+                .filter(|op| op.kind != OpKind::Sync)
+                .map(|op| op.due_ns)
+                .collect();
+            due.sort_unstable();
+            due
+        };
+        let alone = due(1);
+        assert!(alone[0] > 0 && alone.is_sorted());
+        for workers in WORKERS {
+            assert_eq!(due(workers), alone, "{pass} {workers}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_sweep_takes_each_byte_once_whoever_does_it(
+        size in 1_u64..60_000,
+        io in 1_u32..9_000,
+        files in 1_u32..5,
+        block in prop_oneof![Just(None), Just(Some(0)), (1_u64..30_000).prop_map(Some)],
+        stride in 1_u32..20,
+        pass in prop::sample::select(SWEEPS.to_vec()),
+        workers in prop::sample::select(WORKERS.to_vec()),
+    ) {
+        // Some thousand ops are enough.
+        let io = io.max((size / 500) as u32 + 1);
+        let layout = Layout { stride, ..block.map_or(Layout::default(), shared) };
+        let spec = RunSpec {
+            file_size_bytes: size, io_size_bytes: io, files, layout,
+            ..spec(Workload::Stream, workers)
+        };
+        let ops = sorted(ops(&spec, pass, 0));
+        let mut next = (0, 0);
+        for op in &ops {
+            if next.1 == size {
+                next = (next.0 + 1, 0);
+            }
+            prop_assert_eq!((op.file, op.offset_bytes), next);
+            prop_assert!(op.len_bytes > 0 && op.len_bytes <= io);
+            next.1 += u64::from(op.len_bytes);
+        }
+        prop_assert_eq!(next, (files - 1, size));
+        let all = PassSize { ops: Some(ops.len() as u64), bytes: Some(spec.set_bytes()) };
+        prop_assert_eq!(pass_size(&spec, pass), all);
+    }
+}
