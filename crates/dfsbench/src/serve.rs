@@ -121,7 +121,10 @@ fn tls(args: &ServeArgs) -> Result<Option<TlsConfig>, Failure> {
         }
         _ => Certificate::SelfSigned,
     };
-    Ok(Some(TlsConfig { certificate, ..TlsConfig::default() }))
+    let client_authorities = args.tls_client_ca.as_deref();
+    let client_authorities = client_authorities.map(|path| read("--tls-client-ca", path));
+    let client_authorities = client_authorities.transpose()?;
+    Ok(Some(TlsConfig { certificate, client_authorities, ..TlsConfig::default() }))
 }
 
 /// Adds what to do about a port that can't be had.

@@ -29,7 +29,9 @@ pub use client::{ClientRecord, ClientResult, ClientTimes};
 pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
-pub use nfs::{Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, XprtSec};
+pub use nfs::{
+    Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions, XprtSec,
+};
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use pass::{Opens, Pass};
 pub use spec::{BackendKind, Durability, RunSpec, Target};

@@ -193,15 +193,33 @@ pub struct NfsTarget {
     /// Who the client says it is.
     #[serde(flatten)]
     pub identity: Identity,
-    /// Certificates, as PEM, of those whom a server's TLS certificate may be signed by; `None`
-    /// trusts those that the system trusts.
-    #[serde(default)]
-    pub tls_ca: Option<PathBuf>,
+    /// Who is trusted and shown under TLS.
+    #[serde(flatten)]
+    pub tls: TlsOptions,
     /// It is the in-memory server of this very process.
     pub embedded: bool,
     /// How NFS is spoken.
     #[serde(default)]
     pub settings: NfsSettings,
+}
+
+/// Whom a client trusts under TLS, and what it shows of itself; all files are PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TlsOptions {
+    /// Certificates of those whom a server's certificate may be signed by; `None` trusts those
+    /// that the system trusts.
+    #[serde(rename = "tls_ca")]
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate, then those that vouch for it, where the server asks for one.
+    #[serde(rename = "tls_cert")]
+    pub cert: Option<PathBuf>,
+    /// The private key of `cert`.
+    #[serde(rename = "tls_key")]
+    pub key: Option<PathBuf>,
+    /// The name that the server's certificate must be for; `None` takes the host's.
+    #[serde(rename = "tls_server_name")]
+    pub server_name: Option<String>,
 }
 
 /// Who a client says it is.
@@ -243,7 +261,7 @@ impl NfsTarget {
             family: None,
             path: path.into(),
             identity: Identity::of(0, 0),
-            tls_ca: None,
+            tls: TlsOptions::default(),
             embedded: false,
             settings: NfsSettings::default(),
         }

@@ -114,8 +114,11 @@ pub enum MountError {
         /// Where.
         server: SocketAddr,
     },
-    /// The files that say whom to trust can't be used.
-    #[error("the trusted certificates can't be used: {reason}\n  hint: tls_ca names a PEM file")]
+    /// The files that say whom to trust and what to show can't be used.
+    #[error(
+        "the files for TLS can't be used: {reason}\n  \
+         hint: tls_ca, tls_cert and tls_key name PEM files"
+    )]
     Trust {
         /// Which, and why.
         reason: String,
@@ -129,6 +132,17 @@ pub enum MountError {
         /// Where.
         server: SocketAddr,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// The server wants to see a certificate of ours, or another than it was shown.
+    #[error(
+        "{server} refuses our TLS certificate, or that we showed none: {reason}\n  \
+         hint: name the PEM files of one that it knows with tls_cert and tls_key"
+    )]
+    ClientCertificate {
+        /// Where.
+        server: SocketAddr,
+        /// What it said.
         reason: String,
     },
     /// The TLS handshake failed.

@@ -17,6 +17,7 @@ use nfs_proto::{CallError, RpcError, Status, mount1, mount3, nfs3};
 use crate::control::Control;
 use crate::error::{CallFailure, MountError};
 use crate::options::{Family, MountOptions};
+use crate::transport::refuses_certificate;
 
 pub(crate) const NFS: &str = "NFS";
 pub(crate) const MOUNT: &str = "MOUNT";
@@ -66,6 +67,9 @@ pub(crate) fn explain(
     match failure {
         CallFailure::TimedOut { server, timeout, .. } => {
             MountError::NoAnswer { service, server, timeout }
+        }
+        CallFailure::Lost { server, reason, .. } if refuses_certificate(&reason) => {
+            MountError::ClientCertificate { server, reason: reason.to_string() }
         }
         CallFailure::Lost { server, reason, .. }
             if reason.kind() == std::io::ErrorKind::ConnectionRefused =>

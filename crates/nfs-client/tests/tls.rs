@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use model::TlsOptions;
 use nfs_client::proto::client::Version;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Mount, MountError, MountOptions, Tls};
-use nfs_server::{Server, ServerConfig, TlsConfig};
+use nfs_server::{Certificate, Server, ServerConfig, TlsConfig};
 
 fn server(tls: Option<TlsConfig>) -> Server {
     Server::start(ServerConfig { tls, ..ServerConfig::default() }).unwrap()
@@ -73,4 +74,87 @@ fn a_server_without_tls_and_files_without_certificates_are_said_plainly() {
         assert!(matches!(error, MountError::Trust { .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     }
+}
+
+/// Writes a certificate for a name and its key, and returns both paths.
+fn identity(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    let paths = ["pem", "key"].map(|kind| directory.join(format!("{name}.{kind}")));
+    std::fs::write(&paths[0], made.cert.pem()).unwrap();
+    std::fs::write(&paths[1], made.signing_key.serialize_pem()).unwrap();
+    let [cert, key] = paths;
+    (cert, key)
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_gets_the_one_that_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (cert, key) = identity(directory.path(), "known");
+    let client_authorities = Some(std::fs::read_to_string(&cert).unwrap());
+    let server = server(Some(TlsConfig { client_authorities, ..TlsConfig::default() }));
+    let ca = Some(certificate(&server, directory.path()));
+    let connect = |version, tls: TlsOptions| {
+        let tls = Some(Tls::new(TlsOptions { ca: ca.clone(), ..tls }));
+        Mount::connect(&MountOptions { tls, ..options(&server, version, None) })
+    };
+    let (strange_cert, strange_key) = identity(directory.path(), "strange");
+    let shown = |cert: &Path, key: &Path| TlsOptions {
+        cert: Some(cert.to_owned()),
+        key: Some(key.to_owned()),
+        ..TlsOptions::default()
+    };
+    for version in [Version::V3, Version::V4_1] {
+        let mut mount = connect(version, shown(&cert, &key)).unwrap();
+        let root = mount.root();
+        let file = mount.create(root, "file").unwrap();
+        mount.write(file, 0, b"seen", StableHow::FileSync).unwrap();
+        assert_eq!(mount.read(file, 0, 9).unwrap(), b"seen");
+        for refused in [TlsOptions::default(), shown(&strange_cert, &strange_key)] {
+            let error = connect(version, refused).unwrap_err();
+            assert!(matches!(error, MountError::ClientCertificate { .. }), "{version}: {error}");
+            assert!(error.to_string().contains("tls_cert"), "{error}");
+        }
+    }
+    // A key that is not the certificate's is found out before anything is sent.
+    let error = connect(Version::V3, shown(&cert, &strange_key)).unwrap_err();
+    assert!(matches!(error, MountError::Trust { .. }), "{error}");
+    assert!(error.to_string().contains("strange.key"), "{error}");
+}
+
+#[test]
+fn a_certificate_must_be_for_the_name_that_is_expected() {
+    let directory = tempfile::tempdir().unwrap();
+    let (cert, key) = identity(directory.path(), "files.example");
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let own = Certificate::Pem { chain: read(&cert), key: read(&key) };
+    let server = server(Some(TlsConfig { certificate: own, ..TlsConfig::default() }));
+    let connect = |server_name: Option<&str>| {
+        let server_name = server_name.map(str::to_owned);
+        let tls = TlsOptions { ca: Some(cert.clone()), server_name, ..TlsOptions::default() };
+        let asked = options(&server, Version::V3, None);
+        Mount::connect(&MountOptions { tls: Some(Tls::new(tls)), ..asked })
+    };
+    assert!(matches!(connect(None), Err(MountError::Untrusted { .. })));
+    assert!(connect(Some("files.example")).is_ok());
+    let error = connect(Some("other.example")).unwrap_err();
+    assert!(matches!(error, MountError::Untrusted { .. }), "{error}");
+    let error = connect(Some("no name")).unwrap_err();
+    assert!(error.to_string().contains("server name `no name`"), "{error}");
+}
+
+#[test]
+fn certificates_that_have_expired_are_not_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let chain = params.self_signed(&key).unwrap().pem();
+    let path = directory.path().join("old.pem");
+    std::fs::write(&path, &chain).unwrap();
+    let certificate = Certificate::Pem { chain, key: key.serialize_pem() };
+    let server = server(Some(TlsConfig { certificate, ..TlsConfig::default() }));
+    let error = Mount::connect(&options(&server, Version::V3, Some(path))).unwrap_err();
+    assert!(matches!(error, MountError::Untrusted { .. }), "{error}");
+    assert!(error.to_string().contains("expired"), "{error}");
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use model::nfs::GROUPS_MAX;
-use model::{Family, Identity, NfsTarget, Sec};
+use model::{Family, Identity, NfsTarget, Sec, TlsOptions};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
@@ -22,8 +22,23 @@ use crate::setting::Setting;
 const URL_FORM: &str = "nfs://host[:port]/path";
 
 /// What an address may say after its `?`, beside the settings of targets.
-const QUERY_KEYS: [&str; 9] =
-    ["version", "uid", "gid", "groups", "sec", "resvport", "mountport", "family", "tls_ca"];
+const QUERY_KEYS: [&str; 12] = [
+    "version",
+    "uid",
+    "gid",
+    "groups",
+    "sec",
+    "resvport",
+    "mountport",
+    "family",
+    TLS_KEYS[0],
+    TLS_KEYS[1],
+    TLS_KEYS[2],
+    TLS_KEYS[3],
+];
+
+/// What says who is trusted and shown under TLS, in an address and with a target.
+pub(crate) const TLS_KEYS: [&str; 4] = ["tls_ca", "tls_cert", "tls_key", "tls_server_name"];
 
 /// Characters that stay as they are in the path of a URL.
 ///
@@ -46,8 +61,8 @@ pub struct NfsAddress {
     pub path: String,
     /// As whom.
     pub user: User,
-    /// Certificates to trust; `None` trusts those of the system.
-    pub tls_ca: Option<PathBuf>,
+    /// Who is trusted and shown under TLS.
+    pub tls: TlsOptions,
     /// How the server is spoken to, as far as it is said here.
     pub settings: Settings,
 }
@@ -82,7 +97,7 @@ impl NfsAddress {
                 groups: self.user.groups.clone(),
                 resvport: self.user.resvport,
             },
-            tls_ca: self.tls_ca.clone(),
+            tls: self.tls.clone(),
             ..NfsTarget::new(&self.host, &self.path)
         };
         for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {
@@ -161,7 +176,7 @@ fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), F
         seen.push(key.to_owned());
         read_pair(key, &value, address, place)?;
     }
-    Ok(())
+    check_tls(&address.tls)
 }
 
 fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> Result<(), Fault> {
@@ -196,7 +211,7 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
             let refused = || unknown_word("address family", value, Family::NAMES);
             address.family = Some(Family::from_name(value).ok_or_else(refused)?);
         }
-        "tls_ca" => address.tls_ca = Some(PathBuf::from(value)),
+        key if TLS_KEYS.contains(&key) => set_tls(&mut address.tls, key, value),
         other => {
             let settings = Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::NfsVers);
             let known: Vec<&str> =
@@ -205,6 +220,27 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
         }
     }
     check_groups(&address.user.groups)
+}
+
+/// Puts what one of [`TLS_KEYS`] says in its place.
+pub(crate) fn set_tls(tls: &mut TlsOptions, key: &str, value: &str) {
+    match key {
+        "tls_ca" => tls.ca = Some(value.into()),
+        "tls_cert" => tls.cert = Some(value.into()),
+        "tls_key" => tls.key = Some(value.into()),
+        _ => tls.server_name = Some(value.to_owned()),
+    }
+}
+
+/// Refuses half of an identity.
+pub(crate) fn check_tls(tls: &TlsOptions) -> Result<(), Fault> {
+    let (one, other) = match (&tls.cert, &tls.key) {
+        (Some(_), None) => ("tls_cert", "tls_key"),
+        (None, Some(_)) => ("tls_key", "tls_cert"),
+        _ => return Ok(()),
+    };
+    Err(Fault::new(format!("`{one}` stands without `{other}`"))
+        .hint("a certificate is shown with its private key, both as PEM files"))
 }
 
 fn number(written: &str, text: &str, max: u64) -> Result<u64, Fault> {
@@ -263,9 +299,13 @@ pub(crate) fn write_url(nfs: &NfsTarget) -> String {
     if let Some(family) = nfs.family {
         let _ = write!(url, "&family={family}");
     }
-    if let Some(path) = &nfs.tls_ca {
-        let path = path.to_string_lossy();
-        let _ = write!(url, "&tls_ca={}", utf8_percent_encode(&path, PATH_SAFE));
+    let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
+    let TlsOptions { ca, cert, key, server_name } = &nfs.tls;
+    let tls = [text(ca), text(cert), text(key), server_name.clone()];
+    for (key, value) in TLS_KEYS.into_iter().zip(tls) {
+        if let Some(value) = value {
+            let _ = write!(url, "&{key}={}", utf8_percent_encode(&value, PATH_SAFE));
+        }
     }
     url
 }

@@ -139,7 +139,7 @@ impl RawPlan {
         let mut used = false;
         for target in &mut self.targets {
             if let TargetArg::Nfs(address) = &mut target.what {
-                address.tls_ca = Some(path.to_owned());
+                address.tls.ca = Some(path.to_owned());
                 used = true;
             }
         }

@@ -5,7 +5,7 @@
 
 use model::BackendKind;
 
-use crate::address::{self, User, check_groups, sec_named};
+use crate::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::Section;
@@ -152,10 +152,10 @@ fn id(field: &Field<'_>) -> Result<u32, PlanError> {
 /// Reads how a server is spoken to: settings that hold for this target alone.
 fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
     let settings = settings_among(&Setting::OF_TARGETS, table)?;
-    let tls_ca = table.field("tls_ca");
+    let tls = || TLS_KEYS.iter().filter_map(|key| table.field(key));
     let Some(address) = what.address_mut() else {
         let keys = Setting::OF_TARGETS.map(Setting::key);
-        let written = keys.iter().find_map(|key| table.field(key)).or(tls_ca);
+        let written = keys.iter().find_map(|key| table.field(key)).or_else(|| tls().next());
         let fault = Fault::new("is only for an NFS server").hint("a path is mounted by others");
         return written.map_or(Ok(()), |field| Err(field.error(fault)));
     };
@@ -167,11 +167,16 @@ fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
         }
         address.settings.insert(setting, levels.to_vec());
     }
-    if let Some(field) = tls_ca {
-        let path = field.text("\"/etc/ssl/ca.pem\"")?.value;
-        address.tls_ca = Some(path.into());
+    let mut last = None;
+    for field in tls() {
+        let value = field.text("\"/etc/ssl/ca.pem\"")?.value;
+        set_tls(&mut address.tls, field.key(), value);
+        last = Some(field);
     }
-    Ok(())
+    check_tls(&address.tls).map_err(|fault| match last {
+        Some(field) => field.error(fault),
+        None => fault.at(table.place),
+    })
 }
 
 /// Lets a backend pass that can execute ops on the target.

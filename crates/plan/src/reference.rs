@@ -64,7 +64,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "nfs://host[:port]/path[?version=4.1&proto=tcp&uid=..&gid=..&mountport=..]", "none",
         "An NFS server, spoken to without the kernel's client. The query may hold version, \
          proto, xprtsec, nconnect, transfer_size, timeo, retrans, sec, uid, gid, groups, resvport, \
-         mountport, family (ipv4 or ipv6) and tls_ca."),
+         mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
     key(Target, "path", ["text", ""], "a directory", "none",
         "A directory of this host; a relative one starts where the program was called."),
     key(Target, "temporary", ["true", ""], "true", "none",
@@ -90,6 +90,12 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Send from a port below 1024, which needs the right to use one; a `url` has its own."),
     key(Target, "tls_ca", ["text", ""], "a file", "those of the system",
         "Certificates (PEM) that a server's certificate may be signed by, for xprtsec tls."),
+    key(Target, "tls_cert", ["text", ""], "a file", "none",
+        "Certificate (PEM) that the client shows to servers that ask for one; needs tls_key."),
+    key(Target, "tls_key", ["text", ""], "a file", "none",
+        "Private key (PEM) of tls_cert."),
+    key(Target, "tls_server_name", ["text", ""], "a host name or address", "the host",
+        "The name that the server's certificate must be for."),
 
     key(Workload, "kind", ["text", ""],
         "stream, mixed, metadata, bonnie, transactions, op_mix, app, fio, iozone, bonnie++ or dd",

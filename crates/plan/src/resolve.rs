@@ -73,7 +73,7 @@ impl Plan {
             {
                 nfs.port = Some(port);
                 nfs.mount_port = Some(port);
-                nfs.tls_ca = tls_ca.map(Path::to_owned);
+                nfs.tls.ca = tls_ca.map(Path::to_owned);
             }
         }
     }

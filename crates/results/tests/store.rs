@@ -8,7 +8,7 @@ use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, NfsSettings,
     NfsTarget, NfsVersion, Op, OpError, OpKind, Outcome, Pass, PassResult, Run, RunSpec, Sec,
-    Stable, Target, Trial, TrialState, Truth, Workload, XprtSec,
+    Stable, Target, TlsOptions, Trial, TrialState, Truth, Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -44,7 +44,11 @@ fn nfs() -> Target {
             resvport: true,
             ..Identity::of(1000, u32::MAX)
         },
-        tls_ca: Some("/etc/ca.pem".into()),
+        tls: TlsOptions {
+            ca: Some("/etc/ca.pem".into()),
+            server_name: Some("files".into()),
+            ..TlsOptions::default()
+        },
         settings: NfsSettings {
             version: NfsVersion::V4_1,
             xprtsec: XprtSec::Tls,

@@ -79,16 +79,34 @@ impl Capture {
     /// # Errors
     /// Where tshark fails.
     pub fn finish(mut self) -> Result<Frames> {
+        self.end()?;
+        Frames::parse(&self.dissect("rpc", &FIELDS)?)
+    }
+
+    /// Ends the capture once it has seen everything until now.
+    ///
+    /// # Errors
+    /// Where it does not see our own datagram in time.
+    pub fn end(&mut self) -> Result<()> {
         self.await_marker("dfsbench-capture-ends")?;
         self.process.kill();
+        Ok(())
+    }
+
+    /// Prints fields of each frame, with what goes over the port taken for this protocol.
+    ///
+    /// # Errors
+    /// Where tshark fails.
+    pub fn dissect(&self, as_what: &str, fields: &[&str]) -> Result<String> {
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(self.file()).args(["-T", "fields", "-E", "separator=/t"]);
-        for protocol in ["tcp", "udp"] {
-            tshark.args(["-d", &format!("{protocol}.port=={},rpc", self.port)]);
+        let transports = if as_what == "tls" { &["tcp"][..] } else { &["tcp", "udp"] };
+        for transport in transports {
+            tshark.args(["-d", &format!("{transport}.port=={},{as_what}", self.port)]);
         }
         tshark.args(["-Y", &format!("tcp.port=={0} or udp.port=={0}", self.port)]);
-        tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
-        Frames::parse(&proc::text(&mut tshark)?)
+        tshark.args(fields.iter().flat_map(|field| ["-e", field]));
+        proc::text(&mut tshark)
     }
 
     fn file(&self) -> PathBuf {
@@ -245,7 +263,10 @@ impl Frames {
 }
 
 /// Reads `1,2,3`, decimal or with `0x`; nothing is no numbers.
-fn numbers(text: &str) -> Result<Vec<u32>> {
+///
+/// # Errors
+/// Where a word is none.
+pub fn numbers(text: &str) -> Result<Vec<u32>> {
     let one = |word: &str| match word.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => word.parse(),

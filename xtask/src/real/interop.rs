@@ -10,9 +10,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use tempfile::TempDir;
 
 use super::Checks;
 use super::capture::{Capture, Expected};
+use super::capture_tls::Secured;
 use super::ganesha::Ganesha;
 use super::libnfs::Export;
 use super::ours::Ours;
@@ -92,7 +94,7 @@ pub fn run(checks: &mut Checks) {
         for way in OURS_SPEAK {
             let Way { version, proto } = way;
             let name = format!("our client, our server, v{version} over {proto}");
-            checks.run(&name, || whole(way, &server.export, &[]).map(|_| ()));
+            checks.run(&name, || whole(&way.address(&server.export), &[]).map(|_| ()));
             let name = format!("tshark takes v{version} over {proto} apart");
             checks.run(&name, || captured(way, &server.export));
         }
@@ -101,13 +103,45 @@ pub fn run(checks: &mut Checks) {
             checks.run(&name, || by_libnfs(version, &server.export));
         }
     }
+    under_tls(checks);
     if let Some(server) = checks.get("nfs-ganesha starts", Ganesha::start) {
         for way in GANESHA_SPEAKS {
             let Way { version, proto } = way;
             let name = format!("our client, nfs-ganesha, v{version} over {proto}");
-            checks.run(&name, || whole(way, &server.export("/vfs"), &[]).map(|_| ()));
+            checks.run(&name, || whole(&way.address(&server.export("/vfs")), &[]).map(|_| ()));
         }
     }
+}
+
+/// Our client and our server under TLS.
+fn under_tls(checks: &mut Checks) {
+    let started = checks.get("our server starts with TLS", || {
+        let folder = TempDir::with_prefix("dfsbench-tls-")?;
+        let ca = folder.path().join("ca.pem").display().to_string();
+        let server = OURS.serve("256MiB", &["--tls", "--tls-ca-out", &ca])?;
+        Ok((server, ca, folder))
+    });
+    let Some((server, ca, _folder)) = started else { return };
+    for version in ["3", "4.1"] {
+        let address = format!("{}&tls_ca={ca}", way(version, "tcp").address(&server.export));
+        let name = format!("our client, our server, v{version} under TLS");
+        checks.run(&name, || whole(&address, &[]).map(|_| ()));
+        let name = format!("tshark finds only TLS after the probes of v{version}");
+        checks.run(&name, || captured_under_tls(&address, &server.export));
+    }
+}
+
+/// Captures a run under TLS and takes it apart, as [`captured`] does.
+fn captured_under_tls(address: &str, export: &Export) -> Result<()> {
+    for _ in 0..CAPTURES_MAX {
+        let capture = Capture::start(export.port)?;
+        whole(address, &["--entries", FEW])?;
+        let secured = Secured::of(capture)?;
+        if secured.is_all_there() {
+            return secured.check();
+        }
+    }
+    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
 /// Has libnfs make its checks on our server.
@@ -129,10 +163,10 @@ fn by_libnfs(version: &str, export: &Export) -> Result<()> {
     Ok(())
 }
 
-/// Makes all checks against one export.
-fn whole(way: Way, export: &Export, flags: &[&str]) -> Result<Counters> {
+/// Makes all checks at one address.
+fn whole(address: &str, flags: &[&str]) -> Result<Counters> {
     let mut command = Command::new(repo::example(Profile::Debug, "interop"));
-    let output = proc::output(command.arg(way.address(export)).args(flags))?;
+    let output = proc::output(command.arg(address).args(flags))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let end = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}\n{said}{end}", output.status);
@@ -152,7 +186,7 @@ fn captured(way: Way, export: &Export) -> Result<()> {
     let (version, minor) = way.numbers();
     for _ in 0..CAPTURES_MAX {
         let capture = Capture::start(export.port)?;
-        let counters = whole(way, export, &["--entries", FEW])?;
+        let counters = whole(&way.address(export), &["--entries", FEW])?;
         let frames = capture.finish()?;
         if frames.are_all_there() && counters.resent == 0 {
             let calls = (counters.port, counters.calls);

@@ -14,6 +14,7 @@ mod against_ganesha;
 mod against_us;
 mod browser;
 mod capture;
+mod capture_tls;
 mod disk;
 pub mod ganesha;
 mod interop;

@@ -67,6 +67,9 @@ pub struct ServeArgs {
     /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
+    /// Ask each client for a certificate that is signed by one of these (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls", value_hint = ValueHint::FilePath)]
+    pub tls_client_ca: Option<PathBuf>,
     /// Write the certificate that clients must trust (PEM) to a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca_out: Option<PathBuf>,

@@ -18,6 +18,8 @@ fn a_server_that_can_not_be_as_it_was_asked() {
         (&["--fault", "drpo 1%"], &["--fault", "`drpo`", "`drop`"]),
         (&["--fault", "drop 1%", "--fault", "drop 2%"], &["--fault", "drop 2%"]),
         (&["--tls-ca-out", "ca.pem"], &["--tls-ca-out", "--tls"]),
+        (&["--tls-client-ca", "ca.pem"], &["--tls-client-ca", "--tls"]),
+        (&["--tls", "--tls-client-ca", "no.pem"], &["--tls-client-ca", "`no.pem`"]),
         (&["--tls", "--tls-cert", "no.pem", "--tls-key", "no.key"], &["--tls-cert", "`no.pem`"]),
     ] {
         rig.refused(&[&["serve"], args].concat(), 2, words);

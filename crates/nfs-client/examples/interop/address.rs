@@ -4,8 +4,8 @@
 //! it takes are those of `dfsbench`.
 
 use model::Proto;
-use nfs_client::MountOptions;
 use nfs_client::proto::client::Version;
+use nfs_client::{MountOptions, Tls};
 
 /// The settings of one run.
 #[derive(Debug)]
@@ -61,6 +61,7 @@ fn parse(address: &str) -> Result<(MountOptions, Version), String> {
             "mountport" => options.mount_port = Some(number(value)?),
             "proto" if value == "tcp" => {}
             "proto" if value == "udp" => options.proto = Proto::Udp,
+            "tls_ca" => options.tls = Some(Tls::trusting(Some(value.into()))),
             _ => return Err(format!("`{pair}` is unknown")),
         }
     }

@@ -15,7 +15,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 pub(crate) use open::{Opening, Route, connected, open};
 pub use tls::Tls;
-pub(crate) use tls::{Refused, TlsStream, says_starttls};
+pub(crate) use tls::{Refused, TlsStream, refuses_certificate, says_starttls};
 
 /// A connected socket.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use rustix::net::sockopt::{
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
-use super::{Refused, Tls, TlsStream, Transport};
+use super::{Refused, Tls, TlsStream, Transport, refuses_certificate};
 use crate::error::MountError;
 use crate::locate::{MOUNT, PORTMAPPER};
 use crate::options::MountOptions;
@@ -106,6 +106,9 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
         }
         Refused::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
             MountError::NoAnswer { service, server, timeout }
+        }
+        Refused::Failed(reason) if refuses_certificate(&reason) => {
+            MountError::ClientCertificate { server, reason: reason.to_string() }
         }
         Refused::Failed(reason) => MountError::Handshake { server, reason },
     })

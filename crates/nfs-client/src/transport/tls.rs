@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use model::TlsOptions;
 use nfs_proto::rpc::{AUTH_TLS, CallHeader, Credential, RPC_VERSION, STARTTLS};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, record};
 use rustix::event::PollFlags;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::open::wait_for;
@@ -38,7 +39,7 @@ const REPLY_BYTES_MAX: usize = 1024;
 pub struct Tls(Arc<Trust>);
 
 struct Trust {
-    authorities: Option<PathBuf>,
+    options: TlsOptions,
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
@@ -62,26 +63,39 @@ impl From<io::Error> for Refused {
 }
 
 impl Tls {
+    /// Trusts and shows what the options say.
+    pub fn new(options: TlsOptions) -> Self {
+        Self(Arc::new(Trust { options, config: OnceLock::new() }))
+    }
+
     /// Trusts the authorities in a PEM file, or those that the system trusts.
     pub fn trusting(authorities: Option<PathBuf>) -> Self {
-        Self(Arc::new(Trust { authorities, config: OnceLock::new() }))
+        Self::new(TlsOptions { ca: authorities, ..TlsOptions::default() })
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>, Refused> {
-        let make = || client_config(self.0.authorities.as_deref());
+        let make = || client_config(&self.0.options);
         self.0.config.get_or_init(make).clone().map_err(Refused::Trust)
+    }
+
+    /// The name that the certificate of a host must be for.
+    fn server_name(&self, host: &str) -> Result<ServerName<'static>, Refused> {
+        let asked = self.0.options.server_name.as_deref().unwrap_or(host);
+        let bare = asked.trim_start_matches('[').trim_end_matches(']');
+        let unusable = |error| Refused::Trust(format!("server name `{asked}`: {error}"));
+        ServerName::try_from(bare.to_owned()).map_err(unusable)
     }
 }
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Tls").field(&self.0.authorities).finish()
+        f.debug_tuple("Tls").field(&self.0.options).finish()
     }
 }
 
 impl PartialEq for Tls {
     fn eq(&self, other: &Self) -> bool {
-        self.0.authorities == other.0.authorities
+        self.0.options == other.0.options
     }
 }
 
@@ -105,12 +119,10 @@ impl TlsStream {
     ) -> Result<Self, (TcpStream, Refused)> {
         let deadline = Deadline::after(timeout);
         let begin = |stream: &TcpStream| -> Result<ClientConnection, Refused> {
-            let config = trust.config()?;
+            let (config, name) = (trust.config()?, trust.server_name(host)?);
             if !ask(stream, (program, version), &deadline)? {
                 return Err(Refused::NotOffered);
             }
-            let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-            let name = ServerName::try_from(bare).map_err(io::Error::other)?;
             let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
             tls.set_buffer_limit(Some(BUFFER_BYTES));
             Ok(tls)
@@ -207,6 +219,26 @@ impl TlsStream {
     }
 }
 
+/// Tells whether a peer ended a stream because of our certificate; in TLS 1.3 that shows with the
+/// first answer. **Source:** RFC 8446 section 6.2.
+pub(crate) fn refuses_certificate(error: &io::Error) -> bool {
+    use rustls::AlertDescription as Alert;
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::AlertReceived(alert)) = inner else { return false };
+    matches!(
+        alert,
+        Alert::CertificateRequired
+            | Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::DecryptError
+            | Alert::AccessDenied
+    )
+}
+
 /// Tells whether the reply to a NULL call with AUTH_TLS promises TLS; one that denies the
 /// credential does not. `reply` is without its record mark.
 pub(crate) fn says_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
@@ -260,32 +292,44 @@ fn ask(
     }
 }
 
-fn client_config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        Some(path) => {
-            let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-            let pem = CertificateDer::pem_file_iter(path).map_err(|error| told(&error))?;
-            for certificate in pem {
-                let certificate = certificate.map_err(|error| told(&error))?;
-                roots.add(certificate).map_err(|error| told(&error))?;
-            }
-            if roots.is_empty() {
-                return Err(told(&"it holds no certificate"));
-            }
-        }
-        None => {
-            // A system without certificates trusts nobody, and the handshake will say so.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(trusted(options.ca.as_deref())?);
+    let mut config = match (&options.cert, &options.key) {
+        (Some(cert), Some(key)) => {
+            let told = |error: &dyn std::fmt::Display| format!("{}: {error}", key.display());
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| told(&error))?;
+            let own = builder.with_client_auth_cert(certificates(cert)?, private);
+            own.map_err(|error| told(&error))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
     config.alpn_protocols = vec![ALPN_SUNRPC.to_vec()];
     Ok(Arc::new(config))
+}
+
+/// Reads whom to trust: those in a file, or those of the system.
+fn trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = authorities else {
+        // A system without certificates trusts nobody, and the handshake will say so.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    };
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(roots)
+}
+
+/// Reads the certificates of a PEM file; there is at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let pem = CertificateDer::pem_file_iter(path).map_err(|error| told(&error))?;
+    let all: Vec<_> = pem.collect::<Result<_, _>>().map_err(|error| told(&error))?;
+    if all.is_empty() { Err(told(&"it holds no certificate")) } else { Ok(all) }
 }
 
 /// The instant at which opening gives up.

@@ -255,7 +255,7 @@ fn what_is_open_comes_from_the_surroundings() {
     let embedded = nfs(1);
     assert_eq!((embedded.host.as_str(), embedded.path.as_str()), ("127.0.0.1", "/export"));
     assert_eq!((embedded.port, embedded.mount_port), (Some(4321), Some(4321)));
-    assert_eq!(embedded.tls_ca.as_deref(), Some(Path::new("/ca.pem")));
+    assert_eq!(embedded.tls.ca.as_deref(), Some(Path::new("/ca.pem")));
     let user = &embedded.identity;
     assert_eq!((user.uid, user.gid, embedded.embedded), (7, 8, true));
     let remote = nfs(2);
