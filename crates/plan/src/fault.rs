@@ -94,6 +94,8 @@ pub enum PlannedFault {
     },
     /// A restart takes back what was written UNSTABLE and not committed.
     LoseUnstable,
+    /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
+    Grace(u64),
     /// Connections beyond so many are never answered.
     HangFromClients(u64),
     /// A connection falls silent after so many calls.
@@ -125,7 +127,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 17] = [
+pub const KINDS: [FaultKind; 18] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -144,6 +146,7 @@ pub const KINDS: [FaultKind; 17] = [
         "Connections and sessions are lost, and the write verifier changes.",
     ),
     kind("lose_unstable", "", "A restart takes back what was not committed."),
+    kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
     kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
     kind("hang_after", "N", "A connection falls silent after so many calls."),
     kind("close_after", "N", "A connection is closed after so many calls."),
@@ -167,6 +170,7 @@ impl PlannedFault {
             Self::Stall { .. } => "stall",
             Self::Restart { .. } => "restart",
             Self::LoseUnstable => "lose_unstable",
+            Self::Grace(_) => "grace",
             Self::HangFromClients(_) => "hang_from_clients",
             Self::HangAfter(_) => "hang_after",
             Self::CloseAfter(_) => "close_after",

@@ -137,6 +137,9 @@ pub struct FaultPlan {
     pub schedule: Vec<ScheduledEvent>,
     /// A restart takes back data that was written UNSTABLE and not committed.
     pub lose_unstable: bool,
+    /// Nanoseconds after a restart in which clients of v4 may reclaim what they had open, and
+    /// nobody may open or lock anything else.
+    pub grace_ns: Option<u64>,
     /// Connections open beyond which further ones are accepted and never answered.
     pub hang_from_clients: Option<usize>,
     /// Calls answered on a connection before it falls silent, staying open.

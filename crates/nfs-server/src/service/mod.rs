@@ -31,7 +31,7 @@ use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply
 pub(crate) use self::nfs4::Tables;
 pub(crate) use self::portmap::{Registered, registrations};
 use crate::access::AllowList;
-use crate::clock::mix;
+use crate::clock::{mix, monotonic_ns};
 use crate::config::Versions;
 use crate::counters::ThreadCounters;
 use crate::fault::{FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
@@ -138,7 +138,8 @@ impl Shared {
             self.fs.lose_unstable();
         }
         self.restarts.fetch_add(1, Ordering::AcqRel);
-        self.nfs4.restart(u64::from_be_bytes(self.verifier().0));
+        let grace_until_ns = self.faults.grace_ns.map(|lasts_ns| monotonic_ns() + lasts_ns);
+        self.nfs4.restart(u64::from_be_bytes(self.verifier().0), grace_until_ns);
     }
 }
 

@@ -27,7 +27,7 @@ impl PlannedFault {
             Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
             Self::LoseUnstable | Self::RefuseMount => String::new(),
             Self::HangFromClients(n) | Self::HangAfter(n) | Self::CloseAfter(n) => n.to_string(),
-            Self::IdleClose(after_ns) => time_ns(after_ns),
+            Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
             Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
         }
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Share {
 mod tests {
     use crate::fault::{KINDS, check_faults, parse_fault};
 
-    const EXAMPLES: [&str; 24] = [
+    const EXAMPLES: [&str; 25] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -101,6 +101,7 @@ mod tests {
         "read-size 64KiB",
         "write-size 8KiB",
         "restart at 2s",
+        "grace 10s",
     ];
 
     #[test]

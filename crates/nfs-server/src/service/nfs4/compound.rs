@@ -10,7 +10,7 @@ use nfs_proto::server::encode_reply;
 use nfs_proto::{Status, program};
 
 use super::answer::{Answer, Failure};
-use super::state::{Session, Slot, SlotTurn};
+use super::state::{Asked, Session, Slot, SlotTurn};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
 use crate::fault::FaultedCalls;
@@ -113,8 +113,8 @@ impl Service {
             Ok(slot) => slot,
             Err(status) => return fail(self, answer, status),
         };
-        let turn =
-            place(&session, &slot, (sequence, cache_this), (compound.count(), self.call_bytes));
+        let asked = Asked { operations: compound.count(), bytes: self.call_bytes };
+        let turn = place(&session, &slot, (sequence, cache_this), asked);
         let turn = match turn {
             Ok(SlotTurn::Kept) => return answer.finish_as(slot.reply()),
             Ok(turn) => turn,
@@ -147,7 +147,7 @@ impl Service {
             self.conclude(answer, status);
             return;
         }
-        slot.begin(sequence);
+        slot.begin(sequence, asked);
         let mut run = Run { session: Some(&session), ..*run };
         let status = self.evaluate(ops, &mut run, &mut answer);
         let results = self.conclude(answer, status);
@@ -273,9 +273,13 @@ fn place(
     session: &Session,
     slot: &Slot,
     (sequence, cache_this): (u32, bool),
-    (operations, bytes): (u32, usize),
+    asked: Asked,
 ) -> Result<SlotTurn, Status> {
+    let Asked { operations, bytes } = asked;
     let turn = slot.turn(sequence)?;
+    if turn != SlotTurn::New && slot.is_false_retry(asked) {
+        return Err(Status::SeqFalseRetry);
+    }
     let is_new = turn == SlotTurn::New;
     if is_new && operations > session.fore.operations_max {
         return Err(Status::TooManyOps);

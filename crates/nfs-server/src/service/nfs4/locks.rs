@@ -36,8 +36,11 @@ impl Service {
             Op::Lock { lock_type, reclaim, offset, length, locker } => {
                 run.current()?;
                 let span = Span::new(offset, length)?;
-                if reclaim {
-                    return Err(Status::NoGrace.into());
+                // Whoever reclaims a lock has reclaimed the open that it is under.
+                match (reclaim, self.tables().is_in_grace(run.now_ns)) {
+                    (true, false) => return Err(Status::NoGrace.into()),
+                    (false, true) => return Err(Status::Grace.into()),
+                    (true, true) | (false, false) => {}
                 }
                 self.lock(&locker, (span, is_exclusive(lock_type)), run, answer)
             }

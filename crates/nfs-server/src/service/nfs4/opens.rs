@@ -173,8 +173,14 @@ impl Service {
     ) -> Outcome {
         // **Source:** RFC 8881 section 18.51.3.
         let has_reclaimed = run.minor == 0 || Tables::has_reclaimed(client);
-        if !has_reclaimed && matches!(ask.claim, Claim::Name(_) | Claim::Current) {
-            return Err(Status::Grace.into());
+        let must_wait = !has_reclaimed || self.tables().is_in_grace(run.now_ns);
+        let reclaims = matches!(ask.claim, Claim::Previous(_));
+        match ask.claim {
+            Claim::Name(_) | Claim::Current if must_wait => return Err(Status::Grace.into()),
+            Claim::Previous(_) => {
+                self.tables().may_reclaim(client, run.current()?, run.now_ns)?;
+            }
+            _ => {}
         }
         let target = self.target(ask, run)?;
         let pin = self.shared.fs.pin(target.id).map_err(v4_status)?;
@@ -187,7 +193,10 @@ impl Service {
         }
         run.set_current(target.id);
         run.stateid = Some(opened.stateid);
-        let confirm = if opened.confirm { open_result::CONFIRM } else { 0 };
+        if reclaims {
+            Tables::confirm_reclaimed(client, ask.owner);
+        }
+        let confirm = if opened.confirm && !reclaims { open_result::CONFIRM } else { 0 };
         let since_v4_1 = if run.minor > 0 { open_result::PRESERVE_UNLINKED } else { 0 };
         answer.ok(&OpOk::Open {
             stateid: opened.stateid,
@@ -208,7 +217,8 @@ impl Service {
                 check_name(name)?;
                 self.target_by_name(current, name, &ask.how, run)
             }
-            Claim::Current if run.minor > 0 => {
+            Claim::Current if run.minor == 0 => Err(Status::Inval),
+            Claim::Current | Claim::Previous(_) => {
                 if ask.how != OpenHow::NoCreate {
                     return Err(Status::Inval);
                 }
@@ -216,12 +226,9 @@ impl Service {
                 let change = ChangeInfo::default();
                 Ok(Target { id: current, change, set: Bitmap::EMPTY, resize: None })
             }
-            // There is no grace period: nothing outlives the server that could be reclaimed.
-            Claim::Previous(_) => Err(Status::NoGrace),
             // No delegation was ever given.
             Claim::DelegateCurrent(..) | Claim::DelegateCurrentFile(_) => Err(Status::BadStateid),
             Claim::DelegatePrevious(_) | Claim::DelegatePreviousFile => Err(Status::NotSupp),
-            Claim::Current => Err(Status::Inval),
         }
     }
 

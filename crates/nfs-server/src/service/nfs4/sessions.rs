@@ -12,7 +12,7 @@ use nfs_proto::nfs4::{
 };
 
 use super::answer::Answer;
-use super::state::{Channel, CreatedSession, Identity, SessionAsk, Tables};
+use super::state::{Channel, CreatedSession, Identity, SessionAsk};
 use super::{Outcome, Run};
 use crate::limits::{
     NFS4_KEPT_REPLY_BYTES_MAX, NFS4_OPERATIONS_MAX, NFS4_OWNER_BYTES_MAX, NFS4_REPLY_BYTES_MAX,
@@ -77,7 +77,7 @@ impl Service {
                 if one_fs {
                     run.current()?;
                 } else if let Some(session) = run.session {
-                    Tables::reclaim_complete(&session.client)?;
+                    self.tables().reclaim_complete(&session.client)?;
                 }
                 answer.ok(&OpOk::ReclaimComplete);
             }

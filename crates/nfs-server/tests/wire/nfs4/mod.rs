@@ -5,6 +5,7 @@
 mod any;
 mod bad;
 mod data;
+mod grace;
 mod kit;
 mod names;
 mod plain;

@@ -48,6 +48,21 @@ fn a_reply_that_was_not_kept_is_said_to_be_so() {
 }
 
 #[test]
+fn another_call_under_the_number_of_the_last_one_is_told_from_it() {
+    let server = server();
+    let mut peer = Peer::new(&server, 1, b"me");
+    peer.open("f");
+    assert_eq!(peer.call(&EXPORT).status(), Status::Ok);
+    let other = [EXPORT[0], EXPORT[1], Op::Remove { name: b"f" }];
+    assert_eq!(peer.again(&other, true).status(), Status::SeqFalseRetry);
+    assert_eq!(peer.again(&EXPORT, true).status(), Status::Ok, "the call itself is still kept");
+    peer.sequence += 1;
+    assert_eq!(peer.again(&EXPORT, false).status(), Status::Ok);
+    assert_eq!(peer.again(&other, false).status(), Status::SeqFalseRetry);
+    peer.open("f");
+}
+
+#[test]
 fn calls_outside_of_sessions_are_few_and_alone() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");

@@ -101,18 +101,4 @@ impl Tables {
         self.forget(&client);
         Ok(())
     }
-
-    /// Notes that a client has reclaimed all that it wanted to.
-    ///
-    /// # Errors
-    /// `CompleteAlready` the second time.
-    pub(in crate::service) fn reclaim_complete(client: &Client) -> Result<(), Status> {
-        let before = std::mem::replace(&mut client.lock().reclaim_complete, true);
-        if before { Err(Status::CompleteAlready) } else { Ok(()) }
-    }
-
-    /// Whether a client has said that it will reclaim nothing more.
-    pub(in crate::service) fn has_reclaimed(client: &Client) -> bool {
-        client.lock().reclaim_complete
-    }
 }

@@ -6,7 +6,8 @@
 //! state under one shard's read lock and nothing else.
 //!
 //! A client whose lease has run out is forgotten at the first touch: by itself, by another that
-//! its state stands in the way of, or by a sweep when new clients come. A restart forgets all.
+//! its state stands in the way of, or by a sweep when new clients come. A restart forgets all but
+//! what may be reclaimed.
 //!
 //! **Source:** RFC 7530 sections 9 and 16, RFC 8881 sections 2.4, 2.10, 8 and 9.
 
@@ -14,6 +15,7 @@ mod book;
 mod client;
 mod exchange;
 mod files;
+mod grace;
 mod held;
 mod io;
 mod locks;
@@ -41,11 +43,14 @@ pub(in crate::service) use self::io::Speaker;
 pub(in crate::service) use self::locks::{Denied, LockAsk, Refused};
 pub(in crate::service) use self::owner::{LastReply, OwnerTurn};
 pub(in crate::service) use self::ranges::Span;
-pub(in crate::service) use self::session::{Channel, CreatedSession, Session, Slot, SlotTurn};
+pub(in crate::service) use self::session::{
+    Asked, Channel, CreatedSession, Session, Slot, SlotTurn,
+};
 pub(in crate::service) use self::sessions::SessionAsk;
 
 use self::book::Book;
 use self::files::Files;
+use self::grace::Grace;
 use self::registry::Registry;
 use crate::clock::mix;
 use crate::limits::{NFS4_SESSIONS_MAX, NFS4_SLOTS_MAX, NFS4_STATES_MAX};
@@ -72,6 +77,7 @@ pub(crate) struct Tables {
     /// Number of locked ranges in all files.
     ranges: AtomicUsize,
     swept_ns: AtomicU64,
+    grace: Grace,
 }
 
 impl Tables {
@@ -90,14 +96,19 @@ impl Tables {
             kept_bytes: Arc::default(),
             ranges: AtomicUsize::new(0),
             swept_ns: AtomicU64::new(0),
+            grace: Grace::default(),
         };
         tables.start_anew(boot_id);
         tables
     }
 
-    /// Forgets everything, as a server that starts again does.
-    pub(crate) fn restart(&self, boot_id: u64) {
+    /// Forgets everything, as a server that starts again does, but for what clients may reclaim
+    /// until `grace_until_ns`, where that is given.
+    pub(crate) fn restart(&self, boot_id: u64, grace_until_ns: Option<u64>) {
         self.start_anew(boot_id);
+        let clients = self.confirmed_clients();
+        let clients = if grace_until_ns.is_some() { &clients[..] } else { &[] };
+        self.grace.begin(grace_until_ns.unwrap_or(0), clients);
         for book in &self.books {
             *book.lock().unwrap_or_else(PoisonError::into_inner) = Book::default();
         }

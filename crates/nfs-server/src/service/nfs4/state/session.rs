@@ -62,8 +62,18 @@ pub(in crate::service) struct Session {
 #[derive(Debug, Default)]
 pub(in crate::service) struct Slot {
     sequence: u32,
+    asked: Asked,
     reply: Vec<u8>,
     kept: bool,
+}
+
+/// What tells one call from another, as far as it costs nothing to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::service) struct Asked {
+    /// Number of operations.
+    pub(in crate::service) operations: u32,
+    /// Length in bytes.
+    pub(in crate::service) bytes: usize,
 }
 
 /// What SEQUENCE finds.
@@ -144,9 +154,18 @@ impl Slot {
         Ok(if self.kept { SlotTurn::Kept } else { SlotTurn::NotKept })
     }
 
+    /// Whether a call with the sequence of the last one is another: a SEQUENCE alone, which asks
+    /// how the slot stands, is none where no reply was kept.
+    ///
+    /// **Source:** RFC 8881 section 2.10.6.1.3.1.
+    pub(in crate::service) fn is_false_retry(&self, asked: Asked) -> bool {
+        asked != self.asked && (self.kept || asked.operations > 1)
+    }
+
     /// Takes a new call; its reply follows, or none will be kept.
-    pub(in crate::service) fn begin(&mut self, sequence: u32) {
+    pub(in crate::service) fn begin(&mut self, sequence: u32, asked: Asked) {
         self.sequence = sequence;
+        self.asked = asked;
         self.kept = false;
         self.reply.clear();
     }
@@ -175,7 +194,7 @@ mod tests {
             assert_eq!(slot.turn(wrong), Err(Status::SeqMisordered), "{wrong}");
         }
         assert_eq!(slot.turn(1), Ok(SlotTurn::New));
-        slot.begin(1);
+        slot.begin(1, Asked::default());
         assert_eq!(slot.turn(1), Ok(SlotTurn::NotKept));
         slot.keep(b"one");
         assert_eq!(slot.turn(1), Ok(SlotTurn::Kept));
@@ -183,17 +202,17 @@ mod tests {
         assert_eq!(slot.turn(0), Err(Status::SeqMisordered));
         assert_eq!(slot.turn(3), Err(Status::SeqMisordered));
         assert_eq!(slot.turn(2), Ok(SlotTurn::New));
-        slot.begin(2);
+        slot.begin(2, Asked::default());
         assert_eq!(slot.turn(2), Ok(SlotTurn::NotKept), "the reply of 1 is not that of 2");
     }
 
     #[test]
     fn sequences_wrap_around() {
         let mut slot = Slot::default();
-        slot.begin(u32::MAX);
+        slot.begin(u32::MAX, Asked::default());
         slot.keep(b"last");
         assert_eq!(slot.turn(0), Ok(SlotTurn::New));
-        slot.begin(0);
+        slot.begin(0, Asked::default());
         slot.keep(b"zero");
         assert_eq!(slot.turn(0), Ok(SlotTurn::Kept));
         assert_eq!(slot.turn(1), Ok(SlotTurn::New));

@@ -1,0 +1,107 @@
+//! The time after a restart in which clients take back what they had open.
+//!
+//! [`Grace`] remembers, for as long as it lasts, which client had which files open. Until it ends
+//! nobody else opens or locks anything; it ends early once every client of v4.1 that was known has
+//! said that it reclaims nothing more and none of v4.0, which can't say so, was known.
+//!
+//! **Source:** RFC 7530 section 9.6.2, RFC 8881 sections 8.4.2 and 18.51.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nfs_proto::Status;
+
+use super::Tables;
+use super::client::{Client, Principal};
+use crate::fs::InodeId;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Grace {
+    /// When it ends; 0 where there is none.
+    until_ns: AtomicU64,
+    /// What clients had open, by their names.
+    known: Mutex<HashMap<Arc<[u8]>, Known>>,
+}
+
+/// What is remembered of a client.
+#[derive(Debug)]
+struct Known {
+    principal: Principal,
+    files: HashSet<InodeId>,
+}
+
+impl Grace {
+    /// Begins at a restart, for those clients.
+    pub(super) fn begin(&self, until_ns: u64, clients: &[Arc<Client>]) {
+        let known = clients.iter().map(|client| {
+            let holdings = client.lock();
+            let opens = holdings.open_owners.values();
+            let files = opens.flat_map(|owner| owner.states.keys().copied()).collect();
+            (Arc::clone(&client.owner), Known { principal: client.principal, files })
+        });
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
+        let nobody = clients.is_empty();
+        self.until_ns.store(if nobody { 0 } else { until_ns }, Ordering::Relaxed);
+    }
+
+    /// Ends early where the last known client needs it no more.
+    fn is_done_with(&self, client: &Client) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.remove(&client.owner).is_some() && known.is_empty() {
+            self.until_ns.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Tables {
+    /// Whether only what was open before a restart may be opened now.
+    pub(in crate::service) fn is_in_grace(&self, now_ns: u64) -> bool {
+        self.grace.until_ns.load(Ordering::Relaxed) > now_ns
+    }
+
+    /// Lets a client take a file back that it had open before the restart.
+    ///
+    /// # Errors
+    /// `NoGrace` outside of the grace period and for a client that has said that it is done;
+    /// `ReclaimBad` for what it had not open.
+    pub(in crate::service) fn may_reclaim(
+        &self,
+        client: &Client,
+        file: InodeId,
+        now_ns: u64,
+    ) -> Result<(), Status> {
+        if !self.is_in_grace(now_ns) || client.has_sessions && Self::has_reclaimed(client) {
+            return Err(Status::NoGrace);
+        }
+        let known = self.grace.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get(&client.owner).filter(|known| known.principal == client.principal);
+        let had = known.is_some_and(|known| known.files.contains(&file));
+        if had { Ok(()) } else { Err(Status::ReclaimBad) }
+    }
+
+    /// Confirms an owner of v4.0 that took something back: it need not confirm itself.
+    ///
+    /// **Source:** RFC 7530 section 16.18.5.
+    pub(in crate::service) fn confirm_reclaimed(client: &Client, name: &[u8]) {
+        if let Some(owner) = client.lock().open_owners.get_mut(name) {
+            owner.confirmed = true;
+        }
+    }
+
+    /// Notes that a client has reclaimed all that it wanted to.
+    ///
+    /// # Errors
+    /// `CompleteAlready` the second time.
+    pub(in crate::service) fn reclaim_complete(&self, client: &Client) -> Result<(), Status> {
+        let before = std::mem::replace(&mut client.lock().reclaim_complete, true);
+        self.grace.is_done_with(client);
+        if before { Err(Status::CompleteAlready) } else { Ok(()) }
+    }
+
+    /// Whether a client has said that it will reclaim nothing more.
+    pub(in crate::service) fn has_reclaimed(client: &Client) -> bool {
+        client.lock().reclaim_complete
+    }
+}

@@ -1,0 +1,104 @@
+//! The grace period after a planned restart: who may take back what, and who has to wait.
+
+use std::time::Duration;
+
+use nfs_proto::Status;
+use nfs_proto::nfs3::FileHandle;
+use nfs_proto::nfs4::{Claim, Op, OpOk, OpenHow, StateOwner, share};
+use nfs_server::{FaultPlan, Server, ServerConfig};
+
+use super::kit::{CHANNEL, Peer, Plain, Reply4, compound, create_session, exchange_id};
+use crate::client::{Client, start};
+
+fn server(grace: Duration) -> Server {
+    let grace_ns = Some(grace.as_nanos() as u64);
+    let faults = FaultPlan { grace_ns, ..FaultPlan::default() };
+    start(ServerConfig { faults, ..ServerConfig::default() })
+}
+
+/// Longer than any test, shorter than a lease.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Introduces a client of v4.1 again, which has not said yet that it reclaims nothing.
+fn again(server: &Server, owner: &[u8], start: u8) -> Peer {
+    let mut client = Client::connect(server);
+    let (id, sequence) = exchange_id(&mut client, owner, start);
+    let reply = compound(&mut client, 1, &[create_session(id, sequence, CHANNEL)]);
+    let OpOk::CreateSession { session, .. } = reply.ok() else { unreachable!() };
+    Peer { client, minor: 1, id, session, sequence: 0 }
+}
+
+fn claim<'a>(owner: StateOwner<'a>, seqid: u32, claim: Claim<'a>) -> Op<'a> {
+    let (share_access, share_deny) = (share::BOTH, share::NONE);
+    Op::Open { seqid, share_access, share_deny, owner, how: OpenHow::NoCreate, claim }
+}
+
+fn reclaim(peer: &mut Peer, file: FileHandle) -> Reply4 {
+    let owner = StateOwner { client: peer.id, owner: b"owner" };
+    peer.call(&[Op::Putfh { file }, claim(owner, 0, Claim::Previous(0))])
+}
+
+fn open_by_handle(peer: &mut Peer, file: FileHandle) -> Status {
+    let owner = StateOwner { client: peer.id, owner: b"owner" };
+    peer.call(&[Op::Putfh { file }, claim(owner, 0, Claim::Current)]).status()
+}
+
+#[test]
+fn what_was_open_is_taken_back_before_anything_else_is_opened() {
+    let server = server(LONG);
+    let mut peer = Peer::new(&server, 1, b"known");
+    let (file, _) = peer.open("mine");
+    let (closed, stateid) = peer.open("closed");
+    let close = Op::Close { seqid: 0, stateid };
+    assert_eq!(peer.call(&[Op::Putfh { file: closed }, close]).status(), Status::Ok);
+    server.restart_now();
+    // Somebody new has to wait, and has nothing to reclaim.
+    let mut stranger = Peer::new(&server, 1, b"stranger");
+    assert_eq!(open_by_handle(&mut stranger, file), Status::Grace);
+    let mut stranger = again(&server, b"other", 1);
+    assert_eq!(reclaim(&mut stranger, file).status(), Status::ReclaimBad);
+    let mut peer = again(&server, b"known", 1);
+    assert_eq!(open_by_handle(&mut peer, file), Status::Grace);
+    assert_eq!(reclaim(&mut peer, closed).status(), Status::ReclaimBad);
+    let reply = reclaim(&mut peer, file);
+    let OpOk::Open { stateid, .. } = reply.ok() else { panic!("{:?}", reply.status()) };
+    let read = Op::Read { stateid, offset: 0, count: 1 };
+    assert_eq!(peer.call(&[Op::Putfh { file }, read]).status(), Status::Ok);
+    // It was the only one that was known: the others need not wait for it any longer.
+    let complete = Op::ReclaimComplete { one_fs: false };
+    assert_eq!(peer.call(&[complete]).status(), Status::Ok);
+    assert_eq!(reclaim(&mut peer, file).status(), Status::NoGrace);
+    assert_eq!(open_by_handle(&mut peer, file), Status::Ok);
+}
+
+#[test]
+fn clients_of_v4_0_reclaim_without_a_confirmation() {
+    let server = server(LONG);
+    let (file, _) = Plain::new(&server, b"known", 1).open("mine", b"owner");
+    server.restart_now();
+    let mut peer = Plain::new(&server, b"known", 1);
+    assert_eq!(peer.open_reply("mine", b"other", 1).status(), Status::Grace);
+    let owner = StateOwner { client: peer.id, owner: b"owner" };
+    let reply = peer.call(&[Op::Putfh { file }, claim(owner, 1, Claim::Previous(0))]);
+    let OpOk::Open { stateid, flags, .. } = reply.ok() else { panic!("{:?}", reply.status()) };
+    assert_eq!(flags & nfs_proto::nfs4::open_result::CONFIRM, 0);
+    let close = Op::Close { seqid: 2, stateid };
+    assert_eq!(peer.call(&[Op::Putfh { file }, close]).status(), Status::Ok);
+}
+
+#[test]
+fn the_grace_period_ends_by_itself() {
+    let server = server(Duration::from_millis(300));
+    let (file, _) = Peer::new(&server, 1, b"known").open("mine");
+    server.restart_now();
+    let mut late = Peer::new(&server, 1, b"late");
+    let mut waited = 0;
+    while open_by_handle(&mut late, file) == Status::Grace {
+        std::thread::sleep(Duration::from_millis(20));
+        waited += 1;
+        assert!(waited < 500, "it never ends");
+    }
+    assert!(waited > 0, "it had not begun");
+    let mut peer = again(&server, b"known", 1);
+    assert_eq!(reclaim(&mut peer, file).status(), Status::NoGrace);
+}
