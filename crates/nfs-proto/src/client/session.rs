@@ -61,13 +61,13 @@ impl Session {
     /// # Panics
     /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
-        let template = call_template(config.credential);
+        let template = &call_template(config.credential);
         let datagrams = config.framing == Framing::Datagram;
         Self {
             dialect: Dialect::new(config.version, config.slots),
             framing: config.framing,
             retry: config.retry,
-            table: SlotTable::new(config.slots, config.xid_seed, &template, datagrams),
+            table: SlotTable::new(config.slots, config.xid_seed, template, datagrams),
             queue: VecDeque::with_capacity(config.slots + 1),
             queue_offset: 0,
             callbacks: Callbacks::default(),
@@ -388,8 +388,7 @@ impl Session {
         let slot = self.table.get_mut(index);
         (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
-        let (program, version, procedure) = numbers;
-        for (position, word) in [program, version, procedure].into_iter().enumerate() {
+        for (position, word) in <[u32; 3]>::from(numbers).into_iter().enumerate() {
             let at = PROGRAM_AT + 4 * position;
             slot.header[at..at + 4].copy_from_slice(&word.to_be_bytes());
         }

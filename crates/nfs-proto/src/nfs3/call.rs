@@ -1,7 +1,7 @@
 //! The arguments of every NFS v3 procedure.
 //!
-//! [`Call`] is a view: handles, names, paths and WRITE payloads stay where they were received. A WRITE
-//! whose payload is sent from elsewhere is encoded by [`encode_write_header`].
+//! [`Call`] is a view: handles, names, paths and WRITE payloads stay where they were received. A
+//! WRITE whose payload is sent from elsewhere is encoded by [`encode_write_header`].
 //! **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
 
 use super::types::decode_handle;
