@@ -7,7 +7,8 @@
 use std::fmt;
 
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
-use crate::spec::{RunSpec, Target};
+use crate::spec::{BackendKind, RunSpec, Target};
+use crate::work::Fill;
 
 /// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
 /// and NFS headers too, credentials and handles of any size among them.
@@ -36,6 +37,16 @@ pub enum Impossible {
     TransferTooLargeForUdp,
     /// Each worker drives a client of its own.
     FewerClientsThanWorkers,
+    /// Mapped memory is the page cache, which `O_DIRECT` is there to avoid.
+    MappedDirectly,
+    /// Zeros are what was never written, too.
+    ZerosVerified,
+    /// A stamp is no zero.
+    ZerosStamped,
+    /// No stamp is there twice.
+    RepeatsStamped,
+    /// A program of others works in a directory, by calls of its own.
+    ProgramElsewhere,
     /// Ids have 32 bits.
     UidsBeyondTheLast,
     /// AUTH_NONE sends no user id.
@@ -53,6 +64,13 @@ impl fmt::Display for Impossible {
             Self::TransferTooLargeForV2 => f.write_str("v2 moves at most 8 KiB at a time"),
             Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
             Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
+            Self::MappedDirectly => f.write_str("mapped memory can't bypass the page cache"),
+            Self::ZerosVerified => f.write_str("zeros look like what was never written"),
+            Self::ZerosStamped => f.write_str("zeros have no room for a stamp"),
+            Self::RepeatsStamped => f.write_str("stamped blocks are never alike"),
+            Self::ProgramElsewhere => {
+                f.write_str("programs work in a directory, with system calls of their own")
+            }
             Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
             Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
         }
@@ -62,6 +80,9 @@ impl fmt::Display for Impossible {
 impl RunSpec {
     /// Why no trial of this run can be made; `None` where one can be tried.
     pub fn impossible(&self) -> Option<Impossible> {
+        if let Some(why) = of_work(self) {
+            return Some(why);
+        }
         let Target::Nfs(nfs) = &self.target else { return None };
         if self.clients > 0 && self.clients < self.workers {
             return Some(Impossible::FewerClientsThanWorkers);
@@ -69,6 +90,22 @@ impl RunSpec {
         of_users(nfs)
             .or_else(|| of_transport(&nfs.settings))
             .or_else(|| of_sizes(self, &nfs.settings))
+    }
+}
+
+fn of_work(run: &RunSpec) -> Option<Impossible> {
+    let zeros = run.data.fill == Fill::Zeros;
+    if run.workload.is_external() && run.backend != BackendKind::Posix {
+        Some(Impossible::ProgramElsewhere)
+    } else if run.layout.mmap && run.direct {
+        Some(Impossible::MappedDirectly)
+    } else if zeros && run.verify {
+        Some(Impossible::ZerosVerified)
+    } else if zeros && run.data.stamp {
+        Some(Impossible::ZerosStamped)
+    } else {
+        let repeats = run.data.dedup_percent > 0 && run.data.stamp;
+        repeats.then_some(Impossible::RepeatsStamped)
     }
 }
 
@@ -107,7 +144,6 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::BackendKind;
     use crate::spec::tests::run;
     use crate::work::Workload;
 
@@ -157,6 +193,25 @@ mod tests {
         };
         assert_eq!(udp(32 << 10), None);
         assert_eq!(udp(64 << 10).unwrap(), "transfer too large for a UDP datagram");
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_told_on_every_target() {
+        let data = |change: fn(&mut RunSpec)| why(move |spec, _| change(spec));
+        assert_eq!(data(|s| s.data.fill = Fill::Zeros), None);
+        let zeros = data(|s| (s.data.fill, s.verify) = (Fill::Zeros, true));
+        assert_eq!(zeros.unwrap(), "zeros look like what was never written");
+        let stamped = data(|s| (s.data.fill, s.data.stamp) = (Fill::Zeros, true));
+        assert_eq!(stamped.unwrap(), "zeros have no room for a stamp");
+        let alike = data(|s| (s.data.dedup_percent, s.data.stamp) = (1, true));
+        assert_eq!(alike.unwrap(), "stamped blocks are never alike");
+        let mapped = data(|s| (s.layout.mmap, s.direct) = (true, true));
+        assert_eq!(mapped.unwrap(), "mapped memory can't bypass the page cache");
+        let tool = data(|s| s.workload = Workload::Fio);
+        assert!(tool.unwrap().starts_with("programs work in a directory"));
+        let mut local = RunSpec::null(Workload::App);
+        local.backend = BackendKind::Posix;
+        assert_eq!(local.impossible(), None);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! Each check sees one run and names the setting that is best changed, with the line or flag
 //! where its level was written. Single values were judged when they were read.
 
-use model::{Impossible, RunSpec, Target, Workload};
+mod work;
+
+use model::{Impossible, RunSpec, Sharing, Target, Workload};
 
 use crate::error::{Fault, Place, PlanError, Spot};
 use crate::limits::{self, show_size};
@@ -48,10 +50,12 @@ impl Written<'_> {
     /// Lays a fault to the first of `settings` that was written.
     fn fault(&self, run: &RunSpec, settings: &[Setting], fault: Fault) -> PlanError {
         let written = settings.iter().find(|s| self.place(**s, run) != Place::Whole);
-        let setting = *written.unwrap_or(&settings[0]);
-        let place = self.place(setting, run);
-        Fault { message: format!("{} workload: {}", run.workload.name(), fault.message), ..fault }
-            .of(setting.key(), place)
+        let message = format!("{} workload: {}", run.workload.name(), fault.message);
+        let fault = Fault { message, ..fault };
+        match written.or(settings.first()) {
+            Some(setting) => fault.of(setting.key(), self.place(*setting, run)),
+            None => fault.at(Place::Whole),
+        }
     }
 }
 
@@ -82,6 +86,21 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
         Impossible::TransferTooLargeForUdp => {
             (&[Setting::TransferSize, Setting::Proto], "transfer_size 32KiB, or proto tcp")
         }
+        Impossible::MappedDirectly => {
+            (&[Setting::Mmap, Setting::Direct], "mmap false, or direct false")
+        }
+        Impossible::ZerosVerified => {
+            (&[Setting::Verify, Setting::Data], "verify false, or data random")
+        }
+        Impossible::ZerosStamped => {
+            (&[Setting::Stamp, Setting::Data], "stamp false, or data random")
+        }
+        Impossible::RepeatsStamped => {
+            (&[Setting::Dedup, Setting::Stamp], "dedup 0, or stamp false")
+        }
+        Impossible::ProgramElsewhere => {
+            (&[], "name a `path` as target: programs work in a mounted directory")
+        }
         Impossible::FewerClientsThanWorkers => (
             &[Setting::Clients, Setting::Workers],
             "each worker drives clients of its own: at least as many as workers",
@@ -96,12 +115,18 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
 
 /// Refuses a run whose settings contradict each other.
 pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    if run.workload == Workload::App {
+        return Ok(());
+    }
     check_files(run, written)?;
-    if run.workload != Workload::Metadata {
+    if Setting::FileSize.concerns(run.workload) {
         check_data(run, written)?;
+    }
+    if Setting::IoSize.concerns(run.workload) {
         check_direct(run, written)?;
     }
     check_buffers(run, written)?;
+    work::check(run, written)?;
     check_server(run, written)
 }
 
@@ -116,8 +141,11 @@ fn set_of(run: &RunSpec) -> [Setting; 2] {
 
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let [files, _] = set_of(run);
-    // Workers of a mix share all files; elsewhere each works on files of its own.
-    if run.workload == Workload::Mixed || run.files >= run.workers {
+    // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
+    // own, unless it is asked to share them.
+    let shared = matches!(run.workload, Workload::Mixed | Workload::Bonnie | Workload::OpMix)
+        || run.layout.sharing == Sharing::Shared;
+    if shared || run.workload.is_external() || run.files >= run.workers {
         return Ok(());
     }
     let what = format!("{} files are too few for {} workers", run.files, run.workers);

@@ -38,6 +38,9 @@ pub const RANDOM_IO_SIZE: u64 = 4 << 10;
 /// The mix that storage vendors and SPEC's databases quote: 70 % reads.
 pub const READ_PERCENT: u64 = 70;
 
+/// Ops per second of an op mix: what any server can do, with a file set of 1 GB.
+pub const MIX_RATE: u64 = 100;
+
 /// Files of the pool of transactions.
 ///
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
@@ -78,6 +81,7 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
         Setting::IoSize => io_size(spec),
         Setting::QueueDepth => Value::Number(spec.backend.default_queue_depth().into()),
         Setting::TransferSize => Value::Server,
+        Setting::Rate if spec.workload == Workload::OpMix => Value::Number(MIX_RATE),
         Setting::ReadPercent => Value::Number(READ_PERCENT),
         Setting::Duration => Value::Number(DURATION_MS),
         Setting::Invalidate => Value::Flag(true),

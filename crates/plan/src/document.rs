@@ -208,6 +208,20 @@ impl<'a> Field<'a> {
         Ok(array.iter().map(|value| Self { value, ..*self }).collect())
     }
 
+    /// Reads the fields of a table whose keys are not those of a plan, in the order of the text.
+    pub fn entries(&self, hint: &str) -> Result<Vec<Self>, PlanError> {
+        let Some(table) = self.value.get_ref().as_table().filter(|table| !table.is_empty()) else {
+            let what = format!("must be a table, not `{}`", self.shown());
+            return Err(self.error(Fault::new(what).hint(hint)));
+        };
+        let mut fields: Vec<Self> = table
+            .iter()
+            .map(|(key, value)| Self { text: self.text, key: key.get_ref(), value })
+            .collect();
+        fields.sort_by_key(|field| field.value.span().start);
+        Ok(fields)
+    }
+
     /// Opens a table.
     pub fn table(&self, section: Section) -> Result<Table<'a>, PlanError> {
         match self.value.get_ref().as_table() {

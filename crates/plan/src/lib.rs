@@ -30,6 +30,7 @@ mod server;
 mod setting;
 mod target;
 mod text;
+mod work;
 mod write;
 
 pub use address::{NfsAddress, User};

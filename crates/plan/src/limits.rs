@@ -64,6 +64,9 @@ pub const SERVER_BLOCK: u64 = 256 * KIB;
 /// Smallest block of the in-memory server, in bytes.
 pub const SERVER_BLOCK_MIN: u64 = 512;
 
+/// Directories of one tree.
+pub const DIRECTORIES_MAX: u64 = 1_000_000;
+
 /// Characters of a name: it must fit the first column of a table.
 pub const NAME_LENGTH_MAX: usize = 64;
 

@@ -7,7 +7,9 @@
 
 use std::collections::HashSet;
 
-use model::{BackendKind, NfsSettings, NfsVersion, Proto, RunSpec, Stable, Target, Workload};
+use model::{
+    BackendKind, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Sharing, Stable, Target, Workload,
+};
 
 use crate::checks::{self, Written};
 use crate::defaults;
@@ -37,7 +39,9 @@ pub(crate) fn runs(
                 factors: &raw.factors,
                 server,
             };
-            let base = base(target, around, backend, workload.kind.value);
+            let mut base = base(target, around, backend, workload.kind.value);
+            base.command = workload.command.clone();
+            base.op_mix = workload.mix.clone();
             for run in product(base, |setting, run| written.levels(setting, run))? {
                 match checks::contradiction(&run, &written) {
                     // A row that says why, if others of its kind can be made.
@@ -132,13 +136,22 @@ fn counts(
     backend: BackendKind,
     setting: Setting,
 ) -> bool {
-    let level = |of: Setting, wanted: Value| {
+    let some = |of: Setting, wanted: &dyn Fn(&Value) -> bool| {
         let own = workload.settings.get(of).or_else(|| target.what.settings()?.get(of));
         let levels = own.or_else(|| raw.factors.get(of));
-        levels.is_some_and(|levels| levels.iter().any(|level| level.value == wanted))
+        levels.is_some_and(|levels| levels.iter().any(|level| wanted(&level.value)))
     };
+    let is = |of: Setting, word: &'static str| some(of, &|level| *level == Value::Word(word));
+    let above_zero = |of: Setting| some(of, &|level| matches!(level, Value::Number(1..)));
+    let strided = |level: &Value| matches!(level, Value::Passes(passes) if passes.contains(&Pass::StrideRead));
     let by_settings = match setting {
-        Setting::Timeo | Setting::Retrans => level(Setting::Proto, Value::Word(Proto::Udp.name())),
+        Setting::Timeo | Setting::Retrans => is(Setting::Proto, Proto::Udp.name()),
+        Setting::Arrivals | Setting::Ramp => {
+            workload.kind.value == Workload::OpMix || above_zero(Setting::Rate)
+        }
+        Setting::BlockSize => is(Setting::Sharing, Sharing::Shared.name()),
+        Setting::Stride => some(Setting::Passes, &strided),
+        Setting::Branching => above_zero(Setting::Depth),
         _ => true,
     };
     by_settings && setting.matters(workload.kind.value, backend)

@@ -14,6 +14,7 @@ use crate::parse_targets;
 use crate::raw::{RawPlan, RawWorkload, Settings};
 use crate::server::read_server;
 use crate::setting::{Kind, Setting, Value};
+use crate::work;
 
 const BACKENDS: [BackendKind; 4] =
     [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
@@ -134,6 +135,8 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
         targets: each(table.field("targets"), target)?,
         backends: each(table.field("backends"), backend)?,
         settings: settings(table)?,
+        command: work::read_command(table, kind)?,
+        mix: work::read_mix(table, kind)?,
     })
 }
 

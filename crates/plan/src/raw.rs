@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{BackendKind, NfsVersion, Workload};
+use model::{BackendKind, Command, NfsVersion, OpMix, Workload};
 
 use crate::error::{Place, Spot};
 use crate::fault::PlannedFault;
@@ -79,6 +79,10 @@ pub struct RawWorkload {
     pub backends: Option<Vec<Spot<BackendKind>>>,
     /// Settings that win over the plan's factors.
     pub settings: Settings,
+    /// What is run, for programs of others.
+    pub command: Command,
+    /// Shares of a mix of the user's own; otherwise as it is where nobody says.
+    pub mix: OpMix,
 }
 
 /// The levels of those settings that were written.
@@ -120,6 +124,8 @@ impl RawWorkload {
             targets: None,
             backends: None,
             settings: Settings::default(),
+            command: Command::default(),
+            mix: OpMix::default(),
         }
     }
 }

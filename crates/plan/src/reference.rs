@@ -105,6 +105,15 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          bonnie does to one large file. transactions: a pool of small files (PostMark). op_mix: \
          all kinds of NFS calls in stated shares (LADDIS, SPEC SFS). app: a command of yours. fio, \
          iozone, bonnie++, dd: those programs, their figures read."),
+    key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
+        "What an app workload times, in the working directory; of fio, iozone, bonnie++ and dd: \
+         further arguments. No shell reads it."),
+    key(Workload, "setup", ["list of texts", ""], "a program and its arguments", "none",
+        "What is run before, untimed. Only for app."),
+    key(Workload, "cleanup", ["list of texts", ""], "a program and its arguments", "none",
+        "What is run after, untimed. Only for app."),
+    key(Workload, "shares", ["table", "percent"], "names of ops with their shares", "none",
+        "A mix of your own: { read = 60, write = 40 }, together 100. Only for op_mix."),
     key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
         "Only these targets."),
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",

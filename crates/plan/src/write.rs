@@ -12,6 +12,7 @@ use crate::matrix::product;
 use crate::resolve::Plan;
 use crate::setting::{Setting, Value};
 use crate::text::quoted;
+use crate::work;
 
 impl Plan {
     /// Writes the plan as TOML, every default written out.
@@ -36,8 +37,12 @@ impl Plan {
                 out.push_str(&self.target(run));
             }
         }
-        let place = |run: &RunSpec| (run.target_name.clone(), run.backend, run.workload);
-        for runs in self.runs.chunk_by(|a, b| place(a) == place(b)) {
+        let together = |a: &RunSpec, b: &RunSpec| {
+            (&a.target_name, a.backend, a.workload) == (&b.target_name, b.backend, b.workload)
+                && a.command == b.command
+                && a.op_mix.shares == b.op_mix.shares
+        };
+        for runs in self.runs.chunk_by(together) {
             write_workloads(&mut out, runs);
         }
         out
@@ -118,6 +123,7 @@ fn write_workload(out: &mut String, runs: &[RunSpec], levels: &[(Setting, Vec<Va
         quoted(&run.target_name),
         quoted(run.backend.name())
     );
+    work::write(out, &run.command, &run.op_mix);
     for (setting, levels) in levels {
         if !runs.iter().any(|run| setting.matters_in(run)) {
             continue;

@@ -344,3 +344,49 @@ fn each_block_holds_each_run_once() {
     let first: Vec<Step> = [0, 2, 1, 3].map(|run| Step { run, trial: 0 }).to_vec();
     assert_eq!(order[..4], first);
 }
+
+#[test]
+fn settings_multiply_only_where_they_count() {
+    let runs = |lines: &str| {
+        let target = "[[target]]\nname = \"d\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
+        plan(&format!("name = \"t\"\n{target}[[workload]]\n{lines}")).unwrap().runs.len()
+    };
+    // Each on two backends; block_size counts where a file is shared.
+    assert_eq!(
+        runs(
+            "kind = \"stream\"\nsharing = [\"own\", \"shared\"]\nblock_size = [\"1MiB\", \"2MiB\"]"
+        ),
+        6
+    );
+    assert_eq!(
+        runs("kind = \"stream\"\npasses = [\"write\", \"stride_read\"]\nstride = [3, 5]"),
+        6
+    );
+    assert_eq!(
+        runs("kind = \"mixed\"\nrate = [0, 100]\narrivals = [\"poisson\", \"constant\"]"),
+        6
+    );
+    assert_eq!(runs("kind = \"mixed\"\nrate = [0, 100]\nthink_time = [\"0s\", \"1ms\"]"), 6);
+    assert_eq!(runs("kind = \"metadata\"\ndepth = [0, 1]\nbranching = [2, 3]"), 6);
+    assert_eq!(runs("kind = \"stream\"\ndata = [\"zeros\", \"random\"]\ncompress = [0, 50]"), 6);
+    // io_uring maps nothing.
+    assert_eq!(runs("kind = \"stream\"\nmmap = [true, false]"), 3);
+}
+
+#[test]
+fn settings_without_their_condition_are_warned_of() {
+    let warned = |lines: &str| {
+        let text =
+            format!("name = \"t\"\n[[target]]\nname = \"d\"\npath = \"m\"\n[[workload]]\n{lines}");
+        RawPlan::parse(&text, "p").unwrap().without_effect().len()
+    };
+    for (idle, condition) in [
+        ("kind = \"mixed\"\narrivals = \"constant\"\n", "rate = 10"),
+        ("kind = \"mixed\"\nramp = \"1s\"\n", "rate = [0, 10]"),
+        ("kind = \"stream\"\nblock_size = \"1MiB\"\n", "sharing = \"shared\""),
+        ("kind = \"stream\"\nstride = 4\n", "passes = \"write+stride_read\""),
+        ("kind = \"metadata\"\nbranching = 4\n", "depth = 2"),
+    ] {
+        assert_eq!((warned(idle), warned(&format!("{idle}{condition}"))), (1, 0), "{idle}");
+    }
+}

@@ -1,7 +1,7 @@
 //! A plan that is written out reads back to the same plan, in whatever surroundings.
 
 use crate::common::plan;
-use model::NfsVersion;
+use model::{NfsVersion, OpKind, Workload};
 use plan::{Plan, RawPlan, Surroundings};
 use proptest::prelude::*;
 
@@ -109,6 +109,38 @@ fn a_server_with_faults_reads_back() {
     );
     assert_eq!(plan.server.versions, [NfsVersion::V4_1, NfsVersion::V3]);
     assert_eq!((plan.server.discard, plan.server.fault_seed), (true, 5));
+    reads_back(&plan);
+}
+
+#[test]
+fn every_kind_of_work_reads_back() {
+    let plan = plan(
+        "name = \"t\"\n[factors]\nworkers = 2\n\
+         [[target]]\nname = \"d\"\npath = \"m\"\n[[target]]\nname = \"n\"\nurl = \"nfs://h/e\"\n\
+         [[workload]]\nkind = \"stream\"\npasses = [\"usual\", \"write+rewrite+stride_read\"]\n\
+         sharing = [\"own\", \"shared\"]\nblock_size = [\"0B\", \"4MiB\"]\nstride = [3, 5]\n\
+         mmap = [true, false]\ntimed_close = true\ndata = [\"zeros\", \"random\"]\n\
+         compress = [0, 50]\ndedup = 25\n\
+         [[workload]]\nkind = \"mixed\"\nrandom_percent = [0, 100]\nrate = [0, 700]\n\
+         arrivals = [\"poisson\", \"constant\"]\nthink_time = [\"0s\", \"15us\"]\nramp = \"1s\"\n\
+         warmup = \"250ms\"\nbandwidth = \"10MiB\"\nops = 100\nbytes = \"1GiB\"\nstamp = true\n\
+         [[workload]]\nkind = \"metadata\"\npasses = \"mkdir+create+read_files+rename\"\n\
+         tree_sharing = [\"own\", \"shared\"]\ndepth = [0, 2]\nbranching = [3, 4]\n\
+         [[workload]]\nkind = \"bonnie\"\n\
+         [[workload]]\nkind = \"transactions\"\nsize_min = [0, 100]\nsize_max = \"4KiB\"\n\
+         transactions = 9\nread_bias = 70\ncreate_bias = 60\nsubdirectories = 5\n\
+         [[workload]]\nkind = \"op_mix\"\nrate = [100, 200]\n\
+         shares = { read = 50.5, lookup = 49.5 }\n\
+         [[workload]]\nkind = \"app\"\ntargets = [\"d\"]\nrun = [\"tar\", \"cf\", \"a b.tar\", \".\"]\n\
+         cleanup = \"true\"\n\
+         [[workload]]\nkind = \"fio\"\ntargets = [\"d\"]\nrun = [\"--ioengine=psync\"]\n",
+    )
+    .unwrap();
+    let app = plan.runs.iter().find(|run| run.workload == Workload::App).unwrap();
+    assert_eq!(app.command.run, ["tar", "cf", "a b.tar", "."]);
+    assert_eq!((app.command.cleanup.join(""), app.timeout_ms), ("true".into(), 3_600_000));
+    let mix = plan.runs.iter().find(|run| run.workload == Workload::OpMix).unwrap();
+    assert_eq!(mix.op_mix.shares, [(OpKind::Read, 5_050), (OpKind::Lookup, 4_950)]);
     reads_back(&plan);
 }
 
