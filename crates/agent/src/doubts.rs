@@ -2,15 +2,19 @@
 //!
 //! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
 
+mod load;
+
 use engine::backend::Recovered;
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, OpKind, Pass, PassResult, RunSpec, Stable, Target,
+    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Stable, Target,
 };
 
 use crate::accounting;
+
+pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
 /// somebody else is a fifth of it.
@@ -97,7 +101,8 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
             ))
         });
     }
-    let read = result.kinds.iter().find(|kind| kind.kind == OpKind::Read)?.bytes;
+    let reads = result.kinds.iter().filter(|kind| kind.kind.reads_data());
+    let read: u64 = reads.map(|kind| kind.bytes).sum();
     if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
         return None;
     }
@@ -173,7 +178,10 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     if pass == Pass::Create && matches!(spec.target, Target::Directory { .. }) {
         return Some(CaveatCode::NotDurable.because("files were closed, not synced"));
     }
-    let writes = pass == Pass::Write || (pass == Pass::Mix && spec.read_percent < 100);
+    let writes = match pass {
+        Pass::Mix => spec.read_percent < 100,
+        _ => pass.opens() != Opens::Nothing && pass.kinds().iter().any(|kind| kind.writes_data()),
+    };
     let is_nfs = matches!(spec.target, Target::Nfs(_));
     let answered_safe = is_nfs && spec.nfs().stable != Stable::Unstable;
     (writes && !answered_safe && spec.durability == Durability::None)

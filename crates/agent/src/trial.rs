@@ -119,8 +119,11 @@ impl<'a> Trial<'a> {
         caveats.extend(doubts::about_outcome(result, ending));
         if *ending == Ending::Complete {
             caveats.extend(doubts::about_figures(spec, result));
+            caveats.extend(doubts::about_load(spec, result));
         }
         caveats.extend(doubts::about_cache(spec, result, self.mount.as_ref()));
+        let memory = lab::facts::memory_bytes();
+        caveats.extend(doubts::about_data(spec, result, self.mount.as_ref(), memory));
         result.caveats.extend(caveats);
     }
 

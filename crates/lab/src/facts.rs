@@ -46,11 +46,16 @@ fn cores() -> Fact {
     Fact::new("host", "cores for us", cores.to_string(), "sched_getaffinity(2), cgroups(7)")
 }
 
-fn memory() -> Option<Fact> {
+/// Memory of this host, in bytes; `None` where `/proc` does not say.
+pub fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Fact::new("host", "memory", Size(kib * 1024).to_string(), "/proc/meminfo"))
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+fn memory() -> Option<Fact> {
+    Some(Fact::new("host", "memory", Size(memory_bytes()?).to_string(), "/proc/meminfo"))
 }
 
 /// A virtual machine shares its processors with strangers: a reader should know.

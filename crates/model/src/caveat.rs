@@ -131,6 +131,15 @@ codes! {
     ServerBusy, "server-busy", Degraded,
         "The server put calls off until later.",
         "Wait for the end of its grace period, or offer it less.";
+    BelowOffered, "below-offered", Degraded,
+        "Less load was done than was offered: response times are those of a queue that grows.",
+        "Offer less, or find out what is full; the highest load without this caveat is the limit.";
+    MixShares, "mix-shares", Degraded,
+        "The shares of the ops are not those that were asked for.",
+        "Let the mix run for longer, or look for ops that fail.";
+    Compressible, "compressible", Degraded,
+        "The data can be made smaller on its way, and something on the way may do so.",
+        "Use --data random without --compress and --dedup, or say what your own data is like.";
     TooShort, "too-short", Degraded,
         "The pass was too short to time.",
         "Use larger files, more files, or a longer duration.";
@@ -143,6 +152,9 @@ codes! {
     Outlier, "outlier", Degraded,
         "Some trials lie far from the others.",
         "Look at the trials; repeat on a quiet machine.";
+    FitsMemory, "fits-memory", Note,
+        "The files fit in this host's memory, and nothing here counts what came from it.",
+        "Use files larger than memory, --direct true, or mount anew in between.";
     SharedHost, "shared-host", Note,
         "Client and server shared the processors of one host.",
         "Read the figure as that of the whole machine, not of a server.";

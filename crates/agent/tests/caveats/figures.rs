@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use agent::doubts;
-use model::{CaveatCode, Pass, PassResult, RunSpec, Target};
+use lab::mounts::Mount;
+use model::{
+    Arrivals, Caveat, CaveatCode, Fill, Histogram, KindResult, OpKind, Pass, PassResult, RunSpec,
+    Target, Workload,
+};
 use nfs_server::ServerConfig;
 
 use crate::rig::{Rig, metadata, nfs, server, stream};
@@ -81,4 +85,114 @@ fn a_server_on_this_host_is_noted() {
     target.host = "192.0.2.1".into();
     let far = RunSpec { target: Target::Nfs(target), ..near };
     assert!(!doubted(&far, &result(), CaveatCode::SharedHost));
+}
+
+/// A second in which so many ops of each kind were done, of 4 KiB each.
+fn done(pass: Pass, kinds: &[(OpKind, u64)]) -> PassResult {
+    let kind = |(kind, ops): &(OpKind, u64)| KindResult {
+        kind: *kind,
+        issued: *ops,
+        done: *ops,
+        bytes: ops * 4_096,
+        errors: Vec::new(),
+        service_time: Histogram::new(),
+        response_time: Histogram::new(),
+    };
+    PassResult { pass, kinds: kinds.iter().map(kind).collect(), ..result() }
+}
+
+fn has(caveats: &[Caveat], code: CaveatCode) -> bool {
+    caveats.iter().any(|caveat| caveat.code == code)
+}
+
+#[test]
+fn a_load_that_was_not_met_is_doubted() {
+    let mut spec = RunSpec { workload: Workload::Mixed, ..stream(Path::new("/")) };
+    spec.read_percent = 100;
+    spec.load.rate_per_s = 10_000;
+    let below = |spec: &RunSpec, ops| {
+        let result = done(Pass::Mix, &[(OpKind::Read, ops)]);
+        has(&doubts::about_load(spec, &result), CaveatCode::BelowOffered)
+    };
+    // 95 % less three standard deviations of 100 ops.
+    assert!(below(&spec, 9_190) && !below(&spec, 9_210));
+    spec.load.arrivals = Arrivals::Constant;
+    assert!(below(&spec, 9_490) && !below(&spec, 9_500));
+    spec.load.rate_per_s = 0;
+    assert!(!below(&spec, 10));
+}
+
+#[test]
+fn shares_that_are_off_are_doubted() {
+    let mut spec = RunSpec { workload: Workload::OpMix, ..stream(Path::new("/")) };
+    spec.op_mix.shares = vec![(OpKind::Read, 5_000), (OpKind::Lookup, 5_000)];
+    let off = |spec: &RunSpec, pass, reads, lookups| {
+        let result = done(pass, &[(OpKind::Read, reads), (OpKind::Lookup, lookups)]);
+        has(&doubts::about_load(spec, &result), CaveatCode::MixShares)
+    };
+    // Of a million ops chance moves 0.15 points.
+    assert!(off(&spec, Pass::OpMix, 517_000, 483_000));
+    assert!(!off(&spec, Pass::OpMix, 516_000, 484_000));
+    // Of a hundred 15, beside which 10 are nothing.
+    assert!(!off(&spec, Pass::OpMix, 60, 40));
+    spec.read_percent = 70;
+    assert!(off(&spec, Pass::Mix, 600_000, 400_000));
+    assert!(!off(&spec, Pass::Mix, 700_000, 300_000));
+}
+
+#[test]
+fn data_that_shrinks_on_its_way_is_doubted() {
+    let mount = |file_system: &str, options: &str| Mount {
+        file_system: file_system.into(),
+        source: "s".into(),
+        mount_point: "/m".into(),
+        options: options.into(),
+    };
+    let written = done(Pass::Write, &[(OpKind::Write, 10)]);
+    let random = stream(Path::new("/"));
+    let mut zeros = random.clone();
+    zeros.data.fill = Fill::Zeros;
+    let mut half = random.clone();
+    half.data.compress_percent = 50;
+    let doubted = |spec: &RunSpec, mount: &Mount| {
+        has(&doubts::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
+    };
+    for (mount, expected) in [
+        (mount("btrfs", "compress=zstd:3,rw"), true),
+        (mount("btrfs", "rw"), false),
+        (mount("zfs", "rw"), true),
+        (mount("nfs4", "rw"), true),
+        (mount("ext4", "rw"), false),
+        (mount("tmpfs", "rw"), false),
+    ] {
+        assert_eq!(doubted(&zeros, &mount), expected, "{mount:?}");
+        assert_eq!(doubted(&half, &mount), expected, "{mount:?}");
+        assert!(!doubted(&random, &mount), "{mount:?}");
+    }
+    let server = server(ServerConfig::default());
+    let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };
+    let raised = doubts::about_data(&over_nfs, &written, None, None);
+    assert!(raised[0].evidence.starts_with("every byte is zero; an NFS server"));
+    assert!(doubts::about_data(&nfs(&server), &written, None, None).is_empty());
+}
+
+#[test]
+fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
+    let mount = |file_system: &str| Mount {
+        file_system: file_system.into(),
+        source: "s".into(),
+        mount_point: "/m".into(),
+        options: "rw".into(),
+    };
+    let read = done(Pass::Read, &[(OpKind::Read, 10)]);
+    let noted = |spec: &RunSpec, file_system, memory| {
+        let caveats = doubts::about_data(spec, &read, Some(&mount(file_system)), Some(memory));
+        has(&caveats, CaveatCode::FitsMemory)
+    };
+    let spec = stream(Path::new("/"));
+    assert!(noted(&spec, "nfs4", (64 << 20) + 1));
+    assert!(!noted(&spec, "nfs4", 64 << 20));
+    assert!(!noted(&spec, "ext4", 1 << 40));
+    assert!(!noted(&RunSpec { direct: true, ..spec }, "nfs4", 1 << 40));
+    assert!(lab::facts::memory_bytes().unwrap() > 1 << 20);
 }
