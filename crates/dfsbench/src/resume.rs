@@ -50,7 +50,7 @@ fn lasting(spec: &RunSpec) -> RunSpec {
     if let Target::Nfs(nfs) = &mut spec.target
         && nfs.embedded
     {
-        (nfs.port, nfs.mount_port, nfs.tls_ca) = (None, None, None);
+        (nfs.port, nfs.mount_port, nfs.tls.ca) = (None, None, None);
     }
     spec
 }
