@@ -49,6 +49,7 @@ const OPTIONAL: &[Optional] = &[
         |r| r.workload == Workload::Mixed,
         |r| r.layout.random_percent.to_string(),
     ),
+    option("skew", |r| r.workload == Workload::Mixed, |r| r.layout.skew_percent.to_string()),
     option("rate", is_ours, |r| r.load.rate_per_s.to_string()),
     option("arrivals", |r| r.load.rate_per_s > 0, |r| r.load.arrivals.to_string()),
     option(
@@ -59,6 +60,7 @@ const OPTIONAL: &[Optional] = &[
     option("bandwidth", is_ours, |r| size(r.load.bytes_per_s)),
     option("ramp", |r| r.load.rate_per_s > 0, |r| ms(r.load.ramp_ms)),
     option("warmup", is_ours, |r| ms(r.load.warmup_ms)),
+    option("time_max", is_ours, |r| ms(r.load.time_max_ms)),
     option("ops", is_ours, |r| r.load.ops_max.to_string()),
     option("bytes", is_ours, |r| size(r.load.bytes_max)),
     option("data", writes, |r| r.data.fill.to_string()),

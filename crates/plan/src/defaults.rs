@@ -38,6 +38,9 @@ pub const RANDOM_IO_SIZE: u64 = 4 << 10;
 /// The mix that storage vendors and SPEC's databases quote: 70 % reads.
 pub const READ_PERCENT: u64 = 70;
 
+/// The last mix of which all figures were published.
+pub const MIX: &str = "sfs3-like-v3";
+
 /// Ops per second of an op mix: what any server can do, with a file set of 1 GB.
 pub const MIX_RATE: u64 = 100;
 
@@ -81,6 +84,8 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
         Setting::IoSize => io_size(spec),
         Setting::QueueDepth => Value::Number(spec.backend.default_queue_depth().into()),
         Setting::TransferSize => Value::Server,
+        // Shares that stand in the plan go before any name.
+        Setting::Mix if spec.op_mix.shares.is_empty() => Value::Word(MIX),
         Setting::Rate if spec.workload == Workload::OpMix => Value::Number(MIX_RATE),
         Setting::ReadPercent => Value::Number(READ_PERCENT),
         Setting::Duration => Value::Number(DURATION_MS),

@@ -8,6 +8,8 @@ pub(crate) mod fields;
 use model::Pass;
 use model::units::{parse_size, parse_time_ns};
 
+use workload::opmix::PROFILES;
+
 use crate::error::Fault;
 use crate::keys::unknown_word;
 use crate::setting::{Kind, Setting, Value};
@@ -24,6 +26,7 @@ impl Setting {
             Kind::Time => Value::Number(read_ms(text)?),
             Kind::FineTime => Value::Number(parse_time_ns(text)?),
             Kind::Passes => return read_passes(text),
+            Kind::Mix => return read_mix(text),
             Kind::Flag => match text {
                 "true" => Value::Flag(true),
                 "false" => Value::Flag(false),
@@ -104,6 +107,13 @@ fn read_ms(text: &str) -> Result<u64, Fault> {
         return Err(Fault::new(format!("`{text}` is not a whole number of milliseconds")));
     }
     Ok(ns / NS_PER_MS)
+}
+
+/// Finds a mix that is known by its name.
+fn read_mix(text: &str) -> Result<Value, Fault> {
+    let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    let found = PROFILES.iter().find(|profile| profile.name == text);
+    found.map(|profile| Value::Word(profile.name)).ok_or_else(|| unknown_word("mix", text, &names))
 }
 
 /// Reads names of passes with `+` between them.

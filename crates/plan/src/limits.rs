@@ -112,6 +112,8 @@ const RATE: Range =
     Range { min: 0, max: 100_000_000, reason: "due instants are whole nanoseconds, in order" };
 const BANDWIDTH: Range =
     Range { min: 0, max: TIB, reason: "no link is as fast, and a cap that is never met is none" };
+const SKEW: Range =
+    Range { min: 0, max: 300, reason: "beyond an exponent of 3 one place has it all" };
 const OPS: Range = Range { min: 0, max: 1_000_000_000, reason: "a trial is a sample, not a soak" };
 const BYTES: Range = Range { min: 0, max: 1 << 50, reason: "a trial is a sample, not a soak" };
 const STRIDE: Range = Range { min: 2, max: 1_000_000, reason: "a stride beyond the file is none" };
@@ -159,7 +161,8 @@ pub const fn range(setting: Setting) -> Option<Range> {
         | Setting::Compress
         | Setting::Dedup => PERCENT,
         Setting::Duration => DURATION_MS,
-        Setting::Warmup | Setting::Ramp => Range { min: 0, ..DURATION_MS },
+        Setting::Skew => SKEW,
+        Setting::Warmup | Setting::Ramp | Setting::TimeMax => Range { min: 0, ..DURATION_MS },
         Setting::ThinkTime => THINK_TIME_NS,
         Setting::Rate => RATE,
         Setting::Bandwidth => BANDWIDTH,
@@ -189,6 +192,7 @@ pub const fn range(setting: Setting) -> Option<Range> {
         | Setting::Data
         | Setting::Stamp
         | Setting::Passes
+        | Setting::Mix
         | Setting::Arrivals
         | Setting::Sharing
         | Setting::TreeSharing
@@ -214,6 +218,9 @@ pub fn legal(setting: Setting) -> String {
         Kind::Time => numbers(&text::time),
         Kind::FineTime => numbers(&text::time_ns),
         Kind::Flag => "true or false".to_owned(),
+        Kind::Mix => {
+            either(&workload::opmix::PROFILES.iter().map(|mix| mix.name).collect::<Vec<_>>())
+        }
         Kind::Passes => "names with `+` between them, or \"usual\"".to_owned(),
         Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
     }

@@ -170,6 +170,7 @@ fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
         Kind::Count => ("an integer", "4"),
         Kind::Percent => ("an integer", "70"),
         Kind::Time | Kind::FineTime => ("a time", "\"500ms\""),
+        Kind::Mix => ("the name of a mix", "\"sfs3-like-v3\""),
         Kind::Passes => ("names of passes", "\"write+read\""),
         Kind::Flag => ("true or false", "true"),
         Kind::Word => ("a word", "\"..\""),

@@ -140,6 +140,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          count from the instant an op is due. 0 is a closed loop."),
     key(Settings, "arrivals", ["text", ""], "\"poisson\" or \"constant\"", "poisson",
         "How due instants follow each other. Only with a rate."),
+    key(Settings, "mix", ["text", ""],
+        "laddis-like, sfs3-like-v2, sfs3-like-v3, sfs2008-like-v3, database-like or webserver-like",
+        "sfs3-like-v3",
+        "Shares of ops, sizes of files and of requests, as field studies found them; `shares` of a \
+         [[workload]] make one of your own. Only for op_mix."),
     key(Settings, "set_per_rate", ["size", "bytes"], "0 B to 1 GiB", "10MiB",
         "File set of an op mix for each op/s of its rate. Only for op_mix."),
     key(Settings, "accessed_percent", ["integer", "percent"], "0 to 100", "10",
@@ -228,6 +233,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "random_percent", ["integer", "percent"], "0 to 100", "100",
         "Share of a mix's ops that go to a random place; the others go on where the last one of \
          their worker ended. Only for mixed."),
+    key(Settings, "skew", ["integer", "hundredths"], "0 to 300", "0",
+        "How unequal the chances of random places are: the exponent of Zipf's law in hundredths; 0 \
+         makes all equal. Only for mixed."),
     key(Settings, "duration", ["time", "ms"], "1ms to 24h", "1s",
         "How long a mix runs. Only for mixed and op_mix."),
     key(Settings, "warmup", ["time", "ms"], "0ms to 24h", "0ms",
@@ -238,6 +246,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Pause after each op of a closed loop. Not with a rate."),
     key(Settings, "bandwidth", ["size", "bytes/s"], "0 B to 1 TiB", "0",
         "Most bytes per second, all workers together; 0 is no cap."),
+    key(Settings, "time_max", ["time", "ms"], "0ms to 24h", "0ms",
+        "A pass that its files would end ends after so long at the latest; 0 is no bound. Mixed and \
+         op_mix have duration."),
     key(Settings, "ops", ["integer", "ops"], "0 to 1000000000", "0",
         "A pass ends after so many ops, all workers together; 0 is no bound."),
     key(Settings, "bytes", ["size", "bytes"], "0 B to 1 PiB", "0",

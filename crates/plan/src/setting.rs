@@ -58,6 +58,8 @@ settings! {
     Rate "rate" "--rate" Count;
     /// How due instants follow each other.
     Arrivals "arrivals" "--arrivals" Word;
+    /// Which shares of ops an op mix has.
+    Mix "mix" "--mix" Mix;
     /// File set of an op mix per op/s that is offered.
     SetPerRate "set_per_rate" "--set-per-rate" Size;
     /// Share of an op mix's files that data ops work on.
@@ -126,6 +128,8 @@ settings! {
     ReadPercent "read_percent" "--read-percent" Percent;
     /// Share of a mix's ops that go to a random place.
     RandomPercent "random_percent" "--random-percent" Percent;
+    /// How unequal the chances of random places are.
+    Skew "skew" "--skew" Percent;
     /// How long a mix runs.
     Duration "duration" "--duration" Time;
     /// Work before anything counts.
@@ -136,6 +140,8 @@ settings! {
     ThinkTime "think_time" "--think-time" FineTime;
     /// Most bytes per second, all workers together.
     Bandwidth "bandwidth" "--bandwidth" Size;
+    /// Most time of a pass that its files would end.
+    TimeMax "time_max" "--time-max" Time;
     /// Most ops of a pass, all workers together.
     Ops "ops" "--ops" Count;
     /// Most bytes of a pass, all workers together.
@@ -183,6 +189,8 @@ pub enum Kind {
     Flag,
     /// One of [`Setting::words`].
     Word,
+    /// The name of a mix of `workload::opmix`.
+    Mix,
     /// Names of passes with `+` between them, or `usual`.
     Passes,
 }

@@ -7,13 +7,15 @@ use std::fmt::Write as _;
 
 use model::{Command, OpKind, OpMix, Pass, Workload};
 
+use workload::opmix;
+
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError};
 use crate::keys::unknown_word;
 use crate::text::quoted;
 
 /// What a mix is called whose shares stand in the plan.
-const OWN_MIX: &str = "custom";
+pub(crate) const OWN_MIX: &str = "custom";
 
 /// Hundredths of a percent in a whole.
 const WHOLE: u32 = 10_000;
@@ -81,6 +83,7 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
         mix.shares.push((kind, percent));
     }
     let sum: u32 = mix.shares.iter().map(|(_, share)| share).sum();
+    // Said with what is missing; the other rules are those of the mix itself.
     if sum != WHOLE {
         let what = format!("the shares add up to {} %, not to 100 %", percent(sum));
         let hint = if sum < WHOLE {
@@ -91,7 +94,10 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
         return Err(field.error(Fault::new(what).hint(hint)));
     }
     OWN_MIX.clone_into(&mut mix.name);
-    Ok(mix)
+    match opmix::check(&mix) {
+        Ok(()) => Ok(mix),
+        Err(error) => Err(field.error(Fault::new(error.to_string()))),
+    }
 }
 
 /// Reads percent as whole hundredths: `2.5` is 250.

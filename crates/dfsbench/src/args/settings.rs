@@ -60,6 +60,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Time | Kind::FineTime => "TIME",
         Kind::Flag => "BOOL",
         Kind::Word => "WORD",
+        Kind::Mix => "MIX",
         Kind::Passes => "PASSES",
     }
 }
@@ -79,7 +80,7 @@ fn help(setting: Setting) -> String {
     let of_setting = |doc: &&KeyDoc| doc.section == Section::Settings && doc.key == setting.key();
     let Some(doc) = plan::reference().iter().find(of_setting) else { return String::new() };
     let choice = match setting.kind() {
-        Kind::Word | Kind::Flag => format!(" One of: {}.", doc.legal.replace('"', "")),
+        Kind::Word | Kind::Mix | Kind::Flag => format!(" One of: {}.", doc.legal.replace('"', "")),
         _ => String::new(),
     };
     format!("{}{choice} [default: {}]", doc.meaning, doc.default)

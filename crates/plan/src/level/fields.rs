@@ -8,7 +8,10 @@ use model::{
     Stable, Target, Workload, XprtSec,
 };
 
+use workload::opmix::Profile;
+
 use crate::setting::{Setting, Value};
+use crate::work::OWN_MIX;
 
 /// A place that holds a level.
 pub(crate) trait Field {
@@ -68,6 +71,21 @@ impl Field for Option<u32> {
     }
 }
 
+impl Field for String {
+    fn value(&self) -> Value {
+        Profile::named(self).map_or_else(
+            || Value::Word(if self.is_empty() { "" } else { OWN_MIX }),
+            |profile| Value::Word(profile.name),
+        )
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Word(name) = value else { return false };
+        name.clone_into(self);
+        true
+    }
+}
+
 impl Field for Vec<Pass> {
     fn value(&self) -> Value {
         Value::Passes(self.clone())
@@ -123,6 +141,7 @@ places! { of_run of_run_mut RunSpec:
     Clients clients;
     Rate load.rate_per_s;
     Arrivals load.arrivals;
+    Mix op_mix.name;
     SetPerRate op_mix.set_bytes_per_rate;
     AccessedPercent op_mix.accessed_percent;
     AppendPercent op_mix.append_percent;
@@ -148,7 +167,9 @@ places! { of_run of_run_mut RunSpec:
     TransferSize transfer_size_bytes;
     ReadPercent read_percent;
     RandomPercent layout.random_percent;
+    Skew layout.skew_percent;
     Duration duration_ms;
+    TimeMax load.time_max_ms;
     Warmup load.warmup_ms;
     Ramp load.ramp_ms;
     ThinkTime load.think_time_ns;

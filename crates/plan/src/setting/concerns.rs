@@ -29,7 +29,8 @@ impl Setting {
             | Self::ReadBias
             | Self::CreateBias
             | Self::Subdirectories => matches!(workload, W::Transactions),
-            Self::SetPerRate
+            Self::Mix
+            | Self::SetPerRate
             | Self::AccessedPercent
             | Self::AppendPercent
             | Self::FilesPerDirectory => matches!(workload, W::OpMix),
@@ -37,7 +38,8 @@ impl Setting {
             Self::Mmap | Self::TimedClose => matches!(workload, W::Stream),
             Self::ReadAhead | Self::WriteBehind => matches!(workload, W::Stream | W::Bonnie),
             Self::ReadPercent => matches!(workload, W::Mixed),
-            Self::RandomPercent => matches!(workload, W::Mixed),
+            Self::RandomPercent | Self::Skew => matches!(workload, W::Mixed),
+            Self::TimeMax => !workload.is_external() && !matches!(workload, W::Mixed | W::OpMix),
             Self::Duration => matches!(workload, W::Mixed | W::OpMix),
             Self::IoSize => !matches!(workload, W::Metadata | W::App),
             Self::Invalidate => data,
@@ -104,6 +106,7 @@ impl Setting {
             // A WRITE of v2 always is.
             Self::Stable => run.nfs().version != NfsVersion::V2,
             Self::Arrivals | Self::Ramp => run.load.rate_per_s > 0,
+            Self::Mix => run.op_mix.shares.is_empty(),
             Self::ThinkTime => run.load.rate_per_s == 0,
             Self::BlockSize => run.layout.sharing == Sharing::Shared,
             Self::Stride => run.passes().contains(&Pass::StrideRead),
@@ -145,6 +148,7 @@ impl Setting {
             | Self::ReadBias
             | Self::CreateBias
             | Self::Subdirectories
+            | Self::Mix
             | Self::SetPerRate
             | Self::AccessedPercent
             | Self::AppendPercent
@@ -157,6 +161,7 @@ impl Setting {
             | Self::Bandwidth
             | Self::Ops
             | Self::Bytes
+            | Self::TimeMax
             | Self::Duration => Family::Load,
             Self::Durability
             | Self::TimedClose

@@ -66,6 +66,7 @@ transfer_size = "server"
 stable = "unstable"
 read_percent = 70
 random_percent = 100
+skew = 0
 duration = "1500ms"
 warmup = "0ms"
 think_time = "0ns"
@@ -131,6 +132,7 @@ fn every_kind_of_work_reads_back() {
          transactions = 9\nread_bias = 70\ncreate_bias = 60\nsubdirectories = 5\n\
          [[workload]]\nkind = \"op_mix\"\nrate = [100, 200]\n\
          shares = { read = 50.5, lookup = 49.5 }\n\
+         [[workload]]\nkind = \"op_mix\"\nmix = [\"laddis-like\", \"database-like\"]\n\
          [[workload]]\nkind = \"app\"\ntargets = [\"d\"]\nrun = [\"tar\", \"cf\", \"a b.tar\", \".\"]\n\
          cleanup = \"true\"\n\
          [[workload]]\nkind = \"fio\"\ntargets = [\"d\"]\nrun = [\"--ioengine=psync\"]\n",
