@@ -6,6 +6,7 @@
 
 pub mod accounting;
 pub mod doubts;
+mod outside;
 mod trial;
 
 use std::sync::Arc;
@@ -77,7 +78,7 @@ pub fn serve(agent: &Agent, end: &AgentEnd) {
     }
 }
 
-fn run(trial: &Trial<'_>, pass: Pass, end: &AgentEnd) -> Report {
+fn run(trial: &mut Trial<'_>, pass: Pass, end: &AgentEnd) -> Report {
     match trial.run(pass, &mut |sample| end.report(Report::Progress(sample))) {
         Ok(ended) => Report::Ran(Box::new(ended)),
         Err(error) => Report::Failed(error.to_string()),

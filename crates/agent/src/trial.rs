@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use engine::worker::Ending;
-use engine::{Measured, Monitor, Site, SiteConfig, SiteError, measure};
+use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, measure};
 use fleet::{Assignment, Broken, PassEnd};
 use lab::mounts::Mount;
 use lab::{cache, counters};
-use model::{CaveatCode, Fact, IntervalSample, Pass, PassResult};
+use model::{CaveatCode, Fact, IntervalSample, Pass, PassResult, RunSpec};
 
 use crate::accounting::{self, Witnesses};
 use crate::{Agent, doubts};
@@ -21,6 +21,8 @@ pub(crate) struct Trial<'a> {
     assignment: Assignment,
     site: Site,
     mount: Option<Mount>,
+    /// The program that works in our place.
+    external: Option<External>,
 }
 
 impl<'a> Trial<'a> {
@@ -35,22 +37,31 @@ impl<'a> Trial<'a> {
         };
         let site = Site::create(spec, config)?;
         let mount = site.local_paths().first().and_then(|path| Mount::of(path));
-        Ok(Self { agent, assignment, site, mount })
+        let external =
+            spec.workload.is_external().then(|| External::begin(&site, spec, &agent.stop));
+        let external = external.transpose()?;
+        Ok(Self { agent, assignment, site, mount, external })
     }
 
     /// Settings of the target that are in force.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = self.site.facts();
         facts.extend(self.mount.iter().flat_map(Mount::facts));
+        facts.extend(self.external.iter().flat_map(External::facts).cloned());
         facts
     }
 
     /// Prepares and runs one pass, accounts for it, and raises its caveats.
     pub(crate) fn run(
-        &self,
+        &mut self,
         pass: Pass,
         observe: &mut dyn FnMut(IntervalSample),
     ) -> Result<PassEnd, SiteError> {
+        if let Some(mut external) = self.external.take() {
+            let ended = self.run_outside(&mut external, pass);
+            self.external = Some(external);
+            return ended;
+        }
         let spec = &self.assignment.spec;
         self.site.prepare(spec, pass)?;
         self.invalidate(pass)?;
@@ -64,7 +75,7 @@ impl<'a> Trial<'a> {
         let Measured { mut result, ending, tally } = measured;
         result.storage_read_bytes = counters::storage_read_bytes()
             .zip(storage_before)
-            .filter(|_| self.mount.as_ref().is_some_and(Mount::counts_storage_reads))
+            .filter(|_| self.counts_storage_reads())
             .map(|(after, before)| after - before);
         let is_local_server = self.is_on_local_server();
         result.server_cpu_ns = self
@@ -92,15 +103,29 @@ impl<'a> Trial<'a> {
         result.truths = accounting::truths(spec, &result, &witnesses);
         result.caveats.extend(doubts::about_recovery(&witnesses.tally.recovered));
         self.doubt(&mut result, &ending);
-        Ok(PassEnd { broken: broken(&result, &ending), result })
+        Ok(PassEnd { broken: broken(&result, &ending), result, facts: Vec::new() })
     }
 
     /// Removes what the trial made.
     pub(crate) fn end(self) -> Result<(), SiteError> {
-        self.site.remove()
+        // What was made is removed even where a clean-up fails.
+        let cleaned = self.external.map_or(Ok(()), External::end);
+        self.site.remove().and(cleaned)
     }
 
-    fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
+    pub(crate) const fn spec(&self) -> &RunSpec {
+        &self.assignment.spec
+    }
+
+    pub(crate) const fn site(&self) -> &Site {
+        &self.site
+    }
+
+    pub(crate) fn counts_storage_reads(&self) -> bool {
+        self.mount.as_ref().is_some_and(Mount::counts_storage_reads)
+    }
+
+    pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
         if !pass.reads() || !self.assignment.spec.invalidate {
             return Ok(());
         }
@@ -113,7 +138,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    fn doubt(&self, result: &mut PassResult, ending: &Ending) {
+    pub(crate) fn doubt(&self, result: &mut PassResult, ending: &Ending) {
         let spec = &self.assignment.spec;
         let mut caveats = self.site.caveats(spec);
         caveats.extend(doubts::about_outcome(result, ending));
@@ -137,7 +162,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
+pub(crate) fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
     let pass = result.pass.name();
     match ending {
         Ending::Complete => None,

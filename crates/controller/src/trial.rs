@@ -83,7 +83,7 @@ fn one_pass(
         (walk.observe)(Event::PassBegun(pass));
     }
     walk.agent.send(Order::Run(pass))?;
-    let PassEnd { result, broken } = loop {
+    let PassEnd { result, facts, broken } = loop {
         match walk.agent.receive()? {
             Report::Progress(sample) if observed => (walk.observe)(Event::Progress(sample)),
             Report::Progress(_) => {}
@@ -99,6 +99,7 @@ fn one_pass(
         }
     };
     trial.passes.push(result);
+    trial.facts.extend(facts);
     trial.state = match broken {
         None => TrialState::Done,
         Some(Broken::Stopped) => TrialState::Interrupted,

@@ -29,9 +29,11 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
         self.trials += usize::from(matches!(order, Order::Begin(_)));
         let usual = match &order {
             Order::Begin(_) => Report::Begun(Vec::new()),
-            Order::Run(pass) => {
-                Report::Ran(Box::new(PassEnd { result: empty(*pass), broken: None }))
-            }
+            Order::Run(pass) => Report::Ran(Box::new(PassEnd {
+                result: empty(*pass),
+                facts: Vec::new(),
+                broken: None,
+            })),
             Order::End => Report::Ended,
         };
         self.answers.push_back((self.script)(self.trials, &order).unwrap_or(usual));
@@ -172,7 +174,11 @@ fn a_stop_keeps_what_was_measured_and_removes_the_site() {
         Order::Run(Pass::Write) if trial == 2 => {
             stop.store(true, Relaxed);
             let result = empty(Pass::Write);
-            Some(Report::Ran(Box::new(PassEnd { result, broken: Some(Broken::Stopped) })))
+            Some(Report::Ran(Box::new(PassEnd {
+                result,
+                facts: Vec::new(),
+                broken: Some(Broken::Stopped),
+            })))
         }
         _ => None,
     });
@@ -199,7 +205,11 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
             Order::Run(pass) if trial == stopped_in => {
                 stop.store(true, Relaxed);
                 let broken = Some(Broken::Stopped);
-                Some(Report::Ran(Box::new(PassEnd { result: empty(*pass), broken })))
+                Some(Report::Ran(Box::new(PassEnd {
+                    result: empty(*pass),
+                    facts: Vec::new(),
+                    broken,
+                })))
             }
             _ => None,
         });

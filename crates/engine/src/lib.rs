@@ -9,6 +9,7 @@ pub mod backend;
 pub mod buffers;
 pub mod clients;
 pub mod clock;
+pub mod external;
 pub mod limits;
 pub mod measure;
 pub mod recorder;
@@ -18,5 +19,6 @@ pub mod worker;
 
 pub use backend::{Backend, Lost};
 pub use clock::{Clock, SystemClock};
+pub use external::External;
 pub use measure::{Measured, Monitor, measure};
 pub use site::{Opened, Site, SiteConfig, SiteError};

@@ -84,6 +84,9 @@ pub enum SiteError {
     /// The NFS server could not be used.
     #[error("{0}")]
     Nfs(String),
+    /// A program that works in our place could not be used.
+    #[error("{0}")]
+    Program(String),
     /// Another worker could not open its files.
     #[error("stopped, because another worker could not start")]
     Stopped,

@@ -52,6 +52,8 @@ pub enum Report {
 pub struct PassEnd {
     /// Its figures and caveats.
     pub result: PassResult,
+    /// What else was learned while it ran.
+    pub facts: Vec<Fact>,
     /// Why the trial can't go on, where it can't.
     pub broken: Option<Broken>,
 }

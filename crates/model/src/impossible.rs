@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use crate::spec::{BackendKind, RunSpec, Target};
-use crate::work::Fill;
+use crate::work::{Fill, Workload};
 
 /// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
 /// and NFS headers too, credentials and handles of any size among them.
@@ -95,7 +95,10 @@ impl RunSpec {
 
 fn of_work(run: &RunSpec) -> Option<Impossible> {
     let zeros = run.data.fill == Fill::Zeros;
-    if run.workload.is_external() && run.backend != BackendKind::Posix {
+    // fio has an engine for io_uring.
+    let by_calls = run.backend == BackendKind::Posix
+        || (run.backend == BackendKind::Uring && run.workload == Workload::Fio);
+    if run.workload.is_external() && !by_calls {
         Some(Impossible::ProgramElsewhere)
     } else if run.layout.mmap && run.direct {
         Some(Impossible::MappedDirectly)
@@ -145,7 +148,6 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 mod tests {
     use super::*;
     use crate::spec::tests::run;
-    use crate::work::Workload;
 
     fn why(change: impl Fn(&mut RunSpec, &mut NfsSettings)) -> Option<String> {
         let mut spec = run(Workload::Stream, 0);

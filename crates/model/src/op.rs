@@ -132,6 +132,8 @@ impl OpError {
     pub const MISMATCH: Self = Self(60_002);
     /// The connection went away, or an answer did not come in time.
     pub const LOST: Self = Self(60_003);
+    /// A program that was run in our place ended badly.
+    pub const PROGRAM: Self = Self(60_006);
     /// The write verifier changed: the server restarted and may have lost uncommitted data.
     pub const VERIFIER: Self = Self(60_005);
     /// The server answered, but with an RPC that could not be accepted.
@@ -177,6 +179,7 @@ impl OpError {
             60_003 => "connection lost",
             60_004 => "RPC refused",
             60_005 => "write verifier changed",
+            60_006 => "program failed",
             code => return format!("error {code}"),
         };
         known.to_owned()

@@ -333,4 +333,6 @@ pub struct Command {
     pub setup: Vec<String>,
     /// What is executed after, untimed.
     pub cleanup: Vec<String>,
+    /// Longest time that one of them may take, in milliseconds; 0 is no limit.
+    pub limit_ms: u64,
 }

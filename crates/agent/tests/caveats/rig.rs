@@ -45,15 +45,27 @@ impl Rig {
 
     /// Begins a trial; its working directory has the name that is returned.
     pub fn begin(&mut self, spec: &RunSpec) -> String {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let work_name = format!(".dfsbench-{}-{number}", std::process::id());
-        let assignment =
-            Assignment { spec: spec.clone(), seed: 1, work_name: work_name.clone(), keep: false };
-        match self.ask(Order::Begin(Box::new(assignment))) {
+        let work_name = new_name();
+        match self.ask_to_begin(spec, &work_name) {
             Report::Begun(_) => work_name,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Begins a trial that may be refused.
+    pub fn try_begin(&mut self, spec: &RunSpec) -> Report {
+        self.ask_to_begin(spec, &new_name())
+    }
+
+    fn ask_to_begin(&mut self, spec: &RunSpec, work_name: &str) -> Report {
+        let (spec, work_name) = (spec.clone(), work_name.to_owned());
+        self.ask(Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false })))
+    }
+
+    /// Ends the trial.
+    pub fn end(&mut self) {
+        let ended = self.ask(Order::End);
+        assert!(matches!(ended, Report::Ended), "{ended:?}");
     }
 
     pub fn run(&mut self, pass: Pass) -> PassEnd {
@@ -78,6 +90,12 @@ impl Drop for Rig {
         let ended = self.thread.take().unwrap().join();
         assert!(ended.is_ok() || std::thread::panicking());
     }
+}
+
+fn new_name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Relaxed);
+    format!(".dfsbench-{}-{number}", std::process::id())
 }
 
 pub fn codes(end: &PassEnd) -> Vec<CaveatCode> {

@@ -1,0 +1,168 @@
+//! Programs that work in our place: their figures, their failures, and what they leave behind.
+
+use std::path::Path;
+
+use fleet::{Broken, PassEnd, Report};
+use model::work::Command;
+use model::{
+    BackendKind, CaveatCode, Durability, NfsTarget, OpKind, Pass, RunSpec, Target, Workload,
+};
+
+use crate::rig::{Rig, codes, stream};
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn app(path: &Path, run: &str) -> RunSpec {
+    let command = Command { run: words(run), ..Command::default() };
+    RunSpec { workload: Workload::App, command, ..stream(path) }
+}
+
+fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
+    RunSpec { workload, passes: passes.to_vec(), file_size_bytes: 8 << 20, ..stream(path) }
+}
+
+/// The reason for which the trial of an app could not go on.
+fn reason(end: &PassEnd) -> &str {
+    let Some(Broken::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
+    reason
+}
+
+#[test]
+fn tar_of_a_generated_tree_is_timed_and_nothing_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = app(folder.path(), "tar -cf copy.tar tree");
+    spec.command.setup = words("dfsbench:tree files=300");
+    spec.command.cleanup = words("rm copy.tar");
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let PassEnd { result, facts, broken } = rig.run(Pass::App);
+    assert_eq!(broken, None);
+    let [execute] = result.kinds.as_slice() else { panic!("{:?}", result.kinds) };
+    assert_eq!((execute.kind, execute.issued, execute.done), (OpKind::Execute, 1, 1));
+    assert!(result.window_ns > 0 && result.client_cpu_ns > 0);
+    assert_eq!(execute.service_time.max(), result.window_ns);
+    for name in ["wall time", "user time", "system time", "largest memory"] {
+        let name = format!("app: {name}");
+        assert!(facts.iter().any(|fact| fact.name == name && !fact.value.is_empty()), "{name}");
+    }
+    rig.end();
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_small_build_is_made_of_the_same_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = app(folder.path(), "make --directory tree --jobs 2");
+    spec.command.setup = words("dfsbench:tree files=6 needs=make,cc");
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let end = rig.run(Pass::App);
+    assert_eq!(end.broken, None);
+    let work = folder.path().read_dir().unwrap().next().unwrap().unwrap().path();
+    assert!(work.join("tree/program").is_file());
+}
+
+#[test]
+fn a_command_that_fails_says_its_code_and_its_last_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = Rig::new();
+    rig.begin(&app(folder.path(), "tar -cf copy.tar not-there"));
+    let end = rig.run(Pass::App);
+    assert!(codes(&end).contains(&CaveatCode::Errors));
+    let reason = reason(&end);
+    assert!(reason.starts_with("app: tar: exit code 2: "), "{reason}");
+    assert!(reason.contains("not-there: Cannot stat"), "{reason}");
+    assert_eq!(end.result.errors(), 1);
+}
+
+#[test]
+fn a_command_that_does_not_end_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = app(folder.path(), "sleep 60");
+    spec.command.limit_ms = 300;
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let end = rig.run(Pass::App);
+    assert!(reason(&end).contains("no end after 3"), "{}", reason(&end));
+    assert!(end.result.window_ns < 5_000_000_000);
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = app(folder.path(), "true");
+    spec.command.setup = words("no-such-set-up");
+    let refused = |spec: &RunSpec| match Rig::new().try_begin(spec) {
+        Report::Failed(reason) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(&spec).contains("can't run `no-such-set-up`"));
+    spec.command.setup = words("dfsbench:tree files=none");
+    assert!(refused(&spec).contains("files must be 1 to"));
+    spec.command.setup = words("cat /not/there");
+    assert!(refused(&spec).contains("set-up `cat /not/there` failed: exit code 1"));
+}
+
+#[test]
+fn a_target_without_a_path_is_a_row_with_a_reason() {
+    let nfs = Target::Nfs(NfsTarget::new("h", "/e"));
+    let spec = RunSpec { target: nfs, backend: BackendKind::Nfs, ..app(Path::new("/"), "true") };
+    let why = spec.impossible().unwrap().to_string();
+    assert_eq!(why, "programs work in a directory, with system calls of their own");
+}
+
+#[test]
+fn dd_and_fio_write_and_read_the_bytes_that_were_asked_for() {
+    for workload in [Workload::Dd, Workload::Fio] {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = tool(folder.path(), workload, &[Pass::Write, Pass::Read]);
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        for pass in [Pass::Write, Pass::Read] {
+            let PassEnd { result, broken, .. } = rig.run(pass);
+            assert_eq!(broken, None, "{workload}");
+            assert_eq!((result.ops(), result.bytes()), (128, 8 << 20), "{workload} {pass}");
+            assert!(result.truths.iter().all(|truth| truth.expected == truth.found));
+            let times = u64::from(workload == Workload::Fio) * 128;
+            assert_eq!(result.response_time().count(), times, "{workload} {pass}");
+        }
+    }
+}
+
+#[test]
+fn fio_makes_a_mix_by_time_on_both_backends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
+    (spec.read_percent, spec.duration_ms, spec.workers, spec.files) = (50, 300, 2, 2);
+    spec.backend = BackendKind::Uring;
+    spec.queue_depth = 4;
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let PassEnd { result, broken, .. } = rig.run(Pass::Mix);
+    assert_eq!(broken, None);
+    assert!((300_000_000..2_000_000_000).contains(&result.window_ns), "{}", result.window_ns);
+    let kinds: Vec<OpKind> = result.kinds.iter().map(|kind| kind.kind).collect();
+    assert_eq!(kinds, [OpKind::Read, OpKind::Write]);
+}
+
+#[test]
+fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
+    let cases = [
+        (Workload::Iozone, vec![Pass::Write, Pass::Reread, Pass::RandomRead]),
+        (Workload::Bonniexx, vec![Pass::Write, Pass::Update, Pass::Read, Pass::Seeks]),
+    ];
+    for (workload, passes) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = tool(folder.path(), workload, &passes);
+        spec.durability = Durability::None;
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        for pass in passes {
+            let PassEnd { result, broken, .. } = rig.run(pass);
+            assert_eq!(broken, None, "{workload}");
+            assert!(result.ops() > 0 && result.window_ns > 0, "{workload} {pass}");
+        }
+    }
+}

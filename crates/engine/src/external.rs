@@ -1,0 +1,185 @@
+//! Work that another program does: a command of the user's, or a tool whose figures are read.
+//!
+//! An [`External`] is made for one trial in the site's working directory; [`External::run`] takes
+//! the place of [`crate::measure()`] for each pass. Programs are argument vectors, run in a process
+//! group of their own, and end with their time-out, a wish to stop or their site. What a tool does
+//! not say is left out, never guessed: its histogram is empty then, and a fact says why.
+
+mod app;
+mod bonnie;
+mod dd;
+mod figures;
+mod fio;
+mod iozone;
+mod process;
+mod tree;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use model::{Fact, Pass, RunSpec, Workload};
+
+use crate::clock::Clock;
+use crate::measure::Measured;
+use crate::site::{Site, SiteError};
+use figures::{Failed, Figures};
+use process::{Finished, Request, Watch};
+
+/// Bytes of a tool's output that are kept to be read; none of them says as much.
+const OUTPUT_KEPT: usize = 64 << 20;
+
+/// How long a program may take to say its version.
+const VERSION_LIMIT_NS: u64 = 10_000_000_000;
+
+/// What another program does in one trial.
+pub struct External {
+    spec: RunSpec,
+    bench: Bench,
+    facts: Vec<Fact>,
+    /// Passes of a program that makes all of them in one go.
+    made: Vec<(Pass, Figures)>,
+}
+
+/// Where programs run, and who watches them.
+struct Bench {
+    directory: PathBuf,
+    clock: Arc<dyn Clock>,
+    stop: Arc<AtomicBool>,
+}
+
+/// A pass that another program made.
+pub struct Outside {
+    /// Its figures, in the shape of our own.
+    pub measured: Measured,
+    /// What the program said beyond them.
+    pub facts: Vec<Fact>,
+}
+
+impl Bench {
+    /// Runs a program to its end.
+    fn run(&self, request: &Request<'_>) -> Result<Finished, SiteError> {
+        let watch = Watch { stop: &self.stop, clock: self.clock.as_ref() };
+        process::run(request, watch).map_err(|error| not_started(request.command, &error))
+    }
+
+    /// Runs a tool in the working directory, and keeps what it prints.
+    fn tool(&self, command: &[String], limit_ns: Option<u64>) -> Result<Finished, SiteError> {
+        self.run(&Request {
+            command,
+            directory: &self.directory,
+            limit_ns,
+            stdout_kept: OUTPUT_KEPT,
+            plain_locale: true,
+        })
+    }
+
+    /// Says that a program is there: what it prints where it is asked for its version.
+    fn version(&self, program: &str, argument: &str) -> Result<Fact, SiteError> {
+        let command = [program.to_owned(), argument.to_owned()];
+        let ended = self.tool(&command, Some(VERSION_LIMIT_NS))?;
+        let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &ended.stderr();
+        let has_number = |line: &&str| line.chars().any(|sign| sign.is_ascii_digit());
+        let line = said.lines().map(str::trim).filter(has_number);
+        let line = line.min_by_key(|line| !line.to_ascii_lowercase().contains("version"));
+        let source = command.join(" ");
+        Ok(Fact::new("target", program, line.unwrap_or("unknown version"), source))
+    }
+}
+
+impl External {
+    /// Looks for the program and sets everything up, untimed.
+    ///
+    /// # Errors
+    /// When the program is not there, or its set-up fails.
+    pub fn begin(site: &Site, spec: &RunSpec, stop: &Arc<AtomicBool>) -> Result<Self, SiteError> {
+        let Some(directory) = site.local_paths().into_iter().next() else {
+            return Err(SiteError::Program("a program needs a directory to work in".to_owned()));
+        };
+        let bench = Bench { directory, clock: Arc::clone(site.clock()), stop: Arc::clone(stop) };
+        let facts = match spec.workload {
+            Workload::Fio => vec![bench.version("fio", "--version")?],
+            Workload::Iozone => vec![bench.version("iozone", "-v")?],
+            Workload::Bonniexx => vec![bench.version("bonnie++", "-?")?],
+            Workload::Dd => vec![bench.version("dd", "--version")?],
+            _ => app::set_up(&bench, &spec.command)?,
+        };
+        Ok(Self { spec: spec.clone(), bench, facts, made: Vec::new() })
+    }
+
+    /// Which program it is.
+    pub fn facts(&self) -> &[Fact] {
+        &self.facts
+    }
+
+    /// Runs one pass.
+    ///
+    /// # Errors
+    /// When the program can't be started, can't make this pass, or says what nobody can read.
+    pub fn run(&mut self, pass: Pass) -> Result<Outside, SiteError> {
+        let (spec, bench) = (&self.spec, &self.bench);
+        let made = match spec.workload {
+            Workload::Fio => fio::run(bench, spec, pass),
+            Workload::Dd => dd::run(bench, spec, pass),
+            Workload::Iozone | Workload::Bonniexx => {
+                if self.made.is_empty() {
+                    let run =
+                        if spec.workload == Workload::Iozone { iozone::run } else { bonnie::run };
+                    match run(bench, spec) {
+                        Ok(made) => self.made = made,
+                        Err(failed) => return failed.outside(spec, pass),
+                    }
+                }
+                let known = self.made.iter().position(|(known, _)| *known == pass);
+                let Some(at) = known else {
+                    let (tool, pass) = (spec.workload.name(), pass.name());
+                    return Err(SiteError::Program(format!("{tool} said nothing of {pass}")));
+                };
+                Ok(self.made.swap_remove(at).1)
+            }
+            _ => app::run(bench, &spec.command),
+        };
+        match made {
+            Ok(figures) => Ok(figures.outside(pass)),
+            Err(failed) => failed.outside(spec, pass),
+        }
+    }
+
+    /// Cleans up behind a command.
+    ///
+    /// # Errors
+    /// When its clean-up fails.
+    pub fn end(self) -> Result<(), SiteError> {
+        app::clean_up(&self.bench, &self.spec.command)
+    }
+}
+
+/// The package of Debian that has a program, where it is one that we know.
+fn package_of(program: &str) -> Option<&'static str> {
+    Some(match program {
+        "fio" => "fio",
+        "iozone" => "iozone3, in Debian's non-free part",
+        "bonnie++" => "bonnie++",
+        "dd" => "coreutils",
+        "tar" => "tar",
+        "make" => "make",
+        "cc" | "gcc" => "gcc",
+        _ => return None,
+    })
+}
+
+fn not_started(command: &[String], error: &std::io::Error) -> SiteError {
+    let program = command.first().map_or("", String::as_str);
+    let hint = match package_of(program) {
+        Some(package) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!(" (hint: install the package {package})")
+        }
+        _ => String::new(),
+    };
+    SiteError::Program(format!("can't run `{program}`: {error}{hint}"))
+}
+
+/// Fails the pass, with the reason that a tool gave.
+fn ended_well(tool: &str, ended: &Finished) -> Result<(), Failed> {
+    ended.failure().map_or(Ok(()), |why| Err(Failed::tool(tool, &why, ended)))
+}

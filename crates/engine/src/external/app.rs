@@ -1,0 +1,101 @@
+//! A command of the user's, timed as a whole: wall, user and system time, largest memory.
+//!
+//! Set-up and clean-up are commands too and are not timed. A set-up that begins with
+//! [`tree::WORD`] makes the tree that the shipped plans work on.
+
+use model::units::{Nanos, Size};
+use model::work::Command;
+use model::{Fact, Histogram, OpKind};
+
+use super::figures::{Failed, Figures, Kind};
+use super::process::{Finished, Request};
+use super::{Bench, tree};
+use crate::site::SiteError;
+
+/// Bytes of a command's output that are kept, for its last words.
+const OUTPUT_KEPT: usize = 4 << 10;
+
+/// Says what will be run, and runs the set-up.
+///
+/// # Errors
+/// When it fails, or there is nothing to run.
+pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, SiteError> {
+    if command.run.is_empty() {
+        return Err(SiteError::Program("there is no command to run".to_owned()));
+    }
+    match command.setup.split_first() {
+        None => {}
+        Some((word, arguments)) if word == tree::WORD => make_tree(bench, arguments)?,
+        Some(_) => untimed(bench, "set-up", &command.setup, command)?,
+    }
+    Ok(vec![Fact::new("target", "command", command.run.join(" "), "plan")])
+}
+
+/// Runs the clean-up, where there is one.
+///
+/// # Errors
+/// When it fails.
+pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), SiteError> {
+    if command.cleanup.is_empty() {
+        return Ok(());
+    }
+    untimed(bench, "clean-up", &command.cleanup, command)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When it can't be started or ends badly.
+pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
+    let ended = execute(bench, &command.run, command)?;
+    if let Some(why) = ended.failure() {
+        return Err(Failed::tool(&command.run[0], &why, &ended));
+    }
+    let mut times = Histogram::new();
+    times.record(ended.wall_ns);
+    let usage = ended.usage;
+    let fact = |name: &str, value: String| Fact::new("target", name, value, "wait4(2)");
+    Ok(Figures {
+        kinds: vec![Kind { kind: OpKind::Execute, ops: 1, bytes: 0, times }],
+        window_ns: ended.wall_ns,
+        cpu_ns: usage.user_ns + usage.system_ns,
+        facts: vec![
+            fact("wall time", Nanos(ended.wall_ns).to_string()),
+            fact("user time", Nanos(usage.user_ns).to_string()),
+            fact("system time", Nanos(usage.system_ns).to_string()),
+            fact("largest memory", Size(usage.rss_max_bytes).to_string()),
+        ],
+        ..Figures::default()
+    })
+}
+
+fn execute(bench: &Bench, words: &[String], command: &Command) -> Result<Finished, SiteError> {
+    bench.run(&Request {
+        command: words,
+        directory: &bench.directory,
+        limit_ns: (command.limit_ms > 0).then(|| command.limit_ms * 1_000_000),
+        stdout_kept: OUTPUT_KEPT,
+        plain_locale: false,
+    })
+}
+
+fn untimed(
+    bench: &Bench,
+    what: &str,
+    words: &[String],
+    command: &Command,
+) -> Result<(), SiteError> {
+    let ended = execute(bench, words, command)?;
+    ended.failure().map_or(Ok(()), |why| {
+        Err(SiteError::Program(format!("{what} `{}` failed: {why}", words.join(" "))))
+    })
+}
+
+fn make_tree(bench: &Bench, arguments: &[String]) -> Result<(), SiteError> {
+    let wrong = |why| SiteError::Program(format!("set-up {}: {why}", tree::WORD));
+    let wanted = tree::wanted(arguments).map_err(wrong)?;
+    for program in wanted.needs {
+        bench.version(program, "--version")?;
+    }
+    tree::make(&bench.directory, wanted.files).map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,221 @@
+//! bonnie++: its six tests on one file in one go, read from its CSV.
+//!
+//! Rates are in KiB/s and seeks per second, each with its share of a processor. A test that ended
+//! within half a second is printed as `+++++`: all that is known then is a lower bound, which is
+//! given as such, with a caveat. Of single ops only the longest time is known; it is a fact.
+//!
+//! **Source:** bonnie++'s documentation and `bon_csv2txt.1`; outputs of bonnie++ 2.00a, whose CSV
+//! has version 1.98.
+
+use model::{CaveatCode, Durability, Fact, OpKind, Pass, RunSpec};
+
+use super::figures::{Failed, Figures, Kind};
+use super::{Bench, ended_well};
+use crate::site::SiteError;
+
+/// The tests in the order of their columns, and the kind of op that each is.
+const TESTS: [(Pass, OpKind); 6] = [
+    (Pass::CharWrite, OpKind::PutChars),
+    (Pass::Write, OpKind::Write),
+    (Pass::Update, OpKind::Update),
+    (Pass::CharRead, OpKind::GetChars),
+    (Pass::Read, OpKind::Read),
+    (Pass::Seeks, OpKind::Read),
+];
+
+/// Column of the seeks' number.
+const SEEKS: usize = 7;
+/// Column of the first rate; each is followed by its processor share.
+const RATES: usize = 9;
+/// Column of the first longest time.
+const LATENCIES: usize = 38;
+/// A line of CSV version 1.98 has so many columns.
+const COLUMNS: usize = 50;
+
+/// A test that took less is printed as `+++++`, in nanoseconds.
+const SHORTEST_NS: u64 = 500_000_000;
+
+/// Bytes of the tests by character, where bonnie++ isn't told otherwise.
+const CHARACTERS: u64 = 20 << 20;
+
+/// What bonnie++ says of one test.
+#[derive(Clone, Debug, PartialEq)]
+struct Said {
+    /// KiB/s or seeks/s; `None` where it was too fast to tell.
+    rate: Option<f64>,
+    /// Share of a processor, in percent.
+    cpu_percent: Option<f64>,
+    slowest: String,
+}
+
+/// Runs bonnie++ once, for all passes.
+///
+/// # Errors
+/// When bonnie++ fails, or can't do what is asked for.
+pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
+    let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
+    let ended = bench.tool(&command, None)?;
+    ended_well("bonnie++", &ended)?;
+    let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let (seeks, said) = parse(&printed).ok_or_else(|| Failed::unread("bonnie++", &printed))?;
+    let line = Fact::new("target", "command", command.join(" "), "bonnie++");
+    let mut made = Vec::new();
+    for ((pass, kind), said) in TESTS.into_iter().zip(&said) {
+        let Some(said) = said.as_ref().filter(|_| spec.passes().contains(&pass)) else { continue };
+        let (ops, bytes) = amount(spec, pass, seeks);
+        let of_rate = if pass == Pass::Seeks { ops as f64 } else { bytes as f64 / 1024.0 };
+        let mut figures = figures(said, Kind::counted(kind, ops, bytes), of_rate);
+        figures.facts.push(line.clone());
+        figures.facts.push(Fact::new(
+            "target",
+            format!("slowest op of {pass}"),
+            said.slowest.clone(),
+            "bonnie++",
+        ));
+        made.push((pass, figures));
+    }
+    Ok(made)
+}
+
+/// Ops and bytes of a test.
+fn amount(spec: &RunSpec, pass: Pass, seeks: u64) -> (u64, u64) {
+    let io_size = u64::from(spec.io_size_bytes);
+    match pass {
+        Pass::Seeks => (seeks, seeks * io_size),
+        Pass::CharWrite | Pass::CharRead => {
+            let bytes = CHARACTERS.min(spec.file_size_bytes);
+            (bytes.div_ceil(io_size), bytes)
+        }
+        _ => (spec.file_size_bytes.div_ceil(io_size), spec.file_size_bytes),
+    }
+}
+
+/// `of_rate` is what the rate counts: KiB or seeks.
+fn figures(said: &Said, kind: Kind, of_rate: f64) -> Figures {
+    let window_ns = said.rate.map_or(SHORTEST_NS, |rate| (of_rate / rate * 1e9) as u64);
+    let mut figures = Figures { kinds: vec![kind], window_ns, ..Figures::default() };
+    if said.rate.is_none() {
+        let evidence = "bonnie++ printed +++++: less than 0.5 s; the figure is a lower bound";
+        figures.caveats.push(CaveatCode::TooShort.because(evidence));
+    }
+    let share = said.cpu_percent.unwrap_or(0.0) / 100.0;
+    figures.cpu_ns = (figures.window_ns as f64 * share) as u64;
+    figures
+}
+
+/// The command for all passes.
+fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
+    if let Some(pass) =
+        spec.passes().iter().find(|pass| TESTS.iter().all(|(test, _)| test != *pass))
+    {
+        return Err(format!("bonnie++ has no pass {pass}"));
+    }
+    if spec.workers != 1 || spec.files != 1 {
+        let (workers, files) = (spec.workers, spec.files);
+        return Err(format!(
+            "bonnie++ is one worker on one file: workers {workers}, files {files}"
+        ));
+    }
+    let mib = spec.file_size_bytes >> 20;
+    if mib == 0 || spec.file_size_bytes % (1 << 20) != 0 {
+        return Err(format!("bonnie++ takes whole MiB: file_size {} B", spec.file_size_bytes));
+    }
+    let mut words: Vec<String> =
+        ["bonnie++", "-d", ".", "-q", "-n", "0", "-m", "dfsbench", "-u"].map(str::to_owned).into();
+    words.push(rustix::process::getuid().as_raw().to_string());
+    words.extend(["-s".to_owned(), format!("{mib}:{}", spec.io_size_bytes)]);
+    // It refuses a file smaller than twice the memory; caches are a matter of our own caveats.
+    words.extend(["-r".to_owned(), (mib / 2).to_string()]);
+    if !spec.passes().iter().any(|pass| matches!(pass, Pass::CharWrite | Pass::CharRead)) {
+        words.push("-f".to_owned());
+    }
+    match spec.durability {
+        Durability::None | Durability::Close | Durability::Sync => {}
+        Durability::Dsync | Durability::Osync => words.push("-b".to_owned()),
+    }
+    words.extend(spec.direct.then(|| "-D".to_owned()));
+    words.extend(spec.command.run.iter().cloned());
+    Ok(words)
+}
+
+/// Reads the last line of CSV: how many seeks were made, and each test that was.
+fn parse(printed: &str) -> Option<(u64, [Option<Said>; 6])> {
+    let line = printed.lines().rev().find(|line| line.starts_with("1.98,"))?;
+    let columns: Vec<&str> = line.split(',').collect();
+    if columns.len() != COLUMNS {
+        return None;
+    }
+    let number =
+        |text: &str| text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    let said = std::array::from_fn(|test| {
+        let [rate, cpu] = [columns[RATES + 2 * test], columns[RATES + 2 * test + 1]];
+        let (was_made, slowest) = (!rate.is_empty(), columns[LATENCIES + test].to_owned());
+        was_made.then(|| Said { rate: number(rate), cpu_percent: number(cpu), slowest })
+    });
+    Some((columns[SEEKS].parse().unwrap_or(0), said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+
+    const TOO_FAST: &str = "1.98,2.00a,dfsbench,1,1795316471,64M,,8192,5,,,+++++,+++,+++++,+++,,,\
+        +++++,+++,5264,70,,,,,,,,,,,,,,,,,,,8097us,8069us,,8074us,48074us,,,,,,\n";
+
+    fn spec() -> RunSpec {
+        RunSpec {
+            io_size_bytes: 65536,
+            file_size_bytes: 3 << 30,
+            ..RunSpec::null(Workload::Bonniexx)
+        }
+    }
+
+    #[test]
+    fn what_bonnie_2_00a_printed_is_read() {
+        let (seeks, said) = parse(include_str!("fixtures/bonnie.csv")).unwrap();
+        assert_eq!(seeks, 8192);
+        let rates = said.each_ref().map(|said| said.as_ref().unwrap().rate.unwrap());
+        assert_eq!(rates, [760.0, 654_179.0, 902_053.0, 890.0, 1_733_655.0, 6125.0]);
+        let write = said[1].as_ref().unwrap();
+        assert_eq!((write.cpu_percent, write.slowest.as_str()), (Some(30.0), "50004us"));
+        let (ops, bytes) = amount(&spec(), Pass::Write, seeks);
+        let of_write = figures(write, Kind::counted(OpKind::Write, ops, bytes), (3 << 20) as f64);
+        assert_eq!((ops, of_write.window_ns / 1_000_000), (49_152, 4_808));
+        assert_eq!(of_write.cpu_ns / 1_000_000, 1_442);
+        let seek = said[5].as_ref().unwrap();
+        let of_seeks = figures(seek, Kind::counted(OpKind::Read, 8192, 0), 8192.0);
+        assert_eq!(of_seeks.window_ns / 1_000_000, 1_337);
+    }
+
+    #[test]
+    fn a_test_too_fast_to_tell_is_a_lower_bound_with_a_caveat() {
+        let (_, said) = parse(TOO_FAST).unwrap();
+        assert_eq!(said[0], None);
+        let write = said[1].as_ref().unwrap();
+        let of_write = figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0);
+        assert_eq!(of_write.window_ns, SHORTEST_NS);
+        assert_eq!(of_write.caveats[0].code, CaveatCode::TooShort);
+    }
+
+    #[test]
+    fn what_is_no_csv_is_refused() {
+        for printed in ["", "1.98,", "1.97,2.00a", "Writing with putc()...done"] {
+            assert_eq!(parse(printed), None, "{printed}");
+        }
+    }
+
+    #[test]
+    fn settings_become_arguments() {
+        let line = |spec: &RunSpec| arguments(spec).map(|words| words.join(" "));
+        let whole = line(&spec()).unwrap();
+        assert!(whole.starts_with("bonnie++ -d . -q -n 0 -m dfsbench -u "), "{whole}");
+        assert!(whole.ends_with(" -s 3072:65536 -r 1536"), "{whole}");
+        let fast = RunSpec { passes: vec![Pass::Write, Pass::Seeks], direct: true, ..spec() };
+        assert!(line(&fast).unwrap().ends_with(" -r 1536 -f -D"));
+        let many = RunSpec { workers: 2, ..spec() };
+        assert!(line(&many).unwrap_err().contains("one worker on one file"));
+        let small = RunSpec { file_size_bytes: 4096, ..spec() };
+        assert!(line(&small).unwrap_err().contains("whole MiB"));
+    }
+}

@@ -1,0 +1,148 @@
+//! dd: each file in turn, one block after the other; it writes zeros.
+//!
+//! dd says bytes, blocks and seconds on stderr, for each file; the pass is their sum. Times of
+//! single blocks are not known.
+//!
+//! **Source:** the GNU coreutils manual, "dd invocation"; outputs of coreutils 9.1.
+
+use model::{Durability, Fact, OpKind, Pass, RunSpec};
+use workload::Name;
+
+use super::figures::{Failed, Figures, Kind};
+use super::{Bench, ended_well};
+
+/// What dd says of one file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Copied {
+    bytes: u64,
+    /// Blocks that were written, a last short one among them.
+    blocks: u64,
+    seconds: f64,
+}
+
+/// Runs dd on every file.
+///
+/// # Errors
+/// When dd fails, or has no such pass.
+pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
+    let (mut ops, mut bytes, mut seconds, mut cpu_ns, mut stored) = (0, 0, 0.0, 0, 0);
+    for file in 0..spec.files {
+        let command =
+            arguments(spec, pass, file).ok_or_else(|| Failed::no_such_pass(spec, pass))?;
+        let ended = bench.tool(&command, None)?;
+        ended_well("dd", &ended)?;
+        let said = ended.stderr();
+        let copied = parse(&said).ok_or_else(|| Failed::unread("dd", &said))?;
+        ops += copied.blocks;
+        bytes += copied.bytes;
+        seconds += copied.seconds;
+        cpu_ns += ended.usage.user_ns + ended.usage.system_ns;
+        stored += ended.usage.storage_read_bytes;
+    }
+    let kind = if pass.writes() { OpKind::Write } else { OpKind::Read };
+    Ok(Figures {
+        kinds: vec![Kind::counted(kind, ops, bytes)],
+        window_ns: (seconds * 1e9) as u64,
+        cpu_ns,
+        storage_read_bytes: Some(stored),
+        facts: vec![
+            Fact::new("target", "content", "zeros: dd writes nothing else", "dd if=/dev/zero"),
+            Fact::new("target", "processor time", "of the whole program", "wait4(2)"),
+        ],
+        ..Figures::default()
+    })
+}
+
+/// The command for one file; `None` where dd can't do the pass.
+fn arguments(spec: &RunSpec, pass: Pass, file: u32) -> Option<Vec<String>> {
+    let name = Name::file(file);
+    let (name, io_size, size) = (name.as_str(), spec.io_size_bytes, spec.file_size_bytes);
+    let mut words = vec!["dd".to_owned(), format!("bs={io_size}"), format!("count={size}")];
+    let direct = |flag: &'static str| spec.direct.then_some(flag);
+    match pass {
+        Pass::Write | Pass::Rewrite => {
+            let stable = match spec.durability {
+                Durability::Dsync => Some("dsync"),
+                Durability::Osync => Some("sync"),
+                _ => None,
+            };
+            let keep = (pass == Pass::Rewrite).then_some("notrunc");
+            let sync = (spec.durability == Durability::Sync).then_some("fsync");
+            words.extend(["if=/dev/zero".to_owned(), format!("of={name}")]);
+            words.push("iflag=count_bytes".to_owned());
+            words.extend(flags("oflag", [direct("direct"), stable]));
+            words.extend(flags("conv", [keep, sync]));
+        }
+        Pass::Read | Pass::Reread => {
+            words.extend([format!("if={name}"), "of=/dev/null".to_owned()]);
+            words.extend(flags("iflag", [Some("count_bytes"), direct("direct")]));
+        }
+        _ => return None,
+    }
+    Some(words)
+}
+
+fn flags(name: &str, flags: [Option<&str>; 2]) -> Option<String> {
+    let flags: Vec<&str> = flags.into_iter().flatten().collect();
+    (!flags.is_empty()).then(|| format!("{name}={}", flags.join(",")))
+}
+
+/// Reads what dd says at its end, whatever it said before.
+fn parse(said: &str) -> Option<Copied> {
+    let records = said.lines().rev().find(|line| line.ends_with(" records out"))?;
+    let (whole, partial) = records.strip_suffix(" records out")?.split_once('+')?;
+    let blocks = whole.parse::<u64>().ok()?.checked_add(partial.parse().ok()?)?;
+    let copied = said.lines().rev().find(|line| line.contains(" copied, "))?;
+    let bytes = copied.split(' ').next()?.parse().ok()?;
+    let (_, rest) = copied.split_once(" copied, ")?;
+    let seconds: f64 = rest.split(' ').next()?.parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then_some(Copied { bytes, blocks, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+
+    #[test]
+    fn outputs_of_coreutils_9_1_are_read() {
+        let said = "15+1 records in\n15+1 records out\n\
+            1000000 bytes (1.0 MB, 977 KiB) copied, 0.000505842 s, 2.0 GB/s\n";
+        let read = Copied { bytes: 1_000_000, blocks: 16, seconds: 0.000_505_842 };
+        assert_eq!(parse(said), Some(read));
+        let one = "1+0 records in\n1+0 records out\n1 byte copied, 0.000136665 s, 7.3 kB/s\n";
+        assert_eq!(parse(one), Some(Copied { bytes: 1, blocks: 1, seconds: 0.000_136_665 }));
+        let none = "0+0 records in\n0+0 records out\n0 bytes copied, 3.9513e-05 s, 0.0 kB/s\n";
+        assert_eq!(parse(none), Some(Copied { bytes: 0, blocks: 0, seconds: 3.9513e-5 }));
+        assert_eq!(parse("2+0 records in\n2+0 records out\n"), None);
+        assert_eq!(parse("x+y records out\n1 byte copied, inf s"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn settings_become_arguments() {
+        let mut spec = RunSpec {
+            io_size_bytes: 65536,
+            file_size_bytes: 1_000_000,
+            durability: Durability::Sync,
+            ..RunSpec::null(Workload::Dd)
+        };
+        let line = |spec: &RunSpec, pass| arguments(spec, pass, 7).map(|words| words.join(" "));
+        assert_eq!(
+            line(&spec, Pass::Rewrite).unwrap(),
+            "dd bs=65536 count=1000000 if=/dev/zero of=f00000007 iflag=count_bytes \
+             conv=notrunc,fsync"
+        );
+        (spec.durability, spec.direct) = (Durability::Dsync, true);
+        assert_eq!(
+            line(&spec, Pass::Write).unwrap(),
+            "dd bs=65536 count=1000000 if=/dev/zero of=f00000007 iflag=count_bytes \
+             oflag=direct,dsync"
+        );
+        assert_eq!(
+            line(&spec, Pass::Read).unwrap(),
+            "dd bs=65536 count=1000000 if=f00000007 of=/dev/null iflag=count_bytes,direct"
+        );
+        assert_eq!(line(&spec, Pass::Mix), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! fio: one job per worker, each with files of its own; figures from its JSON.
+//!
+//! fio keeps a histogram of completion times, whose bins (`json+`) go into ours: a bin stands for
+//! at most 1/64 of its value around it. Windows are whole milliseconds, which is what fio prints.
+//! A sync at the end lies inside its run time, closing lies outside.
+//!
+//! **Source:** fio's HOWTO, "JSON output" and "JSON+ output"; outputs of fio 3.33.
+
+use std::collections::BTreeMap;
+
+use model::{BackendKind, Durability, Fact, Fill, Histogram, OpKind, Pass, RunSpec};
+use serde::Deserialize;
+
+use super::figures::{Failed, Figures, Kind};
+use super::{Bench, ended_well};
+
+#[derive(Deserialize)]
+struct Output {
+    jobs: Vec<Job>,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    #[serde(default)]
+    error: i64,
+    read: Side,
+    write: Side,
+    #[serde(default)]
+    job_runtime: u64,
+    usr_cpu: f64,
+    sys_cpu: f64,
+}
+
+#[derive(Deserialize)]
+struct Side {
+    io_bytes: u64,
+    total_ios: u64,
+    /// In milliseconds.
+    runtime: u64,
+    clat_ns: Times,
+}
+
+#[derive(Deserialize)]
+struct Times {
+    #[serde(default)]
+    bins: BTreeMap<String, u64>,
+}
+
+/// Runs fio.
+///
+/// # Errors
+/// When fio fails, or has no such pass.
+pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
+    let command = arguments(spec, pass).ok_or_else(|| Failed::no_such_pass(spec, pass))?;
+    let ended = bench.tool(&command, None)?;
+    ended_well("fio", &ended)?;
+    let mut figures = parse(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
+    figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));
+    if spec.invalidate || spec.direct {
+        figures.storage_read_bytes = Some(ended.usage.storage_read_bytes);
+    }
+    Ok(figures)
+}
+
+/// The command of a pass; `None` where fio can't do it.
+fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
+    let how = match pass {
+        Pass::Write | Pass::Rewrite => "write",
+        Pass::Read | Pass::Reread => "read",
+        Pass::RandomRead => "randread",
+        Pass::RandomWrite => "randwrite",
+        Pass::Mix => "randrw",
+        _ => return None,
+    };
+    let engine = if spec.backend == BackendKind::Uring { "io_uring" } else { "psync" };
+    // Every worker has files of its own, so the set is rounded up to whole files for each.
+    let files = spec.files.div_ceil(spec.workers.max(1)).max(1);
+    let mut words: Vec<String> =
+        ["fio", "--name=dfsbench", "--output-format=json+"].map(str::to_owned).into();
+    let mut set = |name: &str, value: &str| words.push(format!("--{name}={value}"));
+    set("directory", ".");
+    set("filename_format", "f$jobnum.$filenum");
+    set("rw", how);
+    set("ioengine", engine);
+    set("iodepth", &spec.queue_depth.to_string());
+    set("numjobs", &spec.workers.to_string());
+    set("nrfiles", &files.to_string());
+    set("filesize", &spec.file_size_bytes.to_string());
+    set("size", &(spec.file_size_bytes * u64::from(files)).to_string());
+    set("bs", &spec.io_size_bytes.to_string());
+    set("file_service_type", "sequential");
+    set("fallocate", "none");
+    set("direct", if spec.direct { "1" } else { "0" });
+    set("invalidate", if spec.invalidate { "1" } else { "0" });
+    match spec.durability {
+        Durability::Sync => set("end_fsync", "1"),
+        Durability::Dsync => set("sync", "dsync"),
+        Durability::Osync => set("sync", "sync"),
+        Durability::None | Durability::Close => {}
+    }
+    if pass == Pass::Mix {
+        set("time_based", "1");
+        set("runtime", &format!("{}ms", spec.duration_ms));
+        set("rwmixread", &spec.read_percent.to_string());
+        set("percentage_random", &spec.layout.random_percent.to_string());
+    }
+    match spec.data.fill {
+        Fill::Zeros => set("zero_buffers", "1"),
+        Fill::Random => set("refill_buffers", "1"),
+    }
+    if spec.data.compress_percent > 0 {
+        set("buffer_compress_percentage", &spec.data.compress_percent.to_string());
+    }
+    if spec.data.dedup_percent > 0 {
+        set("dedupe_percentage", &spec.data.dedup_percent.to_string());
+    }
+    words.extend(spec.command.run.iter().cloned());
+    Some(words)
+}
+
+/// Reads fio's JSON; messages before it are skipped.
+fn parse(printed: &[u8]) -> Result<Figures, String> {
+    let start = printed.iter().position(|byte| *byte == b'{').ok_or("no JSON")?;
+    let output: Output =
+        serde_json::from_slice(&printed[start..]).map_err(|error| error.to_string())?;
+    if output.jobs.is_empty() {
+        return Err("no jobs".to_owned());
+    }
+    if let Some(job) = output.jobs.iter().find(|job| job.error != 0) {
+        return Err(format!("a job ended with error {}", job.error));
+    }
+    let mut figures = Figures::default();
+    for (kind, side) in
+        [(OpKind::Read, (|job| &job.read) as fn(&Job) -> &Side), (OpKind::Write, |job| &job.write)]
+    {
+        figures.kinds.extend(kind_of(kind, &output.jobs, side)?);
+    }
+    let windows = || output.jobs.iter().map(|job| job.read.runtime.max(job.write.runtime));
+    let nanos = |ms: u64| ms.saturating_mul(1_000_000);
+    figures.window_ns = nanos(windows().max().unwrap_or(0));
+    figures.first_done_ns = windows().min().map(nanos);
+    figures.cpu_ns = output.jobs.iter().map(cpu_ns).sum();
+    figures.facts = vec![Fact::new("target", "window", "whole milliseconds", "runtime of fio")];
+    Ok(figures)
+}
+
+/// Processor time of a job: fio prints its share of the job's run time, in percent.
+fn cpu_ns(job: &Job) -> u64 {
+    ((job.usr_cpu + job.sys_cpu) / 100.0 * job.job_runtime as f64 * 1e6) as u64
+}
+
+/// Adds the jobs up; `None` where they did nothing of the kind.
+fn kind_of(kind: OpKind, jobs: &[Job], side: fn(&Job) -> &Side) -> Result<Option<Kind>, String> {
+    let (mut ops, mut bytes, mut times) = (0_u64, 0_u64, Histogram::new());
+    for job in jobs.iter().map(side) {
+        ops = ops.checked_add(job.total_ios).ok_or("too many ops")?;
+        bytes = bytes.checked_add(job.io_bytes).ok_or("too many bytes")?;
+        for (value_ns, count) in &job.clat_ns.bins {
+            let value_ns = value_ns.parse().map_err(|_| format!("a bin of {value_ns}"))?;
+            times.record_n(value_ns, (*count).min(job.total_ios));
+        }
+    }
+    Ok((ops > 0).then_some(Kind { kind, ops, bytes, times }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+
+    #[test]
+    fn what_fio_3_33_printed_is_read() {
+        let figures = parse(include_bytes!("fixtures/fio-write.json")).unwrap();
+        let [write] = figures.kinds.as_slice() else { panic!("{figures:?}") };
+        assert_eq!((write.kind, write.ops, write.bytes), (OpKind::Write, 128, 8 << 20));
+        assert_eq!((figures.window_ns, figures.first_done_ns), (4_000_000, Some(3_000_000)));
+        assert_eq!(write.times.count(), 128);
+
+        let figures = parse(include_bytes!("fixtures/fio-mix.json")).unwrap();
+        let [read, write] = figures.kinds.as_slice() else { panic!("{figures:?}") };
+        assert_eq!((read.kind, write.kind), (OpKind::Read, OpKind::Write));
+        assert_eq!(read.times.count(), read.ops);
+        let share = read.ops as f64 / (read.ops + write.ops) as f64;
+        assert!((share - 0.7).abs() < 0.01, "{share}");
+        // fio's own median of either job's reads.
+        assert!(read.times.quantile(0.5).abs_diff(14_912) < 300);
+        assert!(figures.cpu_ns > 0);
+    }
+
+    #[test]
+    fn what_is_no_output_is_refused() {
+        for printed in ["", "{", "fio: killed", "{\"jobs\": []}", "{\"jobs\": 7}"] {
+            assert!(parse(printed.as_bytes()).is_err(), "{printed}");
+        }
+    }
+
+    #[test]
+    fn settings_become_arguments() {
+        let spec = RunSpec {
+            workers: 2,
+            files: 3,
+            queue_depth: 4,
+            backend: BackendKind::Uring,
+            read_percent: 70,
+            duration_ms: 1500,
+            durability: Durability::Sync,
+            ..RunSpec::null(Workload::Fio)
+        };
+        let line = arguments(&spec, Pass::Mix).unwrap().join(" ");
+        for word in [
+            "--rw=randrw",
+            "--ioengine=io_uring",
+            "--iodepth=4",
+            "--numjobs=2",
+            "--nrfiles=2",
+            "--filesize=4096",
+            "--size=8192",
+            "--end_fsync=1",
+            "--runtime=1500ms",
+            "--rwmixread=70",
+        ] {
+            assert!(line.contains(word), "{word} is not in {line}");
+        }
+        assert_eq!(arguments(&spec, Pass::Stat), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! iozone: all passes in one go, in its throughput mode, so that any number of workers is the same.
+//!
+//! iozone prints KiB/s of all children together, and the wall and processor time of each test
+//! (`-+u`). The window is the bytes over that rate. Times of single ops are not known, nor is what
+//! storage read. Stonewalling is off (`-x`): every child moves its whole file.
+//!
+//! **Source:** iozone's documentation of `-t`, `-x`, `-+u`; outputs of iozone 3.489.
+
+use model::{Durability, Fact, OpKind, Pass, RunSpec};
+use workload::Name;
+
+use super::figures::{Failed, Figures, Kind};
+use super::{Bench, ended_well};
+use crate::site::SiteError;
+
+/// What a test is called in the output, the pass that it is, and the option that asks for it.
+const TESTS: [(&str, Pass, &str); 8] = [
+    ("initial writers", Pass::Write, "0"),
+    ("rewriters", Pass::Rewrite, "0"),
+    ("readers", Pass::Read, "1"),
+    ("re-readers", Pass::Reread, "1"),
+    ("random readers", Pass::RandomRead, "2"),
+    ("random writers", Pass::RandomWrite, "2"),
+    ("reverse readers", Pass::BackwardRead, "3"),
+    ("stride readers", Pass::StrideRead, "5"),
+];
+
+/// What iozone says of one test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Said {
+    pass: Pass,
+    kib_per_s: f64,
+    cpu_s: f64,
+}
+
+/// Runs iozone once, for all passes.
+///
+/// # Errors
+/// When iozone fails, or can't do what is asked for.
+pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
+    let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
+    let ended = bench.tool(&command, None)?;
+    ended_well("iozone", &ended)?;
+    let said = parse(&String::from_utf8_lossy(&ended.stdout));
+    let bytes = spec.file_size_bytes * u64::from(spec.workers);
+    let passes = said.iter().filter(|said| spec.passes().contains(&said.pass)).map(|said| {
+        let kind = if said.pass.writes() { OpKind::Write } else { OpKind::Read };
+        let ops = bytes.div_ceil(u64::from(spec.io_size_bytes));
+        let figures = Figures {
+            kinds: vec![Kind::counted(kind, ops, bytes)],
+            window_ns: (bytes as f64 / 1024.0 / said.kib_per_s * 1e9) as u64,
+            cpu_ns: (said.cpu_s * 1e9) as u64,
+            facts: vec![Fact::new("target", "command", command.join(" "), "iozone")],
+            ..Figures::default()
+        };
+        (said.pass, figures)
+    });
+    Ok(passes.collect())
+}
+
+/// The command for all passes.
+fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
+    let (io_size, file_size) = (u64::from(spec.io_size_bytes), spec.file_size_bytes);
+    if io_size % 1024 != 0 || file_size % io_size != 0 {
+        return Err(format!(
+            "iozone takes whole KiB and whole records: io_size {io_size} B, file_size {file_size} B"
+        ));
+    }
+    let mut words: Vec<String> = ["iozone", "-x", "-+u"].map(str::to_owned).into();
+    let mut set = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    set("-t", spec.workers.to_string());
+    set("-s", format!("{}k", file_size / 1024));
+    set("-r", format!("{}k", io_size / 1024));
+    let mut options = vec!["0"];
+    for pass in spec.passes() {
+        let Some((.., option)) = TESTS.iter().find(|(_, test, _)| test == pass) else {
+            return Err(format!("iozone has no pass {pass}"));
+        };
+        if !options.contains(option) {
+            options.push(option);
+        }
+    }
+    options.into_iter().for_each(|option| set("-i", option.to_owned()));
+    if spec.passes().contains(&Pass::StrideRead) {
+        set("-j", spec.layout.stride.to_string());
+    }
+    let flags: &[&str] = match spec.durability {
+        Durability::None => &[],
+        Durability::Close => &["-c"],
+        Durability::Sync => &["-e", "-c"],
+        Durability::Dsync => &["-+D"],
+        Durability::Osync => &["-o"],
+    };
+    words.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    words.extend(spec.direct.then(|| "-I".to_owned()));
+    words.extend(spec.layout.mmap.then(|| "-B".to_owned()));
+    words.extend(spec.command.run.iter().cloned());
+    words.push("-F".to_owned());
+    words.extend((0..spec.workers).map(|file| Name::file(file).as_str().to_owned()));
+    Ok(words)
+}
+
+/// Reads the tests that iozone prints figures of.
+fn parse(printed: &str) -> Vec<Said> {
+    let mut tests: Vec<Said> = Vec::new();
+    for line in printed.lines() {
+        if let Some(rest) = line.trim().strip_prefix("Children see throughput for") {
+            tests.extend(throughput(rest));
+        } else if let Some(last) = tests.last_mut().filter(|_| line.contains("CPU time")) {
+            last.cpu_s = cpu_time(line).unwrap_or(0.0);
+        }
+    }
+    tests
+}
+
+/// Reads `  2 initial writers = 2094843.75 kB/sec`; nothing where the figure is none.
+fn throughput(rest: &str) -> Option<Said> {
+    let (what, figure) = rest.split_once('=')?;
+    let name = what.trim().trim_start_matches(|sign: char| sign.is_ascii_digit()).trim();
+    let (_, pass, _) = TESTS.iter().find(|(test, ..)| *test == name)?;
+    let kib_per_s: f64 = figure.split_whitespace().next()?.parse().ok()?;
+    let is_rate = kib_per_s.is_finite() && kib_per_s > 0.0;
+    is_rate.then_some(Said { pass: *pass, kib_per_s, cpu_s: 0.0 })
+}
+
+/// Reads `CPU utilization: Wall time    0.003    CPU time    0.006    ...`.
+fn cpu_time(line: &str) -> Option<f64> {
+    let (_, rest) = line.split_once("CPU time")?;
+    rest.split_whitespace().next()?.parse().ok().filter(|seconds: &f64| seconds.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+
+    #[test]
+    fn what_iozone_3_489_printed_is_read() {
+        let said = parse(include_str!("fixtures/iozone.txt"));
+        let passes: Vec<Pass> = said.iter().map(|said| said.pass).collect();
+        // In iozone's order.
+        let order = [0, 1, 2, 3, 6, 7, 4, 5].map(|test| TESTS[test].1);
+        assert_eq!(passes, order);
+        let first = Said { pass: Pass::Write, kib_per_s: 4_898_201.0, cpu_s: 0.007 };
+        assert_eq!(said[0], first);
+        assert!((said[5].cpu_s - 0.004).abs() < 1e-9);
+    }
+
+    #[test]
+    fn figures_that_are_none_are_left_out() {
+        let line =
+            |figure: &str| parse(&format!("Children see throughput for 1 readers = {figure}"));
+        assert_eq!(line("7.00 kB/sec").len(), 1);
+        for figure in ["0.00 kB/sec", "nan kB/sec", "inf kB/sec", "-1 kB/sec", ""] {
+            assert_eq!(line(figure), [], "{figure}");
+        }
+        assert_eq!(parse("Children see throughput for 1 dreamers = 7.00 kB/sec"), []);
+    }
+
+    #[test]
+    fn settings_become_arguments() {
+        let mut spec = RunSpec {
+            workers: 2,
+            io_size_bytes: 65536,
+            file_size_bytes: 8 << 20,
+            durability: Durability::Sync,
+            passes: vec![Pass::Write, Pass::RandomRead],
+            ..RunSpec::null(Workload::Iozone)
+        };
+        assert_eq!(
+            arguments(&spec).unwrap().join(" "),
+            "iozone -x -+u -t 2 -s 8192k -r 64k -i 0 -i 2 -e -c -F f00000000 f00000001"
+        );
+        spec.passes = vec![Pass::Stat];
+        assert_eq!(arguments(&spec).unwrap_err(), "iozone has no pass stat");
+        (spec.passes, spec.io_size_bytes) = (Vec::new(), 1000);
+        assert!(arguments(&spec).unwrap_err().contains("whole KiB"));
+    }
+}

@@ -1,0 +1,397 @@
+//! Runs one program to its end: in a process group of its own, timed, its output bounded.
+//!
+//! No shell is involved: a command is an argument vector. [`run`] ends with the program, with the
+//! time it may take, or with a wish to stop; the last two end the whole group, first politely. What
+//! the program left behind in its group is killed in any case, so nothing goes on afterwards.
+//! Memory is bounded whatever the program prints.
+//!
+//! **Source:** wait4(2), getrusage(2), pidfd_open(2), setpgid(2).
+#![allow(unsafe_code)]
+
+use std::io::{ErrorKind, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::clock::Clock;
+use crate::limits::TICK;
+
+/// How long a group that was asked to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Bytes of a message that are kept: its end.
+const STDERR_KEPT: usize = 4 << 10;
+
+/// Lines of a message that are shown.
+const LINES_SHOWN: usize = 5;
+
+/// A command, and what it may use.
+pub(super) struct Request<'a> {
+    /// Program and arguments.
+    pub command: &'a [String],
+    /// Where it runs.
+    pub directory: &'a Path,
+    /// Longest time that it may take, in nanoseconds.
+    pub limit_ns: Option<u64>,
+    /// Bytes of its stdout that are kept: the last ones.
+    pub stdout_kept: usize,
+    /// Speak English in numbers and messages, so that they can be read.
+    pub plain_locale: bool,
+}
+
+/// Who watches a program.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    /// Set by whoever wants it to stop.
+    pub stop: &'a AtomicBool,
+    /// Times it.
+    pub clock: &'a dyn Clock,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// By us, after the time that it may take.
+    TimedOut,
+    /// By us, because somebody asked to stop.
+    Stopped,
+}
+
+/// What a program and those that it waited for used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// Processor time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Largest resident memory of any one process, in bytes.
+    pub rss_max_bytes: u64,
+    /// Bytes that storage read for them.
+    pub storage_read_bytes: u64,
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// How.
+    pub how: How,
+    /// From its start to its end.
+    pub wall_ns: u64,
+    /// What it used.
+    pub usage: Usage,
+    /// The end of what it printed.
+    pub stdout: Vec<u8>,
+    /// The end of what it had to say.
+    stderr: Vec<u8>,
+}
+
+impl Finished {
+    /// What it had to say, as text.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// Why it did not end well, with its last lines; `None` where it did.
+    pub fn failure(&self) -> Option<String> {
+        let wall = model::units::Nanos(self.wall_ns);
+        let how = match self.how {
+            How::Exited(0) => return None,
+            How::Exited(code) => format!("exit code {code}"),
+            How::Killed(signal) => format!("killed by signal {signal}"),
+            How::TimedOut => format!("no end after {wall}, killed"),
+            How::Stopped => format!("stopped after {wall}"),
+        };
+        // Some say what went wrong on stdout.
+        let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
+        let said = String::from_utf8_lossy(said);
+        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
+        Some(if last.is_empty() { how } else { format!("{how}: {}", last.join(" | ")) })
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// When it can't be started: what the system said.
+pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Finished> {
+    let begun_ns = watch.clock.now_ns();
+    let mut running = Running::start(request)?;
+    let mut how = None;
+    let mut deadline_ns = request.limit_ns.map(|limit| begun_ns + limit);
+    while !running.wait(TICK)? {
+        let now_ns = watch.clock.now_ns();
+        let late = deadline_ns.is_some_and(|deadline| now_ns >= deadline);
+        let stopped = watch.stop.load(Relaxed);
+        match how {
+            None if late || stopped => {
+                how = Some(if stopped { How::Stopped } else { How::TimedOut });
+                running.signal(Signal::TERM);
+                deadline_ns = Some(now_ns + GRACE.as_nanos() as u64);
+            }
+            Some(_) if late => running.signal(Signal::KILL),
+            _ => {}
+        }
+    }
+    let wall_ns = watch.clock.now_ns() - begun_ns;
+    let (ended, usage) = running.reap();
+    running.drain()?;
+    let [stdout, stderr] = running.pipes.map(|pipe| pipe.kept);
+    Ok(Finished { how: how.unwrap_or(ended), wall_ns, usage, stdout, stderr })
+}
+
+/// A process group, which ends with the value.
+struct Running {
+    group: Pid,
+    ended: OwnedFd,
+    pipes: [Pipe; 2],
+    guard: Guard,
+}
+
+/// Kills and reaps a group that nobody has reaped.
+struct Guard {
+    group: Pid,
+    reaped: bool,
+}
+
+/// One stream of a program and what is kept of it.
+struct Pipe {
+    stream: Option<std::fs::File>,
+    kept: Vec<u8>,
+    kept_max: usize,
+}
+
+impl Running {
+    fn start(request: &Request<'_>) -> std::io::Result<Self> {
+        let child = spawn(request)?;
+        let group = Pid::from_child(&child);
+        let guard = Guard { group, reaped: false };
+        let ended = pidfd_open(group, PidfdFlags::empty())?;
+        let stdout = child.stdout.map(|stream| OwnedFd::from(stream).into());
+        let stderr = child.stderr.map(|stream| OwnedFd::from(stream).into());
+        let pipes = [Pipe::new(stdout, request.stdout_kept)?, Pipe::new(stderr, STDERR_KEPT)?];
+        Ok(Self { group, ended, pipes, guard })
+    }
+
+    fn signal(&self, signal: Signal) {
+        // A group that is gone needs no signal.
+        let _ = kill_process_group(self.group, signal);
+    }
+
+    /// Waits for the end or for output, no longer than `most`; says whether it has ended.
+    fn wait(&mut self, most: Duration) -> std::io::Result<bool> {
+        let most = Timespec::try_from(most).map_err(std::io::Error::other)?;
+        let open = |pipe: &Pipe| pipe.stream.is_some();
+        let is_open = [open(&self.pipes[0]), open(&self.pipes[1])];
+        let mut polled = Vec::with_capacity(3);
+        polled.push(PollFd::new(&self.ended, PollFlags::IN));
+        for pipe in &self.pipes {
+            polled.extend(pipe.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        }
+        match poll(&mut polled, Some(&most)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut at = 1;
+        for (pipe, is_open) in self.pipes.iter_mut().zip(is_open) {
+            if is_open {
+                if ready[at] {
+                    pipe.read()?;
+                }
+                at += 1;
+            }
+        }
+        Ok(ready[0])
+    }
+
+    /// Takes what is left in the pipes.
+    fn drain(&mut self) -> std::io::Result<()> {
+        self.pipes.iter_mut().try_for_each(Pipe::read)
+    }
+
+    /// Ends what the program left behind, and takes its status and usage.
+    fn reap(&mut self) -> (How, Usage) {
+        // Before the status is taken: until then nobody else can have this number.
+        self.signal(Signal::KILL);
+        self.guard.reaped = true;
+        wait4(self.group)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.reaped {
+            let _ = kill_process_group(self.group, Signal::KILL);
+            wait4(self.group);
+        }
+    }
+}
+
+impl Pipe {
+    fn new(stream: Option<std::fs::File>, kept_max: usize) -> std::io::Result<Self> {
+        if let Some(stream) = &stream {
+            let flags = fcntl_getfl(stream)?;
+            fcntl_setfl(stream, flags | OFlags::NONBLOCK)?;
+        }
+        Ok(Self { stream, kept: Vec::new(), kept_max })
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes what is there; a stream that has ended is closed.
+    fn read(&mut self) -> std::io::Result<()> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let mut piece = [0; 16 << 10];
+        loop {
+            match stream.read(&mut piece) {
+                Ok(0) => {
+                    self.stream = None;
+                    return Ok(());
+                }
+                Ok(len) => self.kept.extend_from_slice(&piece[..len]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            let surplus = self.kept.len().saturating_sub(self.kept_max);
+            self.kept.drain(..surplus);
+        }
+    }
+}
+
+fn spawn(request: &Request<'_>) -> std::io::Result<Child> {
+    let Some((program, arguments)) = request.command.split_first() else {
+        return Err(std::io::Error::new(ErrorKind::InvalidInput, "an empty command"));
+    };
+    let start = |program: &str| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(request.directory).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if request.plain_locale {
+            command.env("LC_ALL", "C");
+        }
+        command.spawn()
+    };
+    match start(program) {
+        // Some programs live where a plain user's PATH doesn't look.
+        Err(error) if error.kind() == ErrorKind::NotFound && !program.contains('/') => {
+            start(&format!("/usr/sbin/{program}")).map_err(|_| error)
+        }
+        started => started,
+    }
+}
+
+/// Waits for a child of ours and takes its status and usage.
+fn wait4(child: Pid) -> (How, Usage) {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are to memory of ours that is large enough and outlives the call.
+    let waited = || unsafe {
+        libc::wait4(child.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr())
+    };
+    let result = std::iter::repeat_with(waited).find(|result| {
+        *result >= 0 || std::io::Error::last_os_error().kind() != ErrorKind::Interrupted
+    });
+    if result.is_none_or(|result| result < 0) {
+        return (How::Killed(0), Usage::default());
+    }
+    // SAFETY: it was all zeros, which is a valid value, and wait4 may have written to it.
+    let usage = unsafe { usage.assume_init() };
+    let how = if libc::WIFSIGNALED(status) {
+        How::Killed(libc::WTERMSIG(status))
+    } else {
+        How::Exited(libc::WEXITSTATUS(status))
+    };
+    let nanos =
+        |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    let usage = Usage {
+        user_ns: nanos(usage.ru_utime),
+        system_ns: nanos(usage.ru_stime),
+        rss_max_bytes: usage.ru_maxrss as u64 * 1024,
+        storage_read_bytes: usage.ru_inblock as u64 * 512,
+    };
+    (how, usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    fn run_for(command: &[String], limit_ns: Option<u64>, stop: bool) -> Finished {
+        let clock = SystemClock::new();
+        let stop = AtomicBool::new(stop);
+        let directory = Path::new("/");
+        let request =
+            Request { command, directory, limit_ns, stdout_kept: 100, plain_locale: true };
+        run(&request, Watch { stop: &stop, clock: &clock }).unwrap()
+    }
+
+    #[test]
+    fn a_program_is_timed_and_what_it_used_is_known() {
+        let ended = run_for(&words("dd if=/dev/zero of=/dev/null bs=1M count=2000"), None, false);
+        assert_eq!((ended.how, ended.failure()), (How::Exited(0), None));
+        let Usage { user_ns, system_ns, rss_max_bytes, .. } = ended.usage;
+        assert!(user_ns + system_ns > 0 && user_ns + system_ns <= ended.wall_ns * 2, "{ended:?}");
+        assert!((1 << 20..1 << 28).contains(&rss_max_bytes), "{ended:?}");
+        assert!(ended.stderr().contains("2097152000 bytes"), "{}", ended.stderr());
+    }
+
+    #[test]
+    fn a_failure_carries_the_code_and_the_last_lines() {
+        let ended = run_for(&words("dd if=/not/there of=/dev/null"), None, false);
+        assert_eq!(ended.how, How::Exited(1));
+        let failure = ended.failure().unwrap();
+        assert!(failure.starts_with("exit code 1: dd: ") && failure.contains("/not/there"));
+    }
+
+    #[test]
+    fn output_beyond_the_bound_is_dropped_but_its_end() {
+        let ended = run_for(&words("seq 1 200000"), None, false);
+        assert_eq!(ended.stdout.len(), 100);
+        assert!(ended.stdout.ends_with(b"199999\n200000\n"));
+    }
+
+    #[test]
+    fn time_out_and_stop_end_the_whole_group() {
+        // The shell is the test's own: its child outlives it unless the group is ended.
+        let command = ["sh", "-c", "sleep 77.25 & echo $!; wait"].map(str::to_owned);
+        for (limit_ns, stop, how) in
+            [(Some(300_000_000), false, How::TimedOut), (None, true, How::Stopped)]
+        {
+            let ended = run_for(&command, limit_ns, stop);
+            assert_eq!(ended.how, how);
+            assert!(ended.wall_ns < 2_000_000_000, "{ended:?}");
+            let child = String::from_utf8(ended.stdout).unwrap();
+            let child = child.trim();
+            let is_gone = (0..200).any(|_| {
+                let state = std::fs::read_to_string(format!("/proc/{child}/stat"));
+                let gone = state.map_or(true, |state| state.contains(") Z"));
+                if !gone {
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+                gone
+            });
+            assert!(child.is_empty() || is_gone, "{child} goes on");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A source tree that is the same everywhere: what `tar` and `make` of the shipped plans work on.
+//!
+//! `dfsbench:tree` as the first word of a set-up command makes it in place of a program. The tree
+//! is `tree/` in the working directory: a `Makefile`, a header, `main.c`, and directories of
+//! [`FILES_PER_DIRECTORY`] C files each, a few hundred bytes to some 20 KiB long as sources are.
+//! Content and sizes depend on nothing but the number of files.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use model::random::{below, draw};
+
+/// The word that stands in place of a program.
+pub(super) const WORD: &str = "dfsbench:tree";
+
+/// C files in a directory.
+const FILES_PER_DIRECTORY: u32 = 40;
+
+/// Most files that can be asked for.
+const FILES_MAX: u32 = 100_000;
+
+/// Functions in a file: from 1 to this many, few of them long.
+const FUNCTIONS_MAX: u64 = 60;
+
+const MAKEFILE: &str = "\
+CFLAGS = -O1
+OBJECTS := main.o $(patsubst %.c,%.o,$(wildcard d*/f*.c))
+program: $(OBJECTS)
+\t$(CC) -o $@ $(OBJECTS)
+%.o: %.c all.h
+\t$(CC) $(CFLAGS) -I. -c -o $@ $<
+";
+
+/// What a tree is to be like.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wanted<'a> {
+    /// How many C files, `main.c` not counted.
+    pub files: u32,
+    /// Programs that will work on it.
+    pub needs: Vec<&'a str>,
+}
+
+/// Reads the arguments behind [`WORD`]: `files=2000` and `needs=make,cc`.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn wanted(arguments: &[String]) -> Result<Wanted<'_>, String> {
+    let mut wanted = Wanted { files: 1000, needs: Vec::new() };
+    for argument in arguments {
+        match argument.split_once('=') {
+            Some(("files", count)) => {
+                let count = count.parse().ok().filter(|count| (1..=FILES_MAX).contains(count));
+                let Some(files) = count else {
+                    return Err(format!("`{argument}`: files must be 1 to {FILES_MAX}"));
+                };
+                wanted.files = files;
+            }
+            Some(("needs", programs)) => wanted.needs.extend(programs.split(',')),
+            _ => return Err(format!("`{argument}` is neither files=COUNT nor needs=PROGRAMS")),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Makes the tree in a directory.
+///
+/// # Errors
+/// When it can't be written.
+pub(super) fn make(directory: &Path, files: u32) -> std::io::Result<()> {
+    let root = directory.join("tree");
+    fs::create_dir(&root)?;
+    fs::write(root.join("Makefile"), MAKEFILE)?;
+    let (mut header, mut calls) = (String::new(), String::new());
+    for file in 0..files {
+        let folder = root.join(format!("d{:04}", file / FILES_PER_DIRECTORY));
+        if file % FILES_PER_DIRECTORY == 0 {
+            fs::create_dir(&folder)?;
+        }
+        fs::write(folder.join(format!("f{file:06}.c")), source(file))?;
+        // Writing to a string does not fail.
+        let _ = writeln!(header, "unsigned f{file:06}(unsigned x);");
+        let _ = writeln!(calls, "    x = f{file:06}(x);");
+    }
+    fs::write(root.join("all.h"), header)?;
+    let main = format!("#include \"all.h\"\nint main(void) {{\n    unsigned x = 1;\n{calls}");
+    fs::write(root.join("main.c"), format!("{main}    return x == 0;\n}}\n"))
+}
+
+/// A C file with one function that others call, and some that it calls.
+fn source(file: u32) -> String {
+    let seed = draw(0x6466_7362, u64::from(file));
+    // The square of an even draw: many short files, few long ones.
+    let share = below(draw(seed, 0), 1000);
+    let functions = 1 + FUNCTIONS_MAX * share * share / 1_000_000;
+    let mut text = "#include \"all.h\"\n".to_owned();
+    for function in 0..functions {
+        let _ = writeln!(text, "\nstatic unsigned part{function}(unsigned x) {{");
+        for line in 0..2 + below(draw(seed, 100 + function), 12) {
+            let number = draw(seed, function * 1000 + line) as u32;
+            let _ = writeln!(text, "    x = (x << 5 | x >> 27) ^ {number}u;");
+        }
+        text.push_str("    return x;\n}\n");
+    }
+    let _ = writeln!(text, "\nunsigned f{file:06}(unsigned x) {{");
+    (0..functions).for_each(|function| {
+        let _ = writeln!(text, "    x += part{function}(x);");
+    });
+    text + "    return x;\n}\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_and_refused() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let asked = words("files=60 needs=make,cc");
+        assert_eq!(wanted(&asked), Ok(Wanted { files: 60, needs: vec!["make", "cc"] }));
+        assert_eq!(wanted(&words("files=0")).unwrap_err(), "`files=0`: files must be 1 to 100000");
+        assert!(wanted(&words("bytes=7")).unwrap_err().contains("neither"));
+    }
+
+    #[test]
+    fn the_tree_is_the_same_every_time() {
+        let made = || {
+            let folder = tempfile::tempdir().unwrap();
+            make(folder.path(), 50).unwrap();
+            let root = folder.path().join("tree");
+            let file = |name: &str| fs::read(root.join(name)).unwrap();
+            let all = (0..50).map(|n| file(&format!("d{:04}/f{n:06}.c", n / 40)));
+            (file("all.h"), file("main.c"), all.collect::<Vec<_>>())
+        };
+        let tree = made();
+        assert_eq!(made(), tree);
+        let sizes: Vec<usize> = tree.2.iter().map(Vec::len).collect();
+        assert!(sizes.iter().any(|size| *size < 1000) && sizes.iter().any(|size| *size > 10_000));
+    }
+}
