@@ -16,6 +16,7 @@ use model::{
 };
 use plan::{Plan, Step};
 use results::{Standing, Store, StoreError};
+use stats::judge;
 
 /// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
 pub const FAILURES_MAX: u32 = 2;
@@ -176,12 +177,13 @@ fn go_on(
         standing.push(Standing { run_id, trials: Vec::new() });
     }
     let mut failures: Vec<u32> = standing.iter().map(failures_in_a_row).collect();
+    let mut so_far = store.load(id)?.runs;
     for (position, Step { run, trial: index }) in steps(walk.plan).into_iter().enumerate() {
         if walk.stop.load(Relaxed) {
             break;
         }
         let made = standing[run].trials.iter().any(|(number, _)| *number == index);
-        if made || failures[run] >= FAILURES_MAX {
+        if made || failures[run] >= FAILURES_MAX || judge::is_settled(&so_far[run]) {
             continue;
         }
         let trial = Trial { index, ..trial::run(walk, &specs[run], position)? };
@@ -191,6 +193,9 @@ fn go_on(
         (walk.observe)(Event::TrialEnded { spec: &specs[run], trial: &trial });
         if failures[run] == FAILURES_MAX {
             (walk.observe)(Event::RunGivenUp(&specs[run]));
+        }
+        if specs[run].repetition.until_permille > 0 {
+            so_far[run].trials.push(trial);
         }
     }
     let stopped = walk.stop.load(Relaxed);

@@ -14,6 +14,7 @@ pub mod nfs;
 pub mod op;
 pub mod pass;
 pub mod random;
+pub mod repetition;
 mod settings;
 pub mod spec;
 pub mod units;
@@ -34,6 +35,7 @@ pub use nfs::{
 };
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use pass::{Opens, Pass};
+pub use repetition::{Discard, Order, Repetition};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
+use crate::repetition::Repetition;
 use crate::words::words;
 use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
 
@@ -156,6 +157,9 @@ pub struct RunSpec {
     /// What is executed in an app run, and by an adapter.
     #[serde(default)]
     pub command: Command,
+    /// How the run is repeated.
+    #[serde(default)]
+    pub repetition: Repetition,
 }
 
 impl RunSpec {
@@ -188,6 +192,7 @@ impl RunSpec {
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
             command: Command::default(),
+            repetition: Repetition::default(),
         }
     }
 

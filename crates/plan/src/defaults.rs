@@ -10,6 +10,9 @@ use crate::setting::{Setting, Value};
 /// Enough trials for a median and a first idea of the spread, in a time that one waits.
 pub const TRIALS: u32 = 5;
 
+/// The most trials where an interval is to become narrow: beyond, the machine is not quiet enough.
+pub const TRIALS_UNTIL: u32 = 30;
+
 /// The in-memory server's memory, in bytes: room for the default file sets of a few workers,
 /// within what a small machine has to spare.
 pub const SERVER_MEMORY_BYTES: u64 = 192 << 20;

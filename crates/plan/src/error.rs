@@ -36,6 +36,11 @@ impl<T> Spot<T> {
     pub const fn unwritten(value: T) -> Self {
         Self { value, place: Place::Whole }
     }
+
+    /// Makes another value of it that stands where it stood.
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Spot<U> {
+        Spot { value: make(self.value), place: self.place }
+    }
 }
 
 /// Why a plan can't be carried out as it was written; the user must change it.

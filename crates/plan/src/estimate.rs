@@ -82,12 +82,13 @@ pub fn estimate(plan: &Plan) -> Estimate {
         }
     }
     let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count();
+    let made_each = plan.trials + plan.repetition.warmup_trials;
     let total = |of: fn(&RunEstimate) -> u64| {
         let once = runs.iter().map(of).fold(0, u64::saturating_add);
-        once.saturating_mul(plan.trials.into())
+        once.saturating_mul(made_each.into())
     };
     Estimate {
-        trials: possible as u64 * u64::from(plan.trials),
+        trials: possible as u64 * u64::from(made_each),
         bytes_written: total(|run| run.bytes_written),
         bytes_read: total(|run| run.bytes_read),
         duration_ms: total(|run| run.duration_ms),

@@ -26,6 +26,16 @@ pub struct Range {
     pub reason: &'static str,
 }
 
+/// Trials that never count.
+pub const WARMUP_TRIALS: Range =
+    Range { min: 0, max: 100, reason: "a warm machine is warm after a few" };
+/// How wide half an interval may be, in thousandths of the median.
+pub const UNTIL_PERMILLE: Range =
+    Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
+/// Trials that are always made before an interval is asked: up to so many it is their range.
+pub const UNTIL_TRIALS_MIN: u32 = 5;
+/// Without the highest and the lowest there must be one left.
+pub const DISCARD_TRIALS_MIN: u32 = 3;
 /// Repetitions of one run.
 pub const TRIALS: Range =
     Range { min: 1, max: 1_000, reason: "a few trials show the spread; 5 to 30 are usual" };

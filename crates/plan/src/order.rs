@@ -1,12 +1,13 @@
 //! The order in which trials are made.
 //!
-//! Trials of one run never stand together: trial `t` of all runs is one block, in an order of its
-//! own, so that a slow drift of the machine falls on all runs alike (a randomised complete block
-//! design). The order of block `t` depends on the seed, `t` and the number of runs only; more
+//! Unless another order is asked for, trials of one run never stand together: trial `t` of all runs
+//! is one block, in an order of its own, so that a slow drift of the machine falls on all runs alike
+//! (a randomised complete block design). The order of block `t` depends on the seed, `t` and the number of runs only; more
 //! trials leave earlier blocks as they are. It is part of the results' meaning and never changes.
 //!
 //! **Source:** Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
 
+use model::Order;
 use model::random::{SplitMix64, mix};
 
 use crate::resolve::Plan;
@@ -21,21 +22,46 @@ pub struct Step {
 }
 
 impl Plan {
-    /// Every trial of every run, block by block.
+    /// Every trial of every run that the plan allows, in the order asked for.
+    ///
+    /// Trials of one run keep their order among themselves: those that warm up come first.
     pub fn order(&self) -> Vec<Step> {
-        (0..self.trials).flat_map(|trial| block(self.seed, trial, self.runs.len())).collect()
+        let (runs, trials) = (self.runs.len(), self.trials + self.repetition.warmup_trials);
+        let blocks = (0..trials).flat_map(|trial| block(self.seed, trial, runs));
+        match self.order {
+            Order::Blocks => blocks.collect(),
+            Order::Random => shuffled(self.seed, blocks.collect(), runs),
+            Order::Sequential => (0..runs)
+                .flat_map(|run| (0..trials).map(move |trial| Step { run, trial }))
+                .collect(),
+        }
     }
+}
+
+/// Shuffles steps, and numbers the trials of each run anew in their order.
+fn shuffled(seed: u64, mut steps: Vec<Step>, runs: usize) -> Vec<Step> {
+    shuffle(&mut SplitMix64::new(mix(seed)), &mut steps);
+    let mut made = vec![0; runs];
+    for step in &mut steps {
+        step.trial = made[step.run];
+        made[step.run] += 1;
+    }
+    steps
 }
 
 /// Shuffles the runs of one trial index.
 fn block(seed: u64, trial: u32, runs: usize) -> Vec<Step> {
     let mut random = SplitMix64::new(seed ^ mix(u64::from(trial) + 1));
     let mut steps: Vec<Step> = (0..runs).map(|run| Step { run, trial }).collect();
-    for last in (1..runs).rev() {
-        let chosen = below(&mut random, last as u64 + 1) as usize;
+    shuffle(&mut random, &mut steps);
+    steps
+}
+
+fn shuffle(random: &mut SplitMix64, steps: &mut [Step]) {
+    for last in (1..steps.len()).rev() {
+        let chosen = below(random, last as u64 + 1) as usize;
         steps.swap(last, chosen);
     }
-    steps
 }
 
 /// Draws from `0..bound` without bias: draws that would favour small numbers are made anew.

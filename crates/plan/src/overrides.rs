@@ -13,6 +13,7 @@ use crate::level::{in_range, read_integer};
 use crate::limits::{self, Range};
 use crate::parse::{backend_named, workload_named};
 use crate::raw::{RawPlan, RawWorkload};
+use crate::repetition::{self, RawRepetition};
 use crate::server::read_memory;
 use crate::setting::Setting;
 use crate::target::TargetArg;
@@ -23,6 +24,14 @@ use crate::text::either;
 pub struct Overrides {
     /// `--trials`.
     pub trials: Option<String>,
+    /// `--discard`.
+    pub discard: Option<String>,
+    /// `--until`.
+    pub until: Option<String>,
+    /// `--warmup-trials`.
+    pub warmup_trials: Option<String>,
+    /// `--order`.
+    pub order: Option<String>,
     /// `--seed`.
     pub seed: Option<String>,
     /// `--server-memory`.
@@ -58,6 +67,7 @@ impl RawPlan {
     }
 
     fn apply_all(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        self.apply_repetition(flags)?;
         self.apply_numbers(flags)?;
         self.apply_workloads(&flags.workload)?;
         self.apply_backends(&flags.backend)?;
@@ -81,16 +91,24 @@ impl RawPlan {
         Ok(())
     }
 
+    fn apply_repetition(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        let until = flags.until.as_ref();
+        let warmup = flags.warmup_trials.as_ref();
+        self.repetition.replace(RawRepetition {
+            trials: read_count(flags.trials.as_ref(), "--trials", limits::TRIALS)?,
+            discard: read_one(flags.discard.as_ref(), "--discard", repetition::discard_named)?,
+            until_permille: read_one(until, "--until", repetition::until_permille)?,
+            warmup_trials: read_count(warmup, "--warmup-trials", limits::WARMUP_TRIALS)?,
+            order: read_one(flags.order.as_ref(), "--order", repetition::order_named)?,
+        });
+        Ok(())
+    }
+
     fn apply_numbers(&mut self, flags: &Overrides) -> Result<(), PlanError> {
-        let counted = |given: &Option<String>, flag, range| {
-            let read = |text: &str| read_within(text, range).map(|number| number as u32);
-            read_one(given.as_ref(), flag, read)
-        };
-        let trials = counted(&flags.trials, "--trials", limits::TRIALS)?;
-        let threads = counted(&flags.server_threads, "--server-threads", limits::SERVER_THREADS)?;
+        let range = limits::SERVER_THREADS;
+        let threads = read_count(flags.server_threads.as_ref(), "--server-threads", range)?;
         let memory = read_one(flags.server_memory.as_ref(), "--server-memory", read_memory)?;
         let seed = read_one(flags.seed.as_ref(), "--seed", read_integer)?;
-        self.trials = trials.or(self.trials);
         self.seed = seed.or(self.seed);
         self.server.memory_bytes = memory.or(self.server.memory_bytes);
         self.server.threads = threads.or(self.server.threads);
@@ -159,6 +177,14 @@ impl RawPlan {
             .hint(format!("write {}", either(&fitting)))
             .at(Place::Flag("--backend"))
     }
+}
+
+fn read_count(
+    given: Option<&String>,
+    flag: &'static str,
+    range: Range,
+) -> Result<Option<Spot<u32>>, PlanError> {
+    read_one(given, flag, |text| read_within(text, range).map(|number| number as u32))
 }
 
 fn read_within(text: &str, range: Range) -> Result<u64, Fault> {

@@ -12,6 +12,7 @@ use crate::level::in_range;
 use crate::limits::{self, Range};
 use crate::parse_targets;
 use crate::raw::{RawPlan, RawWorkload, Settings};
+use crate::repetition::RawRepetition;
 use crate::server::read_server;
 use crate::setting::{Kind, Setting, Value};
 use crate::work;
@@ -32,16 +33,12 @@ impl RawPlan {
 fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
     let root = document::parse(text)?;
     let root = Table::root(text, &root)?;
-    let trials = |field: Field<'_>| {
-        let trials = bounded(&field, limits::TRIALS)?;
-        Ok(Spot { value: trials.value as u32, place: trials.place })
-    };
     let server = root.field("server").map(|field| read_server(&field)).transpose()?;
     let factors = root.field("factors").map(|field| field.table(Section::Settings)).transpose()?;
     Ok(RawPlan {
         source_name: source_name.to_owned(),
         name: read_plan_name(&root)?,
-        trials: root.field("trials").map(trials).transpose()?,
+        repetition: RawRepetition::read(&root)?,
         seed: root
             .field("seed")
             .map(|field| field.number(&format!("0 to {}", u64::MAX), "1"))

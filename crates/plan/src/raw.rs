@@ -9,6 +9,7 @@ use model::{BackendKind, Command, NfsVersion, OpMix, Workload};
 
 use crate::error::{Place, Spot};
 use crate::fault::PlannedFault;
+use crate::repetition::RawRepetition;
 use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
 
@@ -19,8 +20,8 @@ pub struct RawPlan {
     pub source_name: String,
     /// What the campaign is called.
     pub name: String,
-    /// How often each run is repeated.
-    pub trials: Option<Spot<u32>>,
+    /// How runs are repeated.
+    pub repetition: RawRepetition,
     /// Where every random choice comes from.
     pub seed: Option<Spot<u64>>,
     /// The in-memory server.
@@ -138,7 +139,7 @@ impl RawPlan {
         Self {
             source_name: "command line".to_owned(),
             name: "run".to_owned(),
-            trials: None,
+            repetition: RawRepetition::default(),
             seed: None,
             server: RawServer::default(),
             targets: vec![RawTarget::usual(what)],

@@ -30,7 +30,18 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Plan, "name", ["text", ""], "1 to 64 characters", "required",
         "What the campaign is called in results and tables."),
     key(Plan, "trials", ["integer", ""], "1 to 1000", "5",
-        "How often each run is repeated."),
+        "How often each run is repeated; with `until`, at most so often (30 by default)."),
+    key(Plan, "discard", ["text", ""], "\"none\", \"extremes\" or \"outliers\"", "none",
+        "Which trials are left out of the figures: the highest and the lowest, or those that lie \
+         far from the others. All trials are kept in the results."),
+    key(Plan, "until", ["share", "percent"], "\"0.1%\" to \"50%\"", "none",
+        "No more trials of a run once half the 95 % interval of each of its passes is at most this \
+         share of the median; at least 5 are made."),
+    key(Plan, "warmup_trials", ["integer", ""], "0 to 100", "0",
+        "Trials of each run that are made first and never count."),
+    key(Plan, "order", ["text", ""], "\"blocks\", \"random\" or \"sequential\"", "blocks",
+        "blocks: a trial of every run, shuffled, then the next, so that drift falls on all alike. \
+         random: all shuffled. sequential: run after run."),
     key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
         "Where every random choice comes from: offsets, mixes, data, the order of trials."),
     key(Plan, "server", ["table", ""], "", "its defaults",

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use model::{RunSpec, Target};
+use model::{Order, Repetition, RunSpec, Target};
 
 use crate::error::{Fault, Place, PlanError};
+use crate::matrix;
 use crate::raw::RawPlan;
 use crate::server::ServerPlan;
-use crate::{defaults, matrix};
 
 /// What a plan may leave open and only the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +30,13 @@ pub struct Surroundings {
 pub struct Plan {
     /// What the campaign is called.
     pub name: String,
-    /// How often each run is repeated.
+    /// How often each run is repeated, trials that warm up not counted; at most so often where
+    /// `until` is asked for.
     pub trials: u32,
+    /// How each run is repeated; the runs hold the same.
+    pub repetition: Repetition,
+    /// In which order trials are made.
+    pub order: Order,
     /// Where every random choice comes from.
     pub seed: u64,
     /// The in-memory server.
@@ -53,11 +58,15 @@ impl Plan {
     fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
         let seed = raw.seed.map_or(around.seed, |seed| seed.value);
         let server = ServerPlan::resolve(&raw.server, seed);
-        let runs = matrix::runs(raw, around, &server)?;
+        let repeated = raw.repetition.resolve()?;
+        let mut runs = matrix::runs(raw, around, &server)?;
+        runs.iter_mut().for_each(|run| run.repetition = repeated.each);
         check_paths(&runs)?;
         Ok(Self {
             name: raw.name.clone(),
-            trials: raw.trials.map_or(defaults::TRIALS, |trials| trials.value),
+            trials: repeated.trials,
+            repetition: repeated.each,
+            order: repeated.order,
             seed,
             server,
             runs,

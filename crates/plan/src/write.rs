@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use model::{Identity, RunSpec, Sec, Target};
+use model::{Identity, Repetition, RunSpec, Sec, Target};
 
 use crate::address::write_url;
 use crate::matrix::product;
@@ -24,11 +24,13 @@ impl Plan {
         // Writing to a String can't fail.
         let _ = write!(
             out,
-            "name = {}\ntrials = {}\nseed = {}\n\n",
+            "name = {}\ntrials = {}\nseed = {}\n",
             quoted(&self.name),
             self.trials,
             self.seed,
         );
+        self.repetition(&mut out);
+        out.push('\n');
         self.server.write(&mut out);
         let mut named: Vec<&str> = Vec::new();
         for run in &self.runs {
@@ -46,6 +48,16 @@ impl Plan {
             write_workloads(&mut out, runs);
         }
         out
+    }
+
+    fn repetition(&self, out: &mut String) {
+        let Repetition { discard, until_permille, warmup_trials } = self.repetition;
+        let (discard, order) = (quoted(discard.name()), quoted(self.order.name()));
+        let _ = writeln!(out, "discard = {discard}\nwarmup_trials = {warmup_trials}");
+        if until_permille > 0 {
+            let _ = writeln!(out, "until = {}", quoted(&self.repetition.until()));
+        }
+        let _ = writeln!(out, "order = {order}");
     }
 
     fn target(&self, first: &RunSpec) -> String {

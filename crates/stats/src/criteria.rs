@@ -26,6 +26,10 @@ pub const BOOTSTRAP_SEED: u64 = 0x6466_7362_656e_6368;
 /// median as the other.
 pub const TRIALS_MIN: usize = 3;
 
+/// Trials from which an interval may end a run: up to [`RANGE_FIGURES_MAX`] it is their range, and
+/// ranges of few trials are narrow by chance.
+pub const SETTLED_TRIALS_MIN: usize = RANGE_FIGURES_MAX;
+
 /// Half the interval may be this share of the median before the figure is called uncertain:
 /// two targets that differ by less than 20 % could not be told apart then.
 pub const HALF_WIDTH_SHARE_MAX: f64 = 0.10;

@@ -6,11 +6,13 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Histogram, OpKind, Pass, PassResult, Run, Severity, Trial, TrialState, Verdict,
+    CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, Run, Severity, Trial, TrialState,
+    Verdict,
 };
 
-use crate::criteria::BOOTSTRAP_SEED;
+use crate::criteria::{BOOTSTRAP_SEED, SETTLED_TRIALS_MIN};
 use crate::fairness::Fairness;
+use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
@@ -181,7 +183,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
     let mut judged = Judged {
         pass,
         verdict: Verdict::Valid,
-        trials_made: run.trials.len() as u32,
+        trials_made: sorted.made,
         trials_used: used.len() as u32,
         rate: if pass.is_byte_rate() { bytes_per_s } else { ops_per_s },
         ops_per_s,
@@ -202,6 +204,21 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
     judged
 }
 
+/// Says whether a run needs no more trials: half the interval of each of its passes is as narrow
+/// as its plan asks. Never where the plan does not ask, or no figure is there yet.
+pub fn is_settled(run: &Run) -> bool {
+    let until = f64::from(run.spec.repetition.until_permille) / 1_000.0;
+    let narrow = |pass: &Pass| {
+        let sorted = Sorted::of(run, *pass);
+        let rates: Vec<f64> =
+            sorted.points(*pass).iter().filter(|point| point.used).map(|p| p.per_s).collect();
+        let summary = summary(&rates, BOOTSTRAP_SEED).filter(|s| s.n >= SETTLED_TRIALS_MIN);
+        let share = summary.and_then(|summary| summary.half_width_share());
+        share.is_some_and(|share| share <= until)
+    };
+    until > 0.0 && run.spec.passes().iter().all(narrow)
+}
+
 /// A pass that a trial has a result for.
 struct Shot<'a> {
     trial: &'a Trial,
@@ -212,16 +229,24 @@ struct Shot<'a> {
 struct Sorted<'a> {
     sound: Vec<Shot<'a>>,
     set_aside: Vec<Shot<'a>>,
+    /// Sound, but left out by the plan's rule.
+    discarded: Vec<Shot<'a>>,
     failures: Vec<Failure>,
     made: u32,
 }
 
 impl<'a> Sorted<'a> {
     fn of(run: &'a Run, pass: Pass) -> Self {
-        let made = run.trials.len() as u32;
-        let mut sorted =
-            Self { sound: Vec::new(), set_aside: Vec::new(), failures: Vec::new(), made };
-        for trial in &run.trials {
+        let counted = |trial: &&Trial| trial.index >= run.spec.repetition.warmup_trials;
+        let made = run.trials.iter().filter(counted).count() as u32;
+        let mut sorted = Self {
+            sound: Vec::new(),
+            set_aside: Vec::new(),
+            discarded: Vec::new(),
+            failures: Vec::new(),
+            made,
+        };
+        for trial in run.trials.iter().filter(counted) {
             let result = trial.passes.iter().find(|result| result.pass == pass);
             match (result, &trial.state) {
                 (Some(result), TrialState::Interrupted) => {
@@ -236,7 +261,21 @@ impl<'a> Sorted<'a> {
                 (None, TrialState::Done) => sorted.fail("the trial has no such pass"),
             }
         }
+        sorted.discard(run.spec.repetition.discard, pass);
         sorted
+    }
+
+    /// Leaves out sound trials by the rule of the plan; they stay among the points.
+    fn discard(&mut self, rule: Discard, pass: Pass) {
+        let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
+        let rates: Vec<f64> =
+            self.sound.iter().map(|shot| rate(shot.result).unwrap_or(0.0)).collect();
+        let mut left_out = outlier::discarded(rule, &rates).into_iter();
+        let sound = std::mem::take(&mut self.sound);
+        for shot in sound {
+            let out = left_out.next().unwrap_or(false);
+            if out { &mut self.discarded } else { &mut self.sound }.push(shot);
+        }
     }
 
     fn fail(&mut self, reason: &str) {
@@ -258,7 +297,8 @@ impl<'a> Sorted<'a> {
         };
         let sound = self.sound.iter().filter_map(|shot| point(shot, true));
         let aside = self.set_aside.iter().filter_map(|shot| point(shot, self.sound.is_empty()));
-        let mut points: Vec<Point> = sound.chain(aside).collect();
+        let discarded = self.discarded.iter().filter_map(|shot| point(shot, false));
+        let mut points: Vec<Point> = sound.chain(aside).chain(discarded).collect();
         points.sort_by_key(|point| point.trial_index);
         points
     }

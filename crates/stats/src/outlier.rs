@@ -6,6 +6,9 @@
 //! **Source:** Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993); NIST/SEMATECH
 //! e-Handbook of Statistical Methods, 1.3.5.17.
 
+use model::Discard;
+
+use crate::criteria::{OUTLIER_SCORE_MAX, OUTLIER_SHARE_MIN};
 use crate::summary::median;
 
 /// The normal distribution's third quartile: makes the deviation comparable with a standard
@@ -46,11 +49,41 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     figures.iter().map(score).collect()
 }
 
+/// Says of every figure, in their order, whether the rule leaves it out.
+///
+/// Of equal highest or lowest figures the first one is left out. With fewer than three figures
+/// nothing is: there would be nothing to judge by.
+pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
+    let mut out = vec![false; figures.len()];
+    match rule {
+        _ if figures.len() < 3 => {}
+        Discard::None => {}
+        Discard::Extremes => {
+            let numbered = || figures.iter().enumerate();
+            let highest = numbered().min_by(|a, b| b.1.total_cmp(a.1)).map(|(at, _)| at);
+            let others = numbered().filter(|(at, _)| Some(*at) != highest);
+            let lowest = others.min_by(|a, b| a.1.total_cmp(b.1)).map(|(at, _)| at);
+            highest.into_iter().chain(lowest).for_each(|at| out[at] = true);
+        }
+        Discard::Outliers => {
+            let centre = median(figures).unwrap_or(0.0);
+            for (out, score) in out.iter_mut().zip(modified_z_scores(figures)) {
+                *out = is_outlier(&score, centre);
+            }
+        }
+    }
+    out
+}
+
+/// Says whether a figure lies so far from a median that it is called an outlier.
+pub fn is_outlier(score: &Score, median: f64) -> bool {
+    score.z.abs() > OUTLIER_SCORE_MAX && score.distance > OUTLIER_SHARE_MIN * median
+}
+
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // exact figures are the point
 mod tests {
     use super::*;
-    use crate::criteria::OUTLIER_SCORE_MAX;
     use crate::summary::summary;
 
     /// Uranium isotope data of Tietjen and Moore (1972), as NIST/SEMATECH 1.3.5.17 prints it.
@@ -77,5 +110,22 @@ mod tests {
         let scores = modified_z_scores(&[5.0, 5.0, 5.0, 5.0, 5.0, 9.0]);
         assert!(scores[5].z > OUTLIER_SCORE_MAX, "{scores:?}");
         assert!(modified_z_scores(&[]).is_empty());
+    }
+
+    #[test]
+    fn extremes_are_one_highest_and_one_lowest() {
+        let of = |figures: &[f64]| discarded(Discard::Extremes, figures);
+        assert_eq!(of(&[3.0, 9.0, 1.0, 9.0, 2.0]), [false, true, true, false, false]);
+        assert_eq!(of(&[5.0, 5.0, 5.0]), [true, true, false]);
+        assert_eq!(of(&[1.0, 9.0]), [false, false]);
+        assert_eq!(discarded(Discard::None, &[1.0, 2.0, 99.0]), [false; 3]);
+    }
+
+    #[test]
+    fn outliers_are_left_out_by_their_score_and_only_where_they_mislead() {
+        let of = |figures: &[f64]| discarded(Discard::Outliers, figures);
+        assert_eq!(of(&URANIUM).iter().filter(|out| **out).count(), 1);
+        // Far in deviations, but within 5 %.
+        assert_eq!(of(&[100.0, 100.1, 99.9, 100.0, 100.1, 102.0]), [false; 6]);
     }
 }

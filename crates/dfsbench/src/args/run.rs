@@ -36,9 +36,21 @@ pub struct RunArgs {
     /// Certificates (PEM) that the TLS certificate of a server may be signed by
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     tls_ca: Option<PathBuf>,
-    /// Repetitions of each run [default: 5]
-    #[arg(long, value_name = "N")]
+    /// Repetitions of each run; with --until the most that are made [default: 5; 30 with --until]
+    #[arg(long, value_name = "N", help_heading = "Trials")]
     trials: Option<String>,
+    /// Leave trials out of the figures: none, extremes (the highest and the lowest), outliers
+    #[arg(long, value_name = "RULE", help_heading = "Trials")]
+    discard: Option<String>,
+    /// No more trials of a run once half its 95 % interval is at most this share of the median
+    #[arg(long, value_name = "SHARE", help_heading = "Trials")]
+    until: Option<String>,
+    /// Trials of each run that are made first and never count [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Trials")]
+    warmup_trials: Option<String>,
+    /// Order of the trials: blocks (one of every run, shuffled, then the next), random, sequential
+    #[arg(long, value_name = "ORDER", help_heading = "Trials")]
+    order: Option<String>,
     /// Seed of every random choice [default: drawn and printed]
     #[arg(long, value_name = "N")]
     seed: Option<String>,
@@ -75,6 +87,10 @@ impl RunArgs {
     pub fn overrides(&self) -> Overrides {
         Overrides {
             trials: self.trials.clone(),
+            discard: self.discard.clone(),
+            until: self.until.clone(),
+            warmup_trials: self.warmup_trials.clone(),
+            order: self.order.clone(),
             seed: self.seed.clone(),
             server_memory: self.server_memory.clone(),
             server_threads: self.server_threads.clone(),

@@ -6,10 +6,8 @@
 use model::CaveatCode;
 
 use super::{Extent, Judged, JudgedCaveat, Sorted};
-use crate::criteria::{
-    HALF_WIDTH_SHARE_MAX, OUTLIER_SCORE_MAX, OUTLIER_SHARE_MIN, OUTLIER_TRIALS_MIN, TRIALS_MIN,
-};
-use crate::outlier::modified_z_scores;
+use crate::criteria::{HALF_WIDTH_SHARE_MAX, OUTLIER_SCORE_MAX, OUTLIER_TRIALS_MIN, TRIALS_MIN};
+use crate::outlier::{is_outlier, modified_z_scores};
 use crate::summary::Summary;
 
 /// Every doubt, worst first, then in the order of the codes.
@@ -91,12 +89,8 @@ fn outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
     let used: Vec<_> = judged.points.iter().filter(|point| point.used).collect();
     let figures: Vec<f64> = used.iter().map(|point| point.per_s).collect();
     let scores = modified_z_scores(&figures);
-    let far: Vec<_> = used
-        .iter()
-        .zip(&scores)
-        .filter(|(_, score)| score.z.abs() > OUTLIER_SCORE_MAX)
-        .filter(|(_, score)| score.distance > OUTLIER_SHARE_MIN * rate.median)
-        .collect();
+    let far: Vec<_> =
+        used.iter().zip(&scores).filter(|(_, score)| is_outlier(score, rate.median)).collect();
     let (point, score) = far.iter().max_by(|a, b| a.1.distance.total_cmp(&b.1.distance))?;
     let evidence = format!(
         "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \

@@ -1,0 +1,57 @@
+//! How often a run is repeated, which trials count, and in which order they are made.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+words! {
+    /// Which sound trials are left out of the figures, by rule and not by eye.
+    Discard {
+        /// None.
+        None = "none",
+        /// The highest and the lowest.
+        Extremes = "extremes",
+        /// Those that lie far from the others.
+        Outliers = "outliers",
+    }
+}
+
+words! {
+    /// In which order the trials of a campaign are made.
+    Order {
+        /// One trial of every run, shuffled, then the next one of every run: drift falls on all
+        /// alike.
+        Blocks = "blocks",
+        /// All trials of all runs, shuffled.
+        Random = "random",
+        /// All trials of one run, then those of the next.
+        Sequential = "sequential",
+    }
+}
+
+/// How a run is repeated. The defaults are what there was before there was a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repetition {
+    /// Which trials are left out.
+    pub discard: Discard,
+    /// No more trials once half the interval of every pass is at most this share of its median, in
+    /// thousandths; 0 makes all that are planned.
+    pub until_permille: u32,
+    /// Trials that are made first and never count.
+    pub warmup_trials: u32,
+}
+
+impl Default for Repetition {
+    fn default() -> Self {
+        Self { discard: Discard::None, until_permille: 0, warmup_trials: 0 }
+    }
+}
+
+impl Repetition {
+    /// The share at which the interval is narrow enough, as plans write it; `0%` where it is not
+    /// asked.
+    pub fn until(&self) -> String {
+        format!("{}%", f64::from(self.until_permille) / 10.0)
+    }
+}
