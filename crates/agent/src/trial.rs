@@ -30,6 +30,7 @@ impl<'a> Trial<'a> {
         let spec = &assignment.spec;
         let config = SiteConfig {
             work_name: assignment.work_name.clone(),
+            seed: assignment.seed,
             pattern: engine::site::pattern_of(spec, assignment.seed),
             clock: Arc::clone(&agent.clock),
             keep: assignment.keep,

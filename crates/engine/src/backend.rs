@@ -7,6 +7,7 @@
 //!
 //! **Source:** the queue / commit / reap contract of fio's `ioengines.h`.
 
+pub mod calls;
 pub mod files;
 pub mod mapping;
 pub mod nfs;
@@ -20,6 +21,7 @@ use model::{ClientResult, Completion, Op};
 
 use crate::clock::Clock;
 use crate::limits::TICK;
+pub use calls::Calls;
 
 /// The target is gone, with the reason in a sentence; nothing more can be executed.
 ///
@@ -89,6 +91,8 @@ pub struct Tally {
     pub ops: Option<u64>,
     /// What was done more than once, or late.
     pub recovered: Recovered,
+    /// Calls that were started, where ops are calls.
+    pub calls: Option<Calls>,
 }
 
 /// What a client had to do beyond what was asked of it, because something went wrong.

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use model::{Caveat, ClientResult, Durability, IntervalSample, Pass, PassResult, RunSpec};
 use workload::OpStream;
 
-use crate::backend::{Lost, Recovered, Tally};
+use crate::backend::{Calls, Lost, Recovered, Tally};
 use crate::clock::Clock;
 use crate::limits::SAMPLE_INTERVAL;
 use crate::recorder::{Recorder, merge};
@@ -244,8 +244,12 @@ fn assemble(
         read_bytes: reports.iter().map(|report| report.tally.read_bytes).sum(),
         write_bytes: reports.iter().map(|report| report.tally.write_bytes).sum(),
         recovered: Recovered::default(),
+        calls: reports.first().and_then(|report| report.tally.calls).map(|_| Calls::default()),
     };
     for report in reports {
+        if let Some((sum, calls)) = measured.tally.calls.as_mut().zip(report.tally.calls) {
+            sum.add(&calls);
+        }
         measured.tally.recovered.add(&report.tally.recovered);
         measured.add(report);
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use model::work::Sharing;
 use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
-use workload::Pattern;
+use workload::{FileSet, Pattern};
 
 use crate::backend::Backend;
 use crate::backend::null::Null;
@@ -102,6 +102,8 @@ pub enum SiteError {
 pub struct SiteConfig {
     /// Name of the working directory.
     pub work_name: String,
+    /// Seed of the pass's ops, which the sizes of files depend on.
+    pub seed: u64,
     /// Content of the files.
     pub pattern: Pattern,
     /// The clock of all workers.
@@ -117,27 +119,17 @@ pub fn pattern_of(spec: &RunSpec, seed: u64) -> Pattern {
     Pattern::new(seed, largest_op(spec).max(PREPARE_IO) as usize)
 }
 
-/// The most that one call moves, in bytes: files of a metadata run are written whole, mixes have
-/// ops of many sizes.
+/// The most that one call moves, in bytes: files of a metadata run are written whole.
 fn largest_op(spec: &RunSpec) -> u32 {
     match spec.workload {
         Workload::Metadata => u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO),
-        Workload::OpMix => spec.io_size_bytes.max(PREPARE_IO),
         _ => spec.io_size_bytes,
     }
 }
 
-/// The size of a file that is prepared, in bytes.
-const fn file_bytes(spec: &RunSpec, _number: u32) -> u64 {
-    spec.file_size_bytes
-}
-
 /// Which files a worker has open in a pass: the number of the first one, and from each to the next.
 fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
-    let anywhere = matches!(
-        pass,
-        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::RandomRead | Pass::RandomWrite
-    );
+    let anywhere = matches!(pass, Pass::Mix | Pass::Seeks | Pass::OpMix);
     if anywhere || spec.layout.sharing == Sharing::Shared {
         return (0, 1);
     }
@@ -210,11 +202,12 @@ impl Site {
     /// # Errors
     /// When it can't be made, or somebody asked to stop.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), SiteError> {
-        let todo = self.made.before(spec, pass);
+        let set = FileSet::of(spec, self.config.seed);
+        let todo = self.made.before(spec, pass, &set);
         match &self.place {
             Place::Null { .. } => Ok(()),
-            Place::Directory(site) => site.prepare(todo, spec, &self.config),
-            Place::Nfs(site) => site.prepare(todo, spec, &self.config),
+            Place::Directory(site) => site.prepare(todo, &set, spec, &self.config),
+            Place::Nfs(site) => site.prepare(todo, &set, spec, &self.config),
         }
     }
 
@@ -301,6 +294,22 @@ impl Site {
             Place::Nfs(site) => site.remove(),
         }
     }
+}
+
+/// The bytes that preparation writes: a slice of the pattern, or in `buffer` where they have to be
+/// put together.
+fn content<'a>(
+    pattern: &'a Pattern,
+    buffer: &'a mut [u8],
+    file: u32,
+    (offset, len): (u64, u32),
+) -> &'a [u8] {
+    if !pattern.is_copied() {
+        return pattern.slice(file, offset, len);
+    }
+    let data = &mut buffer[..len as usize];
+    pattern.fill(data, file, offset);
+    data
 }
 
 /// Fails when somebody asked to stop.

@@ -89,6 +89,7 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
 
 fn allocations_of(spec: &RunSpec) -> u64 {
     let config = SiteConfig {
+        seed: 1,
         work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),

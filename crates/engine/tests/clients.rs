@@ -54,6 +54,7 @@ impl Rig {
             ..RunSpec::null(workload)
         };
         let config = SiteConfig {
+            seed: 1,
             work_name: WORK.into(),
             pattern: Pattern::new(1, 4_096),
             clock: Arc::new(SystemClock::new()),

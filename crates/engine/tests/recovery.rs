@@ -74,6 +74,7 @@ impl Rig {
             ..RunSpec::null(Workload::Stream)
         };
         let config = SiteConfig {
+            seed: 1,
             work_name: ".dfsbench-recovery".into(),
             pattern: Pattern::new(1, IO_BYTES as usize),
             clock: Arc::new(SystemClock::new()),

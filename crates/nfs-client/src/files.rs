@@ -92,6 +92,18 @@ impl Mount {
         self.operate(&Operation::Close { file: &file }, done)
     }
 
+    /// Creates a symbolic link with mode 0777.
+    ///
+    /// # Errors
+    /// [`CallFailure`]; NFS3ERR_EXIST is one.
+    pub fn symlink(&mut self, dir: File, name: &str, target: &str) -> Result<(), CallFailure> {
+        let (name, target, attributes) =
+            (name.as_bytes(), target.as_bytes(), Sattr::with_mode(0o777));
+        self.operate(&Operation::Symlink { dir: &dir, name, attributes, target }, |outcome| {
+            matches!(outcome, Outcome::Object { .. }).then_some(())
+        })
+    }
+
     /// Removes a file.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use model::work::Sharing;
 use model::{RunSpec, Workload};
 
 use crate::names::{Name, Sort};
+use crate::opmix::OpMixSet;
 
 /// Most levels of directories below a working directory.
 pub const DEPTH_MAX: u32 = 16;
@@ -48,7 +49,8 @@ impl Places {
             Workload::Transactions => Self::flat(spec.transactions.directories, Rule::InTurn),
             Workload::OpMix => {
                 let per_place = spec.op_mix.files_per_directory.max(1);
-                Self::flat(spec.files.div_ceil(per_place), Rule::Filled { per_place })
+                let files = OpMixSet::of(spec).files();
+                Self::flat(files.div_ceil(per_place), Rule::Filled { per_place })
             }
             _ => Self::flat(0, Rule::InTurn),
         }
@@ -210,6 +212,7 @@ impl PathName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::OpKind;
     use model::work::{OpMix, Transactions, Tree};
 
     fn metadata(workers: u32, tree: Tree) -> Places {
@@ -269,7 +272,11 @@ mod tests {
             paths(&Places::of(&spec), 3),
             ["t00000000/f00000000", "t00000001/f00000001", "t00000000/f00000002"]
         );
-        let op_mix = OpMix { files_per_directory: 2, ..OpMix::default() };
+        let op_mix = OpMix {
+            files_per_directory: 2,
+            shares: vec![(OpKind::Getattr, 10_000)],
+            ..OpMix::default()
+        };
         let spec = RunSpec { op_mix, files: 3, ..RunSpec::null(Workload::OpMix) };
         let places = Places::of(&spec);
         let of: Vec<u32> = (0..6).map(|number| places.of_number(number)).collect();

@@ -37,6 +37,7 @@ fn null_accounting(site: &Site) -> Vec<CaveatCode> {
 #[test]
 fn ops_that_were_lost_are_missed() {
     let config = || SiteConfig {
+        seed: 1,
         work_name: ".dfsbench-test".into(),
         pattern: Pattern::new(1, 1 << 20),
         clock: Arc::new(SystemClock::new()),

@@ -120,7 +120,7 @@ impl Files {
         self.places.path(self.places.of_number(number), Name::new(sort, number))
     }
 
-    /// The bytes to write, in `buffer` where they have to be aligned.
+    /// The bytes to write, in `buffer` where they have to be aligned or put together.
     #[inline]
     pub fn outgoing<'a>(
         &'a self,
@@ -129,13 +129,12 @@ impl Files {
         offset_bytes: u64,
         len: u32,
     ) -> &'a [u8] {
-        let data = self.pattern.slice(file, offset_bytes, len);
-        if !self.direct {
-            return data;
+        if !self.direct && !self.pattern.is_copied() {
+            return self.pattern.slice(file, offset_bytes, len);
         }
-        let aligned = &mut buffer[..data.len()];
-        aligned.copy_from_slice(data);
-        aligned
+        let data = &mut buffer[..len as usize];
+        self.pattern.fill(data, file, offset_bytes);
+        data
     }
 
     /// Compares what was read with what was written, where that is asked for.
@@ -144,7 +143,7 @@ impl Files {
     /// [`OpError::MISMATCH`].
     #[inline]
     pub fn check(&self, file: u32, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
-        if self.verify && *data != *self.pattern.slice(file, offset_bytes, data.len() as u32) {
+        if self.verify && self.pattern.check(data, file, offset_bytes).is_err() {
             return Err(OpError::MISMATCH);
         }
         Ok(())

@@ -2,12 +2,12 @@
 //! ([`Many`]), each with many calls in flight.
 //!
 //! An op is cut into transfers of at most `rsize` or `wsize` bytes, one call each; it ends when
-//! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 asks. A create is a
-//! CREATE and, where the file has content, FILE_SYNC WRITEs on the handle it returned; a stat is
-//! a LOOKUP. Ops and transfers live in tables that are made before the start.
+//! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 asks. Most ops are one
+//! call; [`transfers`] says which are more. Ops and transfers live in tables that are made before the start.
 //!
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
+mod closing;
 mod judge;
 mod many;
 mod set;
@@ -23,6 +23,7 @@ use nfs_client::{Connection, Scratch};
 use super::{Backend, Lost, Recovered, Tally, patience};
 use crate::clock::Clock;
 use crate::limits::TICK;
+use closing::Closing;
 use set::Common;
 use transfers::Transfers;
 
@@ -65,7 +66,7 @@ impl Nfs {
 
 impl Backend for Nfs {
     fn submit(&mut self, batch: &[Op]) -> usize {
-        let accepted = self.transfers.accept(batch, self.clock.now_ns());
+        let accepted = self.transfers.accept(batch, self.clock.now_ns(), &self.common);
         self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
         accepted
     }
@@ -88,6 +89,10 @@ impl Backend for Nfs {
         }
         common.set.clients.ended(0, &out[before..]);
         self.check_timeout()
+    }
+
+    fn close(&mut self) -> Result<(), Lost> {
+        closing::close_files(self)
     }
 
     fn tally(&self) -> Tally {
@@ -122,5 +127,16 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
         write_bytes: Some(write_bytes - common.resent_bytes),
         ops: None,
         recovered,
+        calls: Some(common.calls.get()),
+    }
+}
+
+impl Closing for Nfs {
+    fn first(&mut self) -> (&mut Transfers, &mut Common) {
+        (&mut self.transfers, &mut self.common)
+    }
+
+    fn begin(&mut self) {
+        self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
     }
 }

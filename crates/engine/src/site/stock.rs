@@ -6,7 +6,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{Opens, Pass, RunSpec, Workload};
+use model::{Opens, Pass, RunSpec};
+use workload::FileSet;
 
 /// Objects to be made, each numbered from 0 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,14 +44,14 @@ struct Present {
 
 impl Made {
     /// Says what has to be done before a pass, and takes it and the pass as done.
-    pub(super) fn before(&self, spec: &RunSpec, pass: Pass) -> Todo {
+    pub(super) fn before(&self, spec: &RunSpec, pass: Pass, set: &FileSet) -> Todo {
         let mut present = self.present();
         let mut todo = Todo::default();
-        if present.must_go(spec, pass) {
+        if present.must_go(pass) {
             todo.wipe = true;
             *present = Present::default();
         }
-        let needed = needs(spec, pass);
+        let needed = needs(pass, set);
         // What is left of a pool is all that there is to remove.
         if !present.files && !present.mixed {
             todo.make.files = needed.files;
@@ -75,14 +76,13 @@ impl Made {
 
 impl Present {
     /// Says whether what is there stands in the way of a pass.
-    const fn must_go(&self, spec: &RunSpec, pass: Pass) -> bool {
+    const fn must_go(self, pass: Pass) -> bool {
         match pass {
             Pass::Create | Pass::OpMix => self.files || self.mixed,
             Pass::Mkdir => self.directories,
-            // The pool of an earlier pass is not the one that this pass begins with.
-            Pass::Transactions => self.mixed,
+            // What is left of a pool is what there is to remove.
             Pass::Remove => false,
-            _ => self.mixed && !matches!(spec.workload, Workload::App),
+            _ => self.mixed,
         }
     }
 
@@ -106,17 +106,66 @@ const fn is_whole(spec: &RunSpec) -> bool {
 }
 
 /// What a pass finds, where nothing went before it.
-fn needs(spec: &RunSpec, pass: Pass) -> Stock {
+fn needs(pass: Pass, set: &FileSet) -> Stock {
     let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles);
     let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both);
     let names_directories = matches!(pass, Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir);
-    match pass {
-        Pass::App => Stock::default(),
-        Pass::OpMix => Stock { files: spec.files, directories: spec.files, links: spec.files },
-        _ => Stock {
-            files: if names_files || opens_files || pass.reads() { spec.files } else { 0 },
-            directories: if names_directories { spec.files } else { 0 },
-            links: 0,
-        },
+    let is_mix = pass == Pass::OpMix;
+    let (directories, links) = (set.directories(), set.links());
+    Stock {
+        files: if names_files || opens_files || pass.reads() { set.files() } else { 0 },
+        directories: if names_directories || is_mix { directories } else { 0 },
+        links: if is_mix { links } else { 0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+
+    fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
+        let (made, set) = (Made::default(), FileSet::of(spec, 1));
+        let before = |pass: &Pass| {
+            let todo = made.before(spec, *pass, &set);
+            (todo.wipe, todo.make.files, todo.make.directories)
+        };
+        passes.iter().map(before).collect()
+    }
+
+    #[test]
+    fn what_a_pass_made_is_not_made_again() {
+        let spec = RunSpec { files: 3, ..RunSpec::null(Workload::Stream) };
+        let passes = [Pass::Write, Pass::Read, Pass::RandomRead, Pass::Rewrite];
+        assert_eq!(todo(&spec, &passes), [(false, 0, 0); 4]);
+        let passes = [Pass::Read, Pass::Write, Pass::Reread];
+        assert_eq!(todo(&spec, &passes), [(false, 3, 0), (false, 0, 0), (false, 0, 0)]);
+    }
+
+    #[test]
+    fn what_a_bound_may_have_cut_short_is_written_before_it_is_read() {
+        let mut spec = RunSpec { files: 3, ..RunSpec::null(Workload::Stream) };
+        spec.load.ops_max = 5;
+        assert_eq!(todo(&spec, &[Pass::Write, Pass::Read]), [(false, 0, 0), (false, 3, 0)]);
+    }
+
+    #[test]
+    fn names_are_there_for_those_who_look_for_them_and_gone_for_those_who_make_them() {
+        let spec = RunSpec { files: 3, ..RunSpec::null(Workload::Metadata) };
+        let passes = [Pass::Stat, Pass::Remove, Pass::Rename, Pass::Create, Pass::Rmdir];
+        let expected = [(false, 3, 0), (false, 0, 0), (false, 3, 0), (true, 0, 0), (false, 0, 3)];
+        assert_eq!(todo(&spec, &passes), expected);
+    }
+
+    #[test]
+    fn a_pool_is_made_once_and_its_remains_are_all_there_is_to_remove() {
+        let spec = RunSpec { files: 3, ..RunSpec::null(Workload::Transactions) };
+        let passes = [Pass::Create, Pass::Transactions, Pass::Remove, Pass::Transactions];
+        assert_eq!(
+            todo(&spec, &passes),
+            [(false, 0, 0), (false, 0, 0), (false, 0, 0), (false, 3, 0)]
+        );
+        let again = [Pass::Transactions, Pass::Transactions];
+        assert_eq!(todo(&spec, &again), [(false, 3, 0), (true, 3, 0)]);
     }
 }

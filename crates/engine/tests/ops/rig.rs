@@ -1,15 +1,23 @@
 //! Ops written by hand, executed by a backend in a working directory, and another pair of eyes.
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
 use engine::{Opened, Site, SiteConfig, SystemClock};
-use model::{BackendKind, Completion, Op, OpKind, Outcome, Pass, RunSpec, Target, Workload};
+use model::{
+    BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
+    RunSpec, Target, Workload,
+};
+use nfs_client::proto::client::File;
+use nfs_client::proto::nfs3::StableHow;
+use nfs_client::{Mount, MountOptions};
+use nfs_server::{Server, ServerConfig, ServerCounters};
 use tempfile::TempDir;
 use workload::Pattern;
 
@@ -19,7 +27,6 @@ pub const FILES: u32 = 4;
 
 /// A backend at work in a directory of its own.
 pub struct Rig {
-    pub spec: RunSpec,
     pub pattern: Pattern,
     pub site: Site,
     pub backend: Box<dyn Backend>,
@@ -29,6 +36,7 @@ pub struct Rig {
 /// How what is there is seen, without the backend.
 enum Eyes {
     Directory(TempDir, String),
+    Nfs(Box<RefCell<Mount>>, String, Server),
 }
 
 impl Rig {
@@ -41,11 +49,38 @@ impl Rig {
         Self::new(spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
     }
 
+    /// A backend on a server of ours in this process, which keeps all in memory.
+    pub fn on_nfs(version: NfsVersion, change: impl FnOnce(&mut RunSpec)) -> Self {
+        let server = Server::start(ServerConfig::default()).unwrap();
+        let port = Some(server.address().port());
+        let settings = NfsSettings { version, ..NfsSettings::default() };
+        let target = NfsTarget {
+            port,
+            mount_port: port,
+            settings,
+            ..NfsTarget::new("127.0.0.1", "/export")
+        };
+        let eyes = Mount::connect(&MountOptions::from_target(&target)).unwrap();
+        let mut spec = RunSpec { target: Target::Nfs(target), backend: BackendKind::Nfs, ..mix() };
+        change(&mut spec);
+        Self::new(spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name, server))
+    }
+
+    /// What the server has counted.
+    pub fn counters(&self) -> Option<ServerCounters> {
+        match &self.eyes {
+            Eyes::Directory(..) => None,
+            Eyes::Nfs(_, _, server) => Some(server.counters()),
+        }
+    }
+
     fn new(spec: RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let work_name = format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed));
-        let pattern = Pattern::new(7, 1 << 20);
+        static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
+        let pattern = PATTERN.clone();
         let config = SiteConfig {
+            seed: 1,
             work_name: work_name.clone(),
             pattern: pattern.clone(),
             clock: Arc::new(SystemClock::new()),
@@ -55,7 +90,14 @@ impl Rig {
         let site = Site::create(&spec, config).unwrap();
         site.prepare(&spec, pass).unwrap();
         let Opened { backend, .. } = site.open(&spec, pass, 0).unwrap();
-        Self { spec, pattern, site, backend, eyes: eyes(work_name) }
+        let mut rig = Self { pattern, site, backend, eyes: eyes(work_name) };
+        // Files of a mix have sizes of their own; here all are made equal.
+        for file in 0..FILES {
+            for offset in (0..FILE_BYTES).step_by(4_000) {
+                rig.op(OpKind::Write, file, offset, 4_000);
+            }
+        }
+        rig
     }
 
     /// Executes an op and says what became of it.
@@ -101,6 +143,11 @@ impl Rig {
     pub fn content(&self, path: &str) -> Option<Vec<u8>> {
         match &self.eyes {
             Eyes::Directory(..) => fs::read(self.local(path)).ok(),
+            Eyes::Nfs(mount, ..) => {
+                let file = self.find(path)?;
+                let file = File::from(file.handle);
+                Some(mount.borrow_mut().read(file, 0, 1 << 20).unwrap())
+            }
         }
     }
 
@@ -108,15 +155,7 @@ impl Rig {
     pub fn is_there(&self, path: &str) -> bool {
         match &self.eyes {
             Eyes::Directory(..) => self.local(path).symlink_metadata().is_ok(),
-        }
-    }
-
-    /// Where a link leads to.
-    pub fn target(&self, path: &str) -> String {
-        match &self.eyes {
-            Eyes::Directory(..) => {
-                self.local(path).read_link().unwrap().to_str().unwrap().to_owned()
-            }
+            Eyes::Nfs(..) => self.find(path).is_some(),
         }
     }
 
@@ -126,6 +165,10 @@ impl Rig {
             Eyes::Directory(..) => {
                 fs::set_permissions(self.local(path), fs::Permissions::from_mode(mode)).unwrap();
             }
+            Eyes::Nfs(mount, ..) => {
+                let file = self.find(path).unwrap();
+                mount.borrow_mut().chmod(file, mode).unwrap();
+            }
         }
     }
 
@@ -133,6 +176,10 @@ impl Rig {
         match &self.eyes {
             Eyes::Directory(..) => {
                 self.local(path).metadata().unwrap().permissions().mode() & 0o777
+            }
+            Eyes::Nfs(mount, ..) => {
+                let file = self.find(path).unwrap();
+                mount.borrow_mut().getattr(file).unwrap().mode & 0o777
             }
         }
     }
@@ -143,12 +190,29 @@ impl Rig {
         content[100] ^= 1;
         match &self.eyes {
             Eyes::Directory(..) => fs::write(self.local(path), content).unwrap(),
+            Eyes::Nfs(mount, ..) => {
+                let file = File::from(self.find(path).unwrap().handle);
+                let mut mount = mount.borrow_mut();
+                mount.write(file, 0, &content[..200], StableHow::FileSync).unwrap();
+            }
         }
     }
 
     fn local(&self, path: &str) -> PathBuf {
-        let Eyes::Directory(directory, work) = &self.eyes;
-        directory.path().join(work).join(path)
+        match &self.eyes {
+            Eyes::Directory(directory, work) => directory.path().join(work).join(path),
+            Eyes::Nfs(..) => unreachable!("no path of this host"),
+        }
+    }
+
+    fn find(&self, path: &str) -> Option<File> {
+        let Eyes::Nfs(mount, work, _) = &self.eyes else { return None };
+        let mut mount = mount.borrow_mut();
+        let mut at = mount.root();
+        for name in std::iter::once(work.as_str()).chain(path.split('/')) {
+            at = mount.lookup(at, name).ok()?;
+        }
+        Some(at)
     }
 }
 
@@ -164,5 +228,6 @@ fn mix() -> RunSpec {
         ..RunSpec::null(Workload::OpMix)
     };
     spec.op_mix.files_per_directory = 2;
+    spec.op_mix.shares = vec![(OpKind::Read, 10_000)];
     spec
 }

@@ -9,7 +9,8 @@ use nfs_client::proto::client::{Event, File, Outcome};
 use nfs_client::proto::status::Status;
 
 use super::set::Common;
-use super::transfers::Transfer;
+use super::transfers::{Stage, Transfer};
+use crate::backend::posix::get_each;
 
 /// What a call that did not fail came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +29,23 @@ pub(super) fn judge(
     transfer: &Transfer,
     common: &mut Common,
 ) -> Result<Judged, OpError> {
+    if transfer.kind == OpKind::LookupMissing {
+        return missing(event);
+    }
     let outcome = event.result.map_err(|error| error_of(&error))?;
     match outcome {
         Outcome::Read { count, eof } => {
             if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
                 return Err(OpError::SHORT);
             }
-            let expected = common.set.pattern.slice(transfer.file, transfer.offset, count);
-            if common.set.verify && event.payload != expected {
+            if transfer.kind == OpKind::GetChars {
+                get_each(event.payload);
+            }
+            let pattern = &common.set.pattern;
+            if common.set.verify
+                && (event.payload.len() != count as usize
+                    || pattern.check(event.payload, transfer.file, transfer.offset).is_err())
+            {
                 return Err(OpError::MISMATCH);
             }
             Ok(Judged::Moved(count))
@@ -44,8 +54,10 @@ pub(super) fn judge(
             if count == 0 || count > transfer.len {
                 return Err(OpError::SHORT);
             }
+            // What is opened by name is written FILE_SYNC.
             let index = common.index(transfer.file);
-            if let Some(books) = &mut common.books {
+            let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
+            if let Some(books) = common.books.as_mut().filter(|_| in_set) {
                 books.written(index, transfer.offset, verifier);
             }
             Ok(Judged::Moved(count))
@@ -56,10 +68,19 @@ pub(super) fn judge(
                 common.books.as_mut().is_none_or(|books| books.committed(index, verifier));
             Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
         }
-        Outcome::Object { .. } if transfer.kind == OpKind::Create => {
+        Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
             Ok(Judged::Made(event.file.copied()))
         }
         _ => Ok(Judged::Moved(0)),
+    }
+}
+
+/// A name that is not there is what was asked for.
+fn missing(event: &Event<'_>) -> Result<Judged, OpError> {
+    match event.result.map_err(|error| error_of(&error)) {
+        Err(error) if error.0 == Status::NoEnt.number() => Ok(Judged::Moved(0)),
+        Err(error) => Err(error),
+        Ok(_) => Err(OpError(Status::Exist.number())),
     }
 }
 

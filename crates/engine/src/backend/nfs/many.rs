@@ -17,6 +17,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
+use super::closing::{self, Closing};
 use super::set::{Common, NfsFiles};
 use super::tally_of;
 use super::transfers::Transfers;
@@ -204,7 +205,7 @@ impl Backend for Many {
         for op in batch {
             let Some(number) = self.tickets.pop_front() else { break };
             let member = &mut self.members[number as usize];
-            accepted += member.transfers.accept(std::slice::from_ref(op), now_ns);
+            accepted += member.transfers.accept(std::slice::from_ref(op), now_ns, &self.common);
             if !member.is_touched {
                 member.is_touched = true;
                 self.touched.push(number);
@@ -231,6 +232,10 @@ impl Backend for Many {
         Ok(())
     }
 
+    fn close(&mut self) -> Result<(), Lost> {
+        closing::close_files(self)
+    }
+
     fn tally(&self) -> Tally {
         let connections = self.members.iter().map(|member| &member.connection);
         tally_of(connections, &self.common)
@@ -238,5 +243,18 @@ impl Backend for Many {
 
     fn clients(&self) -> Vec<ClientResult> {
         self.common.set.clients.results()
+    }
+}
+
+impl Closing for Many {
+    fn first(&mut self) -> (&mut Transfers, &mut Common) {
+        (&mut self.members[0].transfers, &mut self.common)
+    }
+
+    fn begin(&mut self) {
+        if !self.members[0].is_touched {
+            self.members[0].is_touched = true;
+            self.touched.push(0);
+        }
     }
 }

@@ -3,12 +3,15 @@
 //! [`Common`] is the one place that knows which handles are in force: a file that had to be opened
 //! anew is replaced here, for every op that follows.
 
+use std::sync::Arc;
+
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::Version;
-use workload::Pattern;
+use workload::{Pattern, Places};
 
 use super::uncommitted::{Piece, Uncommitted};
+use crate::backend::calls::CallCounts;
 use crate::clients::ClientBooks;
 
 /// What the backend works on.
@@ -17,15 +20,23 @@ pub struct NfsFiles {
     pub version: Version,
     /// The working directory.
     pub directory: File,
+    /// Where numbers stand below it.
+    pub places: Arc<Places>,
+    /// Handles of those places.
+    pub place_files: Arc<[File]>,
+    /// Symbolic links that were there before the pass, from number 0 on.
+    pub links: Arc<[File]>,
     /// Every `stride`-th file of the set, from number `first` on; empty where a pass works by name.
     pub files: Vec<File>,
     /// Number of the first file that is known here.
     pub first: u32,
     /// Distance between the numbers of files that are known here.
     pub stride: u32,
-    /// Size of each file in bytes, and of the blocks they are written in; `None` where nothing is
-    /// written to them.
-    pub written: Option<(u64, u32)>,
+    /// Unstable data may be written to the files.
+    pub is_written: bool,
+    /// Size of each file in bytes, and of the blocks they are written in, where all files are equal
+    /// and so are all blocks: what a server lost can be written again then.
+    pub grid: Option<(u64, u32)>,
     /// How safe a WRITE is to be before it is answered.
     pub stable: StableHow,
     /// Largest payload of a READ.
@@ -50,6 +61,10 @@ pub struct NfsFiles {
 /// See the module.
 pub(super) struct Common {
     pub(super) set: NfsFiles,
+    /// Calls that were started.
+    pub(super) calls: CallCounts,
+    /// Where the data of a WRITE is put together, if that has to be.
+    pub(super) scratch: Vec<u8>,
     /// Only where WRITEs are unstable; elsewhere nothing is ever uncommitted.
     pub(super) books: Option<Uncommitted>,
     /// Of a block that is written again: what no call was started for yet.
@@ -65,11 +80,47 @@ pub(super) struct Common {
 impl Common {
     pub(super) fn new(set: NfsFiles) -> Self {
         let unstable = set.stable == StableHow::Unstable && set.version != Version::V2;
-        let books = set
-            .written
-            .filter(|_| unstable)
-            .map(|(file_bytes, block)| Uncommitted::new(set.files.len(), file_bytes, block));
-        Self { set, books, rest: None, again_out: 0, resent_bytes: 0, rewritten_bytes: 0 }
+        let books = (unstable && set.is_written).then(|| match set.grid {
+            Some((file_bytes, block)) => Uncommitted::new(set.files.len(), file_bytes, block),
+            None => Uncommitted::without_blocks(),
+        });
+        Self {
+            calls: CallCounts::default(),
+            scratch: vec![0; set.wsize as usize],
+            books,
+            rest: None,
+            again_out: 0,
+            resent_bytes: 0,
+            rewritten_bytes: 0,
+            set,
+        }
+    }
+
+    /// Says whether what a server lost can be written again.
+    pub(super) fn can_rewrite(&self) -> bool {
+        self.books.as_ref().is_some_and(Uncommitted::knows_blocks)
+    }
+
+    /// The place that a number stands in.
+    #[inline]
+    pub(super) fn place(&self, number: u32) -> &File {
+        &self.set.place_files[self.set.places.of_number(number) as usize]
+    }
+
+    /// The place that a listing with this number is of.
+    pub(super) fn listed(&self, number: u32) -> &File {
+        &self.set.place_files[(number % self.set.places.count()) as usize]
+    }
+
+    /// The symbolic link with this number, where it was there before the pass.
+    pub(super) fn link(&self, number: u32) -> Option<&File> {
+        self.set.links.get(number as usize)
+    }
+
+    /// The file with this number, where it is open here.
+    pub(super) fn known(&self, number: u32) -> Option<&File> {
+        let is_ours = number % self.set.stride == self.set.first % self.set.stride;
+        self.set.files.get(self.index(number)).filter(|_| is_ours)
     }
 
     /// Where the file with this number stands in the set.

@@ -1,19 +1,22 @@
-//! Ops in flight and the transfers they are cut into.
+//! Ops in flight and the calls they are made of.
 //!
 //! [`Transfers`] is two tables with free lists: an op holds its calls' progress, a transfer is one
 //! call of an op, and its index is the tag that comes back with the reply. There are as many
-//! transfers as the connection has slots, so a free transfer means a free slot. Recovery lives
+//! transfers as the connection has slots, so a free transfer means a free slot. An op goes through
+//! stages ([`steps`]), each of one call or of as many as carry its data ([`calls`]). Recovery lives
 //! here too: blocks that a restarted server lost are written again before anything is committed,
 //! and calls whose open was forgotten wait until their file is open anew.
 //!
 //! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
+mod calls;
+mod steps;
+
 use std::collections::VecDeque;
 
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use nfs_client::Connection;
-use nfs_client::proto::client::{Data, Event, File, OpenAccess, Operation, PayloadRange};
-use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow};
+use nfs_client::proto::client::{Event, File, OpenAccess, Operation};
 use nfs_client::proto::status::Status;
 use workload::Name;
 
@@ -21,6 +24,7 @@ use super::judge::{Judged, is_state_lost, judge, opened};
 use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
+pub(super) use steps::Stage;
 
 /// The tag of the call that opens a file anew: the largest that is ours, far above all transfers.
 const REOPEN: u32 = u32::MAX - 1;
@@ -50,14 +54,15 @@ pub(super) struct Transfers {
 struct OpSlot {
     op: Op,
     sent_ns: u64,
-    /// What a create made.
-    created: Option<File>,
-    /// Bytes for which calls were started.
+    stage: Stage,
+    /// What the op found, opened or created.
+    object: Option<File>,
+    /// It is an open of this op, to be closed.
+    is_open: bool,
+    /// Bytes for which calls of this stage were started.
     started_bytes: u32,
     calls: u32,
     commits: u32,
-    /// The call that closes what a create made has been started.
-    closing: bool,
     error: Option<OpError>,
 }
 
@@ -66,8 +71,10 @@ struct OpSlot {
 pub(super) struct Transfer {
     /// The op it belongs to; `None` where it writes again.
     op: Option<u32>,
-    /// What it does.
+    /// What its op does.
     pub(super) kind: OpKind,
+    /// What it does for it.
+    pub(super) stage: Stage,
     /// Number of the file.
     pub(super) file: u32,
     /// Within the file.
@@ -78,26 +85,23 @@ pub(super) struct Transfer {
 }
 
 impl OpSlot {
-    const fn new(op: Op, sent_ns: u64) -> Self {
+    const fn new(op: Op, sent_ns: u64, stage: Stage) -> Self {
         Self {
             op,
             sent_ns,
-            created: None,
+            stage,
+            object: None,
+            is_open: false,
             started_bytes: 0,
             calls: 0,
             commits: 0,
-            closing: false,
             error: None,
         }
     }
 
-    /// Says whether data moves in transfers of their own now.
-    fn moves_data(&self) -> bool {
-        match self.op.kind {
-            OpKind::Read | OpKind::Write => true,
-            OpKind::Create => self.created.is_some() && !self.closing,
-            _ => false,
-        }
+    /// Says whether all calls of the stage have been started.
+    const fn is_started(&self) -> bool {
+        !self.stage.moves_data() || self.started_bytes == self.op.len_bytes
     }
 }
 
@@ -105,10 +109,17 @@ impl Transfers {
     /// Makes room for so many ops and calls. A guest's client did not open the files.
     pub(super) fn new(depth: usize, calls: usize, is_guest: bool) -> Self {
         let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
-        let idle =
-            Transfer { op: None, kind: OpKind::Read, file: 0, offset: 0, len: 0, reopens: 0 };
+        let idle = Transfer {
+            op: None,
+            kind: OpKind::Read,
+            stage: Stage::Act,
+            file: 0,
+            offset: 0,
+            len: 0,
+            reopens: 0,
+        };
         Self {
-            ops: vec![OpSlot::new(op, 0); depth],
+            ops: vec![OpSlot::new(op, 0, Stage::Act); depth],
             free_ops: (0..depth as u32).rev().collect(),
             table: vec![idle; calls],
             free: (0..calls as u32).rev().collect(),
@@ -123,14 +134,39 @@ impl Transfers {
     }
 
     /// Takes as many ops as there is room for.
-    pub(super) fn accept(&mut self, batch: &[Op], sent_ns: u64) -> usize {
+    pub(super) fn accept(&mut self, batch: &[Op], sent_ns: u64, common: &Common) -> usize {
         let accepted = batch.len().min(self.free_ops.len());
         for op in &batch[..accepted] {
             let slot = self.free_ops.pop().expect("as many are free as were accepted");
-            self.ops[slot as usize] = OpSlot::new(*op, sent_ns);
+            self.ops[slot as usize] = OpSlot::new(*op, sent_ns, steps::first(op, common));
             self.waiting.push_back(slot);
         }
         accepted
+    }
+
+    /// Takes an op that commits a file of the set; says whether there was room for it.
+    pub(super) fn accept_sync(&mut self, number: u32, common: &Common) -> bool {
+        self.accept(&[steps::sync_of(number)], 0, common) == 1
+    }
+
+    /// Takes an op that closes a file of the set; says whether there was room for it.
+    pub(super) fn accept_close(&mut self, number: u32, common: &Common) -> bool {
+        let Some(slot) = self.free_ops.pop() else { return false };
+        let mut state = OpSlot::new(steps::sync_of(number), 0, Stage::Close);
+        state.object = common.known(number).copied();
+        self.ops[slot as usize] = state;
+        self.waiting.push_back(slot);
+        true
+    }
+
+    /// Says whether the opens are another client's.
+    pub(super) const fn is_guest(&self) -> bool {
+        self.is_guest
+    }
+
+    /// Says whether no op is in flight.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.free_ops.len() == self.ops.len()
     }
 
     /// Starts calls while there is something to start and room for it.
@@ -142,19 +178,28 @@ impl Transfers {
         while common.has_piece() {
             let Some(tag) = self.free.pop() else { return };
             let Piece { file, offset, len } = common.take_piece().expect("there is one");
-            let (file, kind) = (common.number(file), OpKind::Write);
-            self.table[tag as usize] = Transfer { op: None, kind, file, offset, len, reopens: 0 };
+            let (file, kind, stage) = (common.number(file), OpKind::Write, Stage::Write);
+            self.table[tag as usize] =
+                Transfer { op: None, kind, stage, file, offset, len, reopens: 0 };
             self.start_transfer(link, now_ns, tag, common);
         }
         while let Some(&slot) = self.waiting.front() {
-            let syncs = self.ops[slot as usize].op.kind == OpKind::Sync;
+            let state = &mut self.ops[slot as usize];
+            let syncs = state.op.kind == OpKind::Sync && state.stage == Stage::Act;
             // Nothing is safe before all of it has been taken under one verifier.
             if syncs && common.is_rewriting() {
                 return;
             }
             if syncs && (common.books.is_none() || self.again_error.is_some()) {
                 self.waiting.pop_front();
-                self.ops[slot as usize].error = self.again_error.take();
+                state.error = self.again_error.take();
+                self.finish(slot, now_ns);
+                continue;
+            }
+            let is_foreign = state.op.kind == OpKind::Execute;
+            if is_foreign || (state.stage.moves_data() && state.op.len_bytes == 0) {
+                self.waiting.pop_front();
+                state.error = is_foreign.then_some(OpError(Status::NotSupp.number()));
                 self.finish(slot, now_ns);
                 continue;
             }
@@ -165,84 +210,6 @@ impl Transfers {
         }
     }
 
-    /// Starts one call of an op; says whether more calls of it can be started now.
-    fn start_next(
-        &mut self,
-        link: &mut Connection,
-        now_ns: u64,
-        (slot, tag): (u32, u32),
-        common: &Common,
-    ) -> bool {
-        let state = &mut self.ops[slot as usize];
-        let op = state.op;
-        state.calls += 1;
-        let mut transfer = Transfer {
-            op: Some(slot),
-            kind: op.kind,
-            file: op.file,
-            offset: 0,
-            len: 0,
-            reopens: 0,
-        };
-        if !state.moves_data() {
-            self.table[tag as usize] = transfer;
-            self.start_action(link, now_ns, tag, common);
-            return false;
-        }
-        let step = if op.kind == OpKind::Read { common.set.rsize } else { common.set.wsize };
-        transfer.offset = op.offset_bytes + u64::from(state.started_bytes);
-        transfer.len = step.min(op.len_bytes - state.started_bytes);
-        state.started_bytes += transfer.len;
-        let more = state.started_bytes < op.len_bytes;
-        self.table[tag as usize] = transfer;
-        self.start_transfer(link, now_ns, tag, common);
-        more
-    }
-
-    /// Starts the call of an op that moves no data.
-    fn start_action(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
-        let Transfer { op, kind, file, .. } = self.table[tag as usize];
-        let made = op.and_then(|slot| self.ops[slot as usize].created.as_ref());
-        let name = Name::file(file);
-        let (dir, name) = (&common.set.directory, name.as_bytes());
-        let operation = match (kind, made) {
-            (OpKind::Create, Some(file)) => Operation::Close { file },
-            (OpKind::Create, None) => {
-                let attributes = Sattr { mode: Some(0o644), ..Sattr::default() };
-                Operation::Create { dir, name, how: CreateHow::Guarded(attributes) }
-            }
-            (OpKind::Stat, _) => Operation::Lookup { dir, name },
-            (OpKind::Remove, _) => Operation::Remove { dir, name },
-            _ => Operation::Commit { file: common.file(file), offset: 0, count: 0 },
-        };
-        link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
-    }
-
-    /// Starts the call that a transfer stands for.
-    fn start_transfer(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
-        let Transfer { op, kind, file: number, offset, len, .. } = self.table[tag as usize];
-        if len == 0 {
-            return self.start_action(link, now_ns, tag, common);
-        }
-        let made = op.and_then(|slot| self.ops[slot as usize].created.as_ref());
-        let mut file = made.unwrap_or_else(|| common.file(number));
-        let anonymous;
-        if self.is_guest && made.is_none() {
-            anonymous = File::from(file.handle);
-            file = &anonymous;
-        }
-        let started = if kind == OpKind::Read {
-            link.start(now_ns, tag, &Operation::Read { file, offset, count: len })
-        } else {
-            let is_create = kind == OpKind::Create;
-            let stable = if is_create { StableHow::FileSync } else { common.set.stable };
-            let start = common.set.pattern.range(number, offset, len).start;
-            let data = Data::Pool(PayloadRange { start, len });
-            link.start(now_ns, tag, &Operation::Write { file, offset, stable, data })
-        };
-        started.expect("a transfer is free, so a slot is");
-    }
-
     /// Takes the end of a call.
     pub(super) fn ended(&mut self, event: &Event<'_>, common: &mut Common) {
         let tag = event.tag;
@@ -250,14 +217,15 @@ impl Transfers {
             return self.reopened(event, common);
         }
         let transfer = self.table[tag as usize];
-        let is_ours = transfer.kind != OpKind::Create && transfer.len > 0 && !self.is_guest;
+        let has_object = transfer.op.is_some_and(|slot| self.ops[slot as usize].object.is_some());
+        let is_ours = transfer.stage.moves_data() && !has_object && !self.is_guest;
         if is_ours && is_state_lost(event) && transfer.reopens < REOPENS_MAX {
             self.table[tag as usize].reopens += 1;
             return self.parked.push(tag);
         }
         match judge(event, &transfer, common) {
             Ok(Judged::Moved(moved)) if moved < transfer.len => {
-                if transfer.kind != OpKind::Read {
+                if transfer.stage == Stage::Write {
                     common.resent_bytes += u64::from(transfer.len - moved);
                 }
                 let rest = &mut self.table[tag as usize];
@@ -296,43 +264,41 @@ impl Transfers {
         let state = &mut self.ops[slot as usize];
         state.calls -= 1;
         match judged {
-            Ok(Judged::Unsafe) if state.commits < COMMITS_MAX => {
+            Ok(Judged::Unsafe) if state.commits < COMMITS_MAX && common.can_rewrite() => {
                 state.commits += 1;
                 return self.waiting.push_front(slot);
             }
             Ok(Judged::Unsafe) => state.error = Some(OpError::VERIFIER),
             Ok(Judged::Made(file)) => {
-                state.created = file;
-                match file {
-                    Some(_) if state.op.len_bytes > 0 => return self.waiting.push_back(slot),
+                state.object = file;
+                state.is_open = file.is_some() && steps::opens(&state.op, common);
+                if file.is_none() && steps::needs_object(&state.op) {
                     // There is nothing to write its content to.
-                    None if state.op.len_bytes > 0 => {
-                        state.error = Some(OpError(Status::NotSupp.number()));
-                    }
-                    _ => {}
+                    state.error = Some(OpError(Status::NotSupp.number()));
                 }
             }
             Ok(Judged::Moved(_)) => {}
             Err(error) => state.error = state.error.or(Some(error)),
         }
-        self.advance(slot, done_ns, common);
+        self.advance(slot, done_ns);
     }
 
-    /// Goes on with an op whose calls have ended: it is over, or what it made is to be closed.
-    fn advance(&mut self, slot: u32, done_ns: u64, common: &Common) {
+    /// Goes on with an op whose calls have ended: it is over, or its next stage begins.
+    fn advance(&mut self, slot: u32, done_ns: u64) {
         let state = &mut self.ops[slot as usize];
-        let all_started = !state.moves_data() || state.started_bytes == state.op.len_bytes;
-        if state.calls > 0 || !(all_started || state.error.is_some()) {
+        if state.calls > 0 || !(state.is_started() || state.error.is_some()) {
             return;
         }
-        if state.error.is_some() {
+        if !state.is_started() {
             self.waiting.retain(|waiting| *waiting != slot);
         }
-        if state.created.is_some() && !state.closing && common.set.version.is_stateful() {
-            state.closing = true;
-            self.waiting.push_back(slot);
-        } else {
-            self.finish(slot, done_ns);
+        let state = &mut self.ops[slot as usize];
+        match steps::next(state) {
+            Some(stage) => {
+                (state.stage, state.started_bytes) = (stage, 0);
+                self.waiting.push_back(slot);
+            }
+            None => self.finish(slot, done_ns),
         }
     }
 
@@ -344,12 +310,13 @@ impl Transfers {
     }
 
     /// Opens the file of the first transfer that waits for that.
-    fn reopen(&mut self, link: &mut Connection, now_ns: u64, common: &Common) {
+    fn reopen(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
         let Some(&tag) = self.parked.first().filter(|_| self.reopening.is_none()) else { return };
         let number = self.table[tag as usize].file;
         let name = Name::file(number);
-        let (dir, name) = (&common.set.directory, name.as_bytes());
-        let operation = Operation::Open { dir, name, access: OpenAccess::Both };
+        let (dir, name) = (*common.place(number), name.as_bytes());
+        let operation = Operation::Open { dir: &dir, name, access: OpenAccess::Both };
+        common.calls.add(operation.kind());
         // What is parked holds no slot.
         link.start(now_ns, REOPEN, &operation).expect("a parked transfer left its slot");
         self.reopening = Some(number);

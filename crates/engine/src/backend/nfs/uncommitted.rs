@@ -49,9 +49,22 @@ impl Uncommitted {
         }
     }
 
+    /// Keeps watch on the verifier only: nothing is known of where data was written.
+    pub(super) fn without_blocks() -> Self {
+        Self::new(0, 0, 1)
+    }
+
+    /// Says whether it is known what has to be written again.
+    pub(super) const fn knows_blocks(&self) -> bool {
+        self.blocks_per_file > 0
+    }
+
     /// Takes note of an unstable WRITE that was answered with this verifier.
     pub(super) fn written(&mut self, file: usize, offset: u64, verifier: Verifier) {
         self.look_at(verifier);
+        if !self.knows_blocks() {
+            return;
+        }
         self.taken
             .set(file * self.blocks_per_file + (offset / u64::from(self.block_bytes)) as usize);
     }
@@ -171,6 +184,17 @@ mod tests {
         assert!(books.committed(0, FIRST));
         assert!(!books.committed(1, SECOND));
         assert_eq!(all_lost(&mut books), [(1, 100, 100)]);
+    }
+
+    #[test]
+    fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
+        let mut books = Uncommitted::without_blocks();
+        assert!(!books.knows_blocks());
+        books.written(17, 1 << 40, FIRST);
+        assert!(books.committed(3, FIRST));
+        assert!(!books.committed(3, SECOND));
+        assert!(!books.has_lost());
+        assert!(books.committed(3, SECOND));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::os::fd::OwnedFd;
 
 use model::{Op, OpError, OpKind};
+use workload::Pattern;
 
 use super::super::files::{Files, pieces, retry, whole};
 use crate::limits::STDIO_BYTES;
@@ -67,19 +68,27 @@ pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, O
     let file = set.file(op.file)?;
     for (at, len) in pieces(op.len_bytes, STDIO_BYTES as u32) {
         let offset = op.offset_bytes + at;
-        let characters = set.pattern.slice(op.file, offset, len);
-        put_each(characters, stdio);
+        put_each(&set.pattern, (op.file, offset), &mut stdio[..len as usize]);
         write_at(file, &stdio[..len as usize], offset)?;
     }
     Ok(op.len_bytes)
 }
 
-/// Puts characters into a buffer, each by itself.
-pub(in super::super) fn put_each(characters: &[u8], buffer: &mut [u8]) {
-    let mut filled = 0;
-    for character in characters {
-        buffer[filled] = black_box(*character);
-        filled += 1;
+/// Puts the characters of a place into a buffer, each by itself. What has to be put together, such
+/// as a stamp, is put in first, and then each character goes through the hands once more.
+pub(in super::super) fn put_each(
+    pattern: &Pattern,
+    (file, offset_bytes): (u32, u64),
+    buffer: &mut [u8],
+) {
+    if pattern.is_copied() {
+        pattern.fill(buffer, file, offset_bytes);
+        buffer.iter_mut().for_each(|character| *character = black_box(*character));
+        return;
+    }
+    let characters = pattern.slice(file, offset_bytes, buffer.len() as u32);
+    for (place, character) in buffer.iter_mut().zip(characters) {
+        *place = black_box(*character);
     }
 }
 

@@ -88,7 +88,8 @@ impl Uring {
         let buffer = self.buffers.slot(slot as usize);
         let place = buffer.as_ptr();
         if op.kind == OpKind::PutChars {
-            put_each(self.set.pattern.slice(op.file, op.offset_bytes, op.len_bytes), buffer);
+            let room = &mut buffer[..op.len_bytes as usize];
+            put_each(&self.set.pattern, (op.file, op.offset_bytes), room);
             return (place, 0);
         }
         let data = self.set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes).as_ptr();

@@ -7,11 +7,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::RunSpec;
-use workload::Name;
 use workload::names::Sort;
+use workload::{FileSet, Name};
 
 use super::super::stock::{Stock, Todo};
-use super::super::{SiteConfig, SiteError, file_bytes, interrupted};
+use super::super::{SiteConfig, SiteError, content, interrupted};
 use super::{DirectorySite, io};
 use crate::limits::PREPARE_IO;
 
@@ -20,6 +20,7 @@ impl DirectorySite {
     pub(in super::super) fn prepare(
         &self,
         todo: Todo,
+        set: &FileSet,
         spec: &RunSpec,
         config: &SiteConfig,
     ) -> Result<(), SiteError> {
@@ -29,7 +30,7 @@ impl DirectorySite {
             self.wipe()?;
         }
         self.make_places(config)?;
-        self.fill(todo.make, spec, config)
+        self.fill(todo.make, set, spec, config)
     }
 
     fn wipe(&self) -> Result<(), SiteError> {
@@ -56,14 +57,23 @@ impl DirectorySite {
         Ok(())
     }
 
-    fn fill(&self, stock: Stock, spec: &RunSpec, config: &SiteConfig) -> Result<(), SiteError> {
+    fn fill(
+        &self,
+        stock: Stock,
+        set: &FileSet,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
         if stock == Stock::default() {
             return Ok(());
         }
         for number in 0..stock.files {
             interrupted(config)?;
             let path = self.path(Sort::File, number);
-            write(&path, number, spec, config).map_err(|error| io("prepare", &path, &error))?;
+            let Some(bytes) = set.size(number) else { continue };
+            let step = PREPARE_IO.min(spec.io_size_bytes.max(4096));
+            write(&path, (number, bytes), step, config)
+                .map_err(|error| io("prepare", &path, &error))?;
         }
         for number in 0..stock.directories {
             interrupted(config)?;
@@ -87,17 +97,21 @@ impl DirectorySite {
     }
 }
 
-/// Writes a file whole and waits until it is on storage.
-fn write(path: &Path, number: u32, spec: &RunSpec, config: &SiteConfig) -> std::io::Result<()> {
+/// Writes a file whole, so many bytes at a time, and waits until it is on storage.
+fn write(
+    path: &Path,
+    (number, bytes): (u32, u64),
+    step: u32,
+    config: &SiteConfig,
+) -> std::io::Result<()> {
     let file = File::create(path)?;
-    let bytes = file_bytes(spec, number);
-    let step = u64::from(PREPARE_IO.min(spec.io_size_bytes.max(4096)));
+    let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
     for offset in (0..bytes).step_by(step as usize) {
         if config.stop.load(Relaxed) {
             return Ok(());
         }
-        let len = step.min(bytes - offset) as u32;
-        file.write_all_at(config.pattern.slice(number, offset, len), offset)?;
+        let len = u64::from(step).min(bytes - offset) as u32;
+        file.write_all_at(content(&config.pattern, &mut buffer, number, (offset, len)), offset)?;
     }
     file.sync_all()
 }

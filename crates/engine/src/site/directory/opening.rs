@@ -11,9 +11,10 @@ use model::{BackendKind, Caveat, CaveatCode, Durability, Fill, Opens, Pass, RunS
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use workload::FileSet;
 use workload::names::Sort;
 
-use super::super::{Opened, SiteConfig, SiteError, file_bytes, largest_op, opened_files};
+use super::super::{Opened, SiteConfig, SiteError, largest_op, opened_files};
 use super::{DirectorySite, io};
 use crate::backend::files::{Files, Handles};
 use crate::backend::mapping::Mapping;
@@ -68,12 +69,13 @@ impl DirectorySite {
         config: &SiteConfig,
     ) -> Result<Files, SiteError> {
         let (first, stride) = opened_files(spec, pass, worker);
-        let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..spec.files };
+        let set = FileSet::of(spec, config.seed);
+        let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
         let files = if pass == Pass::OpMix {
-            Handles::Shared(self.open_shared(spec, pass, numbers)?)
+            Handles::Shared(self.open_shared((spec, &set), pass, numbers)?)
         } else {
-            Handles::Own(self.open_each(spec, pass, numbers)?)
+            Handles::Own(self.open_each((spec, &set), pass, numbers)?)
         };
         let maps = if spec.layout.mmap { self.map(spec, pass, &files)? } else { Vec::new() };
         let root = |work: &super::Work| {
@@ -99,7 +101,7 @@ impl DirectorySite {
     /// Opens files for all workers together; whoever comes first does it.
     fn open_shared(
         &self,
-        spec: &RunSpec,
+        (spec, set): (&RunSpec, &FileSet),
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
     ) -> Result<Arc<[OwnedFd]>, SiteError> {
@@ -107,13 +109,13 @@ impl DirectorySite {
         if let Some(files) = &*shared {
             return Ok(Arc::clone(files));
         }
-        let files: Arc<[OwnedFd]> = self.open_each(spec, pass, numbers)?.into();
+        let files: Arc<[OwnedFd]> = self.open_each((spec, set), pass, numbers)?.into();
         Ok(Arc::clone(shared.insert(files)))
     }
 
     fn open_each(
         &self,
-        spec: &RunSpec,
+        (spec, set): (&RunSpec, &FileSet),
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
     ) -> Result<Vec<OwnedFd>, SiteError> {
@@ -129,12 +131,16 @@ impl DirectorySite {
         if pass.writes() {
             flags |= durable(spec.durability);
         }
-        numbers.map(|number| self.open_one(spec, pass, number, flags | OFlags::CLOEXEC)).collect()
+        let open = |number| {
+            let wanted = set.size(number).unwrap_or(0);
+            self.open_one((spec, wanted), pass, number, flags | OFlags::CLOEXEC)
+        };
+        numbers.map(open).collect()
     }
 
     fn open_one(
         &self,
-        spec: &RunSpec,
+        (spec, wanted): (&RunSpec, u64),
         pass: Pass,
         number: u32,
         flags: OFlags,
@@ -146,7 +152,6 @@ impl DirectorySite {
         let file = rustix::fs::openat(&work.handle, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {
-            let wanted = file_bytes(spec, number);
             let written = written_bytes(&file, spec.data.fill == Fill::Zeros).map_err(failed)?;
             if written < wanted {
                 return Err(SiteError::Unwritten {

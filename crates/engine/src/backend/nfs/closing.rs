@@ -1,0 +1,70 @@
+//! Closing what a worker has open, where that belongs into the timed window.
+//!
+//! As kernels do at close(2): what was written is committed, and in version 4 the open is given
+//! back. An open of v4.0 can be given back only over the connection that made it, which is the
+//! site's; that one follows later, outside the window. All of it goes over the first connection.
+
+use model::{Completion, Outcome};
+
+use super::set::Common;
+use super::transfers::Transfers;
+use crate::backend::{Backend, Lost, NO_LIMIT};
+
+/// A backend whose first connection can close files.
+pub(super) trait Closing: Backend {
+    /// That connection's ops, and what all share.
+    fn first(&mut self) -> (&mut Transfers, &mut Common);
+
+    /// Starts calls of ops that it was given.
+    fn begin(&mut self);
+}
+
+/// Commits and closes every file of the set.
+pub(super) fn close_files(backend: &mut impl Closing) -> Result<(), Lost> {
+    let (transfers, common) = backend.first();
+    let count = common.set.files.len();
+    let commits = common.books.is_some();
+    let closes = common.set.version.has_sessions() && !transfers.is_guest();
+    // The clients' books are on ops that somebody asked for.
+    let clients = std::mem::take(&mut common.set.clients);
+    let mut ended = Vec::new();
+    let mut closed = Ok(());
+    for (is_asked, accept) in
+        [(commits, Transfers::accept_sync as Accept), (closes, Transfers::accept_close)]
+    {
+        if is_asked && closed.is_ok() {
+            closed = each(backend, count, accept, &mut ended);
+        }
+    }
+    backend.first().1.set.clients = clients;
+    closed
+}
+
+type Accept = fn(&mut Transfers, u32, &Common) -> bool;
+
+/// Does something to each file, as many at once as there is room for.
+fn each(
+    backend: &mut impl Closing,
+    count: usize,
+    accept: Accept,
+    ended: &mut Vec<Completion>,
+) -> Result<(), Lost> {
+    let mut next = 0;
+    loop {
+        let (transfers, common) = backend.first();
+        while next < count && accept(transfers, common.number(next), common) {
+            next += 1;
+        }
+        if next == count && transfers.is_idle() {
+            return Ok(());
+        }
+        backend.begin();
+        backend.reap(1, NO_LIMIT, ended)?;
+        for completion in ended.drain(..) {
+            if let Outcome::Failed(error) = completion.outcome {
+                let hint = "(hint: what was written may be lost)";
+                return Err(Lost(format!("closing a file failed: {error} {hint}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The call of each op and stage, in the version that is spoken.
+//!
+//! What a version lacks is done by what its clients do instead: in v2 a GETATTR stands for ACCESS
+//! and for COMMIT, READDIR for READDIRPLUS, STATFS for FSINFO and PATHCONF. Files that are opened
+//! by name are written FILE_SYNC, as kernels do where a close follows. Nothing here allocates once
+//! the slots of the connection have their size.
+
+use model::{Op, OpKind};
+use nfs_client::Connection;
+use nfs_client::proto::client::{Cursor, Data, File, OpenAccess, Operation, PayloadRange};
+use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, access};
+use nfs_client::proto::version::Version;
+use workload::Name;
+use workload::names::Sort;
+
+use super::super::set::Common;
+use super::{OpSlot, Stage, Transfer, Transfers};
+use crate::backend::files::there_and_back;
+use crate::backend::posix::put_each;
+use crate::limits::LISTING_BYTES;
+
+impl Transfers {
+    /// Starts one call of an op; says whether more calls of it can be started now.
+    pub(super) fn start_next(
+        &mut self,
+        link: &mut Connection,
+        now_ns: u64,
+        (slot, tag): (u32, u32),
+        common: &mut Common,
+    ) -> bool {
+        let state = &mut self.ops[slot as usize];
+        let OpSlot { op, stage, .. } = *state;
+        state.calls += 1;
+        let mut transfer = Transfer {
+            op: Some(slot),
+            kind: op.kind,
+            stage,
+            file: op.file,
+            offset: 0,
+            len: 0,
+            reopens: 0,
+        };
+        if !stage.moves_data() {
+            self.table[tag as usize] = transfer;
+            self.start_action(link, now_ns, tag, common);
+            return false;
+        }
+        let step = if stage == Stage::Read { common.set.rsize } else { common.set.wsize };
+        transfer.offset = op.offset_bytes + u64::from(state.started_bytes);
+        transfer.len = step.min(op.len_bytes - state.started_bytes);
+        state.started_bytes += transfer.len;
+        let more = state.started_bytes < op.len_bytes;
+        self.table[tag as usize] = transfer;
+        self.start_transfer(link, now_ns, tag, common);
+        more
+    }
+
+    /// Starts the call of an op that moves no data.
+    fn start_action(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
+        let Transfer { op, stage, .. } = self.table[tag as usize];
+        let state = &self.ops[op.expect("what is written again is data") as usize];
+        let (dir, names) = (common.place(state.op.file), names_of(&state.op));
+        let (name, other) = (names.0.as_bytes(), names.1.as_bytes());
+        let operation = match (stage, state.op.kind) {
+            (Stage::Find, OpKind::ReadFile) => {
+                Operation::Open { dir, name, access: OpenAccess::Read }
+            }
+            (Stage::Find, OpKind::Append) => {
+                Operation::Open { dir, name, access: OpenAccess::Write }
+            }
+            (Stage::Find, _) => Operation::Lookup { dir, name },
+            (Stage::Make, _) => {
+                let attributes = Sattr::with_mode(0o644);
+                Operation::Create { dir, name, how: CreateHow::Guarded(attributes) }
+            }
+            (Stage::Close, _) => {
+                let file = state.object.as_ref().expect("what is closed was opened");
+                Operation::Close { file }
+            }
+            _ => act(state, (name, other), common),
+        };
+        common.calls.add(operation.kind());
+        link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
+    }
+
+    /// Starts the call that moves a piece of data.
+    pub(super) fn start_transfer(
+        &self,
+        link: &mut Connection,
+        now_ns: u64,
+        tag: u32,
+        common: &mut Common,
+    ) {
+        let Transfer { op, kind, stage, file: number, offset, len, .. } = self.table[tag as usize];
+        if !stage.moves_data() {
+            return self.start_action(link, now_ns, tag, common);
+        }
+        let object = op.and_then(|slot| self.ops[slot as usize].object);
+        let by_name = object.is_some();
+        let mut file = object.unwrap_or_else(|| *common.file(number));
+        if self.is_guest && !by_name {
+            file = File::from(file.handle);
+        }
+        let file = &file;
+        if stage == Stage::Read {
+            let operation = Operation::Read { file, offset, count: len };
+            common.calls.add(operation.kind());
+            link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
+            return;
+        }
+        let stable = if by_name { StableHow::FileSync } else { common.set.stable };
+        let mut scratch = std::mem::take(&mut common.scratch);
+        let data = content(common, &mut scratch, kind, number, (offset, len));
+        let operation = Operation::Write { file, offset, stable, data };
+        common.calls.add(operation.kind());
+        link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
+        common.scratch = scratch;
+    }
+}
+
+/// The bytes of a WRITE: a part of the pool, unless each has to be put together.
+fn content<'a>(
+    common: &Common,
+    scratch: &'a mut [u8],
+    kind: OpKind,
+    number: u32,
+    (offset, len): (u64, u32),
+) -> Data<'a> {
+    let pattern = &common.set.pattern;
+    let range = pattern.range(number, offset, len);
+    if !pattern.is_copied() && kind != OpKind::PutChars {
+        return Data::Pool(PayloadRange { start: range.start, len });
+    }
+    let data = &mut scratch[..len as usize];
+    if kind == OpKind::PutChars {
+        put_each(pattern, (number, offset), data);
+    } else {
+        pattern.fill(data, number, offset);
+    }
+    Data::Bytes(data)
+}
+
+/// What an op works on, found or known.
+fn object<'a>(state: &'a OpSlot, common: &'a Common) -> &'a File {
+    state.object.as_ref().unwrap_or_else(|| common.file(state.op.file))
+}
+
+/// The names of an op: what it works on, and where it leads to.
+fn names_of(op: &Op) -> (Name, Name) {
+    let (from, to) = match op.kind {
+        OpKind::Rename => there_and_back(op, Sort::File, Sort::OtherFile),
+        OpKind::RenameDir => there_and_back(op, Sort::Directory, Sort::OtherDirectory),
+        OpKind::Mkdir | OpKind::StatDir | OpKind::Rmdir => (Sort::Directory, Sort::Directory),
+        OpKind::LookupMissing => (Sort::Missing, Sort::Missing),
+        // A link leads to the file with its number.
+        OpKind::Symlink | OpKind::Unlink | OpKind::Readlink => (Sort::Link, Sort::File),
+        OpKind::Link => (Sort::File, Sort::OtherFile),
+        _ => (Sort::File, Sort::File),
+    };
+    (Name::new(from, op.file), Name::new(to, op.file))
+}
+
+/// The one call of an op.
+fn act<'a>(
+    state: &'a OpSlot,
+    (name, other): (&'a [u8], &'a [u8]),
+    common: &'a Common,
+) -> Operation<'a> {
+    let op = &state.op;
+    let dir = common.place(op.file);
+    match op.kind {
+        OpKind::Null => Operation::Null,
+        OpKind::Stat | OpKind::StatDir | OpKind::Lookup | OpKind::LookupMissing => {
+            Operation::Lookup { dir, name }
+        }
+        OpKind::Remove | OpKind::Unlink => Operation::Remove { dir, name },
+        OpKind::Rmdir => Operation::Rmdir { dir, name },
+        OpKind::Mkdir => Operation::Mkdir { dir, name, attributes: Sattr::with_mode(0o755) },
+        OpKind::Rename | OpKind::RenameDir => {
+            Operation::Rename { from_dir: dir, from: name, to_dir: dir, to: other }
+        }
+        OpKind::Symlink => {
+            Operation::Symlink { dir, name, attributes: Sattr::with_mode(0o777), target: other }
+        }
+        OpKind::Link => Operation::Link { file: object(state, common), dir, name: other },
+        OpKind::Readlink => {
+            let link = state.object.as_ref().or_else(|| common.link(op.file));
+            Operation::Readlink { file: link.expect("it is known, or was found") }
+        }
+        _ => ask(state, common),
+    }
+}
+
+/// The one call of an op that asks, and of those that change attributes or commit.
+fn ask<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
+    let op = &state.op;
+    let is_old = common.set.version == Version::V2;
+    let root = &common.set.directory;
+    let bytes = LISTING_BYTES as u32;
+    let cursor = Cursor::default();
+    match op.kind {
+        OpKind::Readdir => Operation::Readdir { dir: common.listed(op.file), cursor, bytes },
+        OpKind::ReaddirPlus if is_old => {
+            Operation::Readdir { dir: common.listed(op.file), cursor, bytes }
+        }
+        OpKind::ReaddirPlus => {
+            Operation::ReaddirPlus { dir: common.listed(op.file), cursor, bytes }
+        }
+        OpKind::Fsinfo if !is_old => Operation::Fsinfo { root },
+        OpKind::Pathconf if !is_old => Operation::Pathconf { file: root },
+        OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf => Operation::Fsstat { root },
+        OpKind::Setattr => {
+            Operation::Setattr { file: object(state, common), attributes: Sattr::with_mode(0o644) }
+        }
+        OpKind::Access if !is_old => Operation::Access {
+            file: object(state, common),
+            access: access::READ | access::MODIFY | access::EXTEND,
+        },
+        OpKind::Sync | OpKind::Commit if !is_old => {
+            Operation::Commit { file: object(state, common), offset: 0, count: 0 }
+        }
+        _ => Operation::Getattr { file: object(state, common) },
+    }
+}

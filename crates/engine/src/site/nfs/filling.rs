@@ -1,0 +1,185 @@
+//! Makes what a pass expects to find on a server, before anything is timed, and lists it.
+//!
+//! All of it goes over the site's one blocking connection. Everything in the working directory is
+//! ours, and a name says by its letter what it is.
+
+use model::RunSpec;
+use nfs_client::proto::client::File;
+use nfs_client::proto::nfs3::{FileType, StableHow};
+use nfs_client::{CallFailure, Mount};
+use workload::names::Sort;
+use workload::{FileSet, Name, Places};
+
+use super::super::stock::{Stock, Todo};
+use super::super::{Census, SiteConfig, SiteError, content, interrupted};
+use super::{NfsSite, names};
+
+impl NfsSite {
+    /// Removes and makes what has to be.
+    pub(in super::super) fn prepare(
+        &self,
+        todo: Todo,
+        set: &FileSet,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        *self.lock_shared() = None;
+        if todo.wipe {
+            let emptied = self.with_mount(|mount| empty(mount, self.work));
+            emptied.map_err(|failure| self.failed("empty", "", &failure))?;
+            self.set_places(Vec::new());
+        }
+        if self.places().is_empty() {
+            self.set_places(self.make_places(&Places::of(spec), spec, config)?);
+        }
+        let places = Places::of(spec);
+        let Stock { files, directories, links } = todo.make;
+        for number in 0..files {
+            if let Some(bytes) = set.size(number) {
+                self.fill((number, bytes), &places, spec, config)?;
+            }
+        }
+        for (sort, count) in [(Sort::Directory, directories), (Sort::Link, links)] {
+            for number in 0..count {
+                interrupted(config)?;
+                self.make(sort, number, &places, spec)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the directories that everything stands in, and returns their handles.
+    fn make_places(
+        &self,
+        places: &Places,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<Vec<File>, SiteError> {
+        let mut made: Vec<File> = Vec::with_capacity(places.count() as usize);
+        for place in 0..places.count() {
+            interrupted(config)?;
+            if places.is_root(place) {
+                made.push(self.work);
+                continue;
+            }
+            let parent = places.parent(place).map_or(self.work, |parent| made[parent as usize]);
+            let name = places.name(place);
+            let directory = make_directory(&mut self.mount(), parent, name.as_str(), spec);
+            made.push(directory.map_err(|failure| self.failed("make", name.as_str(), &failure))?);
+        }
+        Ok(made)
+    }
+
+    /// Makes a directory or a link.
+    fn make(
+        &self,
+        sort: Sort,
+        number: u32,
+        places: &Places,
+        spec: &RunSpec,
+    ) -> Result<(), SiteError> {
+        let (dir, name) = (self.place_of(places, number), Name::new(sort, number));
+        let mut mount = self.mount();
+        let made = if sort == Sort::Directory {
+            make_directory(&mut mount, dir, name.as_str(), spec).map(drop)
+        } else {
+            mount.symlink(dir, name.as_str(), Name::file(number).as_str())
+        };
+        made.map_err(|failure| self.failed("prepare", name.as_str(), &failure))
+    }
+
+    /// Writes a file whole and commits it.
+    fn fill(
+        &self,
+        (number, bytes): (u32, u64),
+        places: &Places,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        let dir = self.place_of(places, number);
+        let mut mount = self.mount();
+        let step = mount.wsize().min(spec.io_size_bytes.max(4096));
+        let name = Name::file(number);
+        let failed = |failure| self.failed("prepare", name.as_str(), &failure);
+        let file = make_file(&mut mount, dir, name.as_str(), spec).map_err(failed)?;
+        let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
+        for offset in (0..bytes).step_by(step as usize) {
+            interrupted(config)?;
+            let len = u64::from(step).min(bytes - offset) as u32;
+            let data = content(&config.pattern, &mut buffer, number, (offset, len));
+            mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
+        }
+        mount.commit(file).map_err(failed)?;
+        mount.close(file).map_err(failed)
+    }
+
+    pub(in super::super) fn census(&self) -> Result<Census, SiteError> {
+        let counted = self.with_mount(|mount| {
+            let mut census = Census::default();
+            count(mount, self.work, &mut census).map(|()| census)
+        });
+        counted.map_err(|failure| self.failed("list", "", &failure))
+    }
+}
+
+/// Counts what is in a directory and below.
+fn count(mount: &mut Mount, directory: File, census: &mut Census) -> Result<(), CallFailure> {
+    for name in names(mount, directory)? {
+        let file = mount.lookup(directory, &name)?;
+        let found = mount.getattr(file)?;
+        match found.file_type {
+            FileType::Directory => {
+                census.directories += 1;
+                count(mount, file, census)?;
+            }
+            FileType::Symlink => census.links += 1,
+            _ => {
+                census.files += 1;
+                census.bytes += found.size;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything in a directory, but not the directory.
+pub(super) fn empty(mount: &mut Mount, directory: File) -> Result<(), CallFailure> {
+    for name in names(mount, directory)? {
+        if Sort::is_directory(name.as_bytes()) {
+            let below = mount.lookup(directory, &name)?;
+            empty(mount, below)?;
+            mount.rmdir(directory, &name)?;
+        } else {
+            mount.remove(directory, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a directory; clients with other uids than the mount's work in it too.
+pub(super) fn make_directory(
+    mount: &mut Mount,
+    parent: File,
+    name: &str,
+    spec: &RunSpec,
+) -> Result<File, CallFailure> {
+    let made = mount.mkdir(parent, name)?;
+    if spec.nfs().client_uids > 1 {
+        mount.chmod(made, 0o777)?;
+    }
+    Ok(made)
+}
+
+/// Makes an empty file for everybody who works in the directory.
+pub(super) fn make_file(
+    mount: &mut Mount,
+    directory: File,
+    name: &str,
+    spec: &RunSpec,
+) -> Result<File, CallFailure> {
+    let made = mount.create(directory, name)?;
+    if spec.nfs().client_uids > 1 {
+        mount.chmod(made, 0o666)?;
+    }
+    Ok(made)
+}

@@ -1,0 +1,252 @@
+//! Opens the files and connections of a worker's pass and puts a backend on them.
+//!
+//! Files are opened over the site's own connection; a file that is to be read must be as large as
+//! what will be asked for. An op mix has its files open once for all workers.
+
+use std::sync::{Arc, PoisonError};
+
+use model::units::Size;
+use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable, Workload};
+use nfs_client::proto::client::{File, OpenAccess};
+use nfs_client::proto::limits::SLOTS_MAX;
+use nfs_client::proto::nfs3::StableHow;
+use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount};
+use workload::names::Sort;
+use workload::opmix::Profile;
+use workload::{FileSet, Name, Places};
+
+use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opened_files};
+use super::filling::make_file;
+use super::{NfsSite, Shared, told};
+use crate::backend::Backend;
+use crate::backend::nfs::{Many, Nfs, NfsFiles};
+use crate::clients::ClientBooks;
+use crate::clock::Clock;
+
+impl NfsSite {
+    pub(in super::super) fn open(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        config: &SiteConfig,
+    ) -> Result<Opened, SiteError> {
+        let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
+        let mut set = self.set(spec, pass, worker, config)?;
+        let mount = self.mount();
+        let per_op = op_bytes(spec).div_ceil(u64::from(set.rsize.min(set.wsize))).max(1) as usize;
+        set.queue_depth = depth(spec, pass, per_op as u32) as usize;
+        let nconnect = spec.nfs().nconnect;
+        let is_owner = self.identity_of(&mount, worker, spec.workers).is_none();
+        set.own = if is_owner { nconnect as usize } else { 0 };
+        let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
+        set.clients = ClientBooks::new(recorded, (worker, spec.workers), nconnect);
+        let per_connection = set.queue_depth.div_ceil(nconnect as usize);
+        let keeps = spec.verify || pass == Pass::CharRead;
+        let options = ConnectionOptions {
+            slots: (per_op * per_connection).min(SLOTS_MAX),
+            write_pool: config.pattern.pool(),
+            keep_payload: keeps.then_some(set.rsize),
+            ..ConnectionOptions::default()
+        };
+        let connections = self.connections(&mount, &options, (spec, &clients), config)?;
+        let queue_depth = per_connection * connections.len();
+        let backend = backend(connections, per_connection, set, &config.clock)?;
+        let caveats = called_instead(spec, pass).into_iter().collect();
+        Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
+    }
+
+    /// What a worker works on in a pass; whose connections it has is left open.
+    fn set(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        config: &SiteConfig,
+    ) -> Result<NfsFiles, SiteError> {
+        let (first, stride) = opened_files(spec, pass, worker);
+        let Shared { files, links } = if pass == Pass::OpMix {
+            self.share(spec, config)?
+        } else {
+            let last = if pass.opens() == Opens::Nothing { 0 } else { spec.files };
+            let numbers = (first.min(last)..last).step_by(stride as usize);
+            let files = self.files(spec, pass, numbers, config)?;
+            Shared { files, links: Arc::default() }
+        };
+        let mount = self.mount();
+        let is_even = pass != Pass::OpMix;
+        Ok(NfsFiles {
+            version: mount.version(),
+            directory: self.work,
+            places: Arc::new(Places::of(spec)),
+            place_files: self.places(),
+            links,
+            files,
+            first,
+            stride,
+            is_written: pass.opens() != Opens::Nothing && pass.writes(),
+            grid: is_even.then_some((spec.file_size_bytes, spec.io_size_bytes)),
+            stable: stable_how(spec),
+            // Files that are opened by name move in pieces of `io_size` at most.
+            rsize: mount.rsize().min(largest_op(spec).max(1)),
+            wsize: mount.wsize().min(largest_op(spec).max(1)),
+            pattern: config.pattern.clone(),
+            verify: spec.verify,
+            queue_depth: 0,
+            timeout_ns: self.timeout.as_nanos() as u64,
+            own: 0,
+            clients: ClientBooks::default(),
+        })
+    }
+
+    /// Opens the files, and finds the links, of an op mix; whoever comes first does it.
+    fn share(&self, spec: &RunSpec, config: &SiteConfig) -> Result<Shared, SiteError> {
+        let mut shared = self.lock_shared();
+        if let Some(shared) = &*shared {
+            return Ok(shared.clone());
+        }
+        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let files = self.files(spec, Pass::OpMix, 0..set.files(), config)?;
+        let mut links = Vec::with_capacity(set.links() as usize);
+        for number in 0..set.links() {
+            interrupted(config)?;
+            let (dir, name) = (self.place_of(&places, number), Name::new(Sort::Link, number));
+            let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
+            links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
+        }
+        Ok(shared.insert(Shared { files, links: links.into() }).clone())
+    }
+
+    /// Makes or opens the files that a worker's pass moves data of.
+    fn files(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        numbers: impl Iterator<Item = u32>,
+        config: &SiteConfig,
+    ) -> Result<Vec<File>, SiteError> {
+        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let access =
+            if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both };
+        let mut files = Vec::with_capacity(numbers.size_hint().0);
+        for number in numbers {
+            interrupted(config)?;
+            let (dir, name) = (self.place_of(&places, number), Name::file(number));
+            let open = |mount: &mut Mount| -> Result<(File, u64), CallFailure> {
+                if pass.opens() == Opens::Anew {
+                    return make_file(mount, dir, name.as_str(), spec).map(|file| (file, 0));
+                }
+                let file = mount.open(dir, name.as_str(), access)?;
+                let reads = pass.reads();
+                Ok((file, if reads { mount.getattr(file)?.size } else { 0 }))
+            };
+            let (file, written) = self
+                .with_mount(open)
+                .map_err(|failure| self.failed("open", name.as_str(), &failure))?;
+            // What the server holds open is closed in the end, whatever comes now.
+            self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+            let wanted = set.size(number).filter(|_| pass.reads()).unwrap_or(0);
+            if written < wanted {
+                return Err(SiteError::Unwritten {
+                    place: format!("{}/{}/{}", self.shown, self.work_name, name.as_str()),
+                    written: Size(written).to_string(),
+                    wanted: Size(wanted).to_string(),
+                });
+            }
+            files.push(file);
+        }
+        Ok(files)
+    }
+
+    /// Opens the connections of some clients, those of one after those of the other.
+    fn connections(
+        &self,
+        mount: &Mount,
+        options: &ConnectionOptions,
+        (spec, clients): (&RunSpec, &[u32]),
+        config: &SiteConfig,
+    ) -> Result<Vec<Connection>, SiteError> {
+        let nconnect = spec.nfs().nconnect;
+        let mut connections = Vec::with_capacity(clients.len() * nconnect as usize);
+        for &client in clients {
+            interrupted(config)?;
+            let identity = self.identity_of(mount, client, spec.workers);
+            let options = ConnectionOptions { identity, ..options.clone() };
+            for _ in 0..nconnect {
+                let opened = Connection::open(mount, &options);
+                connections.push(opened.map_err(|error| told(&self.shown, &error))?);
+            }
+        }
+        Ok(connections)
+    }
+}
+
+/// Puts the connections of a worker behind the contract of backends.
+fn backend(
+    mut connections: Vec<Connection>,
+    per_connection: usize,
+    set: NfsFiles,
+    clock: &Arc<dyn Clock>,
+) -> Result<Box<dyn Backend>, SiteError> {
+    let clock = Arc::clone(clock);
+    if connections.len() == 1 {
+        let connection = connections.remove(0);
+        return Ok(Box::new(Nfs::new(connection, set, clock)));
+    }
+    let many = Many::new(connections, per_connection, set, clock);
+    Ok(Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?))
+}
+
+/// The most that one op moves, in bytes.
+fn op_bytes(spec: &RunSpec) -> u64 {
+    match spec.workload {
+        Workload::Transactions => spec.transactions.size_max_bytes.into(),
+        _ => largest_op(spec).into(),
+    }
+}
+
+/// Ops that a worker has in flight: those that were asked for, and in a sequential pass as many
+/// more as carry the transfers that are read ahead or written behind.
+fn depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
+    let ahead = match pass {
+        Pass::Read | Pass::Reread | Pass::CharRead => spec.nfs().read_ahead,
+        Pass::Write | Pass::Rewrite | Pass::CharWrite => spec.nfs().write_behind,
+        _ => 0,
+    };
+    spec.queue_depth + ahead.div_ceil(transfers_per_op)
+}
+
+/// How safe WRITEs are to be: as was asked for, or as safe as the durability wants them.
+fn stable_how(spec: &RunSpec) -> StableHow {
+    match (spec.durability, spec.nfs().stable) {
+        (Durability::Osync, _) | (_, Stable::FileSync) => StableHow::FileSync,
+        (Durability::Dsync, _) | (_, Stable::DataSync) => StableHow::DataSync,
+        (_, Stable::Unstable) => StableHow::Unstable,
+    }
+}
+
+/// Tells of the ops of a mix that v2 has no calls for, and what was called in their place.
+fn called_instead(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
+    if pass != Pass::OpMix || spec.nfs().version.major() != 2 {
+        return None;
+    }
+    let named = Profile::named(&spec.op_mix.name).map(|profile| profile.shares);
+    let has = |kind: OpKind| {
+        spec.op_mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)
+            || spec.op_mix.shares.is_empty()
+                && named.is_some_and(|shares| shares.iter().any(|(known, _)| *known == kind))
+    };
+    let instead = [
+        (OpKind::Access, "GETATTR"),
+        (OpKind::Commit, "GETATTR"),
+        (OpKind::ReaddirPlus, "READDIR"),
+        (OpKind::Fsinfo, "STATFS"),
+        (OpKind::Pathconf, "STATFS"),
+    ];
+    let told = instead.iter().filter(|(kind, _)| has(*kind));
+    let told: Vec<String> = told.map(|(kind, call)| format!("{call} for {kind}")).collect();
+    (!told.is_empty()).then(|| {
+        let told = told.join(", ");
+        CaveatCode::OptionNotInForce.because(format!("v2 lacks some calls of the mix: {told}"))
+    })
+}
