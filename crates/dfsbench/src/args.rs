@@ -174,6 +174,10 @@ pub enum Format {
     Json,
     /// A page with pictures
     Html,
+    /// The table of bonnie
+    Bonnie,
+    /// The table of iozone: sizes down, passes across
+    Iozone,
 }
 
 impl From<Format> for report::Format {
@@ -184,6 +188,8 @@ impl From<Format> for report::Format {
             Format::Csv => Self::Csv,
             Format::Json => Self::Json,
             Format::Html => Self::Html,
+            Format::Bonnie => Self::Bonnie,
+            Format::Iozone => Self::Iozone,
         }
     }
 }

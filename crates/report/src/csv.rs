@@ -65,6 +65,11 @@ const COLUMNS: &[Column] = &[
     ("response_time_max_ns", |r| max(&r.judged.response_time)),
     ("cpu_unit", |r| known(r.judged.cpu.map(|cpu| cpu.unit.name()))),
     ("cpu_client", |r| known(r.judged.cpu.map(|cpu| format!("{:.4}", cpu.client)))),
+    ("cpu_client_percent", |r| known(r.judged.cpu_percent.map(|p| format!("{p:.2}")))),
+    ("rate_offered_ops_per_s", |r| {
+        let rate = r.run.spec.load.rate_per_s;
+        known((rate > 0).then_some(rate))
+    }),
     ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
     ("caveats", |r| {
         let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());

@@ -137,6 +137,13 @@ fn caveats(sheet: &Sheet<'_>) -> Markup {
                 }
             }
         }
+        @let loads = notes::load::lines(sheet);
+        @if !loads.is_empty() {
+            section aria-labelledby="loads" {
+                h2 #loads { (notes::load::LOADS) }
+                ul { @for load in &loads { li { (load) } } }
+            }
+        }
         @let clients = notes::clients(sheet);
         @if !clients.is_empty() {
             section aria-labelledby="clients" {

@@ -67,10 +67,35 @@ struct Figure<'a> {
     cpu_unit: Option<&'static str>,
     cpu_client: Option<f64>,
     cpu_server: Option<f64>,
+    cpu_client_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offered_ops_per_s: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<KindSharePart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     clients: Option<ClientsPart>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
+}
+
+/// One kind of op of a pass that has several.
+#[derive(Serialize)]
+struct KindSharePart {
+    kind: model::OpKind,
+    percent: f64,
+    ops_per_s: f64,
+    bytes_per_s: f64,
+}
+
+impl KindSharePart {
+    const fn of(share: &stats::KindShare) -> Self {
+        Self {
+            kind: share.kind,
+            percent: share.percent,
+            ops_per_s: share.ops_per_s,
+            bytes_per_s: share.bytes_per_s,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -265,6 +290,9 @@ impl<'a> Figure<'a> {
             cpu_unit: judged.cpu.map(|cpu| cpu.unit.name()),
             cpu_client: judged.cpu.map(|cpu| cpu.client),
             cpu_server: judged.cpu.and_then(|cpu| cpu.server),
+            cpu_client_percent: judged.cpu_percent,
+            offered_ops_per_s: Some(spec.load.rate_per_s).filter(|rate| *rate > 0),
+            kinds: judged.kinds.iter().map(KindSharePart::of).collect(),
             clients: judged.clients.as_ref().map(ClientsPart::of),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),

@@ -5,6 +5,7 @@
 //! figures that `stats::judge` computes, and none of them drops a doubt.
 
 mod answer;
+mod classic;
 mod compared;
 mod csv;
 mod governs;
@@ -36,11 +37,23 @@ pub enum Format {
     Json,
     /// One self-contained page with pictures.
     Html,
+    /// The table of bonnie.
+    Bonnie,
+    /// The table of iozone: file sizes and I/O sizes down, passes across.
+    Iozone,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 5] = [Self::Table, Self::Markdown, Self::Csv, Self::Json, Self::Html];
+    pub const ALL: [Self; 7] = [
+        Self::Table,
+        Self::Markdown,
+        Self::Csv,
+        Self::Json,
+        Self::Html,
+        Self::Bonnie,
+        Self::Iozone,
+    ];
 
     /// Names the format as options do.
     pub const fn name(self) -> &'static str {
@@ -50,6 +63,8 @@ impl Format {
             Self::Csv => "csv",
             Self::Json => "json",
             Self::Html => "html",
+            Self::Bonnie => "bonnie",
+            Self::Iozone => "iozone",
         }
     }
 
@@ -68,5 +83,7 @@ pub fn render(campaign: &Campaign, format: Format) -> String {
         Format::Csv => csv::render(&sheet),
         Format::Json => json::render(&sheet),
         Format::Html => html::render(&sheet),
+        Format::Bonnie => classic::bonnie(&sheet),
+        Format::Iozone => classic::iozone(&sheet),
     }
 }

@@ -30,6 +30,11 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         out.push_str("## Trials without a result\n\n");
         items(&mut out, &failures);
     }
+    let loads = notes::load::lines(sheet);
+    if !loads.is_empty() {
+        let _ = writeln!(out, "## {}\n", notes::load::LOADS);
+        items(&mut out, &loads);
+    }
     let clients = notes::clients(sheet);
     if !clients.is_empty() {
         let _ = writeln!(out, "## {}\n", notes::CLIENTS);
@@ -122,6 +127,7 @@ fn conditions(out: &mut String, sheet: &Sheet<'_>) {
         .collect();
     lines.extend(notes::settings(sheet).map(|settings| format!("settings: {settings}")));
     lines.extend(notes::durability(sheet));
+    lines.extend(notes::load::processor(sheet).map(|busy| format!("processor time: {busy}")));
     lines.push(format!("ceiling: {}", notes::ceiling(campaign)));
     lines.push(format!("order: {}", notes::order(campaign)));
     lines.extend(notes::host(campaign, usize::MAX).map(|host| format!("host: {host}")));

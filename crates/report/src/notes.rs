@@ -3,6 +3,8 @@
 //!
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
+pub mod load;
+
 use model::units::Nanos;
 use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Target};
 use stats::{ClientShare, Rate};

@@ -138,6 +138,13 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
             push(out, "  ", line);
         }
     }
+    let loads = notes::load::lines(sheet);
+    if !loads.is_empty() {
+        heading(out, notes::load::LOADS);
+        for line in &loads {
+            push(out, "  ", line);
+        }
+    }
     let clients = notes::clients(sheet);
     if !clients.is_empty() {
         heading(out, notes::CLIENTS);
@@ -154,6 +161,9 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
     }
     for line in notes::durability(sheet) {
         push(out, "  ", &line);
+    }
+    if let Some(line) = notes::load::processor(sheet) {
+        push(out, "  ", &format!("processor time: {line}"));
     }
     push(out, "  ", &format!("ceiling: {}", notes::ceiling(campaign)));
     push(out, "  ", &format!("order: {}", notes::order(campaign)));

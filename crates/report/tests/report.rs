@@ -5,7 +5,7 @@
 
 mod campaigns;
 
-use campaigns::{HOSTILE, empty, failed, quick, sweep, transports, wide};
+use campaigns::{HOSTILE, bonnie, empty, failed, quick, sweep, transports, wide};
 use model::{Campaign, ClientRecord, ClientResult, Completion, Op, OpKind, Outcome, Pass};
 use report::{Format, render};
 
@@ -249,4 +249,47 @@ fn pages_to_look_at() {
         let path = format!("{}/{}.html", env!("CARGO_TARGET_TMPDIR"), campaign.name);
         std::fs::write(path, render(&campaign, Format::Html)).unwrap();
     }
+}
+
+#[test]
+fn the_table_of_bonnie_lines_up_with_those_that_users_printed() {
+    let table = render(&bonnie(), Format::Bonnie);
+    let printed = "\
+              -------Sequential Output-------- ---Sequential Input-- --Random--
+              -Per Char- --Block--- -Rewrite-- -Per Char- --Block--- --Seeks---
+Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU
+MTU-1500  100  5537 93.1 26336 76.1 23495 78.7  7041 100.0 177193 100.4 6298.3 89.8
+MTU-1500  500  5517 94.7 17783 33.3  6292 20.0  4889 88.6 16175 64.8 648.6 23.4
+";
+    assert!(table.starts_with(printed), "{table}");
+    let none = render(&quick(), Format::Bonnie);
+    assert_eq!(none, "No run of this campaign is of bonnie: try --format table.\n");
+}
+
+#[test]
+fn the_table_of_iozone_has_sizes_down_and_passes_across() {
+    let table = render(&sweep(), Format::Iozone);
+    let begin = table.split("\n\n").next().unwrap();
+    insta::assert_snapshot!(begin);
+    assert!(table.contains("nfs, workers 4"), "{table}");
+}
+
+#[test]
+fn an_offered_load_stands_beside_what_was_done() {
+    let mut campaign = quick();
+    campaign.runs[1].spec.load.rate_per_s = 60_000;
+    let line = "nfs mixed: 60.0 kop/s offered, 50.7 kop/s done (84.4 %); response time p50 39.7 µs, \
+                p99 159 µs, service time p50 39.7 µs, p99 159 µs; read 70.0 % (35.5 kop/s, 145 MB/s), \
+                write 30.0 % (15.2 kop/s, 62.2 MB/s)";
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        let report = flat(render(&campaign, format));
+        assert!(report.contains(line), "{format:?}: {report}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let mixed = json["figures"].as_array().unwrap().iter().find(|f| f["pass"] == "mix").unwrap();
+    assert_eq!(
+        (&mixed["offered_ops_per_s"], &mixed["kinds"][0]["kind"]),
+        (&60_000.into(), &"read".into())
+    );
 }

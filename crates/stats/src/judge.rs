@@ -17,6 +17,9 @@ use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
 mod doubt;
+mod parts;
+
+pub use parts::KindShare;
 
 /// What all trials of a run say about one pass.
 #[derive(Clone, Debug)]
@@ -48,6 +51,10 @@ pub struct Judged {
     pub service_time: Histogram,
     /// Processor time, over all trials behind the figures together.
     pub cpu: Option<Cpu>,
+    /// Processor time of the client as a share of the window, in percent of one core.
+    pub cpu_percent: Option<f64>,
+    /// What each kind of op did, where there are several.
+    pub kinds: Vec<KindShare>,
     /// What the emulated clients got, where they were recorded apart.
     pub clients: Option<Fairness>,
     /// The doubts, worst first, each code once.
@@ -193,7 +200,9 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         points: sorted.points(pass),
         response_time: merged(used.iter().map(|result| result.response_time())),
         service_time: merged(used.iter().map(|result| service_time(result))),
-        cpu: cpu(&used, moves_data),
+        cpu: cpu(&used, pass.is_byte_rate() || pass == Pass::Mix),
+        cpu_percent: parts::cpu_percent(&used),
+        kinds: parts::kinds(&used),
         clients: Fairness::of(&used),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
@@ -318,8 +327,10 @@ fn verdict(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
     if lost || doubted { Verdict::Degraded } else { Verdict::Valid }
 }
 
+/// Says whether bytes are what a pass is about, whatever its figure.
 const fn moves_data(pass: Pass) -> bool {
-    matches!(pass, Pass::Write | Pass::Read | Pass::Mix)
+    pass.is_byte_rate()
+        || matches!(pass, Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
 }
 
 fn per_second(amount: u64, time_ns: u64) -> Option<f64> {

@@ -21,7 +21,7 @@ mod summary;
 pub use compare::{Comparison, Outcome, compare};
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness, jain_index};
-pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, Point};
+pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point};
 pub use outlier::{Score, modified_z_scores};
 pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;

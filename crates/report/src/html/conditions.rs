@@ -31,6 +31,10 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                     dt { "durability of writes" }
                     dd { @for line in &durability { p { (line) } } }
                 }
+                @if let Some(busy) = notes::load::processor(sheet) {
+                    dt { "processor time" }
+                    dd { (busy) }
+                }
                 dt { "the tool's ceiling" }
                 dd { (notes::ceiling(campaign)) }
                 dt { "order of the trials" }

@@ -47,6 +47,44 @@ pub fn quick() -> Campaign {
     campaign
 }
 
+/// What a user of bonnie printed for files of 100 and 500 MB: K/sec (for seeks, tenths of ops per
+/// second), and tenths of a percent of processor time.
+const PRINTED: [(u64, [(u64, u64); 6]); 2] = [
+    (
+        100,
+        [
+            (5_537, 931),
+            (26_336, 761),
+            (23_495, 787),
+            (7_041, 1_000),
+            (177_193, 1_004),
+            (62_983, 898),
+        ],
+    ),
+    (500, [(5_517, 947), (17_783, 333), (6_292, 200), (4_889, 886), (16_175, 648), (6_486, 234)]),
+];
+
+/// The same as a campaign of ours.
+pub fn bonnie() -> Campaign {
+    let mut campaign = header("bonnie");
+    for (mib, figures) in PRINTED {
+        let mut spec = spec("MTU-1500", BackendKind::Posix, Workload::Bonnie);
+        (spec.file_size_bytes, spec.files, spec.workers) = (mib * MIB, 1, 1);
+        let index = campaign.runs.len() as u32;
+        let mut trial = trial(&spec, index, 0, 10);
+        for (result, (rate, percent)) in trial.passes.iter_mut().zip(figures) {
+            (result.window_ns, result.client_cpu_ns) = (10 * SECOND, percent * SECOND / 100);
+            let kind = &mut result.kinds[0];
+            (kind.kind, kind.bytes) = (result.pass.kinds()[0], rate * 10 * 1_024);
+            if result.pass == Pass::Seeks {
+                (kind.done, kind.issued, kind.bytes) = (rate, rate, 0);
+            }
+        }
+        campaign.runs.push(Run { index, spec, trials: vec![trial] });
+    }
+    campaign
+}
+
 /// One target and one workload, with the number of workers and the I/O size varied.
 pub fn sweep() -> Campaign {
     let mut campaign = header("sweep");

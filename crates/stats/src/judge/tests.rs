@@ -97,6 +97,25 @@ fn sound_trials_give_a_valid_figure() {
 }
 
 #[test]
+fn a_pass_of_several_kinds_tells_their_shares() {
+    let mut run = writes(&[100, 100, 100]);
+    for (trial, reads) in run.trials.iter_mut().zip([100, 300, 200]) {
+        let reads = result(Pass::Mix, OpKind::Read, reads * MB).kinds;
+        trial.passes[0].kinds.extend(reads);
+        trial.passes[0].pass = Pass::Mix;
+    }
+    let judged = pass(&run, Pass::Mix);
+    let shares = judged.kinds.iter().map(|k| (k.kind, k.percent.round() as u64, k.ops_per_s));
+    // 300 writes and 600 reads of 900 ops.
+    let expected = [(OpKind::Write, 33, 100.0), (OpKind::Read, 67, 200.0)];
+    assert_eq!(shares.collect::<Vec<_>>(), expected);
+    assert_eq!(judged.kinds[1].bytes_per_s, 200e6);
+    assert!(pass(&writes(&[100]), Pass::Write).kinds.is_empty());
+    // Half a second in one.
+    assert_eq!(judged.cpu_percent, Some(50.0));
+}
+
+#[test]
 fn processor_time_is_divided_by_what_was_done() {
     let mut run = writes(&[1_024, 1_024]);
     for trial in &mut run.trials {

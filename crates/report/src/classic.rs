@@ -1,0 +1,192 @@
+//! Tables in the form that older tools made known, so that figures stand beside theirs.
+//!
+//! [`bonnie`] is the table of bonnie: K/sec are KiB per second, %CPU the client's processor time in
+//! percent of one core. [`iozone`] is that of iozone: KiB per second for each file size (kB) and
+//! record size (reclen), one column per pass. Both show medians; a figure that must not be used is
+//! a dash, and doubts stand below. What else varies between runs heads a table of its own.
+//!
+//! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
+
+use std::fmt::Write as _;
+
+use model::{Pass, Workload};
+
+use crate::grid::clean;
+use crate::notes;
+use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+
+const KIB: f64 = 1024.0;
+const MIB: u64 = 1 << 20;
+
+/// Characters of a machine's name in the first column.
+const MACHINE_LENGTH: usize = 8;
+
+const BONNIE_HEAD: &str = "\
+              -------Sequential Output-------- ---Sequential Input-- --Random--
+              -Per Char- --Block--- -Rewrite-- -Per Char- --Block--- --Seeks---
+Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU
+";
+
+/// The passes of bonnie's table, in the order of its columns.
+const BONNIE_PASSES: [Pass; 6] =
+    [Pass::CharWrite, Pass::Write, Pass::Update, Pass::CharRead, Pass::Read, Pass::Seeks];
+
+/// The passes of iozone's table, with the heads of their columns.
+const IOZONE_PASSES: [(Pass, &str); 8] = [
+    (Pass::Write, "write"),
+    (Pass::Rewrite, "rewrite"),
+    (Pass::Read, "read"),
+    (Pass::Reread, "reread"),
+    (Pass::RandomRead, "rnd-read"),
+    (Pass::RandomWrite, "rnd-write"),
+    (Pass::BackwardRead, "bkwd-read"),
+    (Pass::StrideRead, "strd-read"),
+];
+
+/// The rows of one run.
+struct OneRun<'a> {
+    rows: Vec<&'a Row<'a>>,
+}
+
+impl<'a> OneRun<'a> {
+    /// The runs of a sheet that this table can show.
+    fn all(sheet: &'a Sheet<'a>, shows: fn(Workload) -> bool) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        for row in sheet.rows.iter().filter(|row| shows(row.run.spec.workload)) {
+            match runs.last_mut().filter(|run| run.rows[0].run.index == row.run.index) {
+                Some(run) => run.rows.push(row),
+                None => runs.push(Self { rows: vec![row] }),
+            }
+        }
+        runs
+    }
+
+    fn first(&self) -> &'a Row<'a> {
+        self.rows[0]
+    }
+
+    /// The row of a pass that has a figure which may be used.
+    fn of(&self, pass: Pass) -> Option<&'a Row<'a>> {
+        self.rows.iter().copied().find(|row| row.judged.pass == pass && row.counts())
+    }
+
+    fn per_s(&self, pass: Pass) -> Option<f64> {
+        Some(self.of(pass)?.judged.rate.as_ref()?.median)
+    }
+
+    /// What varies beside the settings that the table itself shows.
+    fn title(&self, sheet: &Sheet<'_>, shown: &[&str]) -> String {
+        let values = sheet.columns.iter().zip(&self.first().values);
+        let told = values.filter(|(name, value)| !shown.contains(name) && *value != NOT_APPLICABLE);
+        told.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Writes the table of bonnie.
+pub fn bonnie(sheet: &Sheet<'_>) -> String {
+    let runs =
+        OneRun::all(sheet, |workload| matches!(workload, Workload::Bonnie | Workload::Bonniexx));
+    if runs.is_empty() {
+        return "No run of this campaign is of bonnie: try --format table.\n".to_owned();
+    }
+    let mut out = String::new();
+    let mut last: Option<String> = None;
+    for run in &runs {
+        let title = run.title(sheet, &["file_size", "files"]);
+        if last.as_ref() != Some(&title) {
+            if last.is_some() {
+                out.push('\n');
+            }
+            if !title.is_empty() {
+                let _ = writeln!(out, "{}", clean(&title));
+            }
+            out.push_str(BONNIE_HEAD);
+            last = Some(title);
+        }
+        out.push_str(&bonnie_line(run));
+    }
+    below(&mut out, sheet, &runs);
+    out
+}
+
+fn bonnie_line(run: &OneRun<'_>) -> String {
+    let spec = &run.first().run.spec;
+    let machine: String = clean(&spec.target_name).chars().take(MACHINE_LENGTH).collect();
+    let mut line = format!("{machine:<MACHINE_LENGTH$} {:4}", spec.set_bytes() / MIB);
+    for pass in BONNIE_PASSES {
+        let rate = run.per_s(pass).map_or_else(
+            || "-".to_owned(),
+            |per_s| match pass {
+                Pass::Seeks => format!("{per_s:.1}"),
+                _ => format!("{:.0}", per_s / KIB),
+            },
+        );
+        let busy = run.of(pass).and_then(|row| row.judged.cpu_percent);
+        let busy = busy.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1}"));
+        // Writing to a String can't fail.
+        let _ = write!(line, " {rate:>5} {busy:>4}");
+    }
+    line + "\n"
+}
+
+/// Writes the table of iozone.
+pub fn iozone(sheet: &Sheet<'_>) -> String {
+    let runs =
+        OneRun::all(sheet, |workload| matches!(workload, Workload::Stream | Workload::Iozone));
+    if runs.is_empty() {
+        return "No run of this campaign is of stream or iozone: try --format table.\n".to_owned();
+    }
+    let mut out = String::new();
+    let mut last: Option<String> = None;
+    for run in &runs {
+        let settings = run.title(sheet, &["file_size", "io_size"]);
+        let comma = if settings.is_empty() { "" } else { ", " };
+        let target = &run.first().run.spec.target_name;
+        let title = format!("{}{comma}{}", clean(target), clean(&settings));
+        if last.as_ref() != Some(&title) {
+            if last.is_some() {
+                out.push('\n');
+            }
+            let _ = write!(out, "{title}\n{:>10} {:>7}", "kB", "reclen");
+            for (_, head) in IOZONE_PASSES {
+                let _ = write!(out, " {head:>9}");
+            }
+            out.push('\n');
+            last = Some(title);
+        }
+        let spec = &run.first().run.spec;
+        let kib = |bytes: u64| bytes.div_ceil(1024);
+        let _ =
+            write!(out, "{:>10} {:>7}", kib(spec.file_size_bytes), kib(spec.io_size_bytes.into()));
+        for (pass, _) in IOZONE_PASSES {
+            let rate = run.per_s(pass);
+            let rate = rate.map_or_else(|| "-".to_owned(), |per_s| format!("{:.0}", per_s / KIB));
+            let _ = write!(out, " {rate:>9}");
+        }
+        out.push('\n');
+    }
+    below(&mut out, sheet, &runs);
+    out
+}
+
+/// The doubts, the missing figures and the safety of writes, which no table drops.
+fn below(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
+    let rows = runs.iter().flat_map(|run| &run.rows);
+    let mut lines: Vec<String> = Vec::new();
+    for row in rows {
+        let name = sheet.name(row);
+        if !row.counts() {
+            lines.push(format!("{name}: {}", row.missing()));
+        }
+        if !row.judged.caveats.is_empty() {
+            lines.push(format!("{name}: {}", row.codes()));
+        }
+    }
+    lines.extend(notes::durability(sheet));
+    if !lines.is_empty() {
+        out.push('\n');
+    }
+    for line in lines {
+        let _ = writeln!(out, "{}", clean(&line));
+    }
+}

@@ -1,0 +1,59 @@
+//! What a pass was made of: its kinds of op, and how busy the client was.
+
+use model::{OpKind, PassResult};
+
+use crate::summary::median;
+
+/// What one kind of op did within a pass of several kinds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KindShare {
+    /// Which kind.
+    pub kind: OpKind,
+    /// Share of all ops, in percent, over the trials behind the figures.
+    pub percent: f64,
+    /// Ops per second: median of the trials.
+    pub ops_per_s: f64,
+    /// Bytes per second: median of the trials; 0 for kinds that move none.
+    pub bytes_per_s: f64,
+}
+
+/// The kinds of op that were done, syncs left out; empty where there is but one.
+pub(super) fn kinds(used: &[&PassResult]) -> Vec<KindShare> {
+    let mut names: Vec<OpKind> = Vec::new();
+    for kind in used.iter().flat_map(|result| &result.kinds) {
+        if kind.kind != OpKind::Sync && kind.done > 0 && !names.contains(&kind.kind) {
+            names.push(kind.kind);
+        }
+    }
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    let all: u64 = used.iter().map(|result| result.ops()).sum();
+    let share = |kind: OpKind| {
+        let of = |result: &PassResult| {
+            let known = result.kinds.iter().find(|known| known.kind == kind);
+            known.map_or((0, 0), |known| (known.done, known.bytes))
+        };
+        let done: u64 = used.iter().map(|result| of(result).0).sum();
+        let per_s = |what: fn((u64, u64)) -> u64| {
+            let timed = used.iter().filter(|result| result.window_ns > 0);
+            let rates = timed.map(|r| what(of(r)) as f64 * 1e9 / r.window_ns as f64);
+            median(&rates.collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        KindShare {
+            kind,
+            percent: done as f64 / all.max(1) as f64 * 100.0,
+            ops_per_s: per_s(|(ops, _)| ops),
+            bytes_per_s: per_s(|(_, bytes)| bytes),
+        }
+    };
+    names.into_iter().map(share).collect()
+}
+
+/// Processor time of the client as a share of the window, in percent of one core: median of the
+/// trials; `None` where no time passed.
+pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
+    let timed = used.iter().filter(|result| result.window_ns > 0);
+    let shares = timed.map(|r| r.client_cpu_ns as f64 / r.window_ns as f64 * 100.0);
+    median(&shares.collect::<Vec<_>>())
+}
