@@ -2,6 +2,7 @@
 //! well, what reached the server is whole, and what it took is counted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::backend::{Backend, Lost, Recovered};
 use engine::recorder::Recorder;
@@ -51,7 +52,10 @@ struct Rig {
 
 impl Rig {
     fn new(settings: NfsSettings, faults: FaultPlan) -> Self {
-        let config = ServerConfig { faults, ..ServerConfig::default() };
+        Self::on(ServerConfig { faults, ..ServerConfig::default() }, settings)
+    }
+
+    fn on(config: ServerConfig, settings: NfsSettings) -> Self {
         let server = Server::start(config).unwrap();
         let port = Some(server.address().port());
         let target = NfsTarget {
@@ -169,6 +173,29 @@ fn reading_goes_on_over_a_new_connection() {
         let recovery = rig.run(Pass::Read, 40, Server::restart_now);
         assert!(recovery.reconnects > 0, "{recovery:?}");
         assert_eq!(recovery.resent_bytes, 0);
+    }
+}
+
+#[test]
+fn a_client_that_was_held_still_beyond_its_lease_goes_on() {
+    for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
+        let config = ServerConfig { lease_s: 1, ..ServerConfig::default() };
+        let rig = Rig::on(config, over(version, Proto::Tcp));
+        let still = |_: &Server| std::thread::sleep(Duration::from_millis(2_500));
+        rig.run(Pass::Write, 40, still);
+        rig.check_files();
+        assert!(!rig.server.counters().errors.is_empty(), "v{version}: nothing had expired");
+    }
+}
+
+#[test]
+fn a_grace_period_after_a_restart_is_sat_out() {
+    for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
+        let faults = FaultPlan { grace_ns: Some(500_000_000), ..FaultPlan::default() };
+        let rig = Rig::new(over(version, Proto::Tcp), faults);
+        let recovery = rig.run(Pass::Write, 40, Server::restart_now);
+        assert!(recovery.reconnects > 0, "{recovery:?}");
+        rig.check_files();
     }
 }
 

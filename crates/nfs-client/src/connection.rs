@@ -9,7 +9,7 @@
 mod recovery;
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +68,8 @@ pub struct Connection {
     pool: Arc<[u8]>,
     reconnect: bool,
     trouble: Option<Trouble>,
+    /// A socket that the server has not answered yet.
+    connecting: Option<OwnedFd>,
     /// Of version 4: who this connection belongs to.
     client: Option<Arc<Client4>>,
     identity: Option<Identity>,
@@ -134,6 +136,7 @@ impl Connection {
             pool: Arc::clone(&options.write_pool),
             reconnect: options.reconnect,
             trouble: None,
+            connecting: None,
             client: None,
             identity: if version.is_stateful() { options.identity.clone() } else { None },
             renewal: Renewal::default(),
@@ -361,8 +364,12 @@ impl Connection {
 
 impl Target {
     fn open(&self, timeout: Duration) -> Result<Transport, MountError> {
+        open(&self.opening(timeout))
+    }
+
+    fn opening(&self, timeout: Duration) -> Opening<'_> {
         let Self { service, server, options } = self;
-        open(&Opening { service, server: *server, options, timeout })
+        Opening { service, server: *server, options, timeout }
     }
 }
 

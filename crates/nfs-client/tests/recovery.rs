@@ -1,10 +1,13 @@
 //! Connections that a real server of ours closes, leaves idle, answers twice or not at all, and the
 //! settings of a mount that can't be had.
 
+use std::net::{Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use model::Proto;
 use nfs_client::proto::client::{Event, Operation, Version};
+use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{
     Connection, ConnectionError, ConnectionOptions, Family, Mount, MountError, MountOptions,
     Scratch,
@@ -105,6 +108,44 @@ fn a_server_that_is_gone_is_given_up_after_the_timeout() {
     assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
 }
 
+/// Takes a port in such a way that nobody who connects is answered, until it is dropped.
+fn deaf(address: SocketAddr) -> (OwnedFd, Vec<std::thread::JoinHandle<()>>) {
+    use rustix::net::{AddressFamily, SocketType, bind, listen, socket, sockopt};
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_socket_reuseaddr(&fd, true).unwrap();
+    bind(&fd, &address).unwrap();
+    listen(&fd, 0).unwrap();
+    // They fill the line of those who wait to be accepted.
+    let limit = Duration::from_millis(300);
+    let fill = move || drop(TcpStream::connect_timeout(&address, limit).map(std::mem::forget));
+    (fd, (0..3).map(|_| std::thread::spawn(fill)).collect())
+}
+
+#[test]
+fn whoever_connects_anew_waits_for_nobody() {
+    let server = server(FaultPlan::default());
+    let address = server.address();
+    let mount = Mount::connect(&options(&server, Version::V3, Proto::Tcp)).unwrap();
+    let mut connection = open(&mount, true);
+    call(&mut connection, &mount, 4).unwrap();
+    server.shutdown();
+    let (_line, filling) = deaf(address);
+    for thread in filling {
+        thread.join().unwrap();
+    }
+    let (clock, mut scratch) = (clock(), Scratch::new());
+    let mut longest_ns = 0;
+    while clock() < 2_500_000_000 {
+        let begun_ns = clock();
+        connection.receive(&mut scratch, &clock, &mut |_: &Event<'_>| ()).unwrap();
+        connection.handle_timeout(&clock).unwrap();
+        longest_ns = longest_ns.max(clock() - begun_ns);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(connection.is_down());
+    assert!(longest_ns < 500_000_000, "it waited for {longest_ns} ns");
+}
+
 #[test]
 fn datagrams_that_are_lost_or_doubled_are_made_up_for_and_counted() {
     let faults = FaultPlan {
@@ -138,6 +179,52 @@ fn what_a_server_does_not_speak_is_named() {
     assert!(matches!(v42, MountError::MinorVersion { asked: Version::V4_2, .. }), "{v42}");
     let udp = Mount::connect(&options(&server, Version::V4_0, Proto::Udp)).unwrap_err();
     assert!(matches!(udp, MountError::NoUdp { .. }), "{udp}");
+}
+
+#[test]
+fn every_version_and_transport_goes_over_ipv6() {
+    let listen = Ipv6Addr::LOCALHOST.into();
+    let server = Server::start(ServerConfig { listen, ..ServerConfig::default() }).unwrap();
+    assert!(server.address().is_ipv6());
+    for version in Version::ALL {
+        for proto in [Proto::Tcp, Proto::Udp] {
+            if proto == Proto::Udp && version.is_stateful() {
+                continue;
+            }
+            let asked = MountOptions {
+                host: "::1".to_owned(),
+                family: Some(Family::V6),
+                ..options(&server, version, proto)
+            };
+            let mut mount = Mount::connect(&asked).unwrap();
+            let root = mount.root();
+            let file = mount.create(root, "six").unwrap();
+            mount.write(file, 0, b"over six", StableHow::FileSync).unwrap();
+            assert_eq!(mount.read(file, 0, 100).unwrap(), b"over six", "{version} {proto}");
+            mount.close(file).unwrap();
+            let mut connection = open(&mount, true);
+            call(&mut connection, &mount, 4).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_reserved_port_is_taken_or_it_is_said_that_it_may_not_be() {
+    let server = server(FaultPlan::default());
+    for proto in [Proto::Tcp, Proto::Udp] {
+        let asked = MountOptions { resvport: true, ..options(&server, Version::V3, proto) };
+        match Mount::connect(&asked) {
+            Ok(mount) => {
+                let mut connection = open(&mount, true);
+                call(&mut connection, &mount, 2).unwrap();
+            }
+            Err(error) => {
+                let is_allowed = rustix::process::geteuid().is_root();
+                assert!(!is_allowed, "{error}");
+                assert!(matches!(error, MountError::ReservedPort { .. }), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

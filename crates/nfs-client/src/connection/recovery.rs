@@ -7,6 +7,7 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
+use nfs_proto::Status;
 use nfs_proto::client::{Event, is_unbound};
 use nfs_proto::nfs4::Op;
 
@@ -16,6 +17,7 @@ use crate::error::{ConnectionError, MountError};
 use crate::link::Broken;
 use crate::locate::{NFS, explain};
 use crate::scratch::Scratch;
+use crate::transport::{Attempt, begin, go_on};
 
 /// The tag of calls that are not the caller's.
 const RENEWAL: u32 = u32::MAX;
@@ -23,6 +25,8 @@ const RENEWAL: u32 = u32::MAX;
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// The first pause between two attempts to connect anew; each further one is twice as long.
 const PAUSE_NS_MIN: u64 = 20_000_000;
+/// How often an attempt is looked at that is under way.
+const LOOK_NS: u64 = 5_000_000;
 /// The longest pause between two attempts.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
 
@@ -42,11 +46,13 @@ pub(super) struct Trouble {
     /// When to try again; `None` while connected.
     pub(super) next_ns: Option<u64>,
     pub(super) pause_ns: u64,
+    /// When the attempt that is under way began.
+    pub(super) begun_ns: u64,
 }
 
 impl Trouble {
     fn at(now_ns: u64) -> Self {
-        Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN }
+        Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN, begun_ns: now_ns }
     }
 }
 
@@ -84,7 +90,7 @@ impl Connection {
             if event.tag == RENEWAL {
                 own += 1;
                 let status = event.result.err().and_then(|error| error.status());
-                forgotten |= status.is_some_and(is_unbound);
+                forgotten |= status.is_some_and(|it| is_unbound(it) || it == Status::Expired);
             } else {
                 events(event);
             }
@@ -149,27 +155,56 @@ impl Connection {
         if first { self.connect_anew(now_ns) } else { Ok(()) }
     }
 
-    /// Makes one attempt to connect.
-    pub(super) fn connect_anew(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
-        let opened = if self.forgotten {
-            self.bind_anew(now_ns)
-        } else {
-            self.target.open(self.target.options.timeout.min(ATTEMPT)).map(|transport| {
+    /// Goes on with an attempt to connect, or makes one, and tells whether it has succeeded. It
+    /// does not wait, but for TLS.
+    fn reach(&mut self, now_ns: u64) -> Result<bool, MountError> {
+        let limit = self.target.options.timeout.min(ATTEMPT);
+        let opening = self.target.opening(limit);
+        let attempt = match self.connecting.take() {
+            Some(fd) => go_on(fd, &opening)?,
+            None => {
+                self.trouble.get_or_insert(Trouble::at(now_ns)).begun_ns = now_ns;
+                begin(&opening)?
+            }
+        };
+        match attempt {
+            Attempt::Open(transport) => {
                 self.link.transport = transport;
                 self.link.session.reconnected(now_ns);
-            })
-        };
+                Ok(true)
+            }
+            Attempt::UnderWay(fd) => {
+                let begun_ns = self.trouble.map_or(now_ns, |trouble| trouble.begun_ns);
+                if now_ns.saturating_sub(begun_ns) > limit.as_nanos() as u64 {
+                    let (service, server) = (self.target.service, self.target.server);
+                    return Err(MountError::NoAnswer { service, server, timeout: limit });
+                }
+                self.connecting = Some(fd);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Makes one attempt to connect, or goes on with it.
+    pub(super) fn connect_anew(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
+        let opened =
+            if self.forgotten { self.bind_anew(now_ns).map(|()| true) } else { self.reach(now_ns) };
         let over = self.is_over(now_ns);
         let Some(trouble) = &mut self.trouble else { return Ok(()) };
-        trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
         match opened {
-            Ok(()) => {
+            Ok(true) => {
+                trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
                 trouble.next_ns = None;
                 self.link.moved_ns = now_ns;
                 Ok(())
             }
             Err(error) if over => Err(self.as_error(Broken::Lost(io::Error::other(error)))),
+            Ok(false) => {
+                trouble.next_ns = Some(now_ns + LOOK_NS);
+                Ok(())
+            }
             Err(_) => {
+                trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
                 trouble.next_ns = Some(now_ns + trouble.pause_ns);
                 Ok(())
             }

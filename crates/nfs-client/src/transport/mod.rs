@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-pub(crate) use open::{Opening, Route, connected, open};
+pub(crate) use open::{Attempt, Opening, Route, begin, connected, go_on, open};
 pub use tls::Tls;
 pub(crate) use tls::{Refused, TlsStream, refuses_certificate, says_starttls};
 

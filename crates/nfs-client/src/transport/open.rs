@@ -1,7 +1,8 @@
 //! How a socket is opened: from a reserved port where asked, within a limit of time.
 //!
 //! [`open`] gives a [`Transport`] with all options set, under TLS where that was asked; this is
-//! the only place that waits for a peer.
+//! the only place that waits for a peer. [`begin`] and [`go_on`] do the same without waiting, as
+//! far as there is no TLS.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -53,17 +54,62 @@ pub(crate) struct Route {
     pub(crate) timeout: Duration,
 }
 
+/// How far an attempt to open a socket has come.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// It is open.
+    Open(Transport),
+    /// The server has not answered yet.
+    UnderWay(OwnedFd),
+}
+
 /// Opens a socket with the options that every connection has.
 pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
-    let Opening { service, server, options, timeout } = *opening;
+    let fd = connected(&opening.route()).map_err(|reason| opening.failed(reason))?;
+    finish(fd, opening)
+}
+
+/// Begins to open a socket, without waiting for the server: but under TLS, whose handshake waits.
+pub(crate) fn begin(opening: &Opening<'_>) -> Result<Attempt, MountError> {
+    if opening.options.tls.is_some() {
+        return open(opening).map(Attempt::Open);
+    }
+    match begun(&opening.route()).map_err(|reason| opening.failed(reason))? {
+        (fd, true) => finish(fd, opening).map(Attempt::Open),
+        (fd, false) => Ok(Attempt::UnderWay(fd)),
+    }
+}
+
+/// Goes on with what [`begin`] has begun.
+pub(crate) fn go_on(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, MountError> {
+    let answered = wait_for(fd.as_fd(), PollFlags::OUT, Duration::ZERO);
+    match answered.and_then(|()| socket_error(&fd)?.map_err(io::Error::from)) {
+        Ok(()) => finish(fd, opening).map(Attempt::Open),
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Attempt::UnderWay(fd)),
+        Err(error) => Err(opening.failed(error)),
+    }
+}
+
+impl Opening<'_> {
+    fn route(&self) -> Route {
+        let Self { server, options, timeout, .. } = *self;
+        Route { server, proto: options.proto, resvport: options.resvport, timeout }
+    }
+
+    fn failed(&self, reason: io::Error) -> MountError {
+        let Self { service, server, timeout, .. } = *self;
+        match reason.kind() {
+            ErrorKind::TimedOut => MountError::NoAnswer { service, server, timeout },
+            ErrorKind::PermissionDenied => MountError::ReservedPort { server, reason },
+            _ => MountError::Connect { service, server, reason },
+        }
+    }
+}
+
+/// Gives a connected socket its options, and puts it under TLS where that was asked.
+fn finish(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
+    let Opening { service, server, options, .. } = *opening;
     let socket = |reason: io::Error| MountError::Socket { server, reason };
-    let failed = |reason: io::Error| match reason.kind() {
-        ErrorKind::TimedOut => MountError::NoAnswer { service, server, timeout },
-        ErrorKind::PermissionDenied => MountError::ReservedPort { server, reason },
-        _ => MountError::Connect { service, server, reason },
-    };
-    let (proto, resvport) = (options.proto, options.resvport);
-    let fd = connected(&Route { server, proto, resvport, timeout }).map_err(failed)?;
     if options.proto == Proto::Udp {
         // Room for the replies to all calls in flight; the system may grant less.
         let _ = set_socket_recv_buffer_size(&fd, DATAGRAM_ROOM_BYTES);
@@ -116,6 +162,16 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
 
 /// Returns a nonblocking socket that is connected.
 pub(crate) fn connected(route: &Route) -> io::Result<OwnedFd> {
+    let (fd, is_connected) = begun(route)?;
+    if !is_connected {
+        wait_for(fd.as_fd(), PollFlags::OUT, route.timeout)?;
+        socket_error(&fd)??;
+    }
+    Ok(fd)
+}
+
+/// Returns a nonblocking socket that is connected or about to be, and which of both.
+fn begun(route: &Route) -> io::Result<(OwnedFd, bool)> {
     if !route.resvport {
         return connect_from(route, None);
     }
@@ -134,7 +190,7 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable)
 }
 
-fn connect_from(route: &Route, port: Option<u16>) -> io::Result<OwnedFd> {
+fn connect_from(route: &Route, port: Option<u16>) -> io::Result<(OwnedFd, bool)> {
     let server = route.server;
     let (family, any) = match server {
         SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
@@ -150,12 +206,8 @@ fn connect_from(route: &Route, port: Option<u16>) -> io::Result<OwnedFd> {
         bind(&fd, &SocketAddr::new(any, port))?;
     }
     match connect(&fd, &server) {
-        Ok(()) => Ok(fd),
-        Err(Errno::INPROGRESS) => {
-            wait_for(fd.as_fd(), PollFlags::OUT, route.timeout)?;
-            socket_error(&fd)??;
-            Ok(fd)
-        }
+        Ok(()) => Ok((fd, true)),
+        Err(Errno::INPROGRESS) => Ok((fd, false)),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -7,6 +7,7 @@ use super::dialect;
 use super::file::File;
 use super::listing::Listing;
 use super::operation::OperationKind;
+use super::piece::Piece;
 use crate::error::{CallError, DecodeError};
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
 use crate::program::Call;
@@ -122,6 +123,11 @@ pub enum Outcome {
         /// To be compared with that of a COMMIT.
         verifier: Verifier,
     },
+    /// Of READ_PLUS: see [`Event::pieces`].
+    Pieces {
+        /// Whether the file ends here.
+        eof: bool,
+    },
     /// Of READDIR and READDIRPLUS: see [`Event::listing`].
     Listing,
     /// Of READLINK: see [`Event::target`].
@@ -188,6 +194,14 @@ impl<'a> Event<'a> {
     /// [`DecodeError`] when this is the event of another operation.
     pub fn target(&self) -> Result<&'a [u8], DecodeError> {
         dialect::target(self.version, self.kind, self.body)
+    }
+
+    /// Decodes the data and the holes that an [`Outcome::Pieces`] brought, in their order.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is the event of another operation.
+    pub fn pieces(&self) -> Result<impl Iterator<Item = Piece<'a>> + use<'a>, DecodeError> {
+        dialect::segments(self.kind, self.body).map(|all| all.iter().map(Piece::from))
     }
 }
 

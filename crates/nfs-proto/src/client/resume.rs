@@ -7,6 +7,7 @@
 //! **Source:** RFC 8881 section 8.4.2, RFC 7530 section 9.6.2.
 
 use super::event::{Completed, Kind};
+use super::operation::OperationKind;
 use super::session::{Session, XID_AT};
 use super::slot::SlotState;
 use crate::status::Status;
@@ -47,7 +48,8 @@ impl Session {
         let slot = self.table.get_mut(completed.slot);
         let is_operation = matches!(slot.kind, Kind::File(_));
         let status = completed.result.err().and_then(|error| error.status());
-        let held = is_operation && status.is_some_and(is_unbound);
+        let opens = matches!(slot.kind, Kind::File(OperationKind::Open | OperationKind::Create));
+        let held = is_operation && status.is_some_and(|status| refuses_client(status, opens));
         if held {
             slot.state = SlotState::Unbound;
             self.unbound += 1;
@@ -79,6 +81,14 @@ impl Session {
             self.enqueue(index);
         }
     }
+}
+
+/// Tells whether a server refuses the client and not what it asks for: of an OPEN, which names
+/// nothing else that could have run out, `Expired` says so too.
+///
+/// **Source:** RFC 7530 sections 9.6.3.1 and 13.1.5.1.
+pub(super) const fn refuses_client(status: Status, opens: bool) -> bool {
+    is_unbound(status) || opens && matches!(status, Status::Expired)
 }
 
 /// Tells whether a server says that it does not know the session or the client.

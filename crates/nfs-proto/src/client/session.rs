@@ -1,7 +1,7 @@
 //! The client's state machine: slots, what is to be sent, and what came back.
 //!
-//! [`Session`] owns the slots and the queue of calls to send; [`super::receive`] owns the parsing
-//! of the stream, [`super::recovery`] what is sent again. At most one reply waits at a time: while
+//! [`Session`] owns the slots and the queue of calls to send, which [`super::sending`] works off;
+//! [`super::receive`] owns the parsing of the stream, [`super::recovery`] what is sent again. At most one reply waits at a time: while
 //! it does no input is taken, so that its body can be borrowed from where it was received.
 
 use std::collections::VecDeque;
@@ -13,11 +13,10 @@ use super::operation::{Data, Operation};
 use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
 use super::types::{
-    Binding, Chunk, Config, Counters, Framing, PayloadRange, PayloadWant, Pending, Retry,
-    StartError,
+    Binding, Config, Counters, Framing, PayloadRange, PayloadWant, Pending, Retry, StartError,
 };
 use crate::error::StreamError;
-use crate::limits::{MARK_BYTES, TRANSFER_BYTES_MAX};
+use crate::limits::TRANSFER_BYTES_MAX;
 use crate::nfs3;
 use crate::nfs4::{self, ClientId, Op, SessionId};
 use crate::program::Call;
@@ -174,61 +173,6 @@ impl Session {
         self.dialect.encode_ops(index, ops, &mut slot.header);
         self.enqueue(index);
         Ok(())
-    }
-
-    /// Tells whether bytes wait to be sent.
-    pub fn wants_write(&self) -> bool {
-        !self.queue.is_empty()
-    }
-
-    /// Iterates over what is to be sent next on a stream, for one vectored write.
-    pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
-        self.queue.iter().enumerate().flat_map(|(position, index)| {
-            let skip = if position == 0 { self.queue_offset } else { 0 };
-            self.pieces(*index, self.unframed() + skip)
-        })
-    }
-
-    /// Iterates over the pieces of the next datagram; none where nothing waits. After sending it
-    /// state its length by [`Session::sent`].
-    pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
-        let next = self.queue.front();
-        next.into_iter().flat_map(|index| self.pieces(*index, self.unframed()))
-    }
-
-    /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
-    /// write that began at `now_ns`.
-    ///
-    /// # Panics
-    /// When more bytes are stated than were offered.
-    pub fn sent(&mut self, now_ns: u64, mut len: usize) {
-        self.counters.wire_bytes_out += len as u64;
-        let unframed = self.unframed();
-        while len > 0 {
-            let index = *self.queue.front().expect("no more bytes sent than were offered");
-            if index == ANSWERS {
-                len -= self.answers_sent(len);
-                continue;
-            }
-            let slot = self.table.get_mut(index);
-            if self.queue_offset == 0 && !slot.resent {
-                slot.sent_ns = now_ns;
-            }
-            let left = slot.wire_len() - unframed - self.queue_offset;
-            if len < left {
-                self.queue_offset += len;
-                return;
-            }
-            len -= left;
-            self.queue_offset = 0;
-            self.queue.pop_front();
-            slot.state = SlotState::Sent;
-            if !slot.resent {
-                self.counters.calls_sent += 1;
-                self.counters.payload_bytes_out += u64::from(slot.payload_bytes);
-            }
-            self.set_timer(index, now_ns);
-        }
     }
 
     /// Takes stream bytes and returns how many it took: all of them, or those up to the end of a
@@ -395,38 +339,6 @@ impl Session {
         Ok(index)
     }
 
-    /// Completes the mark of an encoded call and puts it in line.
-    pub(super) fn enqueue(&mut self, index: u32) {
-        let slot = self.table.get_mut(index);
-        let external = slot.external_len();
-        record::end(&mut slot.header, 0, external);
-        slot.state = SlotState::Queued;
-        self.queue.push_back(index);
-    }
-
-    /// Iterates over what is left to be sent of a call in line, or of the answers to callbacks.
-    fn pieces(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
-        let pieces = if index == ANSWERS {
-            [Some(Chunk::Bytes(&self.callbacks.bytes()[skip..])), None, None]
-        } else {
-            self.table.get(index).chunks(skip)
-        };
-        pieces.into_iter().flatten()
-    }
-
-    /// Moves past answers to callbacks, and returns how many of `len` bytes were theirs.
-    fn answers_sent(&mut self, len: usize) -> usize {
-        let left = self.callbacks.bytes().len() - self.queue_offset;
-        if len < left {
-            self.queue_offset += len;
-            return len;
-        }
-        self.queue_offset = 0;
-        self.queue.pop_front();
-        self.callbacks.clear();
-        left
-    }
-
     /// Answers the record that ended, if it is a call of the server's; none comes by datagram.
     fn answer_callback(&mut self) -> bool {
         if self.framing == Framing::Datagram {
@@ -441,11 +353,6 @@ impl Session {
         }
         self.receiver.reset();
         true
-    }
-
-    /// Bytes of a framed call that this transport leaves out.
-    fn unframed(&self) -> usize {
-        if self.framing == Framing::Datagram { MARK_BYTES } else { 0 }
     }
 
     /// Turns the record into an event, where the receiver has one whole.

@@ -1,5 +1,8 @@
 //! What the session says for each operation, and how it understands the reply.
 
+use nfs_proto::client::Piece;
+use nfs_proto::nfs4::Segment;
+
 use super::*;
 
 #[test]
@@ -108,6 +111,26 @@ fn a_listing_comes_with_ids_and_if_asked_with_all() {
     assert_eq!((entry.fileid, entry.name, entry.cookie), (11, &b"name"[..], 3));
     assert_eq!(entry.handle, Some(handle(b"entry")));
     assert_eq!(entry.attributes.map(|attributes| attributes.size), Some(7));
+}
+
+#[test]
+fn data_and_holes_come_one_after_the_other() {
+    let mut session = client(Version::V4_2, 4);
+    let seen = start(&mut session, &Operation::ReadPlus { file: &file(), offset: 3, count: 90 });
+    let mut scratch = Vec::new();
+    let found = [Segment::Data(3, b"abc"), Segment::Hole(6, 50)];
+    let segments = List::build(&mut scratch, found);
+    answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::ReadPlus { eof: true, segments })]);
+    let event = session.poll_event().unwrap();
+    assert_eq!(event.result, Ok(Outcome::Pieces { eof: true }));
+    let pieces: Vec<_> = event.pieces().unwrap().collect();
+    let data = Piece::Data { offset: 3, bytes: b"abc" };
+    assert_eq!(pieces, [data, Piece::Hole { offset: 6, len: 50 }]);
+    assert!(event.listing().is_err());
+
+    let seen = start(&mut session, &Operation::ReadPlus { file: &file(), offset: 3, count: 90 });
+    answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::ReadPlus, Status::Stale)]);
+    assert_eq!(result(&mut session).unwrap_err().status(), Some(Status::Stale));
 }
 
 #[test]

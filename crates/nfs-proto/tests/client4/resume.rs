@@ -81,11 +81,17 @@ fn what_may_have_been_done_before_the_session_was_forgotten_ends_as_lost() {
 
 #[test]
 fn an_open_of_v4_0_is_made_for_an_owner_of_the_new_client() {
+    for status in [Status::StaleClientId, Status::Expired] {
+        an_open_refused_so_is_made_again(status);
+    }
+}
+
+fn an_open_refused_so_is_made_again(status: Status) {
     let mut session = client(Version::V4_0, 4);
     let dir = dir();
     let operation = Operation::Open { dir: &dir, name: b"file", access: OpenAccess::Read };
     let open = start(&mut session, &operation);
-    refuse(&mut session, &open, Status::StaleClientId);
+    refuse(&mut session, &open, status);
     assert!(session.is_unbound());
     session.resume(3, &fresh(Version::V4_0));
     let again = Seen::of(&send(&mut session));

@@ -16,7 +16,7 @@ use super::operation::{Operation, OperationKind};
 use super::slot::Slot;
 use super::types::{Binding, StartError};
 use crate::error::{CallError, DecodeError};
-use crate::nfs4::{ClientId, CompoundReply, Op, SessionId};
+use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId};
 use crate::status::Status;
 use crate::version::Version;
 use crate::xdr::{Reader, Writer};
@@ -218,6 +218,14 @@ pub(super) fn target(version: Version, kind: Kind, body: &[u8]) -> Result<&[u8],
         (Version::V3, Kind::File(OperationKind::Readlink)) => v3::target(body),
         (_, Kind::File(OperationKind::Readlink)) => v4::target(body),
         _ => Err(not_a("link target")),
+    }
+}
+
+/// Decodes what READ_PLUS found.
+pub(super) fn segments(kind: Kind, body: &[u8]) -> Result<List<'_, Segment<'_>>, DecodeError> {
+    match kind {
+        Kind::File(OperationKind::ReadPlus) => v4::segments(body),
+        _ => Err(not_a("data and holes")),
     }
 }
 

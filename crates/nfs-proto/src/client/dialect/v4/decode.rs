@@ -11,7 +11,9 @@ use super::super::super::operation::OperationKind;
 use super::super::{Answer, Prefix, not_a};
 use super::attributes;
 use crate::error::DecodeError;
-use crate::nfs4::{self, Attributes, CompoundReply, Fattr, FileHandle, OpOk, OpResult, Stateid};
+use crate::nfs4::{
+    self, Attributes, CompoundReply, Fattr, FileHandle, List, OpOk, OpResult, Segment, Stateid,
+};
 use crate::xdr::Reader;
 
 /// Bytes of a successful reply up to the payload of its READ, in v4.0 and with a SEQUENCE: status,
@@ -157,7 +159,7 @@ fn plain(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
             Outcome::Listing
         }
         (OperationKind::Readlink, OpOk::Readlink { .. }) => Outcome::Target,
-        (OperationKind::ReadPlus, OpOk::ReadPlus { .. }) => Outcome::Raw,
+        (OperationKind::ReadPlus, OpOk::ReadPlus { eof, .. }) => Outcome::Pieces { eof: *eof },
         _ => return None,
     })
 }
@@ -182,6 +184,14 @@ pub(in super::super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
     match last(body)? {
         OpOk::Readlink { target } => Ok(target),
         _ => Err(not_a("link target")),
+    }
+}
+
+/// Decodes what READ_PLUS found.
+pub(in super::super) fn segments(body: &[u8]) -> Result<List<'_, Segment<'_>>, DecodeError> {
+    match last(body)? {
+        OpOk::ReadPlus { segments, .. } => Ok(segments),
+        _ => Err(not_a("data and holes")),
     }
 }
 

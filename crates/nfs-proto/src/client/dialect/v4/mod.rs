@@ -13,13 +13,13 @@ mod encode;
 mod owners;
 
 pub(in super::super) use decode::entry;
-pub(super) use decode::{listing, outcome, read_prefix, target};
+pub(super) use decode::{listing, outcome, read_prefix, segments, target};
 pub(super) use encode::has;
 
 use owners::{Owners, advances};
 
 use super::super::operation::{Operation, OperationKind};
-use super::super::resume::is_unbound;
+use super::super::resume::refuses_client;
 use super::super::slot::Slot;
 use super::super::types::{Binding, StartError};
 use super::Next;
@@ -313,10 +313,11 @@ impl State {
             return Next::Again;
         }
         let later = matches!(reply.status, Status::Jukebox | Status::Grace);
-        if !later && !is_unbound(reply.status) {
+        let opens = self.slots[index as usize].opens;
+        if !later && !refuses_client(reply.status, opens) {
             self.slots[index as usize].owner = None;
             // An owner belongs to its open until that is closed.
-            if closed || (stateid.is_none() && self.slots[index as usize].opens) {
+            if closed || (stateid.is_none() && opens) {
                 self.owners.give_back(owner);
             }
         }

@@ -1,0 +1,31 @@
+//! What READ_PLUS found: data and holes, as a view of the reply they came in.
+
+use crate::nfs4::Segment;
+
+/// A part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Bytes that are there.
+    Data {
+        /// Where, in bytes.
+        offset: u64,
+        /// They themselves.
+        bytes: &'a [u8],
+    },
+    /// A hole, which reads as zeros.
+    Hole {
+        /// Where, in bytes.
+        offset: u64,
+        /// Its length in bytes; it may reach beyond what was asked for.
+        len: u64,
+    },
+}
+
+impl<'a> From<Segment<'a>> for Piece<'a> {
+    fn from(segment: Segment<'a>) -> Self {
+        match segment {
+            Segment::Data(offset, bytes) => Self::Data { offset, bytes },
+            Segment::Hole(offset, len) => Self::Hole { offset, len },
+        }
+    }
+}

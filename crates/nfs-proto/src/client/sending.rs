@@ -1,0 +1,105 @@
+//! The line of calls that are to be sent, and how far they have gone.
+//!
+//! On a stream the calls in line are one run of bytes, headers and payloads in turn, of which any
+//! number may be taken; a datagram is one call without its mark. Answers to the server's callbacks
+//! stand in the same line.
+
+use super::session::{ANSWERS, Session};
+use super::slot::SlotState;
+use super::types::{Chunk, Framing};
+use crate::limits::MARK_BYTES;
+use crate::record;
+
+impl Session {
+    /// Tells whether bytes wait to be sent.
+    pub fn wants_write(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Iterates over what is to be sent next on a stream, for one vectored write.
+    pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
+        self.queue.iter().enumerate().flat_map(|(position, index)| {
+            let skip = if position == 0 { self.queue_offset } else { 0 };
+            self.pieces(*index, self.unframed() + skip)
+        })
+    }
+
+    /// Iterates over the pieces of the next datagram; none where nothing waits. After sending it
+    /// state its length by [`Session::sent`].
+    pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
+        let next = self.queue.front();
+        next.into_iter().flat_map(|index| self.pieces(*index, self.unframed()))
+    }
+
+    /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
+    /// write that began at `now_ns`.
+    ///
+    /// # Panics
+    /// When more bytes are stated than were offered.
+    pub fn sent(&mut self, now_ns: u64, mut len: usize) {
+        self.counters.wire_bytes_out += len as u64;
+        let unframed = self.unframed();
+        while len > 0 {
+            let index = *self.queue.front().expect("no more bytes sent than were offered");
+            if index == ANSWERS {
+                len -= self.answers_sent(len);
+                continue;
+            }
+            let slot = self.table.get_mut(index);
+            if self.queue_offset == 0 && !slot.resent {
+                slot.sent_ns = now_ns;
+            }
+            let left = slot.wire_len() - unframed - self.queue_offset;
+            if len < left {
+                self.queue_offset += len;
+                return;
+            }
+            len -= left;
+            self.queue_offset = 0;
+            self.queue.pop_front();
+            slot.state = SlotState::Sent;
+            if !slot.resent {
+                self.counters.calls_sent += 1;
+                self.counters.payload_bytes_out += u64::from(slot.payload_bytes);
+            }
+            self.set_timer(index, now_ns);
+        }
+    }
+
+    /// Completes the mark of an encoded call and puts it in line.
+    pub(super) fn enqueue(&mut self, index: u32) {
+        let slot = self.table.get_mut(index);
+        let external = slot.external_len();
+        record::end(&mut slot.header, 0, external);
+        slot.state = SlotState::Queued;
+        self.queue.push_back(index);
+    }
+
+    /// Iterates over what is left to be sent of a call in line, or of the answers to callbacks.
+    fn pieces(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
+        let pieces = if index == ANSWERS {
+            [Some(Chunk::Bytes(&self.callbacks.bytes()[skip..])), None, None]
+        } else {
+            self.table.get(index).chunks(skip)
+        };
+        pieces.into_iter().flatten()
+    }
+
+    /// Moves past answers to callbacks, and returns how many of `len` bytes were theirs.
+    fn answers_sent(&mut self, len: usize) -> usize {
+        let left = self.callbacks.bytes().len() - self.queue_offset;
+        if len < left {
+            self.queue_offset += len;
+            return len;
+        }
+        self.queue_offset = 0;
+        self.queue.pop_front();
+        self.callbacks.clear();
+        left
+    }
+
+    /// Bytes of a framed call that this transport leaves out.
+    fn unframed(&self) -> usize {
+        if self.framing == Framing::Datagram { MARK_BYTES } else { 0 }
+    }
+}
