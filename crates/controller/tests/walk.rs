@@ -66,6 +66,7 @@ fn empty(pass: Pass) -> PassResult {
         samples: Vec::new(),
         kinds: Vec::new(),
         clients: Vec::new(),
+        scope: model::Scope::default(),
         caveats: Vec::new(),
     }
 }

@@ -3,12 +3,16 @@
 //! All instants of a campaign are nanoseconds since the clock was made, so that they fit in 64
 //! bits and can be subtracted without care.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Tells the time in nanoseconds since some fixed instant; never runs backwards.
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now_ns(&self) -> u64;
+
+    /// Sleeps until an instant; returns at once where it has passed, and early where a signal came.
+    fn sleep_until(&self, instant_ns: u64);
 }
 
 /// The system's monotonic clock, read without the detour over `Instant` and `Duration`: at 30 ns
@@ -35,6 +39,16 @@ impl Clock for SystemClock {
     #[inline]
     fn now_ns(&self) -> u64 {
         monotonic_ns() - self.origin_ns
+    }
+
+    fn sleep_until(&self, instant_ns: u64) {
+        let instant_ns = self.origin_ns.saturating_add(instant_ns);
+        let time = Timespec {
+            tv_sec: (instant_ns / 1_000_000_000) as i64,
+            tv_nsec: (instant_ns % 1_000_000_000) as i64,
+        };
+        // Whoever sleeps looks at the clock again: an early end is no harm.
+        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
     }
 }
 

@@ -12,9 +12,11 @@ pub mod clock;
 pub mod external;
 pub mod limits;
 pub mod measure;
+pub mod pace;
 pub mod recorder;
 pub mod site;
 pub mod thread_io;
+pub mod touched;
 pub mod worker;
 
 pub use backend::{Backend, Lost};

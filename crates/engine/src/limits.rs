@@ -37,5 +37,13 @@ pub const STDIO_BYTES: usize = 4096;
 /// Bytes that one listing of a directory may bring: what most clients of NFS ask for at least.
 pub const LISTING_BYTES: usize = 4096;
 
+/// Bits of one worker for the blocks that it touched: a megabyte, which most second-level caches
+/// hold.
+pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
+
+/// How far a bandwidth cap may be made up for after a delay, in nanoseconds: more than a sleep
+/// takes too long, less than anybody would call a burst.
+pub const CAP_CREDIT_NS: u64 = 10_000_000;
+
 const _: () = assert!(ALIGNMENT.is_power_of_two());
 const _: () = assert!(TICK.as_millis() <= SAMPLE_INTERVAL.as_millis());

@@ -5,19 +5,26 @@
 //! passes on a wish to stop. Windows: `window_ns` spans from the first start to the last end,
 //! `common_window_ns` from the last start to the first end.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
-use model::{Caveat, ClientResult, Durability, IntervalSample, Pass, PassResult, RunSpec};
+use model::{
+    Caveat, ClientResult, Durability, IntervalSample, Offered, Pass, PassResult, RunSpec, Scope,
+    WarmedUp,
+};
 use workload::OpStream;
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
 use crate::clock::Clock;
 use crate::limits::SAMPLE_INTERVAL;
+use crate::pace::{Pace, Timing};
 use crate::recorder::{Recorder, merge};
 use crate::site::{Opened, Site, SiteError};
 use crate::thread_io::ThreadIo;
+use crate::touched::Touched;
 use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 
 /// What the caller lends to a pass.
@@ -44,6 +51,7 @@ struct WorkerReport {
     end: WorkerEnd,
     start_ns: u64,
     end_ns: u64,
+    due_span_ns: u64,
     tally: Tally,
     clients: Vec<ClientResult>,
     caveats: Vec<Caveat>,
@@ -74,7 +82,7 @@ pub fn measure(
             let (shared, progress) = (&shared, &progress[worker as usize]);
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
-                let opened = Ready::new(site, spec, pass, worker);
+                let opened = Ready::new(site, (spec, pass), worker, seed);
                 // Whoever can't be told is gone, and then the gate is closed too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
@@ -83,8 +91,7 @@ pub fn measure(
                     if !started {
                         return Err(SiteError::Stopped);
                     }
-                    let stream = OpStream::new(spec, pass, worker, seed);
-                    Ok(ready.run(site.clock().as_ref(), spec, stream, (shared, progress)))
+                    Ok(ready.run(site.clock().as_ref(), (spec, pass), (shared, progress)))
                 });
                 let _ = done.send(report);
             };
@@ -96,17 +103,16 @@ pub fn measure(
         }
         drop((done, ready));
         let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
-        let cpu_before = (monitor.client_cpu_ns)();
+        let mut cpu = CpuTime::new(monitor, warm_at_ns(site, spec));
         if all_opened {
             for gate in &gates {
                 let _ = gate.send(());
             }
         }
         drop(gates);
-        let (reports, samples) = watch(&reports, &progress, &shared, (site.clock(), monitor));
-        // Two clocks make this figure; in a very short pass their difference may run backwards.
-        let client_cpu_ns = (monitor.client_cpu_ns)().saturating_sub(cpu_before);
-        assemble(reports, pass, samples, client_cpu_ns)
+        let clock = site.clock();
+        let (reports, samples) = watch(&reports, &progress, &shared, (clock, monitor, &mut cpu));
+        assemble(reports, (spec, pass), samples, cpu.spent_ns(monitor))
     })
 }
 
@@ -114,33 +120,50 @@ pub fn measure(
 struct Ready {
     opened: Opened,
     recorder: Recorder,
+    stream: OpStream,
+    pace: Option<Pace>,
+    touched: Option<Touched>,
     io_before: Option<ThreadIo>,
 }
 
 impl Ready {
-    fn new(site: &Site, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Self, SiteError> {
+    fn new(
+        site: &Site,
+        (spec, pass): (&RunSpec, Pass),
+        worker: u32,
+        seed: u64,
+    ) -> Result<Self, SiteError> {
         let opened = site.open(spec, pass, worker)?;
         let recorder = Recorder::new(pass.kinds());
+        let stream = OpStream::new(spec, pass, worker, seed);
+        let pace = Pace::new(spec, &stream, opened.queue_depth);
+        let touched = Touched::new(spec, pass, seed);
         let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
-        Ok(Self { opened, recorder, io_before })
+        Ok(Self { opened, recorder, stream, pace, touched, io_before })
     }
 
     fn run(
         self,
         clock: &dyn Clock,
-        spec: &RunSpec,
-        stream: OpStream,
+        (spec, pass): (&RunSpec, Pass),
         (shared, progress): (&Shared, &Progress),
     ) -> WorkerReport {
         let Opened { mut backend, caveats, queue_depth, .. } = self.opened;
-        let start_ns = clock.now_ns();
+        if self.pace.is_some() {
+            // Sleeps end when they should, not up to 50 us later; where that is refused, they don't.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        }
+        let timing = Timing::of(spec, pass, clock.now_ns());
         let worker = Worker {
-            stream,
+            stream: self.stream,
             backend: backend.as_mut(),
-            recorder: self.recorder,
+            recorder: self.recorder.counting_from(timing.counts_since()),
             shared,
             progress,
-            deadline_ns: start_ns + spec.duration_ms * 1_000_000,
+            timing,
+            clock,
+            pace: self.pace,
+            touched: self.touched,
             queue_depth,
         };
         let mut end = worker.run();
@@ -150,12 +173,23 @@ impl Ready {
             }
         }
         let end_ns = clock.now_ns();
+        // A pass that warmed up and never got further has a window of nothing.
+        let start_ns = timing.counts_ns.min(end_ns);
         let mut tally = backend.tally();
         if let Some((before, after)) = self.io_before.zip(ThreadIo::now()) {
             let (read_bytes, write_bytes) = after.since(before);
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
-        WorkerReport { end, start_ns, end_ns, tally, clients: backend.clients(), caveats }
+        let due_span_ns = timing.due_span_ns(end.recorder.due().1);
+        WorkerReport {
+            end,
+            start_ns,
+            end_ns,
+            due_span_ns,
+            tally,
+            clients: backend.clients(),
+            caveats,
+        }
     }
 }
 
@@ -171,7 +205,7 @@ fn watch(
     incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
     progress: &[Progress],
     shared: &Shared,
-    (clock, monitor): (&Arc<dyn Clock>, &mut Monitor<'_>),
+    (clock, monitor, cpu): (&Arc<dyn Clock>, &mut Monitor<'_>, &mut CpuTime),
 ) -> (Reports, Vec<IntervalSample>) {
     let origin_ns = clock.now_ns();
     let mut reports = Vec::with_capacity(progress.len());
@@ -187,7 +221,7 @@ fn watch(
         observe(sample);
     };
     while reports.len() < progress.len() {
-        match incoming.recv_timeout(SAMPLE_INTERVAL) {
+        match incoming.recv_timeout(cpu.until_warm(clock.as_ref(), monitor)) {
             Ok(report) => reports.push(report),
             Err(RecvTimeoutError::Timeout) => take(monitor.observe),
             // Somebody ended without a report: he panicked, and the scope will say so.
@@ -203,7 +237,7 @@ fn watch(
 
 fn assemble(
     reports: Reports,
-    pass: Pass,
+    (spec, pass): (&RunSpec, Pass),
     samples: Vec<IntervalSample>,
     client_cpu_ns: u64,
 ) -> Result<Measured, SiteError> {
@@ -234,6 +268,7 @@ fn assemble(
             samples,
             kinds: Vec::new(),
             clients: Vec::new(),
+            scope: Scope::default(),
             caveats: Vec::new(),
         },
         ending: Ending::Complete,
@@ -246,13 +281,24 @@ fn assemble(
         recovered: Recovered::default(),
         calls: reports.first().and_then(|report| report.tally.calls).map(|_| Calls::default()),
     };
-    for report in reports {
+    let offered_rate = spec.load.rate_per_s;
+    if offered_rate > 0 {
+        measured.result.scope.offered =
+            Some(Offered { rate_per_s: offered_rate, ..Offered::default() });
+    }
+    let mut touched: Option<Touched> = None;
+    for mut report in reports {
+        match (&mut touched, report.end.touched.take()) {
+            (Some(all), Some(more)) => all.merge(&more),
+            (all, more) => *all = all.take().or(more),
+        }
         if let Some((sum, calls)) = measured.tally.calls.as_mut().zip(report.tally.calls) {
             sum.add(&calls);
         }
         measured.tally.recovered.add(&report.tally.recovered);
         measured.add(report);
     }
+    measured.result.scope.working_set = touched.map(|touched| touched.working_set());
     measured.result.clients.sort_by_key(|client| client.client);
     Ok(measured)
 }
@@ -261,6 +307,12 @@ impl Measured {
     fn add(&mut self, report: WorkerReport) {
         self.result.first_done_ops += report.end.first_done.0;
         self.result.first_done_bytes += report.end.first_done.1;
+        let scope = &mut self.result.scope;
+        if let Some(offered) = &mut scope.offered {
+            offered.due_ops += report.end.recorder.due().0 + report.end.unmet;
+            offered.span_ns = offered.span_ns.max(report.due_span_ns);
+        }
+        merge_warmup(&mut scope.warmup, report.end.recorder.warmup());
         merge(&mut self.result.kinds, report.end.recorder.finish());
         self.result.clients.extend(report.clients);
         for caveat in report.caveats {
@@ -271,6 +323,54 @@ impl Measured {
         if severity(&report.end.ending) > severity(&self.ending) {
             self.ending = report.end.ending;
         }
+    }
+}
+
+fn merge_warmup(all: &mut Vec<WarmedUp>, more: Vec<WarmedUp>) {
+    for warm in more {
+        match all.iter_mut().find(|known| known.kind == warm.kind) {
+            None => all.push(warm),
+            Some(known) => {
+                known.done += warm.done;
+                known.bytes += warm.bytes;
+            }
+        }
+    }
+}
+
+/// When the warm-up of a pass that starts now will be over; `None` where there is none.
+fn warm_at_ns(site: &Site, spec: &RunSpec) -> Option<u64> {
+    let warmup_ns = spec.warmup_ns();
+    (warmup_ns > 0).then(|| site.clock().now_ns().saturating_add(warmup_ns))
+}
+
+/// Processor time of the client since what it does counts.
+struct CpuTime {
+    before_ns: u64,
+    /// When to read it again; `None` once that was done.
+    warm_at_ns: Option<u64>,
+}
+
+impl CpuTime {
+    fn new(monitor: &Monitor<'_>, warm_at_ns: Option<u64>) -> Self {
+        Self { before_ns: (monitor.client_cpu_ns)(), warm_at_ns }
+    }
+
+    /// Reads it once the warm-up has ended, and says how long to wait before this is asked again.
+    fn until_warm(&mut self, clock: &dyn Clock, monitor: &Monitor<'_>) -> Duration {
+        let Some(warm_at_ns) = self.warm_at_ns else { return SAMPLE_INTERVAL };
+        let left_ns = warm_at_ns.saturating_sub(clock.now_ns());
+        if left_ns > 0 {
+            return SAMPLE_INTERVAL.min(Duration::from_nanos(left_ns));
+        }
+        self.before_ns = (monitor.client_cpu_ns)();
+        self.warm_at_ns = None;
+        SAMPLE_INTERVAL
+    }
+
+    /// Two clocks make this figure; in a very short pass their difference may run backwards.
+    fn spent_ns(&self, monitor: &Monitor<'_>) -> u64 {
+        (monitor.client_cpu_ns)().saturating_sub(self.before_ns)
     }
 }
 

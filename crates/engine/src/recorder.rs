@@ -1,9 +1,10 @@
 //! Counts and histograms of one worker, all of their memory taken before the start.
 //!
 //! In a closed loop an op is due when it is sent (`due_ns` is 0), so its response time is its
-//! service time and is recorded once.
+//! service time and is recorded once. What was due, or sent, before the instant from which on
+//! ops count is counted apart and times nothing; its failures are failures.
 
-use model::{Completion, Histogram, KindResult, OpError, OpKind, Outcome};
+use model::{Completion, Histogram, KindResult, OpError, OpKind, Outcome, WarmedUp};
 
 use crate::limits::ERROR_KINDS_MAX;
 
@@ -13,12 +14,17 @@ pub struct Recorder {
     ops: u64,
     bytes: u64,
     errors: u64,
+    counts_ns: u64,
+    due: u64,
+    last_due_ns: u64,
 }
 
 struct Kind {
     issued: u64,
     done: u64,
     bytes: u64,
+    warm_done: u64,
+    warm_bytes: u64,
     errors: [(OpError, u64); ERROR_KINDS_MAX],
     service_time: Histogram,
     /// Only where ops have due instants of their own.
@@ -28,19 +34,59 @@ struct Kind {
 impl Recorder {
     /// Makes room for the kinds of op that a pass may contain.
     pub fn new(kinds: &[OpKind]) -> Self {
-        let mut recorder =
-            Self { kinds: [const { None }; OpKind::ALL.len()], ops: 0, bytes: 0, errors: 0 };
+        let mut recorder = Self {
+            kinds: [const { None }; OpKind::ALL.len()],
+            ops: 0,
+            bytes: 0,
+            errors: 0,
+            counts_ns: 0,
+            due: 0,
+            last_due_ns: 0,
+        };
         for kind in kinds {
             recorder.kinds[*kind as usize] = Some(Box::new(Kind {
                 issued: 0,
                 done: 0,
                 bytes: 0,
+                warm_done: 0,
+                warm_bytes: 0,
                 errors: [(OpError(0), 0); ERROR_KINDS_MAX],
                 service_time: Histogram::new(),
                 response_time: Histogram::new(),
             }));
         }
         recorder
+    }
+
+    /// Counts apart what is due or sent before this instant.
+    #[must_use]
+    pub const fn counting_from(mut self, instant_ns: u64) -> Self {
+        self.counts_ns = instant_ns;
+        self
+    }
+
+    /// Counts an op of an open loop that fell due, whenever it starts.
+    #[inline]
+    pub const fn fell_due(&mut self, due_ns: u64) {
+        if due_ns >= self.counts_ns && due_ns > 0 {
+            self.due += 1;
+            self.last_due_ns = due_ns;
+        }
+    }
+
+    /// Ops that fell due since ops count, and when the last of them did.
+    pub const fn due(&self) -> (u64, u64) {
+        (self.due, self.last_due_ns)
+    }
+
+    /// What was done before ops counted, by kind.
+    pub fn warmup(&self) -> Vec<WarmedUp> {
+        let recorded = OpKind::ALL.iter().copied().zip(&self.kinds);
+        let warm = recorded.filter_map(|(kind, recorded)| {
+            let Kind { warm_done: done, warm_bytes: bytes, .. } = **recorded.as_ref()?;
+            (done > 0).then_some(WarmedUp { kind, done, bytes })
+        });
+        warm.collect()
     }
 
     /// Counts an op that the backend accepted.
@@ -59,13 +105,20 @@ impl Recorder {
     #[inline]
     pub fn ended(&mut self, completion: &Completion) {
         let kind_of = completion.op.kind;
+        let due_ns = completion.op.due_ns;
+        let at_ns = if due_ns == 0 { completion.sent_ns } else { due_ns };
+        let is_warmup = at_ns < self.counts_ns;
         let kind = self.kind(kind_of);
         match completion.outcome {
+            Outcome::Done(bytes) if is_warmup => {
+                kind.warm_done += 1;
+                kind.warm_bytes += u64::from(bytes);
+            }
             Outcome::Done(bytes) => {
                 kind.done += 1;
                 kind.bytes += u64::from(bytes);
                 kind.service_time.record(completion.service_time_ns());
-                if completion.op.due_ns != 0 {
+                if due_ns != 0 {
                     kind.response_time.record(completion.response_time_ns());
                 }
                 if kind_of != OpKind::Sync {
@@ -83,7 +136,9 @@ impl Recorder {
     /// Counts ops that were in flight when the target went away.
     pub fn lost(&mut self) {
         for kind in self.kinds.iter_mut().flatten() {
-            let ended = kind.done + kind.errors.iter().map(|(_, count)| count).sum::<u64>();
+            let ended = kind.done
+                + kind.warm_done
+                + kind.errors.iter().map(|(_, count)| count).sum::<u64>();
             let missing = kind.issued - ended;
             if missing > 0 {
                 kind.failed(OpError::LOST, missing);
@@ -113,11 +168,11 @@ impl Recorder {
     /// Hands out what was recorded, for each kind that was issued.
     pub fn finish(self) -> Vec<KindResult> {
         let results = OpKind::ALL.iter().copied().zip(self.kinds).filter_map(|(kind, recorded)| {
-            let recorded = recorded.filter(|recorded| recorded.issued > 0)?;
+            let recorded = recorded.filter(|recorded| recorded.issued > recorded.warm_done)?;
             let open_loop = recorded.response_time.count() > 0;
             Some(KindResult {
                 kind,
-                issued: recorded.issued,
+                issued: recorded.issued - recorded.warm_done,
                 done: recorded.done,
                 bytes: recorded.bytes,
                 errors: recorded.errors.into_iter().filter(|(_, count)| *count > 0).collect(),

@@ -3,7 +3,8 @@
 //! This is the measured loop. After the start it neither allocates nor locks, formats or logs;
 //! the only things it shares are two flags and its own counters, all relaxed atomics. A `Sync`
 //! waits until everything before it has ended, and time-bounded streams look at the instant of
-//! the last completion instead of asking the clock once more.
+//! the last completion instead of asking the clock once more. Only a worker with a [`Pace`] looks
+//! at the clock before it starts an op, and sleeps where there is nothing to wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -11,8 +12,11 @@ use model::{Completion, Op, OpKind};
 use workload::OpStream;
 
 use crate::backend::{Backend, Lost, NO_LIMIT};
-use crate::limits::ERRORS_MAX;
+use crate::clock::Clock;
+use crate::limits::{ERRORS_MAX, TICK};
+use crate::pace::{Pace, Timing, Wait};
 use crate::recorder::Recorder;
+use crate::touched::Touched;
 
 /// What the workers of a pass and their watcher share.
 #[derive(Debug, Default)]
@@ -58,8 +62,14 @@ pub struct Worker<'a> {
     pub shared: &'a Shared,
     /// Counters for the watcher.
     pub progress: &'a Progress,
-    /// Instant at which an endless stream ends.
-    pub deadline_ns: u64,
+    /// Its instants.
+    pub timing: Timing,
+    /// What tells them.
+    pub clock: &'a dyn Clock,
+    /// What an op waits for besides a place in the queue.
+    pub pace: Option<Pace>,
+    /// What it touched.
+    pub touched: Option<Touched>,
     /// Ops that may be in flight.
     pub queue_depth: usize,
 }
@@ -72,6 +82,10 @@ pub struct WorkerEnd {
     pub ending: Ending,
     /// Ops and bytes when the first worker was done.
     pub first_done: (u64, u64),
+    /// What it touched.
+    pub touched: Option<Touched>,
+    /// Ops that fell due and were not started, for want of time.
+    pub unmet: u64,
 }
 
 /// The ops between the stream and the backend.
@@ -80,6 +94,12 @@ struct Pipe {
     waiting: Vec<Op>,
     /// Held back until nothing is in flight.
     sync: Option<Op>,
+    /// Held back until its time has come.
+    held: Option<Op>,
+    /// When something can start that can't now.
+    wake_ns: u64,
+    /// Time was up: ops that were held then.
+    cut: Option<u64>,
     in_flight: usize,
     exhausted: bool,
     completions: Vec<Completion>,
@@ -91,6 +111,9 @@ impl Worker<'_> {
         let mut pipe = Pipe {
             waiting: Vec::with_capacity(self.queue_depth),
             sync: None,
+            held: None,
+            wake_ns: NO_LIMIT,
+            cut: None,
             in_flight: 0,
             exhausted: false,
             completions: Vec::with_capacity(self.queue_depth),
@@ -108,7 +131,14 @@ impl Worker<'_> {
             self.shared.stop.store(true, Relaxed);
         }
         let all = (self.recorder.ops(), self.recorder.bytes());
-        WorkerEnd { recorder: self.recorder, ending, first_done: first_done.unwrap_or(all) }
+        let unmet = self.unmet(&pipe, &ending);
+        WorkerEnd {
+            recorder: self.recorder,
+            ending,
+            first_done: first_done.unwrap_or(all),
+            touched: self.touched,
+            unmet,
+        }
     }
 
     fn drive(&mut self, pipe: &mut Pipe, first_done: &mut Option<(u64, u64)>) -> Ending {
@@ -121,7 +151,9 @@ impl Worker<'_> {
             if pipe.in_flight == 0 && (pipe.exhausted || ending != Ending::Complete) {
                 return ending;
             }
-            if let Err(Lost(reason)) = self.reap(pipe) {
+            if pipe.in_flight == 0 && pipe.waiting.is_empty() {
+                self.sleep(pipe.wake_ns);
+            } else if let Err(Lost(reason)) = self.reap(pipe) {
                 return Ending::Lost(reason);
             }
             if first_done.is_none() && self.shared.first_done.load(Relaxed) {
@@ -137,6 +169,9 @@ impl Worker<'_> {
 
     #[inline]
     fn refill(&mut self, pipe: &mut Pipe) {
+        if self.pace.is_some() {
+            return self.refill_in_time(pipe);
+        }
         while pipe.sync.is_none()
             && !pipe.exhausted
             && pipe.waiting.len() + pipe.in_flight < self.queue_depth
@@ -150,6 +185,70 @@ impl Worker<'_> {
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
             pipe.waiting.extend(pipe.sync.take());
         }
+    }
+
+    /// Takes ops as they may start: see [`Pace`].
+    fn refill_in_time(&mut self, pipe: &mut Pipe) {
+        let now_ns = self.clock.now_ns();
+        let Self { pace: Some(pace), stream, timing, recorder, queue_depth, .. } = self else {
+            return;
+        };
+        if stream.is_endless() && now_ns >= timing.deadline_ns {
+            stream.finish();
+            // An op that was too late to start is not done.
+            let held = pipe.held.take().is_some_and(|op| is_due(&op, timing));
+            pipe.cut = Some(held.into());
+        }
+        let (thinking, mut wake_ns) = pace.thinking(now_ns);
+        while pipe.sync.is_none()
+            && !pipe.exhausted
+            && pipe.waiting.len() + pipe.in_flight + thinking < *queue_depth
+        {
+            let op = pipe.held.take().or_else(|| {
+                let mut op = stream.next_op()?;
+                if op.due_ns > 0 {
+                    op.due_ns = op.due_ns.saturating_add(timing.start_ns);
+                }
+                Some(op)
+            });
+            let Some(op) = op else {
+                pipe.exhausted = true;
+                break;
+            };
+            if op.kind == OpKind::Sync {
+                pipe.sync = Some(op);
+                break;
+            }
+            match pace.wait(&op, now_ns) {
+                Wait::No => {
+                    pace.started(&op, now_ns);
+                    recorder.fell_due(op.due_ns);
+                    pipe.waiting.push(op);
+                    continue;
+                }
+                Wait::Until(instant_ns) => wake_ns = instant_ns,
+                Wait::ForOther => {}
+            }
+            pipe.held = Some(op);
+            break;
+        }
+        if pipe.waiting.is_empty() && pipe.in_flight == 0 {
+            pipe.waiting.extend(pipe.sync.take());
+        }
+        pipe.wake_ns = if stream.is_endless() { wake_ns.min(timing.deadline_ns) } else { wake_ns };
+    }
+
+    /// Sleeps until an instant, but looks now and then whether it should stop.
+    fn sleep(&self, until_ns: u64) {
+        let tick_ns = self.clock.now_ns().saturating_add(TICK.as_nanos() as u64);
+        self.clock.sleep_until(until_ns.min(tick_ns));
+    }
+
+    /// Ops that fell due in time and were never started, once time was up.
+    fn unmet(&mut self, pipe: &Pipe, ending: &Ending) -> u64 {
+        let Timing { start_ns, deadline_ns, .. } = self.timing;
+        let Some(held) = pipe.cut.filter(|_| *ending == Ending::Complete) else { return 0 };
+        held + self.stream.unmet(deadline_ns - start_ns)
     }
 
     #[inline]
@@ -172,13 +271,20 @@ impl Worker<'_> {
     #[inline]
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
-        let result = self.backend.reap(min, NO_LIMIT, &mut pipe.completions);
+        let result = self.backend.reap(min, pipe.wake_ns, &mut pipe.completions);
         for completion in &pipe.completions {
             self.recorder.ended(completion);
+            if let Some(touched) = &mut self.touched {
+                touched.ended(completion);
+            }
+            if let Some(pace) = &mut self.pace {
+                pace.ended(completion);
+            }
         }
         pipe.in_flight -= pipe.completions.len();
-        if self.stream.is_endless()
-            && pipe.completions.last().is_some_and(|last| last.done_ns >= self.deadline_ns)
+        if self.pace.is_none()
+            && self.stream.is_endless()
+            && pipe.completions.last().is_some_and(|last| last.done_ns >= self.timing.deadline_ns)
         {
             self.stream.finish();
         }
@@ -187,4 +293,9 @@ impl Worker<'_> {
         self.progress.bytes.store(self.recorder.bytes(), Relaxed);
         result
     }
+}
+
+/// Says whether an op of an open loop was due within the time that counts.
+const fn is_due(op: &Op, timing: &Timing) -> bool {
+    op.due_ns >= timing.counts_ns && op.due_ns < timing.deadline_ns && op.due_ns > 0
 }

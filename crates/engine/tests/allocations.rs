@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use engine::backend::{Backend, Lost};
+use engine::pace::Timing;
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Opened, Site, SiteConfig, SystemClock};
@@ -111,7 +112,10 @@ fn allocations_of(spec: &RunSpec) -> u64 {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            deadline_ns: 0,
+            timing: Timing::of(spec, pass, site.clock().now_ns()),
+            clock: site.clock().as_ref(),
+            pace: None,
+            touched: None,
             queue_depth,
         };
         let before = ALLOCATIONS.get();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::backend::{Backend, Lost, Recovered};
+use engine::pace::Timing;
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Site, SiteConfig, SystemClock};
@@ -104,7 +105,10 @@ impl Rig {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            deadline_ns: 0,
+            timing: Timing::of(spec, pass, site.clock().now_ns()),
+            clock: site.clock().as_ref(),
+            pace: None,
+            touched: None,
             queue_depth: spec.queue_depth as usize,
         };
         let end = worker.run();

@@ -11,6 +11,7 @@ use crate::fact::Fact;
 use crate::histogram::Histogram;
 use crate::op::{OpError, OpKind};
 use crate::pass::Pass;
+use crate::scope::Scope;
 use crate::spec::RunSpec;
 
 /// How a campaign stands.
@@ -144,6 +145,8 @@ pub struct PassResult {
     /// What each emulated client did, in the order of their numbers; empty where that was not
     /// asked for.
     pub clients: Vec<ClientResult>,
+    /// What it was offered, and what of the file set it touched.
+    pub scope: Scope,
     /// Doubts raised while it was measured.
     pub caveats: Vec<Caveat>,
 }

@@ -15,6 +15,7 @@ pub mod op;
 pub mod pass;
 pub mod random;
 pub mod repetition;
+pub mod scope;
 mod settings;
 pub mod spec;
 pub mod units;
@@ -36,6 +37,7 @@ pub use nfs::{
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use pass::{Opens, Pass};
 pub use repetition::{Discard, Order, Repetition};
+pub use scope::{Offered, Scope, WarmedUp, WorkingSet};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use model::{
     Campaign, CampaignState, Caveat, CaveatCode, Ceiling, ClientResult, ClientTimes, Fact,
-    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Run, RunSpec, Trial,
-    TrialState, Truth,
+    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Run, RunSpec, Scope,
+    Trial, TrialState, Truth,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -183,6 +183,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
             samples: Vec::new(),
             kinds: Vec::new(),
             clients: Vec::new(),
+            scope: Scope::default(),
             caveats: Vec::new(),
         };
         Ok((row.get::<_, i64>("id")?, pass))
@@ -192,6 +193,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
         pass.samples = samples(connection, *id)?;
         pass.kinds = kinds(connection, *id)?;
         pass.clients = clients(connection, *id)?;
+        pass.scope = scope(connection, *id)?;
         pass.caveats = caveats(connection, *id)?;
     }
     Ok(passes.into_iter().map(|(_, pass)| pass).collect())
@@ -237,6 +239,19 @@ fn clients(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Client
             times: times.ok_or_else(|| damaged("service_time is of no client".to_owned()))?,
         })
     })
+}
+
+/// Reads what a pass was offered and touched; passes of earlier releases have no such row.
+fn scope(connection: &Connection, pass_id: i64) -> rusqlite::Result<Scope> {
+    if !connection.table_exists(None, "scopes")? {
+        return Ok(Scope::default());
+    }
+    let sql = "SELECT * FROM scopes WHERE pass_id = ?1";
+    let scopes = rows(connection, sql, [pass_id], |row| {
+        let json: String = row.get("scope_json")?;
+        serde_json::from_str(&json).map_err(|error| damaged(format!("scope_json: {error}")))
+    })?;
+    Ok(scopes.into_iter().next().unwrap_or_default())
 }
 
 fn samples(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<IntervalSample>> {

@@ -28,7 +28,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 const SCHEMA: &str = include_str!("schema.sql");
 /// What was added to the schema without a change to what it had; older files get it when they
 /// are opened to be added to.
-const ADDED: &str = include_str!("clients.sql");
+const ADDED: &str = include_str!("added.sql");
 
 /// An open results file.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Store {
         store.prepare_to_write().map_err(|e| explain(path, e))?;
         match owner {
             Owner::Nobody => store.create()?,
-            Owner::Ours if store.has_clients().map_err(|e| explain(path, e))? => {}
+            Owner::Ours if store.has_added().map_err(|e| explain(path, e))? => {}
             Owner::Ours => store.transact(|transaction| transaction.execute_batch(ADDED))?,
         }
         Ok(store)
@@ -90,9 +90,10 @@ impl Store {
         &self.path
     }
 
-    /// Says whether the file can hold what each client did; those of earlier releases can't.
-    pub(crate) fn has_clients(&self) -> rusqlite::Result<bool> {
-        self.connection.table_exists(None, "clients")
+    /// Says whether the file has all tables; those of earlier releases lack some.
+    pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
+        Ok(self.connection.table_exists(None, "clients")?
+            && self.connection.table_exists(None, "scopes")?)
     }
 
     /// Runs several writes as one transaction: all of them are kept, or none.

@@ -4,7 +4,7 @@
 //! refused, never wrapped.
 
 use model::{
-    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, RunSpec,
+    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, RunSpec, Scope,
 };
 use model::{Severity, Trial, TrialState};
 use rusqlite::{Transaction, named_params, params};
@@ -224,6 +224,12 @@ fn insert_pass(
     }
     for client in &pass.clients {
         insert_client(transaction, id, client)?;
+    }
+    if pass.scope != Scope::default() {
+        let json = serde_json::to_string(&pass.scope)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let sql = "INSERT INTO scopes (pass_id, scope_json) VALUES (?1, ?2)";
+        transaction.prepare_cached(sql)?.execute(params![id, json])?;
     }
     insert_details(transaction, id, pass)
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, NfsSettings,
-    NfsTarget, NfsVersion, Op, OpError, OpKind, Outcome, Pass, PassResult, Run, RunSpec, Sec,
-    Stable, Target, TlsOptions, Trial, TrialState, Truth, Workload, XprtSec,
+    NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, Run, RunSpec,
+    Scope, Sec, Stable, Target, TlsOptions, Trial, TrialState, Truth, WarmedUp, WorkingSet,
+    Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -78,6 +79,14 @@ fn clients() -> Vec<ClientResult> {
     vec![record.finish(0), ClientRecord::default().finish(4)]
 }
 
+fn scope() -> Scope {
+    Scope {
+        offered: Some(Offered { rate_per_s: 1000, due_ops: 998, span_ns: 1_000_000_000 }),
+        working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
+        warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
+    }
+}
+
 fn pass(pass: Pass, kind: OpKind) -> PassResult {
     let kind_result = |kind, values: &[u64]| KindResult {
         kind,
@@ -101,6 +110,7 @@ fn pass(pass: Pass, kind: OpKind) -> PassResult {
         storage_read_bytes: None,
         truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
+        scope: scope(),
         clients: clients(),
         kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
         caveats: vec![
@@ -194,11 +204,14 @@ fn a_campaign_comes_back_exactly_as_it_was_stored() {
 fn a_file_from_before_there_were_clients_is_read_and_added_to() {
     let (_directory, path) = filled();
     let old = Connection::open(&path).unwrap();
-    old.execute_batch("DROP TABLE clients").unwrap();
+    old.execute_batch("DROP TABLE clients; DROP TABLE scopes").unwrap();
     drop(old);
     let loaded = Store::open_existing(&path).unwrap().load(1).unwrap();
-    let of = |c: &Campaign| c.runs[0].trials[0].passes[0].clients.clone();
-    assert_eq!((of(&loaded), of(&campaign()).len()), (Vec::new(), 2));
+    let of = |c: &Campaign| {
+        let pass = &c.runs[0].trials[0].passes[0];
+        (pass.clients.clone(), pass.scope.clone())
+    };
+    assert_eq!((of(&loaded), of(&campaign()).0.len()), ((Vec::new(), Scope::default()), 2));
     let id = keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
     let loaded = Store::open_existing(&path).unwrap().load(id).unwrap();
     assert_eq!(of(&loaded), of(&campaign()));

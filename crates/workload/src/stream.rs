@@ -31,6 +31,10 @@ const ARRIVALS: u64 = 0x6172_7269;
 pub struct OpStream {
     family: Family,
     arrivals: Option<Box<Arrivals>>,
+    /// Ops and arrivals that they come with.
+    per_arrival: (u64, u64),
+    /// Number of the last arrival, where arrivals aren't dealt out in turn.
+    shared_number: Option<u64>,
     worker: u32,
     workers: u32,
     /// Ops that were given, syncs not counted.
@@ -75,6 +79,8 @@ impl OpStream {
         Self {
             family,
             arrivals: Arrivals::new(spec, draw(seed, ARRIVALS), per_arrival).map(Box::new),
+            per_arrival,
+            shared_number: None,
             worker,
             workers: spec.workers,
             given: 0,
@@ -82,10 +88,7 @@ impl OpStream {
             bytes_left,
             is_endless: spec.time_max_ns(pass).is_some(),
             has_ended: false,
-            is_ordered: matches!(
-                pass,
-                Pass::Rename | Pass::RenameDirs | Pass::Transactions | Pass::OpMix
-            ),
+            is_ordered: matches!(pass, Pass::Rename | Pass::RenameDirs | Pass::Transactions),
             syncs: if syncs_all && spec.durability == Durability::Sync { spec.files } else { 0 },
             synced: 0,
         }
@@ -105,6 +108,26 @@ impl OpStream {
     /// Says whether ops have due instants.
     pub const fn is_open_loop(&self) -> bool {
         self.arrivals.is_some()
+    }
+
+    /// Of a stream that was finished early: ops that would have been due before an instant, in
+    /// nanoseconds from the start of the pass. Of requests of several ops, and where files decide
+    /// whose an op is, it is this worker's share of them.
+    pub fn unmet(&mut self, until_ns: u64) -> u64 {
+        let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
+        let Some(arrivals) = &mut self.arrivals else { return 0 };
+        match self.shared_number {
+            None => {
+                let numbers = (self.given * workers + worker..).step_by(self.workers as usize);
+                numbers.take_while(|number| arrivals.due_ns(*number) < until_ns).count() as u64
+            }
+            Some(number) => {
+                let unmet = (number + 1..).take_while(|n| arrivals.due_ns(*n) < until_ns).count();
+                let (ops, requests) = self.per_arrival;
+                (u128::from(unmet as u64) * u128::from(ops)
+                    / (u128::from(requests) * u128::from(workers))) as u64
+            }
+        }
     }
 
     /// Ends a stream early: only syncs are left.
@@ -133,7 +156,8 @@ impl OpStream {
         }
         if let Some(arrivals) = &mut self.arrivals {
             let mine = self.given * u64::from(self.workers) + u64::from(self.worker);
-            op.due_ns = arrivals.due_ns(self.family.number().unwrap_or(mine));
+            self.shared_number = self.family.number();
+            op.due_ns = arrivals.due_ns(self.shared_number.unwrap_or(mine));
         }
         self.given += 1;
         self.ops_left -= 1;

@@ -28,6 +28,7 @@ fn result() -> PassResult {
         samples: Vec::new(),
         kinds: Vec::new(),
         clients: Vec::new(),
+        scope: model::Scope::default(),
         caveats: Vec::new(),
     }
 }

@@ -143,6 +143,7 @@ impl Figures {
             samples: vec![IntervalSample { at_ns: self.window_ns, ops, bytes }],
             kinds: self.kinds.into_iter().map(kind_result).collect(),
             clients: Vec::new(),
+            scope: model::Scope::default(),
             caveats: self.caveats,
         };
         let measured = Measured { result, ending: Ending::Complete, tally: Tally::default() };

@@ -314,6 +314,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         samples: vec![IntervalSample { at_ns: window_ns, ops, bytes: ops * bytes_each }],
         kinds,
         clients: Vec::new(),
+        scope: model::Scope::default(),
         caveats,
     }
 }

@@ -57,6 +57,7 @@ fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
             response_time: time,
         }],
         clients: Vec::new(),
+        scope: model::Scope::default(),
         caveats: Vec::new(),
     }
 }

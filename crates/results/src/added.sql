@@ -13,4 +13,10 @@ CREATE TABLE IF NOT EXISTS clients (
     service_time        BLOB NOT NULL          -- buckets, format version in its first byte
 ) STRICT;
 
+-- What a pass was offered and what of the file set it touched, where there is something to say.
+CREATE TABLE IF NOT EXISTS scopes (
+    pass_id    INTEGER PRIMARY KEY REFERENCES passes (id),
+    scope_json TEXT NOT NULL
+) STRICT;
+
 CREATE INDEX IF NOT EXISTS clients_of_pass ON clients (pass_id);

@@ -1,0 +1,149 @@
+//! When a worker may start its next op.
+//!
+//! [`Timing`] holds the instants of a pass, [`Pace`] what has to be waited for beyond a free place
+//! in the queue: the due instant of an open loop, the think time of a closed one, the allowance
+//! of a bandwidth cap, and the end of another op on the same file. A worker without any of these
+//! never asks.
+
+use std::collections::VecDeque;
+
+use model::{Completion, Op, OpKind, Pass, RunSpec};
+use workload::OpStream;
+
+use crate::backend::NO_LIMIT;
+use crate::limits::CAP_CREDIT_NS;
+
+/// The instants of one worker's pass, in nanoseconds of its clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// When it starts.
+    pub start_ns: u64,
+    /// From when on what it does counts: the end of ramp and warm-up.
+    pub counts_ns: u64,
+    /// When it ends at the latest; [`NO_LIMIT`] where time is no bound.
+    pub deadline_ns: u64,
+}
+
+impl Timing {
+    /// The instants of a pass that starts now.
+    pub fn of(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
+        let counts_ns = start_ns.saturating_add(spec.warmup_ns());
+        let deadline_ns =
+            spec.time_max_ns(pass).map_or(NO_LIMIT, |time_ns| counts_ns.saturating_add(time_ns));
+        Self { start_ns, counts_ns, deadline_ns }
+    }
+
+    /// The instant for [`crate::recorder::Recorder::counting_from`]: 0 where everything counts.
+    pub const fn counts_since(&self) -> u64 {
+        if self.counts_ns > self.start_ns { self.counts_ns } else { 0 }
+    }
+
+    /// How long ops fell due, the last of them at `last_due_ns`.
+    pub const fn due_span_ns(&self, last_due_ns: u64) -> u64 {
+        let end_ns = if self.deadline_ns == NO_LIMIT { last_due_ns } else { self.deadline_ns };
+        end_ns.saturating_sub(self.counts_ns)
+    }
+}
+
+/// What a worker waits for.
+pub struct Pace {
+    /// Pause after each op, in nanoseconds.
+    think_time_ns: u64,
+    /// The ends of the pauses that are being made, first to end first.
+    thinking: VecDeque<u64>,
+    /// Time that a byte takes under the cap, in 2^-20 nanoseconds; 0 without a cap.
+    byte_time: u64,
+    /// When the cap allows the next op.
+    allowed_ns: u64,
+    /// Files with an op in flight, where ops on a file must follow each other.
+    busy: Option<Vec<(u8, u32)>>,
+}
+
+/// Why an op can't start now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It can.
+    No,
+    /// It can at this instant.
+    Until(u64),
+    /// It can once another op has ended.
+    ForOther,
+}
+
+impl Pace {
+    /// The pace of one worker; `None` where it only waits for a place in the queue.
+    pub fn new(spec: &RunSpec, stream: &OpStream, queue_depth: usize) -> Option<Self> {
+        let load = &spec.load;
+        let is_ordered = stream.is_ordered() && queue_depth > 1;
+        let thinks = load.think_time_ns > 0 && !stream.is_open_loop();
+        if !stream.is_open_loop() && !thinks && load.bytes_per_s == 0 && !is_ordered {
+            return None;
+        }
+        let byte_time = (u128::from(spec.workers) * (1_000_000_000 << 20))
+            .checked_div(u128::from(load.bytes_per_s))
+            .unwrap_or(0);
+        Some(Self {
+            think_time_ns: if thinks { load.think_time_ns } else { 0 },
+            thinking: VecDeque::with_capacity(queue_depth),
+            byte_time: u64::try_from(byte_time).unwrap_or(u64::MAX),
+            allowed_ns: 0,
+            busy: is_ordered.then(|| Vec::with_capacity(queue_depth)),
+        })
+    }
+
+    /// Places in the queue that somebody still thinks in, and when the first of them is free.
+    pub fn thinking(&mut self, now_ns: u64) -> (usize, u64) {
+        while self.thinking.front().is_some_and(|end_ns| *end_ns <= now_ns) {
+            self.thinking.pop_front();
+        }
+        (self.thinking.len(), self.thinking.front().copied().unwrap_or(NO_LIMIT))
+    }
+
+    /// Says whether an op can start.
+    pub fn wait(&self, op: &Op, now_ns: u64) -> Wait {
+        if op.due_ns > now_ns {
+            return Wait::Until(op.due_ns);
+        }
+        if self.byte_time > 0 && self.allowed_ns > now_ns {
+            return Wait::Until(self.allowed_ns);
+        }
+        let is_busy = self.busy.as_ref().is_some_and(|busy| busy.contains(&subject(op)));
+        if is_busy { Wait::ForOther } else { Wait::No }
+    }
+
+    /// Takes note of an op that starts.
+    pub fn started(&mut self, op: &Op, now_ns: u64) {
+        if self.byte_time > 0 {
+            let takes_ns = (u128::from(op.len_bytes) * u128::from(self.byte_time)) >> 20;
+            let earliest_ns = now_ns.saturating_sub(CAP_CREDIT_NS);
+            let takes_ns = u64::try_from(takes_ns).unwrap_or(u64::MAX);
+            self.allowed_ns = self.allowed_ns.max(earliest_ns).saturating_add(takes_ns);
+        }
+        if let Some(busy) = &mut self.busy {
+            busy.push(subject(op));
+        }
+    }
+
+    /// Takes note of an op that ended.
+    pub fn ended(&mut self, completion: &Completion) {
+        if self.think_time_ns > 0 {
+            self.thinking.push_back(completion.done_ns.saturating_add(self.think_time_ns));
+        }
+        if let Some(busy) = &mut self.busy {
+            let ended = subject(&completion.op);
+            if let Some(at) = busy.iter().position(|subject| *subject == ended) {
+                busy.swap_remove(at);
+            }
+        }
+    }
+}
+
+/// What an op works on: files, directories and links are numbered separately.
+const fn subject(op: &Op) -> (u8, u32) {
+    let sort = match op.kind {
+        OpKind::Mkdir | OpKind::StatDir | OpKind::RenameDir | OpKind::Rmdir => 1,
+        OpKind::Symlink | OpKind::Unlink | OpKind::Readlink => 2,
+        _ => 0,
+    };
+    (sort, op.file)
+}

@@ -1,0 +1,224 @@
+//! Which files and bytes a worker touched, however often: its working set.
+//!
+//! Where a pass takes each byte once, counting is enough. Else a bit stands for each file and for
+//! each unit of bytes; all bits are made, and written to, before the start. Units grow with the
+//! set, so that a worker's bits fit into a cache.
+
+use model::work::Sharing;
+use model::{Completion, OpKind, Outcome, Pass, RunSpec, WorkingSet};
+use workload::FileSet;
+
+use crate::limits::TOUCHED_BITS_MAX;
+
+/// What one worker touched.
+pub struct Touched {
+    bits: Option<Bits>,
+    /// Files that have no bit: they were created on the way.
+    files: u64,
+    bytes: u64,
+    last: u32,
+}
+
+struct Bits {
+    files: Vec<u64>,
+    units: Vec<u64>,
+    units_per_file: u64,
+    unit_shift: u32,
+}
+
+impl Touched {
+    /// Room for what a worker of a pass can touch; `None` where it touches no file by number.
+    pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
+        if matches!(pass, Pass::App | Pass::Mkdir | Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir)
+        {
+            return None;
+        }
+        let revisits = matches!(
+            pass,
+            Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename
+        ) || spec.layout.sharing == Sharing::Shared;
+        let bits = revisits.then(|| Bits::new(spec, seed));
+        Some(Self { bits, files: 0, bytes: 0, last: u32::MAX })
+    }
+
+    /// Takes note of what an op touched.
+    #[inline]
+    pub fn ended(&mut self, completion: &Completion) {
+        let op = &completion.op;
+        let Outcome::Done(bytes) = completion.outcome else { return };
+        match &mut self.bits {
+            None => {
+                self.files += u64::from(op.file != self.last && op.kind != OpKind::Sync);
+                self.last = op.file;
+                self.bytes += u64::from(bytes);
+            }
+            Some(bits) => {
+                if !is_of_files(op.kind) {
+                    return;
+                }
+                if !bits.touch(op.file, op.offset_bytes, bytes) && op.kind == OpKind::Create {
+                    // Its number is used once.
+                    self.files += 1;
+                    self.bytes += u64::from(bytes);
+                }
+            }
+        }
+    }
+
+    /// Adds what another worker of the same pass touched.
+    pub fn merge(&mut self, other: &Self) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        if let (Some(bits), Some(others)) = (&mut self.bits, &other.bits) {
+            for (mine, theirs) in
+                [(&mut bits.files, &others.files), (&mut bits.units, &others.units)]
+            {
+                mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+            }
+        }
+    }
+
+    /// What was touched in all.
+    pub fn working_set(&self) -> WorkingSet {
+        let count =
+            |bits: &[u64]| bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        let Some(bits) = &self.bits else {
+            return WorkingSet { files: self.files, bytes: self.bytes, unit_bytes: 0 };
+        };
+        let unit_bytes = 1 << bits.unit_shift;
+        WorkingSet {
+            files: self.files + count(&bits.files),
+            bytes: self.bytes + count(&bits.units) * unit_bytes,
+            unit_bytes,
+        }
+    }
+}
+
+impl Bits {
+    fn new(spec: &RunSpec, seed: u64) -> Self {
+        let set = FileSet::of(spec, seed);
+        let files = u64::from(set.files());
+        // What is appended lies beyond the size: one more of the largest request.
+        let largest = (0..set.files()).filter_map(|file| set.size(file)).max().unwrap_or(0);
+        let largest = largest.max(u64::from(spec.transactions.size_max_bytes));
+        let mut unit_shift = spec.io_size_bytes.max(1).ilog2();
+        let units = |shift: u32| (largest >> shift) + 1;
+        while unit_shift < 40 && files.saturating_mul(units(unit_shift)) > TOUCHED_BITS_MAX {
+            unit_shift += 1;
+        }
+        Self {
+            files: written(files),
+            units: written(files * units(unit_shift)),
+            units_per_file: units(unit_shift),
+            unit_shift,
+        }
+    }
+
+    /// Says whether there is a bit for the file.
+    #[inline]
+    fn touch(&mut self, file: u32, offset: u64, bytes: u32) -> bool {
+        let Some(word) = self.files.get_mut(file as usize / 64) else { return false };
+        *word |= 1 << (file % 64);
+        if bytes == 0 {
+            return true;
+        }
+        let base = u64::from(file) * self.units_per_file;
+        let first = offset >> self.unit_shift;
+        let last = (offset + u64::from(bytes) - 1) >> self.unit_shift;
+        for unit in first..=last.min(self.units_per_file - 1) {
+            let bit = base + unit;
+            if let Some(word) = self.units.get_mut((bit / 64) as usize) {
+                *word |= 1 << (bit % 64);
+            }
+        }
+        true
+    }
+}
+
+/// Zeros that were written: pages that were never touched would fault in the measured loop.
+fn written(bits: u64) -> Vec<u64> {
+    let mut words = vec![u64::MAX; bits.div_ceil(64) as usize];
+    std::hint::black_box(&mut words).fill(0);
+    words
+}
+
+/// Says whether an op's number is that of a file which has to be there.
+const fn is_of_files(kind: OpKind) -> bool {
+    kind.moves_data()
+        || matches!(
+            kind,
+            OpKind::Stat
+                | OpKind::Remove
+                | OpKind::Rename
+                | OpKind::Getattr
+                | OpKind::Setattr
+                | OpKind::Lookup
+                | OpKind::Access
+                | OpKind::Commit
+                | OpKind::Link
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Op, OpError, Workload};
+
+    fn spec(workload: Workload) -> RunSpec {
+        RunSpec {
+            files: 100,
+            file_size_bytes: 10 << 12,
+            io_size_bytes: 1 << 12,
+            ..RunSpec::null(workload)
+        }
+    }
+
+    fn done(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Completion {
+        let op = Op { due_ns: 0, offset_bytes, len_bytes, file, kind };
+        Completion { op, sent_ns: 1, done_ns: 2, outcome: Outcome::Done(len_bytes) }
+    }
+
+    #[test]
+    fn what_is_touched_twice_or_by_two_counts_once() {
+        let mut one = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
+        let mut two = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
+        for place in [0, 1, 9, 1] {
+            one.ended(&done(OpKind::Read, 99, place << 12, 4096));
+        }
+        two.ended(&done(OpKind::Write, 99, 9 << 12, 4096));
+        two.ended(&done(OpKind::Write, 0, 4 << 12, 4096));
+        let failed = Outcome::Failed(OpError(5));
+        two.ended(&Completion { outcome: failed, ..done(OpKind::Read, 7, 0, 4096) });
+        two.ended(&done(OpKind::Sync, 50, 0, 0));
+        one.merge(&two);
+        let expected = WorkingSet { files: 2, bytes: 4 << 12, unit_bytes: 1 << 12 };
+        assert_eq!(one.working_set(), expected);
+    }
+
+    #[test]
+    fn what_comes_once_is_counted() {
+        let mut touched = Touched::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
+        for (file, place) in [(0, 0), (0, 1), (4, 0)] {
+            touched.ended(&done(OpKind::Write, file, place << 12, 4096));
+        }
+        touched.ended(&done(OpKind::Sync, 4, 0, 0));
+        let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
+        assert_eq!(touched.working_set(), expected);
+        assert!(Touched::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());
+    }
+
+    #[test]
+    fn files_that_are_made_on_the_way_count_and_huge_sets_have_larger_units() {
+        let spec = RunSpec { file_size_bytes: 1 << 40, ..spec(Workload::Transactions) };
+        let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
+        touched.ended(&done(OpKind::Create, 5000, 0, 700));
+        touched.ended(&done(OpKind::ReadFile, 5000, 0, 700));
+        let set = touched.working_set();
+        assert_eq!((set.files, set.bytes), (1, 700));
+        let huge = RunSpec { workload: Workload::Mixed, ..spec };
+        let mut touched = Touched::new(&huge, Pass::Mix, 1).unwrap();
+        touched.ended(&done(OpKind::Read, 99, (1 << 40) - 4096, 4096));
+        let set = touched.working_set();
+        assert!(set.unit_bytes > 1 << 20 && set.bytes == set.unit_bytes, "{set:?}");
+    }
+}

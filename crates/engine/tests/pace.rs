@@ -1,0 +1,214 @@
+//! Offered loads, think times, caps and warm-ups, on backends that are told what to do.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use engine::backend::{Backend, Lost};
+use engine::pace::{Pace, Timing};
+use engine::recorder::Recorder;
+use engine::touched::Touched;
+use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
+use engine::{Clock, Measured, Monitor, Site, SiteConfig, SystemClock, measure};
+use model::{
+    Arrivals, Completion, Load, Op, OpKind, Outcome, Pass, PassResult, RunSpec, WorkingSet,
+    Workload,
+};
+use workload::{OpStream, Pattern};
+
+fn mixed(duration_ms: u64, load: Load) -> RunSpec {
+    RunSpec {
+        load,
+        duration_ms,
+        read_percent: 50,
+        file_size_bytes: 1 << 20,
+        files: 4,
+        workers: 2,
+        ..RunSpec::null(Workload::Mixed)
+    }
+}
+
+fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
+    let config = SiteConfig {
+        work_name: ".dfsbench-pace".into(),
+        pattern: Pattern::new(1, 4096),
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+        stop: Arc::default(),
+    };
+    let site = Site::create(spec, config).unwrap();
+    let (stop, client_cpu_ns) = (AtomicBool::new(false), || 0);
+    let mut monitor = Monitor { stop: &stop, observe: &mut |_| (), client_cpu_ns: &client_cpu_ns };
+    let Measured { result, ending, tally } = measure(&site, spec, pass, 42, &mut monitor).unwrap();
+    assert_eq!(ending, Ending::Complete);
+    let warm: u64 = result.scope.warmup.iter().map(|warm| warm.done).sum();
+    let issued: u64 = result.kinds.iter().map(|kind| kind.issued).sum();
+    assert_eq!(tally.ops, Some(issued + warm), "issued = accounted");
+    result
+}
+
+/// One op at a time, each of which takes this long, or all that are given at once.
+struct Slow {
+    clock: SystemClock,
+    takes: Duration,
+    room: usize,
+    queue: Vec<Op>,
+    /// Files in flight twice at a time were found.
+    overlaps: usize,
+}
+
+impl Slow {
+    fn new(takes: Duration, room: usize) -> Self {
+        Self { clock: SystemClock::new(), takes, room, queue: Vec::new(), overlaps: 0 }
+    }
+}
+
+impl Backend for Slow {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        let accepted = batch.len().min(self.room - self.queue.len());
+        for op in &batch[..accepted] {
+            self.overlaps += usize::from(self.queue.iter().any(|other| other.file == op.file));
+            self.queue.push(*op);
+        }
+        accepted
+    }
+
+    fn reap(&mut self, _: usize, _: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        // The last one first: whoever needs an order has to see to it.
+        let Some(op) = self.queue.pop() else { return Ok(()) };
+        let sent_ns = self.clock.now_ns();
+        std::thread::sleep(self.takes);
+        let done_ns = self.clock.now_ns();
+        out.push(Completion { op, sent_ns, done_ns, outcome: Outcome::Done(op.len_bytes) });
+        Ok(())
+    }
+}
+
+fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
+    let (shared, progress) = (Shared::default(), Progress::default());
+    let clock = backend.clock;
+    let stream = OpStream::new(spec, pass, 0, 42);
+    let timing = Timing::of(spec, pass, clock.now_ns());
+    let queue_depth = spec.queue_depth as usize;
+    let worker = Worker {
+        pace: Pace::new(spec, &stream, queue_depth),
+        stream,
+        backend,
+        recorder: Recorder::new(pass.kinds()).counting_from(timing.counts_since()),
+        shared: &shared,
+        progress: &progress,
+        timing,
+        clock: &clock,
+        touched: Touched::new(spec, pass, 42),
+        queue_depth,
+    };
+    let end = worker.run();
+    assert_eq!(end.ending, Ending::Complete);
+    end
+}
+
+#[test]
+fn an_offered_load_is_met_and_no_op_starts_before_it_is_due() {
+    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let load = Load { rate_per_s: 2000, arrivals, ..Load::default() };
+        let result = measured(&mixed(300, load), Pass::Mix);
+        let offered = result.scope.offered.unwrap();
+        assert_eq!((offered.rate_per_s, offered.span_ns), (2000, 300_000_000));
+        assert_eq!(result.ops(), offered.due_ops, "the null backend keeps up");
+        // Arrivals at instants below the end: a Poisson count has a deviation of 24.
+        let deviation = if arrivals == Arrivals::Constant { 1 } else { 98 };
+        assert!(offered.due_ops.abs_diff(600) <= deviation, "{}", offered.due_ops);
+        assert!(result.window_ns >= 300_000_000, "{}", result.window_ns);
+        for kind in &result.kinds {
+            assert_eq!(kind.response_time.count(), kind.service_time.count());
+            assert!(kind.response_time.max() >= kind.service_time.max());
+        }
+    }
+}
+
+#[test]
+fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
+    let load = Load { rate_per_s: 5000, arrivals: Arrivals::Constant, ..Load::default() };
+    let spec = RunSpec { workers: 1, ..mixed(100, load) };
+    let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
+    let done = end.recorder.ops();
+    assert!((20..=101).contains(&done), "{done}");
+    // 5000/s for 100 ms, the one at the deadline not counted.
+    assert_eq!(end.recorder.due().0 + end.unmet, 499);
+    let kinds = end.recorder.finish();
+    let longest = kinds.iter().map(|kind| kind.response_time.max()).max().unwrap();
+    assert!(longest > 50_000_000, "{longest}");
+}
+
+#[test]
+fn think_time_follows_each_op() {
+    let load = Load { think_time_ns: 2_000_000, ..Load::default() };
+    let spec = RunSpec { queue_depth: 4, ..mixed(100, load) };
+    let result = measured(&spec, Pass::Mix);
+    // Two workers with four places each begin at once, and again each 2 ms.
+    assert!((80..=8 * 51).contains(&result.ops()), "{}", result.ops());
+    assert!(result.scope.offered.is_none());
+}
+
+#[test]
+fn a_cap_is_not_exceeded() {
+    let load = Load { bytes_per_s: 40_960_000, ..Load::default() };
+    let result = measured(&mixed(300, load), Pass::Mix);
+    // 10,000 ops of 4 KiB per second for 0.3 s, and 10 ms for each worker to make up.
+    assert!(result.ops() <= 3000 + 2 * 51, "{}", result.ops());
+    assert!(result.ops() > 1000, "{}", result.ops());
+    assert!(result.kinds.iter().all(|kind| kind.response_time == kind.service_time));
+}
+
+#[test]
+fn a_warm_up_is_executed_and_in_no_figure() {
+    let load = Load {
+        rate_per_s: 1000,
+        arrivals: Arrivals::Constant,
+        ramp_ms: 100,
+        warmup_ms: 100,
+        ..Load::default()
+    };
+    let open = measured(&mixed(100, load), Pass::Mix);
+    let warm: u64 = open.scope.warmup.iter().map(|warm| warm.done).sum();
+    // Half of the ramp's 100, and the warm-up's.
+    assert!(warm.abs_diff(150) <= 2, "{warm}");
+    assert!(open.ops().abs_diff(100) <= 2, "{}", open.ops());
+    assert!(open.window_ns.abs_diff(100_000_000) < 50_000_000, "{}", open.window_ns);
+    let closed = measured(&mixed(20, Load { warmup_ms: 20, ..Load::default() }), Pass::Mix);
+    let (ops, bytes) = closed.scope.warmed_up(OpKind::Read);
+    assert!(ops > 0 && bytes == ops * 4096 && closed.ops() > 0);
+    assert_eq!(closed.ops(), closed.response_time().count());
+}
+
+#[test]
+fn any_pass_can_be_ended_by_time() {
+    let load = Load { time_max_ms: 30, ..Load::default() };
+    let spec = RunSpec { load, file_size_bytes: 1 << 40, ..RunSpec::null(Workload::Stream) };
+    let result = measured(&spec, Pass::BackwardRead);
+    assert!(result.ops() > 100 && result.window_ns < 1_000_000_000);
+    let touched = WorkingSet { files: 1, bytes: result.bytes(), unit_bytes: 0 };
+    assert_eq!(result.scope.working_set, Some(touched));
+}
+
+#[test]
+fn the_working_set_is_that_of_all_workers() {
+    let load = Load { ops_max: 20_000, ..Load::default() };
+    let result = measured(&mixed(0, load), Pass::Mix);
+    assert_eq!(result.ops(), 20_000);
+    // Each of 1024 blocks is drawn some 20 times.
+    let whole = WorkingSet { files: 4, bytes: 4 << 20, unit_bytes: 4096 };
+    assert_eq!(result.scope.working_set, Some(whole));
+}
+
+#[test]
+fn ops_on_one_file_follow_each_other_where_the_pass_needs_it() {
+    let spec = RunSpec { files: 3, queue_depth: 8, ..RunSpec::null(Workload::Metadata) };
+    let mut backend = Slow::new(Duration::ZERO, 8);
+    assert_eq!(work(&spec, Pass::Rename, &mut backend).recorder.ops(), 6);
+    assert_eq!(backend.overlaps, 0);
+    let spec = RunSpec { files: 5, queue_depth: 8, ..RunSpec::null(Workload::Transactions) };
+    let mut backend = Slow::new(Duration::ZERO, 8);
+    assert_eq!(work(&spec, Pass::Transactions, &mut backend).recorder.ops(), 1000);
+    assert_eq!(backend.overlaps, 0);
+}

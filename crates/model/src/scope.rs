@@ -1,0 +1,68 @@
+//! What a pass was offered, and how much of the file set it touched.
+//!
+//! Beside the figures of a pass: they say for what they hold. All of it may be absent, as in
+//! results of earlier releases.
+
+use serde::{Deserialize, Serialize};
+
+use crate::op::OpKind;
+
+/// What a pass was offered, and what it touched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scope {
+    /// The offered load of an open loop.
+    pub offered: Option<Offered>,
+    /// The achieved working set; `None` where no file was touched by number.
+    pub working_set: Option<WorkingSet>,
+    /// What was done before anything counted, by kind: it is in no figure, but at the target.
+    pub warmup: Vec<WarmedUp>,
+}
+
+impl Scope {
+    /// Ops and bytes of a kind that were done before anything counted.
+    pub fn warmed_up(&self, kind: OpKind) -> (u64, u64) {
+        let of_kind = self.warmup.iter().filter(|warm| warm.kind == kind);
+        of_kind.fold((0, 0), |(ops, bytes), warm| (ops + warm.done, bytes + warm.bytes))
+    }
+}
+
+/// The offered load of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    /// What was asked for, in ops per second.
+    pub rate_per_s: u64,
+    /// Ops that fell due in the measured window, all workers together.
+    pub due_ops: u64,
+    /// How long they fell due, in nanoseconds.
+    pub span_ns: u64,
+}
+
+impl Offered {
+    /// What was really offered, in ops per second: arrivals at random are never as many as asked.
+    pub fn ops_per_s(&self) -> f64 {
+        self.due_ops as f64 * 1e9 / self.span_ns.max(1) as f64
+    }
+}
+
+/// What was touched, however often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkingSet {
+    /// Different files.
+    pub files: u64,
+    /// Different bytes, in whole units.
+    pub bytes: u64,
+    /// What bytes were told apart by, in bytes; 0 where every byte was touched once at most.
+    pub unit_bytes: u64,
+}
+
+/// What was done of a kind before anything counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmedUp {
+    /// Which kind.
+    pub kind: OpKind,
+    /// Ops that ended well.
+    pub done: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+}
