@@ -59,19 +59,28 @@ fn truth(expected: u64, found: u64, source: &str) -> Truth {
     Truth { expected, found, source: source.to_owned() }
 }
 
+/// Ops and bytes of a kind, those of the warm-up among them: witnesses saw them too.
 fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
     let found = result.kinds.iter().find(|recorded| recorded.kind == kind);
-    found.map_or((0, 0), |recorded| (recorded.done, recorded.bytes))
+    let (ops, bytes) = found.map_or((0, 0), |recorded| (recorded.done, recorded.bytes));
+    let (warm_ops, warm_bytes) = result.scope.warmed_up(kind);
+    (ops + warm_ops, bytes + warm_bytes)
+}
+
+/// Ops that ended, however and whenever.
+fn ended(result: &PassResult) -> u64 {
+    let warm = result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
+    warm + result.kinds.iter().map(|kind| kind.done).sum::<u64>() + result.errors()
 }
 
 fn issued(result: &PassResult) -> Truth {
     let issued = result.kinds.iter().map(|kind| kind.issued).sum();
-    let ended = result.kinds.iter().map(|kind| kind.done).sum::<u64>() + result.errors();
-    truth(ended, issued, "ops issued to the backend")
+    let warm = result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
+    truth(ended(result) - warm, issued, "ops issued to the backend")
 }
 
 fn tallied(result: &PassResult, tally: &Tally) -> Vec<Truth> {
-    let ended = result.kinds.iter().map(|kind| kind.done).sum::<u64>() + result.errors();
+    let ended = ended(result);
     let mut truths: Vec<Truth> =
         tally.ops.map(|ops| truth(ended, ops, "ops counted by the backend")).into_iter().collect();
     // A failed op may have moved part of its bytes; only clean passes can be exact.

@@ -28,8 +28,12 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         return None;
     }
     let window_s = result.window_ns as f64 / 1e9;
-    let offered = rate as f64 * window_s;
+    // What really fell due, where that was counted: chance has no part in it then.
+    let counted = result.scope.offered.filter(|offered| offered.span_ns > 0);
+    let rate = counted.map_or(rate as f64, |offered| offered.ops_per_s());
+    let offered = rate * window_s;
     let chance = match spec.load.arrivals {
+        _ if counted.is_some() => f64::from(spec.workers),
         Arrivals::Poisson => SIGMAS * offered.sqrt(),
         // The last op may be due just after the end.
         Arrivals::Constant => f64::from(spec.workers),
@@ -39,7 +43,7 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         CaveatCode::BelowOffered.because(format!(
             "{} op/s were done of {} op/s offered ({:.0} %)",
             three_digits(done / window_s),
-            three_digits(rate as f64),
+            three_digits(rate),
             done / offered * 100.0
         ))
     })
