@@ -31,6 +31,7 @@ fn mixed(duration_ms: u64, load: Load) -> RunSpec {
 fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
     let config = SiteConfig {
         work_name: ".dfsbench-pace".into(),
+        seed: 42,
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),
         keep: false,
