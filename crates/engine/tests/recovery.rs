@@ -181,6 +181,7 @@ fn reading_goes_on_over_a_new_connection() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a lease runs out by time")]
 fn a_client_that_was_held_still_beyond_its_lease_goes_on() {
     for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
         let config = ServerConfig { lease_s: 1, ..ServerConfig::default() };

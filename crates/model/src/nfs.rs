@@ -195,7 +195,7 @@ pub struct NfsTarget {
     pub identity: Identity,
     /// Who is trusted and shown under TLS.
     #[serde(flatten)]
-    pub tls: TlsOptions,
+    pub tls: Box<TlsOptions>,
     /// It is the in-memory server of this very process.
     pub embedded: bool,
     /// How NFS is spoken.
@@ -261,7 +261,7 @@ impl NfsTarget {
             family: None,
             path: path.into(),
             identity: Identity::of(0, 0),
-            tls: TlsOptions::default(),
+            tls: Box::default(),
             embedded: false,
             settings: NfsSettings::default(),
         }

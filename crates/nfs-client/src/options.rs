@@ -146,7 +146,7 @@ impl MountOptions {
             timeo: Duration::from_millis(timeo_ms),
             retrans,
             resvport: who.resvport,
-            tls: (xprtsec == XprtSec::Tls).then(|| Tls::new(target.tls.clone())),
+            tls: (xprtsec == XprtSec::Tls).then(|| Tls::new((*target.tls).clone())),
             ..Self::new(&target.host, &target.path)
         }
     }

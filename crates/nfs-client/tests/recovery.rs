@@ -122,6 +122,7 @@ fn deaf(address: SocketAddr) -> (OwnedFd, Vec<std::thread::JoinHandle<()>>) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "between two looks a test may rest")]
 fn whoever_connects_anew_waits_for_nobody() {
     let server = server(FaultPlan::default());
     let address = server.address();

@@ -97,7 +97,7 @@ impl NfsAddress {
                 groups: self.user.groups.clone(),
                 resvport: self.user.resvport,
             },
-            tls: self.tls.clone(),
+            tls: Box::new(self.tls.clone()),
             ..NfsTarget::new(&self.host, &self.path)
         };
         for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {
@@ -300,7 +300,7 @@ pub(crate) fn write_url(nfs: &NfsTarget) -> String {
         let _ = write!(url, "&family={family}");
     }
     let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
-    let TlsOptions { ca, cert, key, server_name } = &nfs.tls;
+    let TlsOptions { ca, cert, key, server_name } = &*nfs.tls;
     let tls = [text(ca), text(cert), text(key), server_name.clone()];
     for (key, value) in TLS_KEYS.into_iter().zip(tls) {
         if let Some(value) = value {

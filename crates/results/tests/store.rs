@@ -45,11 +45,11 @@ fn nfs() -> Target {
             resvport: true,
             ..Identity::of(1000, u32::MAX)
         },
-        tls: TlsOptions {
+        tls: Box::new(TlsOptions {
             ca: Some("/etc/ca.pem".into()),
             server_name: Some("files".into()),
             ..TlsOptions::default()
-        },
+        }),
         settings: NfsSettings {
             version: NfsVersion::V4_1,
             xprtsec: XprtSec::Tls,

@@ -160,12 +160,11 @@ impl Connection {
     fn reach(&mut self, now_ns: u64) -> Result<bool, MountError> {
         let limit = self.target.options.timeout.min(ATTEMPT);
         let opening = self.target.opening(limit);
-        let attempt = match self.connecting.take() {
-            Some(fd) => go_on(fd, &opening)?,
-            None => {
-                self.trouble.get_or_insert(Trouble::at(now_ns)).begun_ns = now_ns;
-                begin(&opening)?
-            }
+        let attempt = if let Some(fd) = self.connecting.take() {
+            go_on(fd, &opening)?
+        } else {
+            self.trouble.get_or_insert(Trouble::at(now_ns)).begun_ns = now_ns;
+            begin(&opening)?
         };
         match attempt {
             Attempt::Open(transport) => {

@@ -1,8 +1,9 @@
 //! The client's state machine: slots, what is to be sent, and what came back.
 //!
 //! [`Session`] owns the slots and the queue of calls to send, which [`super::sending`] works off;
-//! [`super::receive`] owns the parsing of the stream, [`super::recovery`] what is sent again. At most one reply waits at a time: while
-//! it does no input is taken, so that its body can be borrowed from where it was received.
+//! [`super::receive`] owns the parsing of the stream, [`super::recovery`] what is sent again. At
+//! most one reply waits at a time: while it does no input is taken, so that its body can be
+//! borrowed from where it was received.
 
 use std::collections::VecDeque;
 

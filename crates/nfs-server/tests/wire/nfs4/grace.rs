@@ -87,6 +87,7 @@ fn clients_of_v4_0_reclaim_without_a_confirmation() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "what ends by time has to be waited for")]
 fn the_grace_period_ends_by_itself() {
     let server = server(Duration::from_millis(300));
     let (file, _) = Peer::new(&server, 1, b"known").open("mine");
