@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::{ControllerError, Event, FAILURES_MAX, Walk, preflight, resume, walk};
 use fleet::{Broken, Gone, Order, PassEnd, Report, Transport};
-use model::{Campaign, CampaignState, Pass, PassResult, TrialState};
+use model::{Campaign, CampaignState, Histogram, KindResult, OpKind, Pass, PassResult, TrialState};
 use plan::{Plan, RawPlan, Surroundings};
 use results::Store;
 
@@ -231,6 +231,51 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
         assert_eq!(state, CampaignState::Complete);
         assert_eq!(store.load(stopped.id).unwrap().runs, expected.runs);
         assert_eq!(agent.trials, 9 - stopped_in);
+    }
+}
+
+#[test]
+fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "name = \"t\"\ntrials = 9\nuntil = \"1%\"\nseed = 3\n";
+    let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
+                passes = \"write\"\nio_size = [\"64KiB\", \"1MiB\"]\n";
+    let raw = RawPlan::parse(&format!("{head}{text}"), "t").unwrap();
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3 };
+    let plan = Plan::resolve(&raw, &around).unwrap();
+    let mut io_size = 0;
+    let mut agent = Scripted::new(|trial, order: &Order| match order {
+        Order::Begin(assignment) => {
+            io_size = assignment.spec.io_size_bytes;
+            None
+        }
+        Order::Run(pass) => {
+            // Small ops take the same time always, large ones do not.
+            let wide = if io_size > 65_536 { trial as u64 % 3 } else { 0 };
+            let mut result = empty(*pass);
+            result.window_ns = 1_000_000_000 + wide * 400_000_000;
+            result.kinds = vec![written(1 << 30)];
+            Some(Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None })))
+        }
+        Order::End => None,
+    });
+    let (campaign, _) = walked(&plan, &mut agent, &AtomicBool::new(false), folder.path());
+    let trials: Vec<usize> = campaign.runs.iter().map(|run| run.trials.len()).collect();
+    assert_eq!(trials, [5, 9]);
+    assert_eq!(campaign.state, CampaignState::Complete);
+}
+
+/// Writes of so many bytes in all.
+fn written(bytes: u64) -> KindResult {
+    let time = Histogram::new();
+    KindResult {
+        kind: OpKind::Write,
+        issued: 1,
+        done: 1,
+        bytes,
+        errors: Vec::new(),
+        service_time: time.clone(),
+        response_time: time,
     }
 }
 

@@ -78,6 +78,7 @@ fn below(random: &mut SplitMix64, bound: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{RawPlan, Surroundings};
 
     #[test]
     fn the_order_of_a_seed_never_changes() {
@@ -85,6 +86,30 @@ mod tests {
         // Computed by an independent implementation of the same description.
         assert_eq!(runs(0), [1, 7, 0, 6, 3, 2, 4, 8, 5]);
         assert_eq!(runs(1), [3, 7, 5, 6, 1, 4, 2, 8, 0]);
+    }
+
+    #[test]
+    fn other_orders_make_the_same_trials() {
+        let text = "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"ORDER\"\n\
+                    [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
+                    queue_depth = [1, 2]\n";
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0 };
+        let order = |name: &str| {
+            let raw = RawPlan::parse(&text.replace("ORDER", name), "t").unwrap();
+            let steps = Plan::resolve(&raw, &around).unwrap().order();
+            steps.iter().map(|step| (step.run, step.trial)).collect::<Vec<_>>()
+        };
+        let all = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)];
+        assert_eq!(order("sequential"), all);
+        for name in ["blocks", "random"] {
+            let mut steps = order(name);
+            for run in 0..2 {
+                assert!(steps.iter().filter(|step| step.0 == run).is_sorted(), "{name} {steps:?}");
+            }
+            assert_eq!(steps.is_sorted_by_key(|step| step.1), name == "blocks", "{steps:?}");
+            steps.sort_unstable();
+            assert_eq!(steps, all);
+        }
     }
 
     #[test]

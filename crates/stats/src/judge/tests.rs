@@ -3,8 +3,8 @@
 //! Figures are exact: rates, counts and codes that follow from the rules by hand.
 
 use model::{
-    BackendKind, Caveat, CaveatCode, Histogram, KindResult, OpError, OpKind, Pass, PassResult, Run,
-    RunSpec, Target, Trial, TrialState, Verdict, Workload,
+    BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, OpError, OpKind, Pass,
+    PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
 };
 
 use super::*;
@@ -260,4 +260,60 @@ fn a_pass_in_no_time_has_no_rate() {
     let judged = pass(&run, Pass::Write);
     assert!(judged.rate.is_none() && judged.points.is_empty());
     assert_eq!(judged.reason(), Some("no trial finished this pass"));
+}
+
+/// The same with a rule for what counts.
+fn repeated(rates: &[u64], repetition: Repetition) -> Run {
+    let mut run = writes(rates);
+    run.spec.repetition = repetition;
+    run
+}
+
+#[test]
+fn extremes_are_left_out_by_rule_and_shown_as_points() {
+    let rule = Repetition { discard: Discard::Extremes, ..Repetition::default() };
+    let judged = pass(&repeated(&[100, 900, 104, 102, 5, 101, 103], rule), Pass::Write);
+    let rate = judged.rate.unwrap();
+    assert_eq!((rate.n, rate.min, rate.max, rate.mean), (5, 100e6, 104e6, 102e6));
+    assert_eq!((judged.trials_used, judged.trials_made, judged.points.len()), (5, 7, 7));
+    let unused: Vec<u32> =
+        judged.points.iter().filter(|p| !p.used).map(|point| point.trial_index).collect();
+    assert_eq!(unused, [1, 4]);
+    // What was left out by rule is no doubt about the rest.
+    assert_eq!((judged.verdict, codes(&judged)), (Verdict::Valid, Vec::new()));
+}
+
+#[test]
+fn outliers_are_left_out_by_rule() {
+    let rule = Repetition { discard: Discard::Outliers, ..Repetition::default() };
+    let judged = pass(&repeated(&[100, 101, 300, 99, 100, 102], rule), Pass::Write);
+    assert_eq!((judged.rate.unwrap().max, judged.trials_used), (102e6, 5));
+}
+
+#[test]
+fn trials_that_warm_up_never_count() {
+    let rule = Repetition { warmup_trials: 2, ..Repetition::default() };
+    let mut run = repeated(&[5, 7, 100, 101, 102], rule);
+    doubt(&mut run, 0, CaveatCode::Errors.because("1 of 5 ops failed"));
+    let judged = pass(&run, Pass::Write);
+    assert_eq!((judged.rate.unwrap().min, judged.trials_made, judged.points.len()), (100e6, 3, 3));
+    assert_eq!(judged.verdict, Verdict::Valid);
+}
+
+#[test]
+fn a_run_is_settled_once_every_pass_is_narrow() {
+    let rule = |until_permille| Repetition { until_permille, ..Repetition::default() };
+    let narrow = [1_000, 1_001, 1_002, 1_003, 1_004];
+    let settled = |rates: &[u64], until| {
+        let mut run = repeated(rates, rule(until));
+        run.spec.passes = vec![Pass::Write];
+        is_settled(&run)
+    };
+    assert!(settled(&narrow, 3));
+    assert!(!settled(&narrow, 1));
+    assert!(!settled(&narrow[..4], 3));
+    assert!(!settled(&narrow, 0));
+    let mut two_passes = repeated(&narrow, rule(3));
+    two_passes.spec.passes = vec![Pass::Write, Pass::Read];
+    assert!(!is_settled(&two_passes));
 }
