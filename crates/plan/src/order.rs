@@ -92,18 +92,19 @@ mod tests {
     fn other_orders_make_the_same_trials() {
         let text = "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"ORDER\"\n\
                     [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
-                    queue_depth = [1, 2]\n";
+                    queue_depth = [1, 2, 4, 8]\n";
         let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0 };
         let order = |name: &str| {
             let raw = RawPlan::parse(&text.replace("ORDER", name), "t").unwrap();
             let steps = Plan::resolve(&raw, &around).unwrap().order();
             steps.iter().map(|step| (step.run, step.trial)).collect::<Vec<_>>()
         };
-        let all = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)];
+        let all: Vec<(usize, u32)> =
+            (0..4).flat_map(|run| (0..4).map(move |trial| (run, trial))).collect();
         assert_eq!(order("sequential"), all);
         for name in ["blocks", "random"] {
             let mut steps = order(name);
-            for run in 0..2 {
+            for run in 0..4 {
                 assert!(steps.iter().filter(|step| step.0 == run).is_sorted(), "{name} {steps:?}");
             }
             assert_eq!(steps.is_sorted_by_key(|step| step.1), name == "blocks", "{steps:?}");
