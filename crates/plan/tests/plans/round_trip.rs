@@ -30,6 +30,9 @@ fn a_product_is_written_as_one_table() {
 name = 'say "hi"'
 trials = 2
 seed = 18446744073709551615
+discard = "none"
+warmup_trials = 0
+order = "blocks"
 
 [server]
 memory = "192MiB"
