@@ -201,7 +201,7 @@ fn file_set(kind: &str) -> impl Strategy<Value = String> + use<> {
         ),
         _ => (
             levels("files", &["7", "8", "100"]),
-            levels("file_size", &["\"64KiB\"", "65536", "\"1MiB\"", "\"0.5MiB\""]),
+            levels("file_size", &["\"128KiB\"", "131072", "\"1MiB\"", "\"0.5MiB\""]),
         ),
     };
     (files, sizes).prop_map(|(files, sizes)| files + &sizes)
