@@ -24,6 +24,7 @@ pub mod nfs2;
 pub mod nfs3;
 pub mod nfs4;
 pub mod portmap;
+mod procedures;
 pub mod program;
 pub mod record;
 pub mod rpc;

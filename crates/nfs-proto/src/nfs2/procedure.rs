@@ -2,111 +2,45 @@
 //!
 //! [`Procedure`] is what a call asks for; it indexes tables of counters by [`Procedure::number`].
 
-/// A procedure of NFS v2; its discriminant is the number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Procedure {
+use crate::procedures::procedures;
+
+procedures! { "A procedure of NFS v2; its discriminant is the number on the wire.":
     /// Does nothing.
-    Null = 0,
+    Null = 0, "NULL";
     /// Gets attributes.
-    Getattr = 1,
+    Getattr = 1, "GETATTR";
     /// Sets attributes.
-    Setattr = 2,
+    Setattr = 2, "SETATTR";
     /// Obsolete; does nothing.
-    Root = 3,
+    Root = 3, "ROOT";
     /// Finds a name in a directory.
-    Lookup = 4,
+    Lookup = 4, "LOOKUP";
     /// Reads a symbolic link.
-    Readlink = 5,
+    Readlink = 5, "READLINK";
     /// Reads data.
-    Read = 6,
+    Read = 6, "READ";
     /// Never defined; does nothing.
-    Writecache = 7,
+    Writecache = 7, "WRITECACHE";
     /// Writes data.
-    Write = 8,
+    Write = 8, "WRITE";
     /// Creates a file.
-    Create = 9,
+    Create = 9, "CREATE";
     /// Removes a file.
-    Remove = 10,
+    Remove = 10, "REMOVE";
     /// Renames an entry.
-    Rename = 11,
+    Rename = 11, "RENAME";
     /// Adds a name to a file.
-    Link = 12,
+    Link = 12, "LINK";
     /// Creates a symbolic link.
-    Symlink = 13,
+    Symlink = 13, "SYMLINK";
     /// Creates a directory.
-    Mkdir = 14,
+    Mkdir = 14, "MKDIR";
     /// Removes a directory.
-    Rmdir = 15,
+    Rmdir = 15, "RMDIR";
     /// Lists a directory.
-    Readdir = 16,
+    Readdir = 16, "READDIR";
     /// Gets the file system's fill state.
-    Statfs = 17,
-}
-
-impl Procedure {
-    /// All procedures, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
-        Self::Null,
-        Self::Getattr,
-        Self::Setattr,
-        Self::Root,
-        Self::Lookup,
-        Self::Readlink,
-        Self::Read,
-        Self::Writecache,
-        Self::Write,
-        Self::Create,
-        Self::Remove,
-        Self::Rename,
-        Self::Link,
-        Self::Symlink,
-        Self::Mkdir,
-        Self::Rmdir,
-        Self::Readdir,
-        Self::Statfs,
-    ];
-
-    /// Returns the procedure of this number, if there is one.
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.get(number as usize).copied()
-    }
-
-    /// Returns the number on the wire, 0 to 17.
-    pub const fn number(self) -> u32 {
-        self as u32
-    }
-
-    /// Returns the name in capitals, as nfsstat prints it.
-    pub const fn name(self) -> &'static str {
-        const NAMES: [&str; 18] = [
-            "NULL",
-            "GETATTR",
-            "SETATTR",
-            "ROOT",
-            "LOOKUP",
-            "READLINK",
-            "READ",
-            "WRITECACHE",
-            "WRITE",
-            "CREATE",
-            "REMOVE",
-            "RENAME",
-            "LINK",
-            "SYMLINK",
-            "MKDIR",
-            "RMDIR",
-            "READDIR",
-            "STATFS",
-        ];
-        NAMES[self as usize]
-    }
-}
-
-impl std::fmt::Display for Procedure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
+    Statfs = 17, "STATFS";
 }
 
 #[cfg(test)]

@@ -2,127 +2,53 @@
 //!
 //! [`Procedure`] is what a call asks for; it indexes tables of counters by [`Procedure::number`].
 
-/// A procedure of NFS v3; its discriminant is the number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Procedure {
+use crate::procedures::procedures;
+
+procedures! { "A procedure of NFS v3; its discriminant is the number on the wire.":
     /// Does nothing.
-    Null = 0,
+    Null = 0, "NULL";
     /// Gets attributes.
-    Getattr = 1,
+    Getattr = 1, "GETATTR";
     /// Sets attributes.
-    Setattr = 2,
+    Setattr = 2, "SETATTR";
     /// Finds a name in a directory.
-    Lookup = 3,
+    Lookup = 3, "LOOKUP";
     /// Checks permissions.
-    Access = 4,
+    Access = 4, "ACCESS";
     /// Reads a symbolic link.
-    Readlink = 5,
+    Readlink = 5, "READLINK";
     /// Reads data.
-    Read = 6,
+    Read = 6, "READ";
     /// Writes data.
-    Write = 7,
+    Write = 7, "WRITE";
     /// Creates a file.
-    Create = 8,
+    Create = 8, "CREATE";
     /// Creates a directory.
-    Mkdir = 9,
+    Mkdir = 9, "MKDIR";
     /// Creates a symbolic link.
-    Symlink = 10,
+    Symlink = 10, "SYMLINK";
     /// Creates a special file.
-    Mknod = 11,
+    Mknod = 11, "MKNOD";
     /// Removes a file.
-    Remove = 12,
+    Remove = 12, "REMOVE";
     /// Removes a directory.
-    Rmdir = 13,
+    Rmdir = 13, "RMDIR";
     /// Renames an entry.
-    Rename = 14,
+    Rename = 14, "RENAME";
     /// Adds a name to a file.
-    Link = 15,
+    Link = 15, "LINK";
     /// Lists a directory.
-    Readdir = 16,
+    Readdir = 16, "READDIR";
     /// Lists a directory with attributes and handles.
-    Readdirplus = 17,
+    Readdirplus = 17, "READDIRPLUS";
     /// Gets the file system's fill state.
-    Fsstat = 18,
+    Fsstat = 18, "FSSTAT";
     /// Gets the file system's limits.
-    Fsinfo = 19,
+    Fsinfo = 19, "FSINFO";
     /// Gets POSIX limits.
-    Pathconf = 20,
+    Pathconf = 20, "PATHCONF";
     /// Makes earlier writes durable.
-    Commit = 21,
-}
-
-impl Procedure {
-    /// All procedures, in the order of their numbers.
-    pub const ALL: [Self; 22] = [
-        Self::Null,
-        Self::Getattr,
-        Self::Setattr,
-        Self::Lookup,
-        Self::Access,
-        Self::Readlink,
-        Self::Read,
-        Self::Write,
-        Self::Create,
-        Self::Mkdir,
-        Self::Symlink,
-        Self::Mknod,
-        Self::Remove,
-        Self::Rmdir,
-        Self::Rename,
-        Self::Link,
-        Self::Readdir,
-        Self::Readdirplus,
-        Self::Fsstat,
-        Self::Fsinfo,
-        Self::Pathconf,
-        Self::Commit,
-    ];
-
-    /// Returns the procedure of this number, if there is one.
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.get(number as usize).copied()
-    }
-
-    /// Returns the number on the wire, 0 to 21.
-    pub const fn number(self) -> u32 {
-        self as u32
-    }
-
-    /// Returns the name in capitals, as the RFC and nfsstat print it.
-    pub const fn name(self) -> &'static str {
-        const NAMES: [&str; 22] = [
-            "NULL",
-            "GETATTR",
-            "SETATTR",
-            "LOOKUP",
-            "ACCESS",
-            "READLINK",
-            "READ",
-            "WRITE",
-            "CREATE",
-            "MKDIR",
-            "SYMLINK",
-            "MKNOD",
-            "REMOVE",
-            "RMDIR",
-            "RENAME",
-            "LINK",
-            "READDIR",
-            "READDIRPLUS",
-            "FSSTAT",
-            "FSINFO",
-            "PATHCONF",
-            "COMMIT",
-        ];
-        NAMES[self as usize]
-    }
-}
-
-impl std::fmt::Display for Procedure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
+    Commit = 21, "COMMIT";
 }
 
 #[cfg(test)]

@@ -1,0 +1,46 @@
+//! The procedures of NFS v2 and v3, which number them one after the other.
+//!
+//! One macro makes both enums, so that number, name and order of a procedure stand on one line.
+
+/// Makes `Procedure` from what it is and lines of number and name; the numbers must be
+/// positions, from 0 on.
+macro_rules! procedures {
+    ($what:literal: $($(#[$doc:meta])* $name:ident = $number:literal, $shown:literal;)+) => {
+        #[doc = $what]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Procedure {
+            $($(#[$doc])* $name = $number,)+
+        }
+
+        impl Procedure {
+            /// All procedures, in the order of their numbers.
+            pub const ALL: [Self; [$($number),+].len()] = [$(Self::$name,)+];
+
+            /// Returns the procedure of this number, if there is one.
+            pub fn from_number(number: u32) -> Option<Self> {
+                Self::ALL.get(number as usize).copied()
+            }
+
+            /// Returns the number on the wire, from 0 on without a gap.
+            pub const fn number(self) -> u32 {
+                self as u32
+            }
+
+            /// Returns the name in capitals, as nfsstat prints it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $shown,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for Procedure {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+pub(crate) use procedures;
