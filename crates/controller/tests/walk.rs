@@ -125,6 +125,24 @@ fn walked(
     (store.load(id).unwrap(), events)
 }
 
+/// Goes on with a stored campaign over an agent that does what it is told, and returns what is
+/// stored then, with the number of trials that were made.
+fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
+    let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
+    let mut agent = Scripted::new(|_, _: &Order| None);
+    let mut rest = Walk {
+        plan,
+        agent: &mut agent,
+        stop: &AtomicBool::new(false),
+        observe: &mut |_| {},
+        now_unix_ms: &|| 7,
+        token: 0xabd,
+        keep: false,
+    };
+    resume(&mut rest, &mut store, id).unwrap();
+    (store.load(id).unwrap(), agent.trials)
+}
+
 #[test]
 fn every_trial_is_made_in_the_plans_order_and_stored() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,21 +234,9 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
         });
         let (stopped, _) = walked(&plan, &mut agent, &stop, folder.path());
         assert_eq!(stopped.state, CampaignState::Interrupted);
-        let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
-        let mut agent = Scripted::new(|_, _: &Order| None);
-        let mut rest = Walk {
-            plan: &plan,
-            agent: &mut agent,
-            stop: &never,
-            observe: &mut |_| {},
-            now_unix_ms: &|| 7,
-            token: 0xabd,
-            keep: false,
-        };
-        let state = resume(&mut rest, &mut store, stopped.id).unwrap();
-        assert_eq!(state, CampaignState::Complete);
-        assert_eq!(store.load(stopped.id).unwrap().runs, expected.runs);
-        assert_eq!(agent.trials, 9 - stopped_in);
+        let (resumed, trials) = resumed(&plan, stopped.id, folder.path());
+        assert_eq!(resumed.state, CampaignState::Complete);
+        assert_eq!((resumed.runs, trials), (expected.runs.clone(), 9 - stopped_in));
     }
 }
 
@@ -288,20 +294,8 @@ fn a_run_that_kept_failing_is_not_tried_again_when_it_goes_on() {
     });
     let never = AtomicBool::new(false);
     let (failed, _) = walked(&plan, &mut failing, &never, folder.path());
-    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
-    let mut agent = Scripted::new(|_, _: &Order| None);
-    let mut rest = Walk {
-        plan: &plan,
-        agent: &mut agent,
-        stop: &never,
-        observe: &mut |_| {},
-        now_unix_ms: &|| 7,
-        token: 0xabd,
-        keep: false,
-    };
-    resume(&mut rest, &mut store, failed.id).unwrap();
-    assert_eq!(agent.trials, 0);
-    assert_eq!(store.load(failed.id).unwrap().runs, failed.runs);
+    let (resumed, trials) = resumed(&plan, failed.id, folder.path());
+    assert_eq!((resumed.runs, trials), (failed.runs, 0));
 }
 
 #[test]
