@@ -4,7 +4,7 @@
 
 mod load;
 
-use engine::backend::Recovered;
+use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
@@ -30,11 +30,14 @@ pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
 
 /// Doubts about whether the pass did what it says.
-pub fn about_outcome(result: &PassResult, ending: &Ending) -> Vec<Caveat> {
+pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
     let mut caveats = accounting::doubts(&result.truths);
     let mismatches = errors_of(result, |error| error == OpError::MISMATCH);
     if mismatches > 0 {
-        let evidence = format!("{mismatches} of {} reads compared with the pattern", result.ops());
+        let found = tally.mismatches;
+        let ops = result.ops() + result.errors();
+        let evidence =
+            format!("{mismatches} of {ops} ops brought other bytes than were written: {found}");
         caveats.push(CaveatCode::DataMismatch.because(evidence));
     }
     if result.errors() > 0 {

@@ -5,7 +5,7 @@
 
 use engine::external::Outside;
 use engine::worker::Ending;
-use engine::{External, SiteError};
+use engine::{External, Measured, SiteError};
 use fleet::PassEnd;
 use model::{Fact, Pass, PassResult, Truth, Workload};
 
@@ -21,13 +21,13 @@ impl Trial<'_> {
     ) -> Result<PassEnd, SiteError> {
         self.invalidate(pass)?;
         let Outside { measured, mut facts } = external.run(pass)?;
-        let (mut result, ending) = (measured.result, measured.ending);
+        let Measured { mut result, ending, tally } = measured;
         if !self.counts_storage_reads() {
             result.storage_read_bytes = None;
         }
         result.truths = accounting::truths(self.spec(), &result, &Witnesses::default());
         result.truths.extend(self.left_behind(&result, &ending)?);
-        self.doubt(&mut result, &ending);
+        self.doubt(&mut result, &ending, &tally);
         facts.iter_mut().for_each(|fact| name_after(fact, pass));
         Ok(PassEnd { broken: broken(&result, &ending), result, facts })
     }

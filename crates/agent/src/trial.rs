@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use engine::backend::Tally;
 use engine::worker::Ending;
 use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, measure};
 use fleet::{Assignment, Broken, PassEnd};
@@ -31,7 +32,7 @@ impl<'a> Trial<'a> {
         let config = SiteConfig {
             work_name: assignment.work_name.clone(),
             seed: assignment.seed,
-            pattern: engine::site::pattern_of(spec, assignment.seed),
+            pattern: engine::site::pattern_of(spec, assignment.seed, &assignment.work_name),
             clock: Arc::clone(&agent.clock),
             keep: assignment.keep,
             stop: Arc::clone(&agent.stop),
@@ -103,7 +104,7 @@ impl<'a> Trial<'a> {
         let witnesses = Witnesses { tally, census, server };
         result.truths = accounting::truths(spec, &result, &witnesses);
         result.caveats.extend(doubts::about_recovery(&witnesses.tally.recovered));
-        self.doubt(&mut result, &ending);
+        self.doubt(&mut result, &ending, &witnesses.tally);
         Ok(PassEnd { broken: broken(&result, &ending), result, facts: Vec::new() })
     }
 
@@ -139,10 +140,10 @@ impl<'a> Trial<'a> {
         })
     }
 
-    pub(crate) fn doubt(&self, result: &mut PassResult, ending: &Ending) {
+    pub(crate) fn doubt(&self, result: &mut PassResult, ending: &Ending, tally: &Tally) {
         let spec = &self.assignment.spec;
         let mut caveats = self.site.caveats(spec);
-        caveats.extend(doubts::about_outcome(result, ending));
+        caveats.extend(doubts::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
             caveats.extend(doubts::about_figures(spec, result));
             caveats.extend(doubts::about_load(spec, result));

@@ -18,6 +18,7 @@ pub mod uring;
 use std::time::Duration;
 
 use model::{ClientResult, Completion, Op};
+use workload::Mismatches;
 
 use crate::clock::Clock;
 use crate::limits::TICK;
@@ -93,6 +94,8 @@ pub struct Tally {
     pub recovered: Recovered,
     /// Calls that were started, where ops are calls.
     pub calls: Option<Calls>,
+    /// What was read and not as it was written.
+    pub mismatches: Mismatches,
 }
 
 /// What a client had to do beyond what was asked of it, because something went wrong.

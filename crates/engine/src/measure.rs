@@ -15,7 +15,7 @@ use model::{
     Caveat, ClientResult, Durability, IntervalSample, Offered, Pass, PassResult, RunSpec, Scope,
     WarmedUp,
 };
-use workload::OpStream;
+use workload::{Mismatches, OpStream};
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
 use crate::clock::Clock;
@@ -279,6 +279,7 @@ fn assemble(
         read_bytes: reports.iter().map(|report| report.tally.read_bytes).sum(),
         write_bytes: reports.iter().map(|report| report.tally.write_bytes).sum(),
         recovered: Recovered::default(),
+        mismatches: Mismatches::default(),
         calls: reports.first().and_then(|report| report.tally.calls).map(|_| Calls::default()),
     };
     let offered_rate = spec.load.rate_per_s;
@@ -296,6 +297,7 @@ fn assemble(
             sum.add(&calls);
         }
         measured.tally.recovered.add(&report.tally.recovered);
+        measured.tally.mismatches.merge(&report.tally.mismatches);
         measured.add(report);
     }
     measured.result.scope.working_set = touched.map(|touched| touched.working_set());

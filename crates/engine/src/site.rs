@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use model::random::draw;
 use model::work::Sharing;
 use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
 use workload::{FileSet, Pattern};
@@ -114,9 +115,15 @@ pub struct SiteConfig {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Makes the content of a run's files, for ops of every size that the run issues.
-pub fn pattern_of(spec: &RunSpec, seed: u64) -> Pattern {
-    Pattern::new(seed, largest_op(spec).max(PREPARE_IO) as usize)
+/// Makes the content of a run's files, for ops of every size that the run issues; with stamps, where
+/// that is asked for, those of whoever works in a directory of this name.
+pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
+    let pattern = Pattern::of(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
+    if !spec.data.stamp {
+        return pattern;
+    }
+    let campaign = work_name.bytes().fold(seed, |id, byte| draw(id, u64::from(byte)));
+    pattern.stamped(campaign, spec.io_size_bytes)
 }
 
 /// The most that one call moves, in bytes: files of a metadata run are written whole.

@@ -1,8 +1,9 @@
 //! Every caveat that an agent raises: its cause is planted, and a clean run is silent about it.
 
-mod outside;
 mod recovery;
+#[allow(dead_code, reason = "shared with the tests of programs")]
 mod rig;
+mod stamps;
 
 mod causes;
 mod figures;

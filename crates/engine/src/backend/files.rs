@@ -4,6 +4,7 @@
 //! open working directories; file `f` of a run on several targets lives in directory `f` mod
 //! their number. Nothing here allocates.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::os::fd::{BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use workload::names::Sort;
 use workload::places::PathName;
-use workload::{Name, Pattern, Places};
+use workload::{Mismatches, Name, Pattern, Places};
 
 use super::Lost;
 use super::mapping::Mapping;
@@ -35,6 +36,8 @@ pub struct Files {
     pub pattern: Pattern,
     /// Compare what is read.
     pub verify: bool,
+    /// What was not as it was written.
+    pub mismatches: Cell<Mismatches>,
     /// Files are open with `O_DIRECT`.
     pub direct: bool,
     /// How files are to be opened whose every write is to be durable: nothing, `O_DSYNC` or
@@ -143,10 +146,15 @@ impl Files {
     /// [`OpError::MISMATCH`].
     #[inline]
     pub fn check(&self, file: u32, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
-        if self.verify && self.pattern.check(data, file, offset_bytes).is_err() {
-            return Err(OpError::MISMATCH);
+        if !self.verify {
+            return Ok(());
         }
-        Ok(())
+        self.pattern.check(data, file, offset_bytes).map_err(|mismatch| {
+            let mut log = self.mismatches.get();
+            log.note(mismatch);
+            self.mismatches.set(log);
+            OpError::MISMATCH
+        })
     }
 }
 

@@ -128,6 +128,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
         ops: None,
         recovered,
         calls: Some(common.calls.get()),
+        mismatches: common.mismatches,
     }
 }
 

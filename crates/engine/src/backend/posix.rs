@@ -90,6 +90,7 @@ impl Backend for Posix {
     }
 
     fn tally(&self) -> Tally {
-        Tally { ops: Some(self.ops), ..Tally::default() }
+        let mismatches = self.set.mismatches.get();
+        Tally { ops: Some(self.ops), mismatches, ..Tally::default() }
     }
 }

@@ -257,7 +257,8 @@ impl Backend for Uring {
     }
 
     fn tally(&self) -> Tally {
-        Tally { ops: Some(self.ops), ..Tally::default() }
+        let mismatches = self.set.mismatches.get();
+        Tally { ops: Some(self.ops), mismatches, ..Tally::default() }
     }
 }
 

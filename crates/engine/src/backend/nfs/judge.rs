@@ -42,11 +42,15 @@ pub(super) fn judge(
                 get_each(event.payload);
             }
             let pattern = &common.set.pattern;
-            if common.set.verify
-                && (event.payload.len() != count as usize
-                    || pattern.check(event.payload, transfer.file, transfer.offset).is_err())
-            {
-                return Err(OpError::MISMATCH);
+            if common.set.verify {
+                if event.payload.len() != count as usize {
+                    return Err(OpError::SHORT);
+                }
+                let checked = pattern.check(event.payload, transfer.file, transfer.offset);
+                checked.map_err(|mismatch| {
+                    common.mismatches.note(mismatch);
+                    OpError::MISMATCH
+                })?;
             }
             Ok(Judged::Moved(count))
         }

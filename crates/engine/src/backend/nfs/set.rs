@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::Version;
-use workload::{Pattern, Places};
+use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
@@ -75,6 +75,8 @@ pub(super) struct Common {
     pub(super) resent_bytes: u64,
     /// That of it which a server may have lost, in bytes.
     pub(super) rewritten_bytes: u64,
+    /// What was read and not as it was written.
+    pub(super) mismatches: Mismatches,
 }
 
 impl Common {
@@ -92,6 +94,7 @@ impl Common {
             again_out: 0,
             resent_bytes: 0,
             rewritten_bytes: 0,
+            mismatches: Mismatches::default(),
             set,
         }
     }

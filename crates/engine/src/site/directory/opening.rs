@@ -3,6 +3,7 @@
 //! A file that is to be read must hold all that will be asked for: one that is too short, or has
 //! holes, is refused, since reading what was never written measures nothing.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError};
 
@@ -87,8 +88,9 @@ impl DirectorySite {
             files,
             maps,
             stride,
-            pattern: config.pattern.clone(),
+            pattern: config.pattern.in_pass(spec, pass),
             verify: spec.verify,
+            mismatches: Cell::default(),
             direct: spec.direct,
             durable: durable(spec.durability),
             sync_each: spec.durability == Durability::Sync

@@ -90,7 +90,7 @@ impl NfsSite {
             // Files that are opened by name move in pieces of `io_size` at most.
             rsize: mount.rsize().min(largest_op(spec).max(1)),
             wsize: mount.wsize().min(largest_op(spec).max(1)),
-            pattern: config.pattern.clone(),
+            pattern: config.pattern.in_pass(spec, pass),
             verify: spec.verify,
             queue_depth: 0,
             timeout_ns: self.timeout.as_nanos() as u64,

@@ -1,4 +1,10 @@
 //! Programs that work in our place: their figures, their failures, and what they leave behind.
+//!
+//! They keep the machine busy, so they have a test program of their own: others take times.
+
+#[allow(dead_code, reason = "shared with the tests of caveats")]
+#[path = "../caveats/rig.rs"]
+mod rig;
 
 use std::path::Path;
 
@@ -8,7 +14,7 @@ use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, OpKind, Pass, RunSpec, Target, Workload,
 };
 
-use crate::rig::{Rig, codes, stream};
+use rig::{Rig, codes, stream};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()

@@ -1,0 +1,182 @@
+//! Data that changed behind the backend's back is found, named by file and byte, and invalid.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use model::{
+    BackendKind, CaveatCode, DataSettings, NfsVersion, Pass, RunSpec, Target, Verdict, Workload,
+};
+use nfs_client::{Mount, MountOptions};
+use nfs_proto::nfs3::StableHow;
+use nfs_server::{Server, ServerConfig};
+
+use crate::rig::{Rig, nfs, server, stream};
+
+const FILE_BYTES: u64 = 1 << 20;
+
+fn verified(spec: RunSpec) -> RunSpec {
+    let data = DataSettings { stamp: true, ..DataSettings::default() };
+    RunSpec {
+        data,
+        verify: true,
+        files: 2,
+        io_size_bytes: 32 << 10,
+        file_size_bytes: FILE_BYTES,
+        passes: vec![Pass::Write, Pass::Read],
+        ..spec
+    }
+}
+
+fn on_directory(backend: BackendKind, path: &Path) -> RunSpec {
+    RunSpec { backend, queue_depth: 4, ..verified(stream(path)) }
+}
+
+/// Writes, has the data altered, reads, and returns what the caveat says; `None` where there is
+/// none.
+fn found(spec: &RunSpec, alter: impl FnOnce(&str)) -> Option<String> {
+    let mut rig = Rig::new();
+    let work_name = rig.begin(spec);
+    let written = rig.run(spec.passes()[0]);
+    assert_eq!((written.broken, written.result.errors()), (None, 0));
+    alter(&work_name);
+    let caveats = rig.run(spec.passes()[1]).result.caveats;
+    let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch)?;
+    assert_eq!(Verdict::of(&caveats), Verdict::Invalid);
+    Some(caveat.evidence.clone())
+}
+
+fn flip(path: &Path, at: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+}
+
+#[test]
+fn a_flipped_bit_is_found_on_posix_and_uring() {
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = on_directory(backend, folder.path());
+        assert_eq!(found(&spec, |_| ()), None, "{backend:?}");
+        let file = |work: &str| folder.path().join(work).join("f00000001");
+        let said = found(&spec, |work| flip(&file(work), 70_001)).unwrap();
+        assert!(said.starts_with("1 of 64 ops "), "{said}");
+        assert!(said.contains("f00000001 at 70001: 0x"), "{said}");
+        // In the stamp itself.
+        let said = found(&spec, |work| flip(&file(work), 65_536 + 20)).unwrap();
+        assert!(said.contains("f00000001 at 65536: checksum 0x"), "{said}");
+    }
+}
+
+#[test]
+fn a_block_in_the_wrong_place_is_found_though_it_is_intact() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = on_directory(BackendKind::Posix, folder.path());
+    let said = found(&spec, |work| {
+        let work = folder.path().join(work);
+        let mut block = [0; 4096];
+        let open = |name| OpenOptions::new().read(true).write(true).open(work.join(name)).unwrap();
+        let file = open("f00000000");
+        file.read_exact_at(&mut block, 8192).unwrap();
+        file.write_all_at(&block, 4096).unwrap();
+        open("f00000001").write_all_at(&block, 8192).unwrap();
+    })
+    .unwrap();
+    assert!(said.contains("f00000000 at 4096: the block written at 8192"), "{said}");
+    assert!(said.contains("f00000001 at 8192: a block of file number 0"), "{said}");
+}
+
+#[test]
+fn a_rewrite_that_was_lost_is_found_though_the_old_block_is_intact() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = on_directory(BackendKind::Posix, folder.path());
+    spec.passes = vec![Pass::Write, Pass::Rewrite, Pass::Reread];
+    let mut rig = Rig::new();
+    let path = folder.path().join(rig.begin(&spec)).join("f00000001");
+    let open = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut old = [0; 4096];
+    rig.run(Pass::Write);
+    open().read_exact_at(&mut old, 12_288).unwrap();
+    rig.run(Pass::Rewrite);
+    open().write_all_at(&old, 12_288).unwrap();
+    let caveats = rig.run(Pass::Reread).result.caveats;
+    let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch).unwrap();
+    let said = &caveat.evidence;
+    assert!(said.contains("f00000001 at 12288: generation 1, written 2 or later"), "{said}");
+}
+
+#[test]
+fn other_workloads_find_what_they_wrote() {
+    let folder = tempfile::tempdir().unwrap();
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        let bonnie = RunSpec {
+            workload: Workload::Bonnie,
+            files: 1,
+            passes: vec![
+                Pass::CharWrite,
+                Pass::Update,
+                Pass::CharRead,
+                Pass::RandomWrite,
+                Pass::BackwardRead,
+                Pass::Seeks,
+            ],
+            ..on_directory(backend, folder.path())
+        };
+        let odd = RunSpec { io_size_bytes: 5000, ..on_directory(backend, folder.path()) };
+        let direct = RunSpec { direct: true, ..on_directory(backend, folder.path()) };
+        let mixed = RunSpec {
+            workload: Workload::Mixed,
+            passes: vec![Pass::Mix],
+            read_percent: 50,
+            duration_ms: 200,
+            workers: 2,
+            ..on_directory(backend, folder.path())
+        };
+        let repeating = RunSpec {
+            data: DataSettings {
+                dedup_percent: 30,
+                compress_percent: 50,
+                ..DataSettings::default()
+            },
+            ..on_directory(backend, folder.path())
+        };
+        for spec in [bonnie, odd, direct, mixed, repeating] {
+            let mut rig = Rig::new();
+            rig.begin(&spec);
+            for pass in spec.passes() {
+                let end = rig.run(*pass);
+                assert_eq!(end.broken, None, "{} {pass}", spec.workload);
+                let caveats = &end.result.caveats;
+                assert_eq!(end.result.errors(), 0, "{} {pass}: {caveats:?}", spec.workload);
+            }
+        }
+    }
+}
+
+/// Flips a bit in the memory of our server, as another client.
+fn flip_over_nfs(server: &Server, work: &str, at: u64) {
+    let mut options = MountOptions::new("127.0.0.1", "/export");
+    let port = Some(server.address().port());
+    (options.port, options.mount_port) = (port, port);
+    let mut mount = Mount::connect(&options).unwrap();
+    let root = mount.root();
+    let work = mount.lookup(root, work).unwrap();
+    let file = mount.lookup(work, "f00000001").unwrap();
+    let byte = mount.read(file, at, 1).unwrap();
+    mount.write(file, at, &[byte[0] ^ 4], StableHow::FileSync).unwrap();
+}
+
+#[test]
+fn a_flipped_bit_is_found_over_nfs() {
+    for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
+        let server = server(ServerConfig::default());
+        let mut spec = verified(nfs(&server));
+        if let Target::Nfs(target) = &mut spec.target {
+            target.settings.version = version;
+        }
+        assert_eq!(found(&spec, |_| ()), None, "{version}");
+        let said = found(&spec, |work| flip_over_nfs(&server, work, 70_001)).unwrap();
+        assert!(said.contains("f00000001 at 70001: 0x"), "{version}: {said}");
+    }
+}
