@@ -4,17 +4,19 @@
 
 use std::path::Path;
 
+/// Takes a plan of `presets/` in.
+macro_rules! preset {
+    ($name:literal) => {
+        Preset { name: $name, text: include_str!(concat!("../../../presets/", $name, ".toml")) }
+    };
+}
+
 /// The plan that runs when nobody names one.
-pub const QUICK: Preset =
-    Preset { name: "quick", text: include_str!("../../../presets/quick.toml") };
+pub const QUICK: Preset = preset!("quick");
 
-const THROUGHPUT_FACTORS: Preset = Preset {
-    name: "throughput-factors",
-    text: include_str!("../../../presets/throughput-factors.toml"),
-};
+const THROUGHPUT_FACTORS: Preset = preset!("throughput-factors");
 
-const TRIMMED_OPTIONS: Preset =
-    Preset { name: "trimmed-options", text: include_str!("../../../presets/trimmed-options.toml") };
+const TRIMMED_OPTIONS: Preset = preset!("trimmed-options");
 
 /// A plan that is built in.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +29,18 @@ pub struct Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 3] = [QUICK, THROUGHPUT_FACTORS, TRIMMED_OPTIONS];
+    pub const ALL: [Self; 10] = [
+        QUICK,
+        THROUGHPUT_FACTORS,
+        TRIMMED_OPTIONS,
+        preset!("bonnie"),
+        preset!("copies"),
+        preset!("iozone"),
+        preset!("metadata"),
+        preset!("op-mix"),
+        preset!("raid-matrix"),
+        preset!("transactions"),
+    ];
 
     /// Finds a preset by its name; a file or directory of that name here is meant first.
     pub fn named(name: &str) -> Option<Self> {
@@ -54,6 +67,32 @@ mod tests {
             let expected = if preset.name == TRIMMED_OPTIONS.name { 2 * (2 + 2) } else { 0 };
             assert_eq!(impossible, expected, "{}", preset.name);
         }
+    }
+
+    fn runs(name: &str) -> Plan {
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1 };
+        let preset = Preset::ALL.into_iter().find(|preset| preset.name == name).unwrap();
+        Plan::resolve(&RawPlan::parse(preset.text, name).unwrap(), &around).unwrap()
+    }
+
+    #[test]
+    fn the_raid_matrix_is_whole() {
+        let plan = runs("raid-matrix");
+        // Reads x random x threads x blocks, on five disks.
+        assert_eq!(plan.runs.len(), 3 * 2 * 2 * 9 * 5);
+        assert!(plan.runs.iter().all(|run| run.direct && run.duration_ms == 30_000));
+        assert_eq!(
+            plan.varying(),
+            ["target", "workers", "io_size", "read_percent", "random_percent"]
+        );
+        let hours = plan::estimate(&plan).duration_ms / 3_600_000;
+        assert_eq!(hours, 5, "its first lines say so");
+    }
+
+    #[test]
+    fn the_sizes_of_bonnie_are_those_of_its_tables() {
+        let sizes: Vec<_> = runs("bonnie").runs.iter().map(|run| run.set_bytes() >> 20).collect();
+        assert_eq!(sizes, [10, 100, 250, 500, 1_000]);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! They are there to tell a minute from an hour, no more.
 
 use model::units::Nanos;
-use model::{RunSpec, Target, Workload};
+use model::{Pass, RunSpec, Target, Workload};
+use workload::pass_size;
 
 use crate::resolve::Plan;
 
@@ -17,6 +18,8 @@ pub const RANDOM_OPS_PER_S: u64 = 10_000;
 
 /// Assumed creates, stats or removes per second, all workers together.
 pub const METADATA_OPS_PER_S: u64 = 5_000;
+
+const NS_PER_MS: u64 = 1_000_000;
 
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
 pub const TRIAL_OVERHEAD_MS: u64 = 100;
@@ -99,39 +102,80 @@ pub fn estimate(plan: &Plan) -> Estimate {
 
 fn estimate_run(run: &RunSpec) -> RunEstimate {
     if run.impossible().is_some() {
-        return RunEstimate { bytes_written: 0, bytes_read: 0, ops: 0, duration_ms: 0 };
+        return RunEstimate::NOTHING;
     }
-    let set = run.set_bytes();
-    let io = u64::from(run.io_size_bytes);
-    let moving_ms = |bytes: u64| per_second_ms(bytes, BYTES_PER_S);
-    let mut estimate = match run.workload {
-        Workload::Stream => RunEstimate {
-            bytes_written: set,
-            bytes_read: set,
-            ops: 2 * (set / io),
-            duration_ms: 2 * moving_ms(set),
-        },
-        Workload::Mixed => {
-            let ops = (u128::from(run.duration_ms) * u128::from(RANDOM_OPS_PER_S) / 1_000) as u64;
-            let reads = ops * u64::from(run.read_percent) / 100;
-            RunEstimate {
-                bytes_written: set.saturating_add((ops - reads).saturating_mul(io)),
-                bytes_read: reads.saturating_mul(io),
-                ops,
-                duration_ms: moving_ms(set) + run.duration_ms,
-            }
-        }
-        _ => {
-            let ops = 3 * u64::from(run.files);
-            let duration_ms = moving_ms(set) + per_second_ms(ops, METADATA_OPS_PER_S);
-            RunEstimate { bytes_written: set, bytes_read: 0, ops, duration_ms }
-        }
-    };
+    let passes = run.passes();
+    let mut estimate = prepared(run, passes[0]);
+    for pass in passes {
+        estimate.add(&estimate_pass(run, *pass));
+    }
     if run.target == Target::Null {
-        let duration_ms = if run.workload == Workload::Mixed { run.duration_ms } else { 0 };
+        let duration_ms =
+            passes.iter().filter_map(|p| run.time_max_ns(*p)).sum::<u64>() / NS_PER_MS;
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
-    RunEstimate { duration_ms: estimate.duration_ms + TRIAL_OVERHEAD_MS, ..estimate }
+    let overhead = TRIAL_OVERHEAD_MS + run.warmup_ns() / NS_PER_MS * passes.len() as u64;
+    RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }
+}
+
+impl RunEstimate {
+    const NOTHING: Self = Self { bytes_written: 0, bytes_read: 0, ops: 0, duration_ms: 0 };
+
+    const fn add(&mut self, other: &Self) {
+        self.bytes_written = self.bytes_written.saturating_add(other.bytes_written);
+        self.bytes_read = self.bytes_read.saturating_add(other.bytes_read);
+        self.ops = self.ops.saturating_add(other.ops);
+        self.duration_ms = self.duration_ms.saturating_add(other.duration_ms);
+    }
+}
+
+/// What must be there before the first pass.
+fn prepared(run: &RunSpec, first: Pass) -> RunEstimate {
+    let bytes_written = match run.workload {
+        Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),
+        _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
+        _ => 0,
+    };
+    let duration_ms = per_second_ms(bytes_written, BYTES_PER_S);
+    RunEstimate { bytes_written, duration_ms, ..RunEstimate::NOTHING }
+}
+
+fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
+    if run.workload == Workload::App {
+        return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
+    }
+    let (ops, bytes) = size_of(run, pass);
+    let (written, read) = match pass {
+        Pass::Mix => {
+            let reads = ops * u64::from(run.read_percent) / 100;
+            let io = u64::from(run.io_size_bytes);
+            ((ops - reads).saturating_mul(io), reads.saturating_mul(io))
+        }
+        Pass::Update => (bytes, bytes),
+        _ if pass.reads() => (0, bytes),
+        _ => (bytes, 0),
+    };
+    let duration_ms = match run.time_max_ns(pass) {
+        Some(time_ns) => time_ns / NS_PER_MS,
+        None if run.load.rate_per_s > 0 => per_second_ms(ops, run.load.rate_per_s),
+        None if pass.is_byte_rate() => per_second_ms(written.saturating_add(read), BYTES_PER_S),
+        None if pass == Pass::Seeks => per_second_ms(ops, RANDOM_OPS_PER_S),
+        None => per_second_ms(ops, METADATA_OPS_PER_S) + per_second_ms(bytes, BYTES_PER_S),
+    };
+    RunEstimate { bytes_written: written, bytes_read: read, ops, duration_ms }
+}
+
+/// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
+fn size_of(run: &RunSpec, pass: Pass) -> (u64, u64) {
+    let size = pass_size(run, pass);
+    let rate = match run.load.rate_per_s {
+        0 => RANDOM_OPS_PER_S,
+        rate => rate,
+    };
+    let time_ms = run.time_max_ns(pass).unwrap_or(0) / NS_PER_MS;
+    let by_time = (u128::from(time_ms) * u128::from(rate) / 1_000) as u64;
+    let ops = size.ops.unwrap_or(by_time);
+    (ops, size.bytes.unwrap_or_else(|| ops.saturating_mul(run.io_size_bytes.into())))
 }
 
 fn per_second_ms(amount: u64, rate: u64) -> u64 {

@@ -42,7 +42,10 @@ pub(crate) fn runs(
             let mut base = base(target, around, backend, workload.kind.value);
             base.command = workload.command.clone();
             base.op_mix = workload.mix.clone();
-            for run in product(base, |setting, run| written.levels(setting, run))? {
+            for mut run in product(base, |setting, run| written.levels(setting, run))? {
+                if run.workload == Workload::App {
+                    run.command.limit_ms = run.timeout_ms;
+                }
                 match checks::contradiction(&run, &written) {
                     // A row that says why, if others of its kind can be made.
                     Some(error) => refused.push((group(&run), error)),
