@@ -9,7 +9,7 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Stable, Target,
+    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Sharing, Stable, Target,
 };
 
 use crate::accounting;
@@ -140,9 +140,14 @@ fn too_short(result: &PassResult) -> Option<Caveat> {
     })
 }
 
+/// Workers that have no file of their own are not late, as bonnie's seekers in its other passes.
+fn stands_idle(spec: &RunSpec, pass: Pass) -> bool {
+    pass.moves_blocks() && spec.layout.sharing == Sharing::Own && spec.files < spec.workers
+}
+
 fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let share = result.common_window_ns as f64 / result.window_ns.max(1) as f64;
-    (spec.workers > 1 && share < COMMON_SHARE_MIN).then(|| {
+    (spec.workers > 1 && !stands_idle(spec, result.pass) && share < COMMON_SHARE_MIN).then(|| {
         CaveatCode::Unsynchronised.because(format!(
             "all {} workers were busy for {} of {} ({:.0} %); start skew {}",
             spec.workers,

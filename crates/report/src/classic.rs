@@ -21,11 +21,11 @@ const MIB: u64 = 1 << 20;
 /// Characters of a machine's name in the first column.
 const MACHINE_LENGTH: usize = 8;
 
-const BONNIE_HEAD: &str = "\
-              -------Sequential Output-------- ---Sequential Input-- --Random--
-              -Per Char- --Block--- -Rewrite-- -Per Char- --Block--- --Seeks---
-Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU
-";
+const BONNIE_HEAD: [&str; 3] = [
+    "              -------Sequential Output-------- ---Sequential Input-- --Random--",
+    "              -Per Char- --Block--- -Rewrite-- -Per Char- --Block--- --Seeks---",
+    "Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU",
+];
 
 /// The passes of bonnie's table, in the order of its columns.
 const BONNIE_PASSES: [Pass; 6] =
@@ -100,7 +100,9 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
             if !title.is_empty() {
                 let _ = writeln!(out, "{}", clean(&title));
             }
-            out.push_str(BONNIE_HEAD);
+            for line in BONNIE_HEAD {
+                out.extend([line, "\n"]);
+            }
             last = Some(title);
         }
         out.push_str(&bonnie_line(run));
@@ -175,11 +177,11 @@ fn below(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let mut lines: Vec<String> = Vec::new();
     for row in rows {
         let name = sheet.name(row);
-        if !row.counts() {
+        if row.judged.rate.is_none() {
             lines.push(format!("{name}: {}", row.missing()));
-        }
-        if !row.judged.caveats.is_empty() {
-            lines.push(format!("{name}: {}", row.codes()));
+        } else if !row.judged.caveats.is_empty() {
+            let mark = if row.counts() { "" } else { "invalid: " };
+            lines.push(format!("{name}: {mark}{}", row.codes()));
         }
     }
     lines.extend(notes::durability(sheet));

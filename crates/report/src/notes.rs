@@ -109,6 +109,9 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     if pass.opens() == Opens::Nothing {
         return Some(("", by_name(pass, is_nfs)));
     }
+    if pass == Pass::OpMix {
+        return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));
+    }
     let (setting, how) = match spec.durability {
         Durability::None => (", durability none", UNSAFE),
         Durability::Close => (

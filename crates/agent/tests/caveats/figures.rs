@@ -55,6 +55,10 @@ fn workers_out_of_step_are_doubted() {
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
         assert_eq!(doubted(&spec, &result, CaveatCode::Unsynchronised), expected);
+        // Who has no file is not late.
+        let idle = RunSpec { workers: 4, files: 1, ..spec.clone() };
+        let sequential = PassResult { pass: Pass::Write, ..result.clone() };
+        assert!(!doubted(&idle, &sequential, CaveatCode::Unsynchronised));
         // One worker is always in step with itself.
         assert!(!doubted(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
     }

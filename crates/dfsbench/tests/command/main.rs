@@ -11,3 +11,4 @@ mod servers;
 mod serving;
 mod versions;
 mod whole;
+mod workloads;

@@ -1,0 +1,92 @@
+//! Every kind of work runs from the command line, and every built-in plan does, shortened.
+
+use serde_json::Value;
+
+use crate::rig::{End, Rig};
+
+/// The figures of a run that must have given some, with name, rate and reason of each.
+fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let figure = |figure: &Value| {
+        let name = format!("{} {}", figure["target"], figure["pass"]).replace('"', "");
+        let reason = figure["reason"].as_str().unwrap_or_default().to_owned();
+        (name, figure["rate"]["median"].as_f64(), reason)
+    };
+    json["figures"].as_array().unwrap().iter().map(figure).collect()
+}
+
+/// Runs a built-in plan with these flags, one trial of each run; says how many figures it gave.
+fn shortened(plan: &str, flags: &[&str]) -> usize {
+    let common = ["--trials", "1", "--quiet", "--format", "json"];
+    let rig = Rig::new();
+    let mut command = rig.command(&[&["run", plan], flags, &common].concat());
+    let end = End::of(command.env("TMPDIR", rig.target()).output().unwrap());
+    rig.assert_target_is_empty();
+    let figures = figures(&end);
+    for (name, rate, reason) in &figures {
+        assert!(rate.is_some_and(|rate| rate > 0.0), "{plan}: {name}: {reason}");
+    }
+    figures.len()
+}
+
+#[test]
+fn the_plans_of_data_files_run() {
+    assert_eq!(shortened("bonnie", &["--file-size", "1MiB"]), 6);
+    let sizes = ["--file-size", "256KiB", "--io-size", "4KiB,64KiB"];
+    assert_eq!(shortened("iozone", &sizes), 2 * 8);
+    assert_eq!(shortened("copies", &sizes), 2 * 2 * 2);
+    let short = ["--duration", "20ms", "--file-size", "8MiB", "--io-size", "4KiB", "--workers", "2"];
+    assert_eq!(shortened("raid-matrix", &short), 3 * 2 * 5);
+}
+
+#[test]
+fn the_plans_of_names_run() {
+    let few = ["--small-files", "20", "--workers", "2"];
+    assert_eq!(shortened("metadata", &few), 9 * 2 * 2);
+    let few = ["--small-files", "20", "--transactions", "30"];
+    assert_eq!(shortened("transactions", &few), 3 * 2);
+}
+
+#[test]
+fn the_plan_of_op_mixes_runs() {
+    let short = ["--rate", "300", "--duration", "200ms", "--warmup", "20ms"];
+    assert_eq!(shortened("op-mix", &short), 1);
+}
+
+#[test]
+fn bonnie_prints_the_table_that_bonnie_printed() {
+    let flags = ["--file-size", "1MiB", "--quiet", "--format", "bonnie"];
+    let rig = Rig::new();
+    let mut command = rig.command(&[&["run", "bonnie"], &flags[..]].concat());
+    let end = End::of(command.env("TMPDIR", rig.target()).output().unwrap());
+    let lines: Vec<&str> = end.stdout.lines().collect();
+    assert!(lines[0].starts_with("              -------Sequential Output--------"), "{end:?}");
+    assert!(lines[3].starts_with("local       1 "), "{end:?}");
+    // Six figures with their share of a processor.
+    assert_eq!(lines[3].split_whitespace().count(), 2 + 12, "{end:?}");
+}
+
+#[test]
+fn a_command_that_fails_says_how_it_ended_and_what_it_said_last() {
+    let rig = Rig::new();
+    let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
+                kind = \"app\"\nrun = [\"sh\", \"-c\", \"echo the last words >&2; exit 7\"]\n";
+    std::fs::write(rig.folder().join("app.toml"), plan).unwrap();
+    let end = rig.run(&["run", "app.toml", "--quiet", "--format", "json"]);
+    assert_eq!(end.code, 4, "{end:?}");
+    let [(_, None, reason)] = &figures(&end)[..] else { panic!("{end:?}") };
+    assert!(reason.contains('7') && reason.contains("the last words"), "{reason}");
+}
+
+#[test]
+fn a_missing_program_is_named_with_its_package() {
+    let rig = Rig::new();
+    let mut command = rig.command(&["run", ".", "--workload", "fio", "--trials", "1", "--quiet"]);
+    command.env("PATH", "/nonexistent").args(["--format", "json"]);
+    let end = End::of(command.output().unwrap());
+    let reasons: Vec<String> = figures(&end).into_iter().map(|(_, _, reason)| reason).collect();
+    assert!(!reasons.is_empty(), "{end:?}");
+    for reason in reasons {
+        assert!(reason.contains("fio") && reason.contains("package"), "{reason}");
+    }
+}
