@@ -9,7 +9,8 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Sharing, Stable, Target,
+    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Sharing, Stable,
+    Target,
 };
 
 use crate::accounting;

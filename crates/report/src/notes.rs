@@ -144,6 +144,7 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
 /// What is promised of a pass that works by name.
 const fn by_name(pass: Pass, is_nfs: bool) -> &'static str {
     match (pass, is_nfs) {
+        (Pass::App, _) => "whatever the command waits for",
         (Pass::Create, true) => "FILE_SYNC writes: the server answers when the data is safe",
         (Pass::Create, false) => "nobody waited: close only",
         (Pass::Remove, false) => "nobody waited: unlink only",

@@ -35,7 +35,8 @@ fn the_plans_of_data_files_run() {
     let sizes = ["--file-size", "256KiB", "--io-size", "4KiB,64KiB"];
     assert_eq!(shortened("iozone", &sizes), 2 * 8);
     assert_eq!(shortened("copies", &sizes), 2 * 2 * 2);
-    let short = ["--duration", "20ms", "--file-size", "8MiB", "--io-size", "4KiB", "--workers", "2"];
+    let short =
+        ["--duration", "20ms", "--file-size", "8MiB", "--io-size", "4KiB", "--workers", "2"];
     assert_eq!(shortened("raid-matrix", &short), 3 * 2 * 5);
 }
 
@@ -74,19 +75,23 @@ fn a_command_that_fails_says_how_it_ended_and_what_it_said_last() {
     std::fs::write(rig.folder().join("app.toml"), plan).unwrap();
     let end = rig.run(&["run", "app.toml", "--quiet", "--format", "json"]);
     assert_eq!(end.code, 4, "{end:?}");
-    let [(_, None, reason)] = &figures(&end)[..] else { panic!("{end:?}") };
-    assert!(reason.contains('7') && reason.contains("the last words"), "{reason}");
+    let json: Value = serde_json::from_str(&end.stdout).unwrap();
+    let figure = &json["figures"][0];
+    assert_eq!((&figure["verdict"], &figure["pass"]), (&"invalid".into(), &"app".into()));
+    let evidence = figure["caveats"][0]["evidence"].as_str().unwrap();
+    assert!(evidence.ends_with("sh: exit code 7: the last words"), "{evidence}");
 }
 
 #[test]
 fn a_missing_program_is_named_with_its_package() {
     let rig = Rig::new();
-    let mut command = rig.command(&["run", ".", "--workload", "fio", "--trials", "1", "--quiet"]);
-    command.env("PATH", "/nonexistent").args(["--format", "json"]);
-    let end = End::of(command.output().unwrap());
-    let reasons: Vec<String> = figures(&end).into_iter().map(|(_, _, reason)| reason).collect();
-    assert!(!reasons.is_empty(), "{end:?}");
-    for reason in reasons {
-        assert!(reason.contains("fio") && reason.contains("package"), "{reason}");
+    for (workload, package) in [("fio", "fio"), ("iozone", "iozone3"), ("bonnie++", "bonnie++")] {
+        let mut command = rig.command(&["run", "target", "--workload", workload, "--quiet"]);
+        let end = End::of(command.env("PATH", "/nonexistent").output().unwrap());
+        assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
+        for words in [format!("can't run `{workload}`"), format!("install the package {package}")] {
+            assert!(end.stderr.contains(&words), "{end:?}");
+        }
+        rig.assert_target_is_empty();
     }
 }
