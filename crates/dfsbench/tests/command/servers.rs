@@ -67,7 +67,7 @@ fn a_server_that_goes_away_in_the_middle() {
     let mut served = Served::start(&rig, &[]);
     let url = served.url.clone();
     // A small file is prepared at once, so that the mix runs when the server goes.
-    let args = ["--workload=random", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
+    let args = ["--workload=mixed", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_against(&rig, &url, &args));
         // The results file is made when the first trial begins.
