@@ -70,6 +70,9 @@ const COLUMNS: &[Column] = &[
         let rate = r.run.spec.load.rate_per_s;
         known((rate > 0).then_some(rate))
     }),
+    ("rate_due_ops_per_s", |r| known(r.judged.offered_per_s.map(fixed))),
+    ("working_set_files", |r| known(r.judged.working_set.map(|set| set.files))),
+    ("working_set_bytes", |r| known(r.judged.working_set.map(|set| set.bytes))),
     ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
     ("caveats", |r| {
         let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());

@@ -70,6 +70,10 @@ struct Figure<'a> {
     cpu_client_percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     offered_ops_per_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_ops_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    working_set: Option<model::WorkingSet>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<KindSharePart>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,6 +296,8 @@ impl<'a> Figure<'a> {
             cpu_server: judged.cpu.and_then(|cpu| cpu.server),
             cpu_client_percent: judged.cpu_percent,
             offered_ops_per_s: Some(spec.load.rate_per_s).filter(|rate| *rate > 0),
+            due_ops_per_s: judged.offered_per_s,
+            working_set: judged.working_set,
             kinds: judged.kinds.iter().map(KindSharePart::of).collect(),
             clients: judged.clients.as_ref().map(ClientsPart::of),
             caveats: CaveatPart::all(judged),

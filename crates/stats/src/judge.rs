@@ -7,7 +7,7 @@
 
 use model::{
     CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, Run, Severity, Trial, TrialState,
-    Verdict,
+    Verdict, WorkingSet,
 };
 
 use crate::criteria::{BOOTSTRAP_SEED, SETTLED_TRIALS_MIN};
@@ -53,6 +53,10 @@ pub struct Judged {
     pub cpu: Option<Cpu>,
     /// Processor time of the client as a share of the window, in percent of one core.
     pub cpu_percent: Option<f64>,
+    /// Ops per second that fell due in an open loop: median of the trials.
+    pub offered_per_s: Option<f64>,
+    /// The largest working set of a trial, where it is known.
+    pub working_set: Option<WorkingSet>,
     /// What each kind of op did, where there are several.
     pub kinds: Vec<KindShare>,
     /// What the emulated clients got, where they were recorded apart.
@@ -202,6 +206,8 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         service_time: merged(used.iter().map(|result| service_time(result))),
         cpu: cpu(&used, pass.is_byte_rate() || pass == Pass::Mix),
         cpu_percent: parts::cpu_percent(&used),
+        offered_per_s: parts::offered_per_s(&used),
+        working_set: parts::working_set(&used),
         kinds: parts::kinds(&used),
         clients: Fairness::of(&used),
         caveats: Vec::new(),

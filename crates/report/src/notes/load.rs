@@ -1,7 +1,8 @@
 //! What stands beside the figures of loads: what was offered, what it was made of, what it
 //! touched, and how busy the client was.
 
-use model::units::three_digits;
+use model::Pass;
+use model::units::{Size, three_digits};
 use stats::Rate;
 
 use crate::sheet::{Row, Sheet};
@@ -22,7 +23,8 @@ const FIGURES_MAX: usize = 12;
 /// A line for each figure that was offered at a rate or is made of several kinds of op.
 pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let of_row = |row: &Row<'_>| {
-        let parts: Vec<String> = [offered(row), shares(row)].into_iter().flatten().collect();
+        let parts: Vec<String> =
+            [offered(row), shares(row), touched(row)].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("{}: {}", sheet.name(row), parts.join("; ")))
     };
     let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some());
@@ -43,8 +45,10 @@ fn offered(row: &Row<'_>) -> Option<String> {
         let [p50, p99, _] = times(histogram);
         format!("p50 {p50}, p99 {p99}")
     };
+    let due = row.judged.offered_per_s;
+    let due = due.map_or_else(String::new, |due| format!(" ({} fell due)", Rate::Ops(due)));
     Some(format!(
-        "{} offered, {} done ({} %); response time {}, service time {}",
+        "{} offered{due}, {} done ({} %); response time {}, service time {}",
         Rate::Ops(rate as f64),
         Rate::Ops(achieved),
         three_digits(achieved / rate as f64 * 100.0),
@@ -68,6 +72,19 @@ fn shares(row: &Row<'_>) -> Option<String> {
     });
     let line = shown.collect::<Vec<_>>().join(", ");
     (!line.is_empty()).then_some(line)
+}
+
+/// How much of the file set was touched, where not every pass touches all of it.
+fn touched(row: &Row<'_>) -> Option<String> {
+    let draws =
+        matches!(row.judged.pass, Pass::Mix | Pass::OpMix | Pass::Seeks | Pass::Transactions);
+    let set = row.judged.working_set.filter(|_| draws)?;
+    let unit = match set.unit_bytes {
+        0 => String::new(),
+        unit => format!(" in units of {}", Size(unit)),
+    };
+    let files = counted(usize::try_from(set.files).unwrap_or(usize::MAX), "file");
+    Some(format!("touched {files}, {}{unit}", Size(set.bytes)))
 }
 
 /// How busy the client was in each pass: `dir: stream write 97 %; nfs: ...`; `None` where that

@@ -1,6 +1,6 @@
 //! What a pass was made of: its kinds of op, and how busy the client was.
 
-use model::{OpKind, PassResult};
+use model::{OpKind, PassResult, WorkingSet};
 
 use crate::summary::median;
 
@@ -56,4 +56,16 @@ pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
     let timed = used.iter().filter(|result| result.window_ns > 0);
     let shares = timed.map(|r| r.client_cpu_ns as f64 / r.window_ns as f64 * 100.0);
     median(&shares.collect::<Vec<_>>())
+}
+
+/// What fell due per second: median of the trials; `None` in a closed loop.
+pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
+    let offered = used.iter().filter_map(|result| result.scope.offered);
+    median(&offered.map(|offered| offered.ops_per_s()).collect::<Vec<_>>())
+}
+
+/// The largest working set: trials that a clock ends don't touch the same.
+pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
+    let sets = used.iter().filter_map(|result| result.scope.working_set);
+    sets.max_by_key(|set| (set.bytes, set.files))
 }
