@@ -4,9 +4,12 @@
 //! backend, the kernel, the server, or the files themselves. fio's nfs engine loses writes at
 //! depth 32 and exits with 0; this is the page that must not let it pass.
 
+mod census;
+mod served;
+
 use engine::backend::Tally;
 use engine::site::Census;
-use model::{Caveat, CaveatCode, NfsVersion, OpKind, Pass, PassResult, RunSpec, Stable, Truth};
+use model::{Caveat, CaveatCode, OpKind, PassResult, RunSpec, Truth};
 
 use crate::ServerCounts;
 
@@ -26,10 +29,12 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
     let mut truths = vec![issued(result)];
     truths.extend(tallied(result, &witnesses.tally));
     truths.extend(
-        witnesses.census.map(|census| counted_files(spec, result, census)).into_iter().flatten(),
+        witnesses.census.map(|census| census::truths(spec, result, census)).into_iter().flatten(),
     );
     let repeats = witnesses.tally.recovered.repeats();
-    let served = witnesses.server.map(|server| served(spec, result, server));
+    let served = witnesses.server.map(|server| {
+        served::truths(spec, result, witnesses.tally.calls.as_ref(), server)
+    });
     truths.extend(served.into_iter().flatten().map(|truth| at_least(truth, repeats)));
     truths
 }
@@ -73,6 +78,12 @@ fn ended(result: &PassResult) -> u64 {
     warm + result.kinds.iter().map(|kind| kind.done).sum::<u64>() + result.errors()
 }
 
+/// Bytes that ops of some kinds moved.
+fn bytes_of(result: &PassResult, is_one: impl Fn(OpKind) -> bool) -> u64 {
+    let kinds = OpKind::ALL.iter().filter(|kind| is_one(**kind));
+    kinds.map(|kind| of(result, *kind).1).sum()
+}
+
 fn issued(result: &PassResult) -> Truth {
     let issued = result.kinds.iter().map(|kind| kind.issued).sum();
     let warm = result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
@@ -87,83 +98,9 @@ fn tallied(result: &PassResult, tally: &Tally) -> Vec<Truth> {
     if result.errors() > 0 {
         return truths;
     }
-    let (_, read) = of(result, OpKind::Read);
-    let written = of(result, OpKind::Write).1 + of(result, OpKind::Create).1;
+    let (read, written) = (bytes_of(result, OpKind::reads_data), bytes_of(result, OpKind::writes_data));
     let source = "bytes counted below the recorder: kernel or RPC layer";
     truths.extend(tally.read_bytes.map(|bytes| truth(read, bytes, source)));
     truths.extend(tally.write_bytes.map(|bytes| truth(written, bytes, source)));
-    truths
-}
-
-fn counted_files(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
-    if result.errors() > 0 {
-        return Vec::new();
-    }
-    let (names, sizes) = ("files in the working directory", "sizes of the files, added up");
-    match result.pass {
-        Pass::Write => vec![
-            truth(u64::from(spec.files), census.files, names),
-            truth(of(result, OpKind::Write).1, census.bytes, sizes),
-        ],
-        Pass::Mix => vec![truth(spec.set_bytes(), census.bytes, sizes)],
-        Pass::Create => {
-            let (created, bytes) = of(result, OpKind::Create);
-            vec![truth(created, census.files, names), truth(bytes, census.bytes, sizes)]
-        }
-        Pass::Remove => {
-            let left = u64::from(spec.files).saturating_sub(of(result, OpKind::Remove).0);
-            vec![truth(left, census.files, names)]
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// Says whether a sync is a COMMIT: v2 has none, and what is written safely needs none.
-fn commits(spec: &RunSpec) -> bool {
-    let nfs = spec.nfs();
-    nfs.version != NfsVersion::V2 && nfs.stable == Stable::Unstable
-}
-
-fn served(
-    spec: &RunSpec,
-    result: &PassResult,
-    (before, after): (ServerCounts, ServerCounts),
-) -> Vec<Truth> {
-    if result.errors() > 0 {
-        return Vec::new();
-    }
-    let created = of(result, OpKind::Create);
-    let written = of(result, OpKind::Write).1 + created.1;
-    let mut truths = vec![
-        truth(
-            of(result, OpKind::Read).1,
-            after.read_bytes - before.read_bytes,
-            "READ bytes counted by the server",
-        ),
-        truth(written, after.write_bytes - before.write_bytes, "WRITE bytes counted by the server"),
-        truth(
-            of(result, OpKind::Remove).0,
-            after.removes - before.removes,
-            "REMOVE calls counted by the server",
-        ),
-        truth(
-            if commits(spec) { of(result, OpKind::Sync).0 } else { 0 },
-            after.commits - before.commits,
-            "COMMIT calls counted by the server",
-        ),
-    ];
-    // A write pass creates and looks up its files while it is opened, outside the window.
-    if spec.passes().contains(&Pass::Create) {
-        truths.push(truth(
-            created.0,
-            after.creates - before.creates,
-            "files that the server created",
-        ));
-        truths.push(truth(
-            of(result, OpKind::Stat).0,
-            after.lookups - before.lookups,
-            "LOOKUP calls counted by the server",
-        ));
-    }
     truths
 }

@@ -94,7 +94,7 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
 
 /// Doubts about where the data came from.
 pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
-    let mount = mount.filter(|_| matches!(spec.target, Target::Directory { .. }))?;
+    let mount = mount.filter(|_| spec.target.is_local())?;
     let stored = result.storage_read_bytes?;
     if result.pass == Pass::Stat {
         return (stored == 0 && result.ops() > 0).then(|| {
@@ -184,7 +184,7 @@ fn shared_host(spec: &RunSpec) -> Option<Caveat> {
 }
 
 fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
-    if pass == Pass::Create && matches!(spec.target, Target::Directory { .. }) {
+    if pass == Pass::Create && spec.target.is_local() {
         return Some(CaveatCode::NotDurable.because("files were closed, not synced"));
     }
     let writes = match pass {

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use engine::Clock;
+/// Counts of calls, as backends and servers of ours keep them.
+pub use engine::backend::Calls;
 use fleet::in_process::AgentEnd;
 use fleet::{Order, Report};
 use model::Pass;
@@ -40,22 +42,13 @@ pub struct LocalServer {
 /// What a server of ours has counted since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounts {
-    /// READ calls answered.
-    pub reads: u64,
-    /// Bytes of file data in their answers.
+    /// Bytes of file data in answers to READ.
     pub read_bytes: u64,
-    /// WRITE calls answered.
-    pub writes: u64,
-    /// Bytes of file data that they stored.
+    /// Bytes of file data that WRITE calls stored.
     pub write_bytes: u64,
-    /// Calls answered that create a file.
-    pub creates: u64,
-    /// LOOKUP calls answered.
-    pub lookups: u64,
-    /// REMOVE calls answered.
-    pub removes: u64,
-    /// COMMIT calls answered.
-    pub commits: u64,
+    /// Calls answered, by procedure; those of version 4 under what it has: OPEN, CREATE (as MKDIR),
+    /// REMOVE, READDIR, and no GETATTR.
+    pub calls: Calls,
 }
 
 /// Obeys the controller at the other end until it is gone.

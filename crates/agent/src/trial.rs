@@ -3,6 +3,7 @@
 //! [`Trial::run`] prepares, invalidates and measures, then calls every witness and raises every
 //! doubt. The order matters: the server's counters are read before the directory is counted.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use engine::backend::Tally;
@@ -69,10 +70,19 @@ impl<'a> Trial<'a> {
         self.invalidate(pass)?;
         let server_cpu = || self.server_cpu_ns().unwrap_or(0);
         let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
-        let counts_before = self.agent.local_server.as_ref().map(|server| (server.counts)());
+        // Opening calls the server too.
+        let counts_before = Cell::new(None);
+        let opened = || {
+            counts_before.set(self.agent.local_server.as_ref().map(|server| (server.counts)()));
+        };
         let cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
-        let mut monitor = Monitor { stop: &self.agent.stop, observe, client_cpu_ns: &client_cpu };
+        let mut monitor = Monitor {
+            stop: &self.agent.stop,
+            opened: &opened,
+            observe,
+            client_cpu_ns: &client_cpu,
+        };
         let measured = measure(&self.site, spec, pass, self.assignment.seed, &mut monitor)?;
         let Measured { mut result, ending, tally } = measured;
         result.storage_read_bytes = counters::storage_read_bytes()
@@ -90,7 +100,7 @@ impl<'a> Trial<'a> {
             .agent
             .local_server
             .as_ref()
-            .zip(counts_before)
+            .zip(counts_before.get())
             .filter(|_| is_local_server)
             .map(|(server, before)| (before, (server.counts)()));
         // What a lost target holds can't be counted, and is not claimed.

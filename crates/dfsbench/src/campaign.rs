@@ -141,7 +141,7 @@ fn walk_plan(
     walk: &mut Walk<'_>,
     stored: Option<i64>,
 ) -> Result<Campaign, Failure> {
-    let local = walk.plan.runs.iter().all(|run| matches!(run.target, Target::Directory { .. }));
+    let local = walk.plan.runs.iter().all(|run| run.target.is_local());
     let failed = |error| Failure::of_campaign(error, local);
     controller::preflight(walk).map_err(failed)?;
     if let Some(id) = stored {

@@ -8,10 +8,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use agent::{LocalServer, ServerCounts};
+use agent::{Calls, LocalServer, ServerCounts};
 use model::{NfsSettings, Proto, RunSpec, XprtSec};
-use nfs_proto::nfs4::OpCode;
-use nfs_proto::{nfs2, nfs3};
 use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
 use plan::Plan;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -84,23 +82,10 @@ impl Embedded {
 }
 
 fn counts_of(counters: &ServerCounters) -> ServerCounts {
-    use nfs2::Procedure as V2;
-    use nfs3::Procedure as V3;
-    let counted = |v2: Option<V2>, v3: Option<V3>, v4: OpCode| {
-        v2.map_or(0, |procedure| counters.nfs2_calls_of(procedure))
-            + v3.map_or(0, |procedure| counters.calls_of(procedure))
-            + counters.nfs4_operations[v4.number() as usize]
-    };
     ServerCounts {
-        reads: counted(Some(V2::Read), Some(V3::Read), OpCode::Read),
         read_bytes: counters.payload_read_bytes,
-        writes: counted(Some(V2::Write), Some(V3::Write), OpCode::Write),
         write_bytes: counters.payload_written_bytes,
-        // A file of version 4 is created by OPEN.
-        creates: counted(Some(V2::Create), Some(V3::Create), OpCode::Open),
-        lookups: counted(Some(V2::Lookup), Some(V3::Lookup), OpCode::Lookup),
-        removes: counted(Some(V2::Remove), Some(V3::Remove), OpCode::Remove),
-        commits: counted(None, Some(V3::Commit), OpCode::Commit),
+        calls: Calls::from_counts(|kind| counters.served(kind)),
     }
 }
 

@@ -31,6 +31,8 @@ use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 pub struct Monitor<'a> {
     /// Set by whoever wants the pass to stop.
     pub stop: &'a AtomicBool,
+    /// Called once all backends are open, right before the start: for counts of what follows.
+    pub opened: &'a dyn Fn(),
     /// Gets each interval sample as it is taken.
     pub observe: &'a mut dyn FnMut(IntervalSample),
     /// Reads the processor time of the client, all its threads together.
@@ -103,6 +105,7 @@ pub fn measure(
         }
         drop((done, ready));
         let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
+        (monitor.opened)();
         let mut cpu = CpuTime::new(monitor, warm_at_ns(site, spec));
         if all_opened {
             for gate in &gates {

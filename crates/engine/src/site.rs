@@ -193,6 +193,9 @@ impl Site {
                 let targets = std::slice::from_ref(path);
                 Place::Directory(DirectorySite::create(targets, &config.work_name, spec)?)
             }
+            Target::Directories { paths } => {
+                Place::Directory(DirectorySite::create(paths, &config.work_name, spec)?)
+            }
             Target::Nfs(target) => Place::Nfs(Box::new(NfsSite::create(target, spec, &config)?)),
         };
         Ok(Self { place, config, made: Made::default() })

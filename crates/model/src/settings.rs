@@ -184,7 +184,7 @@ impl RunSpec {
             settings.push(("durability", self.durability.name().to_owned()));
         }
         if self.workload != Workload::Metadata && self.target != Target::Null {
-            if matches!(self.target, Target::Directory { .. }) {
+            if self.target.is_local() {
                 settings.push(("invalidate", self.invalidate.to_string()));
             }
             settings.push(("verify", self.verify.to_string()));

@@ -60,8 +60,21 @@ pub enum Target {
         /// Where a working directory of our own is made.
         path: PathBuf,
     },
+    /// Several directories of this host, used together: file `f` of the set lives in directory `f`
+    /// modulo their number.
+    Directories {
+        /// Where a working directory of our own is made in each.
+        paths: Vec<PathBuf>,
+    },
     /// An NFS server, spoken to without the kernel's client.
     Nfs(NfsTarget),
+}
+
+impl Target {
+    /// Says whether it is directories of this host.
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::Directory { .. } | Self::Directories { .. })
+    }
 }
 
 impl fmt::Display for Target {
@@ -69,6 +82,10 @@ impl fmt::Display for Target {
         match self {
             Self::Null => f.write_str("null"),
             Self::Directory { path } => write!(f, "{}", path.display()),
+            Self::Directories { paths } => {
+                let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+                f.write_str(&paths.join(" + "))
+            }
             Self::Nfs(nfs) => write!(f, "{nfs}"),
         }
     }
@@ -226,7 +243,9 @@ impl RunSpec {
     pub fn nfs(&self) -> NfsSettings {
         match &self.target {
             Target::Nfs(nfs) => nfs.settings,
-            Target::Null | Target::Directory { .. } => NfsSettings::default(),
+            Target::Null | Target::Directory { .. } | Target::Directories { .. } => {
+                NfsSettings::default()
+            }
         }
     }
 

@@ -30,6 +30,7 @@ mod mailbox;
 mod outbox;
 mod replies;
 mod schedule;
+mod served;
 mod server;
 mod service;
 mod slots;

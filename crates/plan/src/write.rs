@@ -71,6 +71,11 @@ impl Plan {
         let what = match &first.target {
             Target::Null => "null = true".to_owned(),
             Target::Directory { path } => format!("path = {}", quoted(&path.to_string_lossy())),
+            Target::Directories { paths } => {
+                let paths: Vec<_> =
+                    paths.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+                format!("path = [{}]", paths.join(", "))
+            }
             Target::Nfs(nfs) if nfs.embedded => write_embedded(&nfs.identity),
             Target::Nfs(nfs) => format!("url = {}", quoted(&write_url(nfs))),
         };

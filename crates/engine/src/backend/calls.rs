@@ -14,6 +14,15 @@ const KINDS: usize = OperationKind::ALL.len();
 pub struct Calls([u64; KINDS]);
 
 impl Calls {
+    /// Takes over what somebody else has counted of each kind.
+    pub fn from_counts(count: impl Fn(OperationKind) -> u64) -> Self {
+        let mut calls = Self::default();
+        for kind in OperationKind::ALL {
+            calls.count(*kind, count(*kind));
+        }
+        calls
+    }
+
     /// How many of one kind.
     pub const fn of(&self, kind: OperationKind) -> u64 {
         self.0[kind as usize]

@@ -235,7 +235,7 @@ impl Setting {
                 Target::Nfs(nfs) => {
                     of_nfs_mut(self, &mut nfs.settings).is_some_and(|field| field.put(value))
                 }
-                Target::Null | Target::Directory { .. } => false,
+                Target::Null | Target::Directory { .. } | Target::Directories { .. } => false,
             },
         };
         assert!(done, "{self:?} has no place in {spec:?}, or is of another kind");

@@ -1,0 +1,89 @@
+//! What must be in the working directory after a pass, by what its ops said they did.
+
+use engine::site::Census;
+use model::{OpKind, Pass, PassResult, RunSpec, Target, Workload};
+use workload::{FileSet, Places};
+
+use super::{of, truth};
+use model::Truth;
+
+const FILES: &str = "files in the working directory";
+const BYTES: &str = "sizes of the files, added up";
+const DIRECTORIES: &str = "directories in the working directory";
+const LINKS: &str = "symbolic links in the working directory";
+
+/// Compares the recorder with what is there. A failed op may have done half of its work, so only
+/// clean passes can be exact.
+pub(super) fn truths(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
+    if result.errors() > 0 {
+        return Vec::new();
+    }
+    let done = |kind| of(result, kind).0;
+    let files = u64::from(spec.files);
+    // What a bound cuts short leaves files that are whole or not.
+    let is_whole = spec.load.ops_max == 0 && spec.load.bytes_max == 0;
+    let mut truths = Vec::new();
+    match result.pass {
+        Pass::Write | Pass::CharWrite => {
+            truths.push(truth(files, census.files, FILES));
+            if is_whole {
+                truths.push(truth(spec.set_bytes(), census.bytes, BYTES));
+            }
+        }
+        Pass::Rewrite | Pass::RandomWrite | Pass::Update | Pass::Seeks | Pass::Mix => {
+            truths.push(truth(files, census.files, FILES));
+            truths.push(truth(spec.set_bytes(), census.bytes, BYTES));
+        }
+        Pass::Create => {
+            let (created, bytes) = of(result, OpKind::Create);
+            truths.push(truth(created, census.files, FILES));
+            truths.push(truth(bytes, census.bytes, BYTES));
+        }
+        Pass::Rename => truths.push(truth(files, census.files, FILES)),
+        Pass::Remove if spec.workload != Workload::Transactions => {
+            let left = files.saturating_sub(done(OpKind::Remove));
+            truths.push(truth(left, census.files, FILES));
+        }
+        Pass::Remove if is_whole => truths.push(truth(0, census.files, FILES)),
+        Pass::Transactions => {
+            let left = files + done(OpKind::Create);
+            let left = left.saturating_sub(done(OpKind::Remove));
+            truths.push(truth(left, census.files, FILES));
+        }
+        Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
+            let before = if result.pass == Pass::Mkdir { 0 } else { files };
+            let left = (before + done(OpKind::Mkdir)).saturating_sub(done(OpKind::Rmdir));
+            truths.push(truth(places(spec) + left, census.directories, DIRECTORIES));
+        }
+        Pass::OpMix => truths.extend(of_mix(spec, result, census)),
+        _ => {}
+    }
+    truths
+}
+
+/// What comes and goes in a mix.
+fn of_mix(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
+    let done = |kind| of(result, kind).0;
+    // How many files there are does not depend on the seed, which only draws their sizes.
+    let set = FileSet::of(spec, 0);
+    let files = set.census().0 + done(OpKind::Create) + done(OpKind::Link);
+    let directories = u64::from(set.directories()) + done(OpKind::Mkdir);
+    let links = u64::from(set.links()) + done(OpKind::Symlink);
+    vec![
+        truth(files.saturating_sub(done(OpKind::Remove)), census.files, FILES),
+        truth(
+            places(spec) + directories.saturating_sub(done(OpKind::Rmdir)),
+            census.directories,
+            DIRECTORIES,
+        ),
+        truth(links.saturating_sub(done(OpKind::Unlink)), census.links, LINKS),
+    ]
+}
+
+/// Directories that were made for others to stand in, on all targets together.
+fn places(spec: &RunSpec) -> u64 {
+    let places = Places::of(spec);
+    let made = (0..places.count()).filter(|place| !places.is_root(*place)).count() as u64;
+    let targets = if let Target::Directories { paths } = &spec.target { paths.len() } else { 1 };
+    made * targets as u64
+}

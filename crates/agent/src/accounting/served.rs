@@ -1,0 +1,153 @@
+//! What our own server counted, procedure by procedure, against what was asked of it.
+//!
+//! Three parties count: the recorder ops, the backend the calls it started, the server those it
+//! carried out. The last two must agree call by call; where an op is one call of a procedure, the
+//! recorder must agree too. Only the attributes of version 4 are left out, which ride along with
+//! many operations.
+
+use engine::backend::Calls;
+use model::{Durability, NfsVersion, OpKind, PassResult, RunSpec, Stable, Truth};
+use nfs_client::proto::client::OperationKind;
+
+use super::{bytes_of, of, truth};
+use crate::ServerCounts;
+
+/// Compares recorder and backend with the server. A failed op may have made some of its calls, so
+/// only clean passes can be exact.
+pub(super) fn truths(
+    spec: &RunSpec,
+    result: &PassResult,
+    started: Option<&Calls>,
+    (before, after): (ServerCounts, ServerCounts),
+) -> Vec<Truth> {
+    if result.errors() > 0 {
+        return Vec::new();
+    }
+    let read = after.read_bytes - before.read_bytes;
+    let written = after.write_bytes - before.write_bytes;
+    let mut truths = vec![
+        truth(bytes_of(result, OpKind::reads_data), read, "READ bytes counted by the server"),
+        truth(bytes_of(result, OpKind::writes_data), written, "WRITE bytes counted by the server"),
+    ];
+    let served = after.calls.since(&before.calls);
+    let version = spec.nfs().version;
+    let recorded = recorded(spec, result);
+    for procedure in OperationKind::ALL.iter().copied() {
+        let served = served.of(procedure);
+        let started = started.map_or(0, |started| sum(started, version, procedure));
+        if spec_knows(procedure, version) && started + served > 0 {
+            let source = format!("{procedure} calls of the backend, counted by the server");
+            truths.push(truth(started, served, &source));
+        }
+        let expected = recorded.of(procedure);
+        if is_one_to_one(spec, procedure) && expected + served > 0 {
+            let source = format!("{procedure} calls counted by the server");
+            truths.push(truth(expected, served, &source));
+        }
+    }
+    truths
+}
+
+/// Says whether calls of a procedure stand for themselves: GETATTR of version 4 and NULL do not.
+const fn spec_knows(procedure: OperationKind, version: NfsVersion) -> bool {
+    !(version.major() == 4 && matches!(procedure, OperationKind::Getattr | OperationKind::Null))
+}
+
+/// Says whether each op of some kinds is one call of the procedure, and nothing else is.
+fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
+    let closes = spec.durability == Durability::Close || spec.layout.timed_close;
+    match procedure {
+        // Data moves in as many calls as it takes.
+        OperationKind::Read | OperationKind::Write => false,
+        // Closing files makes some of their own.
+        OperationKind::Commit | OperationKind::Close => !closes,
+        procedure => spec_knows(procedure, spec.nfs().version),
+    }
+}
+
+/// Calls of the backend that a server counts under one procedure.
+fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
+    let kinds = OperationKind::ALL.iter().copied();
+    let counted = kinds.filter(|kind| counted_as(*kind, version) == Some(procedure));
+    counted.map(|kind| started.of(kind)).sum()
+}
+
+/// Under which procedure a server counts a call; `None` where it can't be told apart.
+fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind> {
+    use OperationKind as Kind;
+    if version.major() < 4 {
+        return match kind {
+            Kind::Open => Some(Kind::Lookup),
+            Kind::Close => None,
+            kind => Some(kind),
+        };
+    }
+    match kind {
+        Kind::Create => Some(Kind::Open),
+        Kind::Rmdir => Some(Kind::Remove),
+        // Everything that is no file is made by one operation.
+        Kind::Mkdir | Kind::Symlink => Some(Kind::Mkdir),
+        Kind::ReaddirPlus => Some(Kind::Readdir),
+        Kind::Getattr | Kind::Fsstat | Kind::Fsinfo | Kind::Pathconf | Kind::Null => None,
+        kind => Some(kind),
+    }
+}
+
+/// What the recorder says the server must have been asked, under the server's procedures.
+fn recorded(spec: &RunSpec, result: &PassResult) -> Calls {
+    let mut calls = Calls::default();
+    let version = spec.nfs().version;
+    for kind in OpKind::ALL {
+        let (done, _) = of(result, *kind);
+        for operation in operations(*kind, spec).into_iter().flatten() {
+            if let Some(procedure) = counted_as(operation, version) {
+                calls.count(procedure, done);
+            }
+        }
+    }
+    calls
+}
+
+/// The calls that an op makes beside those that move its data.
+fn operations(kind: OpKind, spec: &RunSpec) -> [Option<OperationKind>; 2] {
+    use OperationKind as Kind;
+    let version = spec.nfs().version;
+    let is_old = version == NfsVersion::V2;
+    let newer = |kind, instead| Some(if is_old { instead } else { kind });
+    let one = match kind {
+        OpKind::Create | OpKind::ReadFile | OpKind::Append => {
+            let first = if kind == OpKind::Create { Kind::Create } else { Kind::Open };
+            return [Some(first), Some(Kind::Close)];
+        }
+        OpKind::Stat | OpKind::StatDir | OpKind::Lookup | OpKind::LookupMissing => {
+            Some(Kind::Lookup)
+        }
+        OpKind::Remove | OpKind::Unlink => Some(Kind::Remove),
+        OpKind::Rename | OpKind::RenameDir => Some(Kind::Rename),
+        OpKind::Mkdir => Some(Kind::Mkdir),
+        OpKind::Rmdir => Some(Kind::Rmdir),
+        OpKind::Symlink => Some(Kind::Symlink),
+        OpKind::Link => Some(Kind::Link),
+        OpKind::Null => Some(Kind::Null),
+        OpKind::Getattr => Some(Kind::Getattr),
+        OpKind::Setattr => Some(Kind::Setattr),
+        OpKind::Access => newer(Kind::Access, Kind::Getattr),
+        OpKind::Readlink => Some(Kind::Readlink),
+        OpKind::Readdir => Some(Kind::Readdir),
+        OpKind::ReaddirPlus => newer(Kind::ReaddirPlus, Kind::Readdir),
+        OpKind::Fsstat => Some(Kind::Fsstat),
+        OpKind::Fsinfo => newer(Kind::Fsinfo, Kind::Fsstat),
+        OpKind::Pathconf => newer(Kind::Pathconf, Kind::Fsstat),
+        OpKind::Commit => newer(Kind::Commit, Kind::Getattr),
+        OpKind::Sync => commits(spec).then_some(Kind::Commit),
+        _ => None,
+    };
+    [one, None]
+}
+
+/// Says whether a sync is a COMMIT: v2 has none, and what is written safely needs none.
+fn commits(spec: &RunSpec) -> bool {
+    let nfs = spec.nfs();
+    let is_safe = matches!(spec.durability, Durability::Dsync | Durability::Osync);
+    nfs.version != NfsVersion::V2 && nfs.stable == Stable::Unstable && !is_safe
+}
