@@ -32,9 +32,9 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
         witnesses.census.map(|census| census::truths(spec, result, census)).into_iter().flatten(),
     );
     let repeats = witnesses.tally.recovered.repeats();
-    let served = witnesses.server.map(|server| {
-        served::truths(spec, result, witnesses.tally.calls.as_ref(), server)
-    });
+    let served = witnesses
+        .server
+        .map(|server| served::truths(spec, result, witnesses.tally.calls.as_ref(), server));
     truths.extend(served.into_iter().flatten().map(|truth| at_least(truth, repeats)));
     truths
 }
@@ -98,7 +98,8 @@ fn tallied(result: &PassResult, tally: &Tally) -> Vec<Truth> {
     if result.errors() > 0 {
         return truths;
     }
-    let (read, written) = (bytes_of(result, OpKind::reads_data), bytes_of(result, OpKind::writes_data));
+    let (read, written) =
+        (bytes_of(result, OpKind::reads_data), bytes_of(result, OpKind::writes_data));
     let source = "bytes counted below the recorder: kernel or RPC layer";
     truths.extend(tally.read_bytes.map(|bytes| truth(read, bytes, source)));
     truths.extend(tally.write_bytes.map(|bytes| truth(written, bytes, source)));

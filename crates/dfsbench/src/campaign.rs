@@ -13,7 +13,7 @@ use agent::{Agent, LocalServer};
 use controller::{Event, Walk};
 use engine::SystemClock;
 use fleet::in_process;
-use model::{Campaign, CampaignState, Target, TrialState, Verdict};
+use model::{Campaign, CampaignState, TrialState, Verdict};
 use plan::{Plan, RawPlan, TargetArg};
 use results::Store;
 

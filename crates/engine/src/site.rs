@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use model::random::draw;
 use model::work::Sharing;
-use model::{Caveat, Fact, Pass, RunSpec, Target, Workload};
+use model::{Caveat, CaveatCode, Fact, Pass, RunSpec, Target, Workload};
 use workload::{FileSet, Pattern};
 
 use crate::backend::Backend;
@@ -226,6 +226,21 @@ impl Site {
     /// # Errors
     /// When files can't be opened or a connection can't be made.
     pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, SiteError> {
+        let mut opened = self.open_place(spec, pass, worker)?;
+        // A transaction works on what those before it made: two at once would meet on one file.
+        if pass == Pass::Transactions && opened.queue_depth > 1 {
+            let evidence = format!(
+                "{} transactions of a worker at once asked for, 1 in force: each relies on those \
+                before it (hint: more --workers)",
+                opened.queue_depth
+            );
+            opened.queue_depth = 1;
+            opened.caveats = vec![CaveatCode::OptionNotInForce.because(evidence)];
+        }
+        Ok(opened)
+    }
+
+    fn open_place(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, SiteError> {
         match &self.place {
             Place::Null { loses } => {
                 let null = Null::new(Arc::clone(self.clock()), spec.queue_depth as usize);

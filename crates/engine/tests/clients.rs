@@ -67,7 +67,8 @@ impl Rig {
 
     fn run(&self, pass: Pass) -> Measured {
         let stop = AtomicBool::new(false);
-        let mut monitor = Monitor { stop: &stop, opened: &|| (), observe: &mut |_| (), client_cpu_ns: &|| 0 };
+        let mut monitor =
+            Monitor { stop: &stop, opened: &|| (), observe: &mut |_| (), client_cpu_ns: &|| 0 };
         self.site.prepare(&self.spec, pass).unwrap();
         let measured = measure(&self.site, &self.spec, pass, 1, &mut monitor).unwrap();
         assert_eq!(measured.ending, Ending::Complete);

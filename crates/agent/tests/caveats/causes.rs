@@ -26,7 +26,8 @@ fn null_accounting(site: &Site) -> Vec<CaveatCode> {
     let spec =
         RunSpec { target: Target::Null, backend: BackendKind::Null, ..stream(Path::new("/")) };
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let mut monitor = Monitor { stop: &stop, opened: &|| (), observe: &mut |_| {}, client_cpu_ns: &|| 0 };
+    let mut monitor =
+        Monitor { stop: &stop, opened: &|| (), observe: &mut |_| {}, client_cpu_ns: &|| 0 };
     let measured = measure(site, &spec, Pass::Write, 1, &mut monitor).unwrap();
     let witnesses = Witnesses { tally: measured.tally, ..Witnesses::default() };
     let truths = accounting::truths(&spec, &measured.result, &witnesses);

@@ -5,5 +5,6 @@ mod recovery;
 mod rig;
 mod stamps;
 
+mod accounting;
 mod causes;
 mod figures;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use agent::Agent;
+use agent::{Agent, Calls, LocalServer, ServerCounts};
 use engine::SystemClock;
 use fleet::in_process::{self, InProcess};
 use fleet::{Assignment, Order, PassEnd, Report, Transport as _};
@@ -21,13 +21,28 @@ pub struct Rig {
 
 impl Rig {
     pub fn new() -> Self {
+        Self::with(None)
+    }
+
+    /// An agent that knows the counters of a server.
+    pub fn beside(server: &Arc<Server>) -> Self {
+        let server = Arc::clone(server);
+        let counts = Box::new(move || {
+            let counters = server.counters();
+            ServerCounts {
+                read_bytes: counters.payload_read_bytes,
+                write_bytes: counters.payload_written_bytes,
+                calls: Calls::from_counts(|kind| counters.served(kind)),
+            }
+        });
+        Self::with(Some(LocalServer { counts, thread_ids: Vec::new() }))
+    }
+
+    fn with(local_server: Option<LocalServer>) -> Self {
         let (transport, end) = in_process::pair();
         let stop = Arc::new(AtomicBool::new(false));
-        let agent = Agent {
-            clock: Arc::new(SystemClock::new()),
-            stop: Arc::clone(&stop),
-            local_server: None,
-        };
+        let agent =
+            Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(&stop), local_server };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
         Self { transport: Some(transport), thread: Some(thread), stop }
     }

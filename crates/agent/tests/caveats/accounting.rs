@@ -1,0 +1,178 @@
+//! Every workload is accounted for exactly, by every witness there is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{
+    BackendKind, CaveatCode, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec, Sharing,
+    Target, Truth, Workload,
+};
+use nfs_server::{Server, ServerConfig};
+
+use crate::rig::{Rig, metadata, nfs, stream};
+
+/// Runs with little of everything, one for each workload.
+fn runs(on: &RunSpec) -> Vec<RunSpec> {
+    let small = RunSpec {
+        file_size_bytes: 100_000,
+        io_size_bytes: 9_000,
+        files: 3,
+        workers: 2,
+        verify: true,
+        duration_ms: 100,
+        read_percent: 60,
+        invalidate: false,
+        ..on.clone()
+    };
+    let sweeps = [
+        Pass::Write,
+        Pass::Rewrite,
+        Pass::Reread,
+        Pass::RandomRead,
+        Pass::RandomWrite,
+        Pass::BackwardRead,
+        Pass::StrideRead,
+        Pass::Read,
+    ];
+    let names = [
+        Pass::Create,
+        Pass::Stat,
+        Pass::ReadFiles,
+        Pass::Rename,
+        Pass::Remove,
+        Pass::Mkdir,
+        Pass::StatDirs,
+        Pass::RenameDirs,
+        Pass::Rmdir,
+    ];
+    let mut tree = RunSpec { workload: Workload::Metadata, files: 20, ..small.clone() };
+    tree.file_size_bytes = 300;
+    tree.passes = names.to_vec();
+    (tree.tree.sharing, tree.tree.depth, tree.tree.branching) = (Sharing::Own, 2, 2);
+    let mut pool = RunSpec { workload: Workload::Transactions, files: 20, ..small.clone() };
+    (pool.transactions.count, pool.transactions.directories) = (200, 3);
+    let mut mix = RunSpec { workload: Workload::OpMix, files: 20, ..small.clone() };
+    mix.op_mix.name = "sfs3-like-v3".to_owned();
+    vec![
+        RunSpec { passes: sweeps.to_vec(), ..small.clone() },
+        RunSpec { workload: Workload::Mixed, files: 2, ..small.clone() },
+        RunSpec { workload: Workload::Bonnie, ..small },
+        tree,
+        pool,
+        mix,
+    ]
+}
+
+fn assert_exact(spec: &RunSpec, result: &PassResult) {
+    let what = format!("{} {} {}", spec.backend.name(), spec.workload, result.pass);
+    let untrue = result.truths.iter().filter(|truth| truth.expected != truth.found);
+    let untrue: Vec<&Truth> = untrue.collect();
+    assert!(untrue.is_empty(), "{what}: {untrue:?}");
+    assert_eq!(result.errors(), 0, "{what}: {:?}", result.kinds);
+    assert!(result.truths.len() >= 2, "{what}: {:?}", result.truths);
+    assert!(result.kinds.iter().any(|kind| kind.done > 0), "{what} did nothing");
+}
+
+fn assert_all_exact(rig: &mut Rig, spec: &RunSpec) {
+    rig.begin(spec);
+    for pass in spec.passes() {
+        let end = rig.run(*pass);
+        assert_eq!(end.broken, None, "{} {pass}", spec.workload);
+        assert_exact(spec, &end.result);
+    }
+}
+
+#[test]
+fn every_workload_on_a_directory_is_accounted_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        for spec in runs(&RunSpec { backend, ..stream(directory.path()) }) {
+            assert_all_exact(&mut Rig::new(), &spec);
+        }
+    }
+}
+
+#[test]
+fn every_workload_over_nfs_is_accounted_for_call_by_call() {
+    for version in NfsVersion::ALL {
+        let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
+        let mut on = nfs(&server);
+        if let Target::Nfs(target) = &mut on.target {
+            target.settings.version = *version;
+            target.embedded = true;
+        }
+        for spec in runs(&on) {
+            eprintln!("version {version}");
+            assert_all_exact(&mut Rig::beside(&server), &spec);
+        }
+    }
+}
+
+#[test]
+fn closing_in_time_is_accounted_for_and_leaves_nothing_uncommitted() {
+    let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
+    for version in [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1] {
+        for durability in [Durability::Close, Durability::Dsync, Durability::Osync] {
+            let mut spec = RunSpec { durability, files: 3, workers: 2, ..nfs(&server) };
+            spec.file_size_bytes = 1 << 20;
+            if let Target::Nfs(target) = &mut spec.target {
+                (target.settings.version, target.embedded) = (version, true);
+            }
+            let before = server.counters();
+            let commits = nfs_commits(&server);
+            assert_all_exact(&mut Rig::beside(&server), &spec);
+            let made = nfs_commits(&server) - commits;
+            assert_eq!(made, if durability == Durability::Close { 3 } else { 0 }, "{version}");
+            assert!(server.counters().payload_written_bytes > before.payload_written_bytes);
+        }
+    }
+}
+
+fn nfs_commits(server: &Server) -> u64 {
+    let counters = server.counters();
+    counters.commits() + counters.nfs4_operations[5]
+}
+
+#[test]
+fn several_directories_share_the_files() {
+    let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let paths = places.iter().map(|place| place.path().to_owned()).collect();
+    let on = RunSpec { target: Target::Directories { paths }, ..stream(Path::new("/")) };
+    for spec in runs(&on) {
+        assert_all_exact(&mut Rig::new(), &spec);
+    }
+    let mut rig = Rig::new();
+    let spec = RunSpec { files: 3, file_size_bytes: 10_000, ..on };
+    let work = rig.begin(&spec);
+    rig.run(Pass::Write);
+    let names = |place: &tempfile::TempDir| {
+        let entries = std::fs::read_dir(place.path().join(&work)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&places[0]), ["f00000000", "f00000002"]);
+    assert_eq!(names(&places[1]), ["f00000001"]);
+}
+
+#[test]
+fn an_op_that_only_seems_done_is_missed_in_every_workload() {
+    let directory = tempfile::tempdir().unwrap();
+    for spec in runs(&stream(directory.path())) {
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        for pass in spec.passes() {
+            let mut result = rig.run(*pass).result;
+            let census = result.truths.clone();
+            let lost =
+                result.kinds.iter_mut().find(|kind| kind.kind != OpKind::Sync && kind.done > 0);
+            lost.unwrap().done += 1;
+            // What the backend has counted stands in the truth; the recorder now says one more.
+            let counted = census.iter().find(|truth| truth.source.contains("backend")).unwrap();
+            let recorded = result.kinds.iter().map(|kind| kind.done).sum::<u64>();
+            assert!(recorded > counted.found, "{} {pass}", spec.workload);
+        }
+    }
+    let _ = (CaveatCode::Accounting, metadata(directory.path(), 1));
+}
