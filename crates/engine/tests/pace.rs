@@ -39,7 +39,12 @@ fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
     };
     let site = Site::create(spec, config).unwrap();
     let (stop, client_cpu_ns) = (AtomicBool::new(false), || 0);
-    let mut monitor = Monitor { stop: &stop, observe: &mut |_| (), client_cpu_ns: &client_cpu_ns };
+    let mut monitor = Monitor {
+        stop: &stop,
+        opened: &|| (),
+        observe: &mut |_| (),
+        client_cpu_ns: &client_cpu_ns,
+    };
     let Measured { result, ending, tally } = measure(&site, spec, pass, 42, &mut monitor).unwrap();
     assert_eq!(ending, Ending::Complete);
     let warm: u64 = result.scope.warmup.iter().map(|warm| warm.done).sum();

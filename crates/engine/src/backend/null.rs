@@ -16,13 +16,22 @@ pub struct Null {
     queue: Vec<Op>,
     sent_ns: u64,
     ops: u64,
+    /// Ops taken, those that were lost among them.
+    seen: u64,
     loses: Option<u64>,
 }
 
 impl Null {
     /// Makes a backend that holds `queue_depth` ops.
     pub fn new(clock: Arc<dyn Clock>, queue_depth: usize) -> Self {
-        Self { clock, queue: Vec::with_capacity(queue_depth), sent_ns: 0, ops: 0, loses: None }
+        Self {
+            clock,
+            queue: Vec::with_capacity(queue_depth),
+            sent_ns: 0,
+            ops: 0,
+            seen: 0,
+            loses: None,
+        }
     }
 
     /// Makes it count every `nth` op as done without doing it: a planted fault.
@@ -45,8 +54,8 @@ impl Backend for Null {
     fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let done_ns = self.clock.now_ns();
         for op in self.queue.drain(..) {
-            let nth = out.len() as u64 + 1;
-            let lost = self.loses.is_some_and(|every| nth.is_multiple_of(every));
+            self.seen += 1;
+            let lost = self.loses.is_some_and(|every| self.seen.is_multiple_of(every));
             self.ops += u64::from(!lost);
             let outcome = Outcome::Done(op.len_bytes);
             out.push(Completion { op, sent_ns: self.sent_ns, done_ns, outcome });

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
-use engine::{Opened, Site, SiteConfig, SystemClock};
+use engine::{Monitor, Opened, Site, SiteConfig, SystemClock, measure};
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
     RunSpec, Target, Workload,
@@ -17,7 +17,7 @@ use model::{
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Mount, MountOptions};
-use nfs_server::{Server, ServerConfig, ServerCounters};
+use nfs_server::{Server, ServerConfig};
 use tempfile::TempDir;
 use workload::Pattern;
 
@@ -31,12 +31,14 @@ pub struct Rig {
     pub site: Site,
     pub backend: Box<dyn Backend>,
     eyes: Eyes,
+    /// It ends with the rig.
+    pub server: Option<Server>,
 }
 
 /// How what is there is seen, without the backend.
 enum Eyes {
     Directory(TempDir, String),
-    Nfs(Box<RefCell<Mount>>, String, Server),
+    Nfs(Box<RefCell<Mount>>, String),
 }
 
 impl Rig {
@@ -63,34 +65,25 @@ impl Rig {
         let eyes = Mount::connect(&MountOptions::from_target(&target)).unwrap();
         let mut spec = RunSpec { target: Target::Nfs(target), backend: BackendKind::Nfs, ..mix() };
         change(&mut spec);
-        Self::new(spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name, server))
+        let mut rig = Self::new(spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
+        rig.server = Some(server);
+        rig
     }
 
-    /// What the server has counted.
-    pub fn counters(&self) -> Option<ServerCounters> {
-        match &self.eyes {
-            Eyes::Directory(..) => None,
-            Eyes::Nfs(_, _, server) => Some(server.counters()),
-        }
+    /// A site, and the directory that it works in.
+    pub fn site(spec: &RunSpec) -> (Site, TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let target = Target::Directory { path: directory.path().to_owned() };
+        (Site::create(&RunSpec { target, ..spec.clone() }, config()).unwrap(), directory)
     }
 
     fn new(spec: RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let work_name = format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed));
-        static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
-        let pattern = PATTERN.clone();
-        let config = SiteConfig {
-            seed: 1,
-            work_name: work_name.clone(),
-            pattern: pattern.clone(),
-            clock: Arc::new(SystemClock::new()),
-            keep: false,
-            stop: Arc::default(),
-        };
+        let config = config();
+        let (work_name, pattern) = (config.work_name.clone(), config.pattern.clone());
         let site = Site::create(&spec, config).unwrap();
         site.prepare(&spec, pass).unwrap();
         let Opened { backend, .. } = site.open(&spec, pass, 0).unwrap();
-        let mut rig = Self { pattern, site, backend, eyes: eyes(work_name) };
+        let mut rig = Self { pattern, site, backend, eyes: eyes(work_name), server: None };
         // Files of a mix have sizes of their own; here all are made equal.
         for file in 0..FILES {
             for offset in (0..FILE_BYTES).step_by(4_000) {
@@ -206,13 +199,44 @@ impl Rig {
     }
 
     fn find(&self, path: &str) -> Option<File> {
-        let Eyes::Nfs(mount, work, _) = &self.eyes else { return None };
+        let Eyes::Nfs(mount, work) = &self.eyes else { return None };
         let mut mount = mount.borrow_mut();
         let mut at = mount.root();
         for name in std::iter::once(work.as_str()).chain(path.split('/')) {
             at = mount.lookup(at, name).ok()?;
         }
         Some(at)
+    }
+}
+
+/// Makes passes of a run in a directory, each op of which must be done, and looks at the result.
+pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Path, &Pattern)) {
+    let directory = tempfile::tempdir().unwrap();
+    let target = Target::Directory { path: directory.path().to_owned() };
+    let spec = RunSpec { target, ..spec.clone() };
+    let site = Site::create(&spec, config()).unwrap();
+    for pass in passes {
+        site.prepare(&spec, *pass).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut monitor =
+            Monitor { stop: &stop, opened: &|| (), observe: &mut |_| (), client_cpu_ns: &|| 0 };
+        let measured = measure(&site, &spec, *pass, 1, &mut monitor).unwrap();
+        assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
+        assert!(measured.result.kinds[0].done > 0, "{pass}");
+    }
+    look(&site.local_paths()[0], &config().pattern);
+}
+
+fn config() -> SiteConfig {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
+    SiteConfig {
+        work_name: format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed)),
+        seed: 1,
+        pattern: PATTERN.clone(),
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+        stop: Arc::default(),
     }
 }
 

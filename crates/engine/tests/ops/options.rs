@@ -1,0 +1,119 @@
+//! What settings change in how ops are executed.
+
+use model::{BackendKind, Durability, Fill, Opens, Pass, RunSpec, Target, Workload};
+use nfs_client::proto::nfs3::Procedure;
+use rustix::fs::OFlags;
+
+use crate::rig::{Rig, pass_on_directory};
+
+/// A stream of two small files, whose bytes are compared.
+fn stream(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
+    let mut spec = RunSpec {
+        target: Target::Null,
+        backend: BackendKind::Posix,
+        io_size_bytes: 8192,
+        file_size_bytes: 8192 * 5,
+        files: 2,
+        verify: true,
+        durability: Durability::Sync,
+        ..RunSpec::null(Workload::Stream)
+    };
+    change(&mut spec);
+    spec
+}
+
+#[test]
+fn mapped_files_move_the_same_bytes_as_calls() {
+    let spec = stream(|spec| spec.layout.mmap = true);
+    let passes = [Pass::Write, Pass::Read, Pass::Rewrite, Pass::RandomRead, Pass::RandomWrite];
+    pass_on_directory(&spec, &passes, |work, pattern| {
+        for (file, name) in ["f00000000", "f00000001"].iter().enumerate() {
+            let found = std::fs::read(work.join(name)).unwrap();
+            assert!(found == pattern.slice(file as u32, 0, 8192 * 5), "{name}");
+        }
+    });
+}
+
+#[test]
+fn characters_updates_and_whole_files_keep_the_bytes() {
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        let spec = stream(|spec| spec.backend = backend);
+        let passes = [Pass::CharWrite, Pass::CharRead, Pass::Update, Pass::ReadFiles, Pass::Read];
+        pass_on_directory(&spec, &passes, |work, pattern| {
+            let found = std::fs::read(work.join("f00000001")).unwrap();
+            assert!(found == pattern.slice(1, 0, 8192 * 5));
+        });
+    }
+}
+
+#[test]
+fn every_write_waits_where_that_is_asked_for() {
+    for (durability, flag) in
+        [(Durability::Dsync, OFlags::DSYNC), (Durability::Osync, OFlags::SYNC)]
+    {
+        let spec = stream(|spec| spec.durability = durability);
+        let (site, _directory) = Rig::site(&spec);
+        site.prepare(&spec, Pass::Write).unwrap();
+        let opened = site.open(&spec, Pass::Write, 0).unwrap();
+        let flags = flags_of_open_files(&site.local_paths()[0]);
+        assert_eq!(flags.len(), 2);
+        assert!(flags.iter().all(|flags| flags.contains(flag)), "{durability}: {flags:?}");
+        drop(opened);
+    }
+}
+
+/// Flags of those of our descriptors that lead into a directory.
+fn flags_of_open_files(work: &std::path::Path) -> Vec<OFlags> {
+    let entries = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let ours = entries.filter(|entry| {
+        std::fs::read_link(entry.path()).is_ok_and(|target| target.parent() == Some(work))
+    });
+    let flags = ours.map(|entry| {
+        let number = entry.file_name().into_string().unwrap();
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap();
+        let octal = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+        OFlags::from_bits_retain(u32::from_str_radix(octal, 8).unwrap())
+    });
+    flags.collect()
+}
+
+#[test]
+fn what_was_never_written_is_not_read() {
+    for zeros in [false, true] {
+        let spec = stream(|spec| {
+            if zeros {
+                spec.data.fill = Fill::Zeros;
+            }
+        });
+        assert_eq!(Pass::Read.opens(), Opens::ToRead);
+        let (site, _directory) = Rig::site(&spec);
+        site.prepare(&spec, Pass::Write).unwrap();
+        let work = site.local_paths().remove(0);
+        // The pass that was to write wrote a part, and left a hole.
+        for name in ["f00000000", "f00000001"] {
+            std::fs::write(work.join(name), [1; 4096]).unwrap();
+        }
+        let refused = |site: &engine::Site| match site.open(&spec, Pass::Read, 0) {
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let told = refused(&site).expect("short files are refused");
+        assert!(told.contains("never written") && told.contains("4 KiB"), "{told}");
+        let file = std::fs::File::options().write(true).open(work.join("f00000000")).unwrap();
+        file.set_len(8192 * 5).unwrap();
+        let told = refused(&site).expect("the other file is short");
+        assert_eq!(told.contains("f00000001"), zeros, "{told}");
+    }
+}
+
+#[test]
+fn writes_over_nfs_are_as_stable_as_their_durability() {
+    use model::NfsVersion;
+    for (durability, commits) in [(Durability::Osync, 0), (Durability::None, 1)] {
+        let mut rig = Rig::on_nfs(NfsVersion::V3, |spec| spec.durability = durability);
+        let before = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
+        rig.name_op(model::OpKind::Sync, 0);
+        let after = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
+        assert_eq!(after - before, commits, "{durability}");
+    }
+}
