@@ -1,4 +1,7 @@
 //! How often a run is repeated, which trials count, and in which order they are made.
+//!
+//! A plan's rule is stored with each of its runs, so that whoever judges results later judges as
+//! the plan asked.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,10 @@
 //! The order in which trials are made.
 //!
-//! Unless another order is asked for, trials of one run never stand together: trial `t` of all runs
-//! is one block, in an order of its own, so that a slow drift of the machine falls on all runs alike
-//! (a randomised complete block design). The order of block `t` depends on the seed, `t` and the number of runs only; more
-//! trials leave earlier blocks as they are. It is part of the results' meaning and never changes.
+//! Unless another order is asked for, trials of one run never stand together: trial `t` of all
+//! runs is one block, in an order of its own, so that a slow drift of the machine falls on all
+//! runs alike (a randomised complete block design). The order of block `t` depends on the seed,
+//! `t` and the number of runs only; more trials leave earlier blocks as they are. It is part of
+//! the results' meaning and never changes.
 //!
 //! **Source:** Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
 

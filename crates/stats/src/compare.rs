@@ -5,8 +5,9 @@
 //! independently how probable such a difference is without a cause. A difference counts only
 //! where both agree and it is larger than the smallest effect that somebody cares for.
 //!
-//! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13; Kalibera
-//! and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with intervals).
+//! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
+//! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with
+//! intervals).
 
 use model::random::SplitMix64;
 

@@ -7,8 +7,8 @@
 //! intervals are those of Student's t: what the factors don't explain counts as noise, and an
 //! interaction makes them wider.
 //!
-//! **Source:** Montgomery, "Design and Analysis of Experiments", chapters 5 and 6; Jain, "The Art of
-//! Computer Systems Performance Analysis" (1991), chapters 18 and 22 (multiplicative models,
+//! **Source:** Montgomery, "Design and Analysis of Experiments", chapters 5 and 6; Jain, "The Art
+//! of Computer Systems Performance Analysis" (1991), chapters 18 and 22 (multiplicative models,
 //! allocation of variation).
 
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor, StudentsT};

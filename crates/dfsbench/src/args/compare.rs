@@ -1,4 +1,6 @@
 //! Arguments of `dfsbench compare` and `dfsbench factors`.
+//!
+//! Both name campaigns in the same way: `3`, `last`, `other.db`, `other.db:3`.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use std::path::PathBuf;

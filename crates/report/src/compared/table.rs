@@ -1,4 +1,6 @@
 //! A comparison as a table: for a terminal, and for GitHub.
+//!
+//! What could not be compared, and why, stands below it in sentences; nothing is left out.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,7 @@
-//! Factors as JSON; the order and the names of the fields are those of the output.
+//! Factors as JSON.
+//!
+//! The order and the names of the fields are those of the output, so this file is the format's
+//! reference; `schema` grows when a field changes its meaning or goes.
 
 use serde::Serialize;
 use stats::effects::Effects;

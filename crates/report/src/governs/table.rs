@@ -1,4 +1,6 @@
 //! Factors as text: a table with a picture of the ratios, and sentences below it.
+//!
+//! The picture is a forest plot in characters, on a logarithmic axis with 1 in its middle.
 
 use std::fmt::Write as _;
 
