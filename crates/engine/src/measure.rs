@@ -170,10 +170,11 @@ impl Ready {
             queue_depth,
         };
         let mut end = worker.run();
-        if end.ending == Ending::Complete && closes_in_time(spec) {
-            if let Err(Lost(reason)) = backend.close() {
-                end.ending = Ending::Lost(reason);
-            }
+        if end.ending == Ending::Complete
+            && closes_in_time(spec)
+            && let Err(Lost(reason)) = backend.close()
+        {
+            end.ending = Ending::Lost(reason);
         }
         let end_ns = clock.now_ns();
         // A pass that warmed up and never got further has a window of nothing.

@@ -6,13 +6,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use engine::backend::{Backend, Lost};
-use engine::pace::Timing;
+use engine::pace::{Pace, Timing};
 use engine::recorder::Recorder;
+use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Opened, Site, SiteConfig, SystemClock};
 use model::{
-    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass,
-    Proto, RunSpec, Target, Workload,
+    Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsTarget, NfsVersion, Op,
+    OpKind, OpMix, Pass, Proto, RunSpec, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern, pass_size};
@@ -101,21 +102,21 @@ fn allocations_of(spec: &RunSpec) -> u64 {
     let mut total = 0;
     for &pass in spec.passes() {
         site.prepare(spec, pass).unwrap();
-        let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
-        let ops = pass_size(spec, pass).ops.unwrap() + syncs;
+        let ops = ops_of(spec, pass);
         let Opened { backend, queue_depth, .. } = site.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
         let (shared, progress) = (Shared::default(), Progress::default());
+        let stream = OpStream::new(spec, pass, 0, 1);
         let worker = Worker {
-            stream: OpStream::new(spec, pass, 0, 1),
+            pace: Pace::new(spec, &stream, queue_depth),
+            stream,
             backend: &mut watch,
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
             timing: Timing::of(spec, pass, site.clock().now_ns()),
             clock: site.clock().as_ref(),
-            pace: None,
-            touched: None,
+            touched: Touched::new(spec, pass, 1),
             queue_depth,
         };
         let before = ALLOCATIONS.get();
@@ -125,6 +126,47 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         total += ALLOCATIONS.get() - before;
     }
     total
+}
+
+/// Ops of a pass that nothing but its files and counts ends, its syncs among them.
+fn ops_of(spec: &RunSpec, pass: Pass) -> u64 {
+    let mut stream = OpStream::new(spec, pass, 0, 1);
+    let ops = std::iter::from_fn(|| stream.next_op()).count() as u64;
+    let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
+    assert!(pass_size(spec, pass).ops.is_none_or(|known| ops >= known + syncs), "{pass}");
+    ops
+}
+
+/// Every pass of every workload, under loads of every kind, on a backend that does nothing.
+#[test]
+fn no_pass_and_no_load_allocates_in_the_loop() {
+    let fast = Load { rate_per_s: 1_000_000, ..Load::default() };
+    let loads = [
+        Load::default(),
+        fast,
+        Load { arrivals: Arrivals::Constant, ramp_ms: 1, warmup_ms: 1, ..fast },
+        Load { think_time_ns: 1_000, ..Load::default() },
+        Load { bytes_per_s: 10 << 30, ..Load::default() },
+    ];
+    for workload in [
+        Workload::Stream,
+        Workload::Mixed,
+        Workload::Bonnie,
+        Workload::Metadata,
+        Workload::Transactions,
+        Workload::OpMix,
+    ] {
+        for load in loads {
+            let load = Load { ops_max: 300, ..load };
+            let plain = spec(Target::Null, BackendKind::Null, workload);
+            let passes = [workload.passes(), workload.passes_allowed()].concat();
+            let op_mix =
+                OpMix { name: "sfs3-like-v3".into(), set_bytes_per_rate: 0, ..OpMix::default() };
+            let layout = model::Layout { skew_percent: 80, ..model::Layout::default() };
+            let spec = RunSpec { load, passes, op_mix, layout, duration_ms: 0, ..plain };
+            assert_eq!(allocations_of(&spec), 0, "{workload} {load:?}");
+        }
+    }
 }
 
 #[test]

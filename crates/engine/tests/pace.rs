@@ -83,7 +83,7 @@ impl Backend for Slow {
         // The last one first: whoever needs an order has to see to it.
         let Some(op) = self.queue.pop() else { return Ok(()) };
         let sent_ns = self.clock.now_ns();
-        std::thread::sleep(self.takes);
+        self.clock.sleep_until(sent_ns + self.takes.as_nanos() as u64);
         let done_ns = self.clock.now_ns();
         out.push(Completion { op, sent_ns, done_ns, outcome: Outcome::Done(op.len_bytes) });
         Ok(())

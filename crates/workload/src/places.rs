@@ -82,9 +82,9 @@ impl Places {
         for _ in 0..if own { spec.workers.max(1) } else { 1 } {
             let root = places.count();
             if own {
-                places.add_below(None)
+                places.add_below(None);
             } else {
-                places.add_root()
+                places.add_root();
             }
             for node in 1..nodes {
                 places.add_below(Some(root + (node - 1) / tree.branching.max(1)));

@@ -58,7 +58,7 @@ enum Family {
     Pool(Box<PoolStream>),
     Remains(Remains),
     OpMix(Box<OpMixStream>),
-    /// Somebody else does the work, or it is done.
+    /// Somebody else does the work.
     Nothing,
 }
 
@@ -122,9 +122,12 @@ impl OpStream {
                 numbers.take_while(|number| arrivals.due_ns(*number) < until_ns).count() as u64
             }
             Some(number) => {
-                let unmet = (number + 1..).take_while(|n| arrivals.due_ns(*n) < until_ns).count();
+                let mut next = number + 1;
+                while arrivals.due_ns(next) < until_ns {
+                    next += 1;
+                }
                 let (ops, requests) = self.per_arrival;
-                (u128::from(unmet as u64) * u128::from(ops)
+                (u128::from(next - number - 1) * u128::from(ops)
                     / (u128::from(requests) * u128::from(workers))) as u64
             }
         }
@@ -136,10 +139,10 @@ impl OpStream {
             return;
         }
         (self.is_endless, self.has_ended) = (false, true);
-        match &mut self.family {
-            // It ends with a sync of its own.
-            Family::Sweep(sweep) => sweep.finish(),
-            family => *family = Family::Nothing,
+        self.ops_left = 0;
+        // A sweep ends with a sync of its own. Nothing is freed here: that takes time, too.
+        if let Family::Sweep(sweep) = &mut self.family {
+            sweep.finish();
         }
     }
 
@@ -149,6 +152,9 @@ impl OpStream {
     pub fn next_op(&mut self) -> Option<Op> {
         if self.ops_left == 0 || self.bytes_left == 0 {
             self.finish();
+            if !matches!(self.family, Family::Sweep(_)) {
+                return self.final_sync();
+            }
         }
         let Some(mut op) = self.family.next() else { return self.final_sync() };
         if op.kind == OpKind::Sync {
