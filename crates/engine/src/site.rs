@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use model::random::draw;
 use model::work::Sharing;
-use model::{Caveat, CaveatCode, Fact, Pass, RunSpec, Target, Workload};
+use model::{BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Target, Workload};
 use workload::{FileSet, Pattern};
 
 use crate::backend::Backend;
@@ -236,6 +236,14 @@ impl Site {
             );
             opened.queue_depth = 1;
             opened.caveats = vec![CaveatCode::OptionNotInForce.because(evidence)];
+        }
+        let maps = matches!(spec.backend, BackendKind::Posix | BackendKind::Null);
+        if spec.layout.mmap && !maps {
+            let evidence = format!(
+                "mmap asked for, calls in force: {} maps no files (hint: backend posix)",
+                spec.backend.name()
+            );
+            opened.caveats.push(CaveatCode::OptionNotInForce.because(evidence));
         }
         Ok(opened)
     }

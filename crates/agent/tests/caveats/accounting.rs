@@ -58,7 +58,7 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     let mut pool = RunSpec { workload: Workload::Transactions, files: 20, ..small.clone() };
     (pool.transactions.count, pool.transactions.directories) = (200, 3);
     let mut mix = RunSpec { workload: Workload::OpMix, files: 20, ..small.clone() };
-    mix.op_mix.name = "sfs3-like-v3".to_owned();
+    "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
     vec![
         RunSpec { passes: sweeps.to_vec(), ..small.clone() },
         RunSpec { workload: Workload::Mixed, files: 2, ..small.clone() },
@@ -108,7 +108,6 @@ fn every_workload_over_nfs_is_accounted_for_call_by_call() {
             target.embedded = true;
         }
         for spec in runs(&on) {
-            eprintln!("version {version}");
             assert_all_exact(&mut Rig::beside(&server), &spec);
         }
     }

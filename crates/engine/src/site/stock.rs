@@ -34,6 +34,7 @@ pub(super) struct Todo {
 pub(super) struct Made(Mutex<Present>);
 
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is there or not, apart from the others")]
 struct Present {
     files: bool,
     directories: bool,

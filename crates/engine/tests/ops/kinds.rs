@@ -11,7 +11,6 @@ fn on_each(test: impl Fn(&mut Rig)) {
         test(&mut Rig::on_directory(backend, |_| ()));
     }
     for version in NfsVersion::ALL {
-        eprintln!("version {version}");
         test(&mut Rig::on_nfs(*version, |_| ()));
     }
 }

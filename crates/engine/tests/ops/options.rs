@@ -1,6 +1,8 @@
 //! What settings change in how ops are executed.
 
-use model::{BackendKind, Durability, Fill, Opens, Pass, RunSpec, Target, Workload};
+use model::{
+    BackendKind, Durability, Fill, NfsVersion, Opens, Pass, RunSpec, Sharing, Target, Workload,
+};
 use nfs_client::proto::nfs3::Procedure;
 use rustix::fs::OFlags;
 
@@ -107,8 +109,33 @@ fn what_was_never_written_is_not_read() {
 }
 
 #[test]
+fn trees_are_counted_and_removed_with_all_that_is_in_them() {
+    let mut spec = stream(|spec| (spec.workload, spec.files) = (Workload::Metadata, 30));
+    (spec.file_size_bytes, spec.workers) = (10, 2);
+    (spec.tree.sharing, spec.tree.depth, spec.tree.branching) = (Sharing::Own, 2, 3);
+    let (site, directory) = Rig::site(&spec);
+    site.prepare(&spec, Pass::Stat).unwrap();
+    site.prepare(&spec, Pass::Rmdir).unwrap();
+    let census = site.census().unwrap().unwrap();
+    // Two trees of 1 + 3 + 9 directories, and the 30 that ops are to work on.
+    assert_eq!((census.files, census.bytes, census.directories), (30, 300, 26 + 30));
+    site.remove().unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn trees_on_a_server_are_counted_and_removed_too() {
+    for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
+        let rig = Rig::on_nfs(version, |_| ());
+        let census = rig.site.census().unwrap().unwrap();
+        assert_eq!((census.files, census.directories, census.links), (4, 2, 20));
+        assert!(rig.is_working_directory_there());
+        rig.end_and_look(|is_there| assert!(!is_there, "version {version}"));
+    }
+}
+
+#[test]
 fn writes_over_nfs_are_as_stable_as_their_durability() {
-    use model::NfsVersion;
     for (durability, commits) in [(Durability::Osync, 0), (Durability::None, 1)] {
         let mut rig = Rig::on_nfs(NfsVersion::V3, |spec| spec.durability = durability);
         let before = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);

@@ -6,10 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
-use engine::{Monitor, Opened, Site, SiteConfig, SystemClock, measure};
+use engine::{Clock as _, Monitor, Opened, Site, SiteConfig, SystemClock, measure};
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
     RunSpec, Target, Workload,
@@ -48,7 +47,7 @@ impl Rig {
         let target = Target::Directory { path: directory.path().to_owned() };
         let mut spec = RunSpec { target, backend, ..mix() };
         change(&mut spec);
-        Self::new(spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
+        Self::new(&spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
     }
 
     /// A backend on a server of ours in this process, which keeps all in memory.
@@ -65,7 +64,7 @@ impl Rig {
         let eyes = Mount::connect(&MountOptions::from_target(&target)).unwrap();
         let mut spec = RunSpec { target: Target::Nfs(target), backend: BackendKind::Nfs, ..mix() };
         change(&mut spec);
-        let mut rig = Self::new(spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
+        let mut rig = Self::new(&spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
         rig.server = Some(server);
         rig
     }
@@ -77,12 +76,12 @@ impl Rig {
         (Site::create(&RunSpec { target, ..spec.clone() }, config()).unwrap(), directory)
     }
 
-    fn new(spec: RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
+    fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
         let config = config();
         let (work_name, pattern) = (config.work_name.clone(), config.pattern.clone());
-        let site = Site::create(&spec, config).unwrap();
-        site.prepare(&spec, pass).unwrap();
-        let Opened { backend, .. } = site.open(&spec, pass, 0).unwrap();
+        let site = Site::create(spec, config).unwrap();
+        site.prepare(spec, pass).unwrap();
+        let Opened { backend, .. } = site.open(spec, pass, 0).unwrap();
         let mut rig = Self { pattern, site, backend, eyes: eyes(work_name), server: None };
         // Files of a mix have sizes of their own; here all are made equal.
         for file in 0..FILES {
@@ -115,12 +114,12 @@ impl Rig {
     pub fn all(&mut self, ops: &[Op]) -> Vec<Outcome> {
         let mut ended: Vec<Completion> = Vec::with_capacity(ops.len());
         let mut given = 0;
-        let until = Instant::now() + Duration::from_secs(20);
+        let clock = SystemClock::new();
         while ended.len() < ops.len() {
             given += self.backend.submit(&ops[given..]);
             let min = usize::from(given > ended.len());
             self.backend.reap(min, NO_LIMIT, &mut ended).unwrap();
-            assert!(Instant::now() < until, "{} of {} ops ended", ended.len(), ops.len());
+            assert!(clock.now_ns() < 20_000_000_000, "{} of {} ops ended", ended.len(), ops.len());
         }
         assert!(ended.iter().all(|end| end.done_ns >= end.sent_ns));
         let outcome_of =
@@ -130,6 +129,18 @@ impl Rig {
 
     pub fn tally(&self) -> Tally {
         self.backend.tally()
+    }
+
+    /// Says whether the working directory is there.
+    pub fn is_working_directory_there(&self) -> bool {
+        self.eyes.is_work_there()
+    }
+
+    /// Ends the trial, and hands over whether the working directory is still there.
+    pub fn end_and_look(self, look: impl FnOnce(bool)) {
+        drop(self.backend);
+        self.site.remove().unwrap();
+        look(self.eyes.is_work_there());
     }
 
     /// The content of a file of the working directory; `None` where there is none.
@@ -206,6 +217,19 @@ impl Rig {
             at = mount.lookup(at, name).ok()?;
         }
         Some(at)
+    }
+}
+
+impl Eyes {
+    fn is_work_there(&self) -> bool {
+        match self {
+            Self::Directory(directory, work) => directory.path().join(work).exists(),
+            Self::Nfs(mount, work) => {
+                let mut mount = mount.borrow_mut();
+                let root = mount.root();
+                mount.lookup(root, work).is_ok()
+            }
+        }
     }
 }
 

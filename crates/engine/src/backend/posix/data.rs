@@ -83,7 +83,9 @@ pub(in super::super) fn put_each(
 ) {
     if pattern.is_copied() {
         pattern.fill(buffer, file, offset_bytes);
-        buffer.iter_mut().for_each(|character| *character = black_box(*character));
+        for character in buffer {
+            *character = black_box(*character);
+        }
         return;
     }
     let characters = pattern.slice(file, offset_bytes, buffer.len() as u32);

@@ -78,7 +78,8 @@ impl DirectorySite {
         } else {
             Handles::Own(self.open_each((spec, &set), pass, numbers)?)
         };
-        let maps = if spec.layout.mmap { self.map(spec, pass, &files)? } else { Vec::new() };
+        let is_mapped = spec.layout.mmap && spec.backend == BackendKind::Posix;
+        let maps = if is_mapped { self.map(spec, pass, &files)? } else { Vec::new() };
         let root = |work: &super::Work| {
             work.handle.try_clone().map_err(|error| io("open", &work.path, &error))
         };
