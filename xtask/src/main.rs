@@ -54,7 +54,8 @@ enum Chore {
     Test,
     /// Only the tests against real peers and a real browser.
     Real {
-        /// Runs only the groups whose name contains this: interop, ganesha, server, disk, browser.
+        /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
+        /// browser.
         group: Option<String>,
         /// Uses the binary as it is, and builds nothing.
         #[arg(long)]

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
 
 use crate::proc;
 
@@ -36,13 +37,17 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 18] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
     part("iproute2", Proof::Program("ip"), "facts of the network"),
     part("procps", Proof::Program("ps"), "facts of the processes"),
     part("fio", Proof::Program("fio"), "peer: local backends"),
+    part("bonnie++", Proof::Program("bonnie++"), "adapter of that name, and a peer"),
+    part("iozone3", Proof::Program("iozone"), "adapter of that name, and a peer; non-free"),
+    part("make", Proof::Program("make"), "a small build as a workload"),
+    part("strace", Proof::Program("strace"), "what the kernel was really asked for"),
     part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
     part("nfs-ganesha", Proof::Program("ganesha.nfsd"), "real NFS server"),
     part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of folders"),
@@ -52,6 +57,9 @@ const PARTS: [Part; 14] = [
     part("tshark", Proof::Program("tshark"), "takes captures apart"),
     part("chromium", Proof::Program("chromium"), "opens the HTML report"),
 ];
+
+/// Packages that Debian has in its non-free part only.
+const NON_FREE: [&str; 1] = ["iozone3"];
 
 impl Part {
     fn is_there(&self) -> bool {
@@ -108,14 +116,49 @@ pub fn run(check: bool) -> Result<()> {
 fn install(missing: &[&Part]) -> Result<()> {
     let packages: Vec<&str> = missing.iter().map(|part| part.package).collect();
     let list = packages.join(" ");
+    let (restricted, free): (Vec<&str>, Vec<&str>) =
+        packages.into_iter().partition(|package| NON_FREE.contains(package));
     ensure!(proc::on_path("apt-get"), "there is no apt-get here: install by hand: {list}");
     let user = fs::metadata("/proc/self").context("who are we?")?.uid();
     ensure!(user == 0, "installing needs root. As root: `apt-get install {list}`");
     let _no_daemons = NoDaemons::put()?;
     update()?;
     let mut install = apt();
-    install.args(["install", "--yes", "--no-install-recommends"]).args(&packages);
-    proc::run(&mut install).with_context(|| format!("cannot install {list}"))
+    install.args(["install", "--yes", "--no-install-recommends"]).args(&free);
+    proc::run(&mut install).with_context(|| format!("cannot install {list}"))?;
+    if restricted.is_empty() { Ok(()) } else { install_non_free(&restricted) }
+}
+
+/// Installs packages of Debian's non-free part from lists of packages of their own: the sources of
+/// the machine stay as they are.
+///
+/// **Source:** apt.conf(5), `Dir::Etc` and `Dir::State`; sources.list(5), deb822 style.
+fn install_non_free(packages: &[&str]) -> Result<()> {
+    let folder = TempDir::with_prefix("dfsbench-setup-")?;
+    let (sources, lists) = (folder.path().join("sources"), folder.path().join("lists"));
+    fs::create_dir(&sources)?;
+    fs::create_dir_all(lists.join("partial"))?;
+    // apt drops its privileges to fetch.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    let release = fs::read_to_string("/etc/os-release").context("which release is this?")?;
+    let name = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let name = name.context("/etc/os-release has no VERSION_CODENAME")?;
+    let text = format!(
+        "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {name}\nComponents: non-free\n\
+         Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+    );
+    fs::write(sources.join("non-free.sources"), text)?;
+    let apt_there = || {
+        let mut command = apt();
+        command.args(["-o", "Dir::Etc::SourceList=/dev/null", "-o"]);
+        command.arg(format!("Dir::Etc::SourceParts={}", sources.display()));
+        command.arg("-o").arg(format!("Dir::State::Lists={}", lists.display()));
+        command
+    };
+    proc::run(apt_there().arg("update"))?;
+    let mut install = apt_there();
+    install.args(["install", "--yes", "--no-install-recommends"]).args(packages);
+    proc::run(&mut install).with_context(|| format!("cannot install {}", packages.join(" ")))
 }
 
 /// Refreshes the lists of packages; a mirror that fails once is asked once more.

@@ -20,19 +20,22 @@ pub mod ganesha;
 mod interop;
 pub mod libnfs;
 pub mod ours;
+mod strace;
 
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 5] = [
+const GROUPS: [(&str, Group); 6] = [
     ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
     ("disk", disk::run),
+    ("strace", strace::run),
     ("browser", browser::run),
 ];
 
-/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `browser`.
+/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
+/// `browser`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {
