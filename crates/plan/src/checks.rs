@@ -141,6 +141,12 @@ fn set_of(run: &RunSpec) -> [Setting; 2] {
 
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let [files, _] = set_of(run);
+    let directories = defaults::directories(run);
+    if u64::from(run.files) < directories && files.concerns(run.workload) {
+        let what = format!("{} files leave some of {directories} directories idle", run.files);
+        let fault = Fault::new(what).hint(format!("at least {directories}"));
+        return Err(written.fault(run, &[files], fault));
+    }
     // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
     // own, unless it is asked to share them.
     let shared = matches!(run.workload, Workload::Mixed | Workload::Bonnie | Workload::OpMix)

@@ -3,7 +3,7 @@
 //! One function, `of`, is asked while a run is put together: settings that come earlier in
 //! [`Setting::ALL`] are already in it, so a default may look at them.
 
-use model::{Durability, RunSpec, Workload};
+use model::{Durability, RunSpec, Target, Workload};
 
 use crate::setting::{Setting, Value};
 
@@ -74,6 +74,10 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
     match setting {
         Setting::Workers => Value::Number(WORKERS),
         Setting::Files if spec.workload == Workload::Bonnie => Value::Number(1),
+        // No directory stands idle.
+        Setting::Files if matches!(spec.target, Target::Directories { .. }) => {
+            Value::Number(directories(spec).max(spec.workers.into()))
+        }
         // One file per worker.
         Setting::Files => Value::Number(spec.workers.into()),
         // One client per worker.
@@ -98,6 +102,14 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
         Setting::Timeout => Value::Number(TIMEOUT_MS),
         // As it is where nobody ever heard of the setting.
         _ => setting.unset(),
+    }
+}
+
+/// Directories that the files of a run are dealt out to.
+pub(crate) const fn directories(spec: &RunSpec) -> u64 {
+    match &spec.target {
+        Target::Directories { paths } => paths.len() as u64,
+        _ => 1,
     }
 }
 

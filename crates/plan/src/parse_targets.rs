@@ -8,7 +8,7 @@ use model::BackendKind;
 use crate::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError, Spot};
-use crate::keys::Section;
+use crate::keys::{Section, unknown_word};
 use crate::limits::{self, Range};
 use crate::parse::{backend, bounded, settings_among};
 use crate::raw::RawTarget;
@@ -27,17 +27,70 @@ pub(crate) fn read_targets(root: &Table<'_>) -> Result<Vec<RawTarget>, PlanError
     let field = root.required("target", hint)?;
     let mut targets: Vec<RawTarget> = Vec::new();
     for table in field.tables(Section::Target)? {
-        let target = read_target(&table)?;
-        if targets.iter().any(|other| other.name.value == target.name.value) {
-            let fault = Fault::new(format!("`{}` is the name of two targets", target.name.value));
-            return Err(fault.hint("give each target its own name").of("name", target.name.place));
+        for target in spread(&table, read_target(&table)?)? {
+            if targets.iter().any(|other| other.name.value == target.name.value) {
+                let what = format!("`{}` is the name of two targets", target.name.value);
+                let fault = Fault::new(what).hint("give each target its own name");
+                return Err(fault.of("name", target.name.place));
+            }
+            targets.push(target);
         }
-        targets.push(target);
     }
     if targets.is_empty() {
         return Err(field.error(Fault::new("the list is empty").hint(hint)));
     }
     Ok(targets)
+}
+
+/// Makes of a target with several directories one with all of them, one with each, or both.
+fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanError> {
+    const WORDS: [&str; 3] = ["together", "alone", "both"];
+    let field = table.field("spread");
+    let TargetArg::Directories(paths) = &target.what else {
+        let fault = Fault::new("is only for a list of paths").hint("write `path = [.., ..]`");
+        return field.map_or(Ok(vec![target]), |field| Err(field.error(fault)));
+    };
+    let word = match &field {
+        Some(field) => field.text("\"both\"")?.value,
+        None => WORDS[0],
+    };
+    let alone = |(number, path): (usize, &std::path::PathBuf)| RawTarget {
+        name: Spot {
+            value: format!("{}.{}", target.name.value, number + 1),
+            place: target.name.place,
+        },
+        what: TargetArg::Directory(path.clone()),
+        backends: target.backends.clone(),
+    };
+    let each: Vec<RawTarget> = paths.iter().enumerate().map(alone).collect();
+    match (word, field) {
+        ("together", _) => Ok(vec![target]),
+        ("alone", _) => Ok(each),
+        ("both", _) => Ok(each.into_iter().chain([target]).collect()),
+        (other, Some(field)) => Err(field.error(unknown_word("way to spread", other, &WORDS))),
+        (other, None) => unreachable!("nobody wrote {other}"),
+    }
+}
+
+/// Reads one directory, or a list of them, none of which stands twice.
+fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
+    let one = |item: &Field<'_>| {
+        let path = item.text("\"/mnt/test\"")?.value;
+        target::parse_directory(path).map_err(|fault| item.error(fault))
+    };
+    let mut paths = Vec::new();
+    for item in field.items()? {
+        let path = one(&item)?;
+        if paths.contains(&path) {
+            let what = format!("`{}` stands in the list twice", path.display());
+            return Err(item.error(Fault::new(what).hint("each directory is used once")));
+        }
+        paths.push(path);
+    }
+    Ok(match paths.len() {
+        1 => TargetArg::Directory(paths.remove(0)),
+        _ => TargetArg::Directories(paths),
+    })
 }
 
 fn read_target(table: &Table<'_>) -> Result<RawTarget, PlanError> {
@@ -101,10 +154,7 @@ fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
                 address::parse_url(url, field.place()).map_err(|fault| field.error(fault))?,
             )
         }
-        "path" => {
-            let path = field.text("\"/mnt/test\"")?.value;
-            TargetArg::Directory(target::parse_directory(path).map_err(|f| field.error(f))?)
-        }
+        "path" => read_path(field)?,
         key if field.as_flag() == Some(true) => match key {
             "temporary" => TargetArg::Temporary,
             "null" => TargetArg::Null,
@@ -187,7 +237,7 @@ fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
     let names: Vec<&str> = what.backends().iter().map(|backend| backend.name()).collect();
     let is = match what {
         TargetArg::Null => "the null target",
-        TargetArg::Directory(_) | TargetArg::Temporary => "a directory",
+        TargetArg::Directory(_) | TargetArg::Directories(_) | TargetArg::Temporary => "a directory",
         TargetArg::Nfs(_) | TargetArg::Embedded(_) => "an NFS server",
     };
     Err(Fault::new(format!("`{}` can't be used on {is}", backend.name()))

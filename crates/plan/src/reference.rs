@@ -77,8 +77,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "An NFS server, spoken to without the kernel's client. The query may hold version, \
          proto, xprtsec, nconnect, transfer_size, timeo, retrans, sec, uid, gid, groups, resvport, \
          mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
-    key(Target, "path", ["text", ""], "a directory", "none",
-        "A directory of this host; a relative one starts where the program was called."),
+    key(Target, "path", ["text or list", ""], "a directory, or several", "none",
+        "A directory of this host; a relative one starts where the program was called. The files of a \
+         run are dealt out to several in turn."),
+    key(Target, "spread", ["text", ""], "together, alone or both", "together",
+        "Several directories as one target, as one each (name.1, name.2 ...), or both."),
     key(Target, "temporary", ["true", ""], "true", "none",
         "A directory of our own under the system's temporary folder."),
     key(Target, "embedded", ["true", ""], "true", "none",

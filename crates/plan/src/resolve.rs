@@ -114,9 +114,12 @@ fn is_embedded(target: &Target) -> bool {
 /// Refuses directories that neither a plan nor a results file could name.
 fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
     for run in runs {
-        if let Target::Directory { path } = &run.target
-            && path.to_str().is_none()
-        {
+        let paths = match &run.target {
+            Target::Directory { path } => std::slice::from_ref(path),
+            Target::Directories { paths } => paths,
+            Target::Null | Target::Nfs(_) => &[],
+        };
+        if let Some(path) = paths.iter().find(|path| path.to_str().is_none()) {
             let what =
                 format!("the path `{}` of `{}` is not UTF-8", path.display(), run.target_name);
             return Err(Fault::new(what).at(Place::Whole));

@@ -22,6 +22,8 @@ pub enum TargetArg {
     Null,
     /// A directory of this host.
     Directory(PathBuf),
+    /// Several directories of this host, used together.
+    Directories(Vec<PathBuf>),
     /// A directory of our own under the temporary folder.
     Temporary,
     /// An NFS server.
@@ -35,7 +37,7 @@ impl TargetArg {
     pub const fn usual_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Directory(_) | Self::Temporary => "dir",
+            Self::Directory(_) | Self::Directories(_) | Self::Temporary => "dir",
             Self::Nfs(_) | Self::Embedded(_) => "nfs",
         }
     }
@@ -44,7 +46,9 @@ impl TargetArg {
     pub const fn backends(&self) -> &'static [BackendKind] {
         match self {
             Self::Null => &[BackendKind::Null],
-            Self::Directory(_) | Self::Temporary => &[BackendKind::Posix, BackendKind::Uring],
+            Self::Directory(_) | Self::Directories(_) | Self::Temporary => {
+                &[BackendKind::Posix, BackendKind::Uring]
+            }
             Self::Nfs(_) | Self::Embedded(_) => &[BackendKind::Nfs],
         }
     }
@@ -63,14 +67,14 @@ impl TargetArg {
     pub const fn address(&self) -> Option<&NfsAddress> {
         match self {
             Self::Nfs(address) | Self::Embedded(address) => Some(address),
-            Self::Null | Self::Directory(_) | Self::Temporary => None,
+            Self::Null | Self::Directory(_) | Self::Directories(_) | Self::Temporary => None,
         }
     }
 
     pub(crate) const fn address_mut(&mut self) -> Option<&mut NfsAddress> {
         match self {
             Self::Nfs(address) | Self::Embedded(address) => Some(address),
-            Self::Null | Self::Directory(_) | Self::Temporary => None,
+            Self::Null | Self::Directory(_) | Self::Directories(_) | Self::Temporary => None,
         }
     }
 
@@ -84,6 +88,7 @@ impl TargetArg {
         match self {
             Self::Null => Target::Null,
             Self::Directory(path) => Target::Directory { path: path.clone() },
+            Self::Directories(paths) => Target::Directories { paths: paths.clone() },
             Self::Temporary => Target::Directory { path: around.temp_dir.clone() },
             Self::Nfs(address) => Target::Nfs(address.resolve(around)),
             Self::Embedded(address) => {

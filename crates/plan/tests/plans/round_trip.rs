@@ -117,6 +117,27 @@ fn a_server_with_faults_reads_back() {
 }
 
 #[test]
+fn several_directories_are_a_target_together_and_one_each() {
+    let spread = |word: &str| {
+        plan(&format!(
+            "name = \"t\"\n[[target]]\nname = \"d\"\npath = [\"a\", \"b\", \"c\"]\n{word}\
+             [[workload]]\nkind = \"mixed\"\n"
+        ))
+        .unwrap()
+    };
+    let names = |plan: &Plan| {
+        plan.runs.iter().map(|run| (run.target_name.clone(), run.files)).collect::<Vec<_>>()
+    };
+    let each = ["d.1", "d.2", "d.3"].map(|name| (name.to_owned(), 1));
+    let all = [("d".to_owned(), 3)];
+    assert_eq!(names(&spread("")), all);
+    assert_eq!(names(&spread("spread = \"alone\"\n")), each);
+    let both = spread("spread = \"both\"\n");
+    assert_eq!(names(&both), [&each[..], &all].concat());
+    reads_back(&both);
+}
+
+#[test]
 fn every_kind_of_work_reads_back() {
     let plan = plan(
         "name = \"t\"\n[factors]\nworkers = 2\n\
