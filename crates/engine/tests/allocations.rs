@@ -222,6 +222,61 @@ fn no_version_of_nfs_allocates_in_the_loop() {
     }
 }
 
+/// Little of each workload that has more kinds of op than the others.
+fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
+    let small = |workload| RunSpec {
+        file_size_bytes: 40_000,
+        files: 4,
+        ..spec(target.clone(), backend, workload)
+    };
+    let mut names = small(Workload::Metadata);
+    names.file_size_bytes = 3_000;
+    names.passes = vec![
+        Pass::Create,
+        Pass::ReadFiles,
+        Pass::Rename,
+        Pass::Mkdir,
+        Pass::RenameDirs,
+        Pass::StatDirs,
+        Pass::Rmdir,
+        Pass::Remove,
+    ];
+    let mut sweeps = small(Workload::Stream);
+    sweeps.passes = vec![Pass::CharWrite, Pass::CharRead, Pass::Update, Pass::BackwardRead];
+    let mut mix = small(Workload::OpMix);
+    "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
+    (mix.load.ops_max, mix.duration_ms) = (2_000, 60_000);
+    let mut pool = small(Workload::Transactions);
+    pool.queue_depth = 1;
+    vec![names, sweeps, pool, mix]
+}
+
+#[test]
+fn no_kind_of_op_allocates_on_any_backend() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = Target::Directory { path: directory.path().to_owned() };
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let port = Some(server.address().port());
+    let mut targets = vec![(path.clone(), BackendKind::Posix), (path, BackendKind::Uring)];
+    for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1] {
+        let settings = NfsSettings { version, ..NfsSettings::default() };
+        let target = NfsTarget {
+            port,
+            mount_port: port,
+            settings,
+            ..NfsTarget::new("127.0.0.1", "/export")
+        };
+        targets.push((Target::Nfs(target), BackendKind::Nfs));
+    }
+    for (target, backend) in targets {
+        for spec in others(&target, backend) {
+            let version = spec.nfs().version;
+            let what = format!("{} {version} {}", backend.name(), spec.workload.name());
+            assert_eq!(allocations_of(&spec), 0, "{what}");
+        }
+    }
+}
+
 #[test]
 fn many_clients_and_connections_allocate_nothing_in_the_loop() {
     let server = Server::start(ServerConfig::default()).unwrap();

@@ -302,6 +302,12 @@ impl Connection {
         self.link.session.version()
     }
 
+    /// Makes room in every call for a payload of so many bytes that is copied, so that no WRITE of
+    /// such bytes allocates.
+    pub fn reserve_copies(&mut self, bytes: u32) {
+        self.link.session.reserve_copies(bytes);
+    }
+
     /// Returns how many calls can be started before [`StartError::Busy`].
     pub fn free_slots(&self) -> usize {
         self.link.session.free_slots()

@@ -56,8 +56,8 @@ pub const SLOTS_MAX: usize = 4096;
 pub const INPUT_BYTES_START: usize = 64 * 1024;
 
 /// The capacity a client session's buffer for the head of a reply starts with, in bytes: all of a
-/// usual reply but its payload.
-pub const REPLY_HEAD_BYTES: usize = 1024;
+/// usual reply but its payload, and a page of a directory of 4 KiB.
+pub const REPLY_HEAD_BYTES: usize = 5 * 1024;
 
 /// The capacity each slot's buffer for an outgoing call without its payload starts with, beyond
 /// what all calls of the session have in common, in bytes: a usual name and its surroundings.

@@ -11,6 +11,12 @@ use crate::limits::MARK_BYTES;
 use crate::record;
 
 impl Session {
+    /// Makes room in every call for a payload of so many bytes that is copied, so that none of them
+    /// allocates later.
+    pub fn reserve_copies(&mut self, bytes: u32) {
+        self.table.reserve(bytes as usize);
+    }
+
     /// Tells whether bytes wait to be sent.
     pub fn wants_write(&self) -> bool {
         !self.queue.is_empty()

@@ -142,6 +142,13 @@ impl SlotTable {
         }
     }
 
+    /// Makes room in every call for a payload of so many bytes that is copied.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        for slot in &mut self.slots {
+            slot.header.reserve(CALL_HEADER_BYTES + bytes);
+        }
+    }
+
     /// Returns how many slots are in use.
     pub(super) fn used_count(&self) -> usize {
         self.used

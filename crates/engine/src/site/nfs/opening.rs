@@ -49,7 +49,11 @@ impl NfsSite {
             keep_payload: keeps.then_some(set.rsize),
             ..ConnectionOptions::default()
         };
-        let connections = self.connections(&mount, &options, (spec, &clients), config)?;
+        let mut connections = self.connections(&mount, &options, (spec, &clients), config)?;
+        if config.pattern.is_copied() || pass == Pass::CharWrite {
+            // Data that is put together is copied into its call.
+            connections.iter_mut().for_each(|connection| connection.reserve_copies(set.wsize));
+        }
         let queue_depth = per_connection * connections.len();
         let backend = backend(connections, per_connection, set, &config.clock)?;
         let caveats = called_instead(spec, pass).into_iter().collect();
