@@ -41,26 +41,32 @@ impl Touched {
         Some(Self { bits, files: 0, bytes: 0, last: u32::MAX })
     }
 
-    /// Takes note of what an op touched.
+    /// Takes note of what ops touched.
     #[inline]
-    pub fn ended(&mut self, completion: &Completion) {
-        let op = &completion.op;
-        let Outcome::Done(bytes) = completion.outcome else { return };
-        match &mut self.bits {
-            None => {
-                self.files += u64::from(op.file != self.last && op.kind != OpKind::Sync);
-                self.last = op.file;
+    pub fn ended(&mut self, completions: &[Completion]) {
+        let Some(bits) = &mut self.bits else { return self.count(completions) };
+        for completion in completions {
+            let op = &completion.op;
+            let Outcome::Done(bytes) = completion.outcome else { continue };
+            if !is_of_files(op.kind) {
+                continue;
+            }
+            if !bits.touch(op.file, op.offset_bytes, bytes) && op.kind == OpKind::Create {
+                // Its number is used once.
+                self.files += 1;
                 self.bytes += u64::from(bytes);
             }
-            Some(bits) => {
-                if !is_of_files(op.kind) {
-                    return;
-                }
-                if !bits.touch(op.file, op.offset_bytes, bytes) && op.kind == OpKind::Create {
-                    // Its number is used once.
-                    self.files += 1;
-                    self.bytes += u64::from(bytes);
-                }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, completions: &[Completion]) {
+        for completion in completions {
+            let Outcome::Done(bytes) = completion.outcome else { continue };
+            self.bytes += u64::from(bytes);
+            if completion.op.file != self.last && completion.op.kind != OpKind::Sync {
+                self.files += 1;
+                self.last = completion.op.file;
             }
         }
     }
@@ -183,13 +189,13 @@ mod tests {
         let mut one = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         let mut two = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         for place in [0, 1, 9, 1] {
-            one.ended(&done(OpKind::Read, 99, place << 12, 4096));
+            one.ended(&[done(OpKind::Read, 99, place << 12, 4096)]);
         }
-        two.ended(&done(OpKind::Write, 99, 9 << 12, 4096));
-        two.ended(&done(OpKind::Write, 0, 4 << 12, 4096));
+        two.ended(&[done(OpKind::Write, 99, 9 << 12, 4096)]);
+        two.ended(&[done(OpKind::Write, 0, 4 << 12, 4096)]);
         let failed = Outcome::Failed(OpError(5));
-        two.ended(&Completion { outcome: failed, ..done(OpKind::Read, 7, 0, 4096) });
-        two.ended(&done(OpKind::Sync, 50, 0, 0));
+        two.ended(&[Completion { outcome: failed, ..done(OpKind::Read, 7, 0, 4096) }]);
+        two.ended(&[done(OpKind::Sync, 50, 0, 0)]);
         one.merge(&two);
         let expected = WorkingSet { files: 2, bytes: 4 << 12, unit_bytes: 1 << 12 };
         assert_eq!(one.working_set(), expected);
@@ -199,9 +205,9 @@ mod tests {
     fn what_comes_once_is_counted() {
         let mut touched = Touched::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
         for (file, place) in [(0, 0), (0, 1), (4, 0)] {
-            touched.ended(&done(OpKind::Write, file, place << 12, 4096));
+            touched.ended(&[done(OpKind::Write, file, place << 12, 4096)]);
         }
-        touched.ended(&done(OpKind::Sync, 4, 0, 0));
+        touched.ended(&[done(OpKind::Sync, 4, 0, 0)]);
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
         assert_eq!(touched.working_set(), expected);
         assert!(Touched::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());
@@ -211,13 +217,13 @@ mod tests {
     fn files_that_are_made_on_the_way_count_and_huge_sets_have_larger_units() {
         let spec = RunSpec { file_size_bytes: 1 << 40, ..spec(Workload::Transactions) };
         let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
-        touched.ended(&done(OpKind::Create, 5000, 0, 700));
-        touched.ended(&done(OpKind::ReadFile, 5000, 0, 700));
+        touched.ended(&[done(OpKind::Create, 5000, 0, 700)]);
+        touched.ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
         let set = touched.working_set();
         assert_eq!((set.files, set.bytes), (1, 700));
         let huge = RunSpec { workload: Workload::Mixed, ..spec };
         let mut touched = Touched::new(&huge, Pass::Mix, 1).unwrap();
-        touched.ended(&done(OpKind::Read, 99, (1 << 40) - 4096, 4096));
+        touched.ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
         let set = touched.working_set();
         assert!(set.unit_bytes > 1 << 20 && set.bytes == set.unit_bytes, "{set:?}");
     }

@@ -274,12 +274,12 @@ impl Worker<'_> {
         let result = self.backend.reap(min, pipe.wake_ns, &mut pipe.completions);
         for completion in &pipe.completions {
             self.recorder.ended(completion);
-            if let Some(touched) = &mut self.touched {
-                touched.ended(completion);
-            }
-            if let Some(pace) = &mut self.pace {
-                pace.ended(completion);
-            }
+        }
+        if let Some(touched) = &mut self.touched {
+            touched.ended(&pipe.completions);
+        }
+        if let Some(pace) = &mut self.pace {
+            pipe.completions.iter().for_each(|completion| pace.ended(completion));
         }
         pipe.in_flight -= pipe.completions.len();
         if self.pace.is_none()

@@ -37,7 +37,9 @@ pub struct OpStream {
     shared_number: Option<u64>,
     worker: u32,
     workers: u32,
-    /// Ops that were given, syncs not counted.
+    /// Neither due instants nor bytes are to be looked after.
+    is_plain: bool,
+    /// Ops that were given, syncs not counted; kept where due instants are asked for.
     given: u64,
     ops_left: u64,
     bytes_left: u64,
@@ -76,6 +78,7 @@ impl OpStream {
             _ => shared && pass.kinds().contains(&OpKind::Sync),
         };
         let (ops_left, bytes_left) = size::bounds(spec, pass, worker);
+        let ops_left = if bytes_left == 0 { 0 } else { ops_left };
         Self {
             family,
             arrivals: Arrivals::new(spec, draw(seed, ARRIVALS), per_arrival).map(Box::new),
@@ -83,6 +86,7 @@ impl OpStream {
             shared_number: None,
             worker,
             workers: spec.workers,
+            is_plain: spec.load.rate_per_s == 0 && bytes_left == u64::MAX,
             given: 0,
             ops_left,
             bytes_left,
@@ -148,31 +152,68 @@ impl OpStream {
 
     /// Gives the next op. In an open loop its `due_ns` counts from the start of the pass and is
     /// not 0; a sync, and every op of a closed loop, is due at once and has 0.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "an op that goes through memory costs fourfold")]
     pub fn next_op(&mut self) -> Option<Op> {
-        if self.ops_left == 0 || self.bytes_left == 0 {
-            self.finish();
-            if !matches!(self.family, Family::Sweep(_)) {
-                return self.final_sync();
-            }
+        if self.ops_left == 0 {
+            return self.last_ops();
         }
-        let Some(mut op) = self.family.next() else { return self.final_sync() };
+        // Four numbers stay in registers; an op that several arms make goes through memory.
+        let (kind, file, offset_bytes, len_bytes) = match &mut self.family {
+            Family::Sweep(sweep) if sweep.has_piece() => sweep.piece(),
+            Family::Mixed(mixed) => mixed.next(),
+            _ => return self.other_op(),
+        };
+        let due_ns = self.take_note(len_bytes);
+        Some(Op { due_ns, offset_bytes, len_bytes, file, kind })
+    }
+
+    /// The next op of the families for which speed is nothing, and of sweeps between two stretches.
+    #[inline(never)]
+    fn other_op(&mut self) -> Option<Op> {
+        let Some(op) = self.family.next() else { return self.final_sync() };
         if op.kind == OpKind::Sync {
             return Some(op);
         }
-        if let Some(arrivals) = &mut self.arrivals {
-            let mine = self.given * u64::from(self.workers) + u64::from(self.worker);
-            self.shared_number = self.family.number();
-            op.due_ns = arrivals.due_ns(self.shared_number.unwrap_or(mine));
-        }
-        self.given += 1;
+        let due_ns = self.take_note(op.len_bytes);
+        Some(Op { due_ns, ..op })
+    }
+
+    /// Counts an op and says when it is due.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `next_op`")]
+    fn take_note(&mut self, len_bytes: u32) -> u64 {
         self.ops_left -= 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(op.len_bytes));
-        Some(op)
+        if self.is_plain { 0 } else { self.take_more_note(len_bytes) }
+    }
+
+    /// What is left once a bound is reached: the sync of a file that was begun, and all others.
+    #[cold]
+    fn last_ops(&mut self) -> Option<Op> {
+        self.finish();
+        match &mut self.family {
+            Family::Sweep(sweep) => sweep.next().or_else(|| self.final_sync()),
+            _ => self.final_sync(),
+        }
+    }
+
+    /// Counts bytes that are bounded, and says when the op that was just taken is due.
+    #[inline(never)]
+    fn take_more_note(&mut self, len_bytes: u32) -> u64 {
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(len_bytes));
+        if self.bytes_left == 0 {
+            self.ops_left = 0;
+        }
+        self.shared_number = self.family.number();
+        let mine = self.given * u64::from(self.workers) + u64::from(self.worker);
+        self.given += 1;
+        let number = self.shared_number.unwrap_or(mine);
+        self.arrivals.as_mut().map_or(0, |arrivals| arrivals.due_ns(number))
     }
 
     /// Syncs every file, since any worker may have written to any of them; each worker begins at
     /// another one. The syncs of the worker that ends last cover what all have written.
+    #[cold]
     const fn final_sync(&mut self) -> Option<Op> {
         if self.synced >= self.syncs {
             return None;
@@ -202,11 +243,14 @@ impl Family {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn next(&mut self) -> Option<Op> {
         match self {
             Self::Sweep(sweep) => sweep.next(),
-            Self::Mixed(mixed) => Some(mixed.next()),
+            Self::Mixed(mixed) => {
+                let (kind, file, offset, len) = mixed.next();
+                Some(op(kind, file, offset, len))
+            }
             Self::Scatter(scatter) => scatter.next(),
             Self::ByName(names) => names.next(),
             Self::Pool(pool) => pool.next(),

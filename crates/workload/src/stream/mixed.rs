@@ -6,9 +6,8 @@
 //! With random places alone a run is one op. So workers change who executes an op, never which.
 
 use model::random::{below, draw};
-use model::{Op, OpKind, Pass, RunSpec};
+use model::{OpKind, Pass, RunSpec};
 
-use super::op;
 use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
@@ -86,8 +85,9 @@ impl Mixed {
         }
     }
 
+    /// Kind, file, offset and length of the next op.
     #[inline]
-    pub(super) fn next(&mut self) -> Op {
+    pub(super) fn next(&mut self) -> (OpKind, u32, u64, u32) {
         let seed = draw(self.seed, self.index);
         if self.run == 1 && self.random_percent >= 100 {
             self.index += self.workers;
@@ -99,7 +99,7 @@ impl Mixed {
         let is_first = below(draw(seed, 0), 100) < self.first_percent;
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
         let offset = self.at % self.blocks * u64::from(self.io_size);
-        op(kind, (self.at / self.blocks) as u32, offset, self.io_size)
+        (kind, (self.at / self.blocks) as u32, offset, self.io_size)
     }
 
     #[inline]
@@ -112,6 +112,7 @@ impl Mixed {
     }
 
     /// Goes to a random place, or on in the run.
+    #[inline(never)]
     fn follow(&mut self, seed: u64) {
         let is_random = below(draw(seed, 1), 100) < self.random_percent;
         self.at = if is_random {

@@ -85,13 +85,33 @@ impl Sweep {
         sweep
     }
 
-    #[inline]
     pub(super) fn next(&mut self) -> Option<Op> {
-        if self.next == self.pieces {
+        if !self.has_piece() {
             return self.leave();
         }
-        let piece = match &mut self.walked {
-            Walked::Straight if self.order == Order::Forward => self.next,
+        let (kind, file, offset, len) = self.piece();
+        Some(op(kind, file, offset, len))
+    }
+
+    /// Says whether this stretch has another piece.
+    #[inline]
+    pub(super) const fn has_piece(&self) -> bool {
+        self.next < self.pieces
+    }
+
+    /// The next piece of this stretch: kind, file, offset and length of its op.
+    #[inline]
+    pub(super) fn piece(&mut self) -> (OpKind, u32, u64, u32) {
+        let piece = if self.order == Order::Forward { self.next } else { self.walk() };
+        self.next += 1;
+        let offset = self.start + piece * self.io_size;
+        (self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
+    }
+
+    /// The next piece of a walk that does not simply go on.
+    #[inline(never)]
+    fn walk(&mut self) -> u64 {
+        match &mut self.walked {
             Walked::Straight => self.pieces - 1 - self.next,
             Walked::Strided(at, turn) => {
                 let piece = *at;
@@ -106,10 +126,7 @@ impl Sweep {
                 piece
             }
             Walked::Shuffled(permutation) => permutation.at(self.next),
-        };
-        self.next += 1;
-        let offset = self.start + piece * self.io_size;
-        Some(op(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32))
+        }
     }
 
     /// Ends the walk: only the sync of the file that was begun is left.
