@@ -1,7 +1,8 @@
 //! What settings change in how ops are executed.
 
 use model::{
-    BackendKind, Durability, Fill, NfsVersion, Opens, Pass, RunSpec, Sharing, Target, Workload,
+    BackendKind, Durability, Fill, Layout, NfsVersion, OpKind, Opens, Pass, RunSpec, Sharing,
+    Target, Workload,
 };
 use nfs_client::proto::nfs3::Procedure;
 use rustix::fs::OFlags;
@@ -139,8 +140,31 @@ fn writes_over_nfs_are_as_stable_as_their_durability() {
     for (durability, commits) in [(Durability::Osync, 0), (Durability::None, 1)] {
         let mut rig = Rig::on_nfs(NfsVersion::V3, |spec| spec.durability = durability);
         let before = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
-        rig.name_op(model::OpKind::Sync, 0);
+        rig.name_op(OpKind::Sync, 0);
         let after = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
         assert_eq!(after - before, commits, "{durability}");
+    }
+}
+
+#[test]
+fn what_a_backend_does_otherwise_is_told() {
+    let told = |rig: &Rig, spec: &RunSpec, pass: Pass| {
+        let caveats = rig.site.open(spec, pass, 0).unwrap().caveats;
+        caveats.into_iter().map(|caveat| caveat.evidence).collect::<Vec<_>>().join("; ")
+    };
+    let mut spec = None;
+    let rig = Rig::on_directory(BackendKind::Uring, |made| spec = Some(made.clone()));
+    let uring = spec.take().unwrap();
+    let evidence = told(&rig, &uring, Pass::OpMix);
+    assert!(evidence.contains("no entry for setattr, access, readlink"), "{evidence}");
+    let mapped = RunSpec { layout: Layout { mmap: true, ..uring.layout }, ..uring };
+    assert!(told(&rig, &mapped, Pass::Create).contains("uring maps no files"));
+
+    for (version, expected) in [(NfsVersion::V2, true), (NfsVersion::V3, false)] {
+        let rig = Rig::on_nfs(version, |made| spec = Some(made.clone()));
+        let mut mix = spec.take().unwrap();
+        mix.op_mix.shares = vec![(OpKind::Access, 10_000)];
+        let evidence = told(&rig, &mix, Pass::OpMix);
+        assert_eq!(evidence.contains("GETATTR for access"), expected, "{version}: {evidence}");
     }
 }

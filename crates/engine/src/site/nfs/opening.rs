@@ -52,7 +52,9 @@ impl NfsSite {
         let mut connections = self.connections(&mount, &options, (spec, &clients), config)?;
         if config.pattern.is_copied() || pass == Pass::CharWrite {
             // Data that is put together is copied into its call.
-            connections.iter_mut().for_each(|connection| connection.reserve_copies(set.wsize));
+            for connection in &mut connections {
+                connection.reserve_copies(set.wsize);
+            }
         }
         let queue_depth = per_connection * connections.len();
         let backend = backend(connections, per_connection, set, &config.clock)?;
