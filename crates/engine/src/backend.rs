@@ -22,7 +22,7 @@ use workload::Mismatches;
 
 use crate::clock::Clock;
 use crate::limits::TICK;
-pub use calls::Calls;
+pub use calls::{Calls, OperationKind};
 
 /// The target is gone, with the reason in a sentence; nothing more can be executed.
 ///

@@ -153,7 +153,7 @@ impl Ready {
     ) -> WorkerReport {
         let Opened { mut backend, caveats, queue_depth, .. } = self.opened;
         if self.pace.is_some() {
-            // Sleeps end when they should, not up to 50 us later; where that is refused, they don't.
+            // Sleeps end when they should, not up to 50 us later; where refused, they don't.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
         let timing = Timing::of(spec, pass, clock.now_ns());

@@ -115,7 +115,7 @@ pub struct SiteConfig {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Makes the content of a run's files, for ops of every size that the run issues; with stamps, where
+/// Makes the content of a run's files, for ops of every size that the run issues; with stamps where
 /// that is asked for, those of whoever works in a directory of this name.
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     let pattern = Pattern::of(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);

@@ -1,4 +1,7 @@
 //! What must be in the working directory after a pass, by what its ops said they did.
+//!
+//! Each pass has its own sum: files, bytes, directories and links that were there, that came and
+//! that went. What was there before follows from the run; nothing is counted twice.
 
 use engine::site::Census;
 use model::{OpKind, Pass, PassResult, RunSpec, Target, Workload};

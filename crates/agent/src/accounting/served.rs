@@ -5,9 +5,8 @@
 //! recorder must agree too. Only the attributes of version 4 are left out, which ride along with
 //! many operations.
 
-use engine::backend::Calls;
+use engine::backend::{Calls, OperationKind};
 use model::{Durability, NfsVersion, OpKind, PassResult, RunSpec, Stable, Truth};
-use nfs_client::proto::client::OperationKind;
 
 use super::{bytes_of, of, truth};
 use crate::ServerCounts;

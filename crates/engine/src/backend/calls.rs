@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use nfs_client::proto::client::OperationKind;
+pub use nfs_client::proto::client::OperationKind;
 
 const KINDS: usize = OperationKind::ALL.len();
 

@@ -1,4 +1,7 @@
 //! Writes what a pass expects to find, whole and on storage, before anything is timed.
+//!
+//! Files have the sizes of the run's file set and the content of its pattern. Nothing is sparse,
+//! and nothing is done twice.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
