@@ -23,6 +23,7 @@ mod memory;
 mod nfs;
 mod ours;
 mod table;
+mod workloads;
 
 use case::Row;
 
@@ -35,7 +36,8 @@ pub struct Options {
     /// How often both sides measure.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Makes only the comparisons whose name contains this text: null, posix, uring, memory,
+    /// Makes only the comparisons whose name contains this text: null, posix, uring, workloads,
+    /// memory,
     /// nfs-streams, nfs-whole, nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
     #[arg(long)]
     only: Option<String>,
@@ -60,10 +62,11 @@ struct Family {
     compare: fn(&Setting) -> Vec<Row>,
 }
 
-const FAMILIES: [Family; 10] = [
+const FAMILIES: [Family; 11] = [
     Family { name: "null", compare: local::null },
     Family { name: "posix", compare: local::posix },
     Family { name: "uring", compare: local::uring },
+    Family { name: "workloads", compare: workloads::all },
     Family { name: "nfs-streams", compare: nfs::streams },
     Family { name: "nfs-whole", compare: nfs::whole },
     Family { name: "nfs-small", compare: nfs::small },

@@ -64,6 +64,19 @@ pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
     pass(target, &flags, "read", setting).map(|pass| pass.figure(pass.bytes))
 }
 
+/// Measures one pass of a run with these flags: bytes per second.
+///
+/// # Errors
+/// As [`random_reads`].
+pub fn bytes_of_pass(
+    target: &str,
+    flags: &[&str],
+    name: &str,
+    setting: &Setting,
+) -> Result<Figure> {
+    pass(target, flags, name, setting).map(|pass| pass.figure(pass.bytes))
+}
+
 /// One pass of one trial, as the report has it.
 #[derive(Deserialize)]
 struct Pass {

@@ -150,7 +150,7 @@ fn fio_makes_a_mix_by_time_on_both_backends() {
     assert_eq!(broken, None);
     assert!((300_000_000..2_000_000_000).contains(&result.window_ns), "{}", result.window_ns);
     let kinds: Vec<OpKind> = result.kinds.iter().map(|kind| kind.kind).collect();
-    assert_eq!(kinds, [OpKind::Read, OpKind::Write]);
+    assert_eq!(kinds, [OpKind::Read, OpKind::Write, OpKind::Sync]);
 }
 
 #[test]

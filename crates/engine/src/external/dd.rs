@@ -41,7 +41,10 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     }
     let kind = if pass.writes() { OpKind::Write } else { OpKind::Read };
     Ok(Figures {
-        kinds: vec![Kind::counted(kind, ops, bytes)],
+        kinds: [Kind::counted(kind, ops, bytes)]
+            .into_iter()
+            .chain(Kind::syncs(spec, pass, spec.files))
+            .collect(),
         window_ns: (seconds * 1e9) as u64,
         cpu_ns,
         storage_read_bytes: Some(stored),

@@ -5,7 +5,8 @@
 //! empty where it doesn't.
 
 use model::{
-    Caveat, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, RunSpec,
+    Caveat, Durability, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass,
+    PassResult, RunSpec,
 };
 
 use super::Outside;
@@ -45,6 +46,12 @@ pub(super) struct Kind {
 }
 
 impl Kind {
+    /// Syncs inside the window, which a tool was told to make.
+    pub fn syncs(spec: &RunSpec, pass: Pass, files: u32) -> Option<Self> {
+        let makes = spec.durability == Durability::Sync && pass.writes();
+        makes.then(|| Self::counted(OpKind::Sync, files.into(), 0))
+    }
+
     /// Ops of which nothing is known but their number and their bytes.
     pub fn counted(kind: OpKind, ops: u64, bytes: u64) -> Self {
         Self { kind, ops, bytes, times: Histogram::new() }
@@ -119,7 +126,8 @@ impl Failed {
 impl Figures {
     /// The pass in the shape of our own results.
     pub fn outside(self, pass: Pass) -> Outside {
-        let ops = self.kinds.iter().map(|kind| kind.ops).sum();
+        let rated = self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
+        let ops = rated.map(|kind| kind.ops).sum();
         let bytes = self.kinds.iter().map(|kind| kind.bytes).sum();
         let first_done_ns = self.first_done_ns.unwrap_or(self.window_ns);
         // At the window's even rate, where a program doesn't say how far it was when its first

@@ -55,6 +55,8 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     let ended = bench.tool(&command, None)?;
     ended_well("fio", &ended)?;
     let mut figures = parse(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
+    let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;
+    figures.kinds.extend(Kind::syncs(spec, pass, files));
     figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));
     if spec.invalidate || spec.direct {
         figures.storage_read_bytes = Some(ended.usage.storage_read_bytes);
@@ -104,9 +106,9 @@ fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
         set("rwmixread", &spec.read_percent.to_string());
         set("percentage_random", &spec.layout.random_percent.to_string());
     }
-    match spec.data.fill {
-        Fill::Zeros => set("zero_buffers", "1"),
-        Fill::Random => set("refill_buffers", "1"),
+    // Else random bytes, which fio alters a little for each write.
+    if spec.data.fill == Fill::Zeros {
+        set("zero_buffers", "1");
     }
     if spec.data.compress_percent > 0 {
         set("buffer_compress_percentage", &spec.data.compress_percent.to_string());

@@ -47,7 +47,10 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
         let kind = if said.pass.writes() { OpKind::Write } else { OpKind::Read };
         let ops = bytes.div_ceil(u64::from(spec.io_size_bytes));
         let figures = Figures {
-            kinds: vec![Kind::counted(kind, ops, bytes)],
+            kinds: [Kind::counted(kind, ops, bytes)]
+                .into_iter()
+                .chain(Kind::syncs(spec, said.pass, spec.workers))
+                .collect(),
             window_ns: (bytes as f64 / 1024.0 / said.kib_per_s * 1e9) as u64,
             cpu_ns: (said.cpu_s * 1e9) as u64,
             facts: vec![Fact::new("target", "command", command.join(" "), "iozone")],

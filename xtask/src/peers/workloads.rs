@@ -1,0 +1,85 @@
+//! Comparisons of whole passes with the tools that made them known: fio, iozone, bonnie++.
+//!
+//! Both sides are runs of dfsbench with the same settings on one tmpfs; the peer's is made by its
+//! adapter, so its figures are its own and come the way that users see them. Like figures are what
+//! is claimed, with no more processor time: a ratio far above 1 says as much against a comparison
+//! as one far below.
+
+use anyhow::Result;
+use tempfile::TempDir;
+
+use super::Setting;
+use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::ours;
+
+/// Below this ratio figures don't agree: what rounds on a shared machine differ by.
+const AGREES: f64 = 0.9;
+
+/// One pass, and who makes it beside us.
+struct Compared {
+    /// Workload of ours.
+    ours: &'static str,
+    /// Workload that is the peer's adapter.
+    peer: &'static str,
+    /// The pass that is compared.
+    pass: &'static str,
+    /// All passes of a trial.
+    passes: &'static str,
+    /// bonnie++ tells nothing of what takes less than half a second.
+    file_size: &'static str,
+}
+
+const fn compared(
+    peer: &'static str,
+    pass: &'static str,
+    passes: &'static str,
+    file_size: &'static str,
+) -> Compared {
+    let ours = if matches!(peer.as_bytes(), b"bonnie++") { "bonnie" } else { "stream" };
+    Compared { ours, peer, pass, passes, file_size }
+}
+
+const COMPARED: [Compared; 9] = [
+    compared("fio", "write", "write,read", "1GiB"),
+    compared("fio", "read", "write,read", "1GiB"),
+    compared("fio", "random_read", "write,random_read", "1GiB"),
+    compared("iozone", "write", "write,rewrite", "1GiB"),
+    compared("iozone", "read", "write,read", "1GiB"),
+    compared("iozone", "random_read", "write,random_read", "1GiB"),
+    compared("bonnie++", "write", "write,update,read", "3GiB"),
+    compared("bonnie++", "update", "write,update,read", "3GiB"),
+    compared("bonnie++", "read", "write,update,read", "3GiB"),
+];
+
+/// Makes all of them.
+pub fn all(setting: &Setting) -> Vec<Row> {
+    COMPARED.iter().flat_map(|compared| one(compared, setting)).collect()
+}
+
+fn one(compared: &Compared, setting: &Setting) -> Vec<Row> {
+    let Compared { ours, peer, pass, .. } = *compared;
+    let case = Case {
+        name: format!("{pass} of {}, 64 KiB, tmpfs", compared.file_size),
+        unit: Unit::Bytes,
+        ours: Box::new(|| measure(compared, ours, setting)),
+        rivals: vec![Rival {
+            name: peer.to_owned(),
+            rate_target: AGREES,
+            cpu_target: Some(1.0),
+            measure: Box::new(|| measure(compared, peer, setting)),
+        }],
+    };
+    case::run(case, setting.rounds)
+}
+
+fn measure(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
+    let folder = TempDir::new_in("/dev/shm")?;
+    let target = folder.path().to_string_lossy();
+    let Compared { pass, passes, file_size, .. } = *compared;
+    #[rustfmt::skip]
+    let flags = [
+        "--workload", workload, "--passes", passes, "--file-size", file_size,
+        "--io-size", "64KiB", "--trials", "1", "--durability", "none",
+    ];
+    ours::bytes_of_pass(&target, &flags, pass, setting)
+}
