@@ -159,6 +159,16 @@ impl Recorder {
         self.bytes
     }
 
+    /// Ops done and bytes moved, those of the warm-up among them, syncs not counted.
+    pub fn all(&self) -> (u64, u64) {
+        let warm = self
+            .kinds
+            .iter()
+            .flatten()
+            .fold((0, 0), |(ops, bytes), kind| (ops + kind.warm_done, bytes + kind.warm_bytes));
+        (self.ops + warm.0, self.bytes + warm.1)
+    }
+
     /// Ops failed so far.
     #[inline]
     pub const fn errors(&self) -> u64 {

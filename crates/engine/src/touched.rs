@@ -16,7 +16,6 @@ pub struct Touched {
     /// Files that have no bit: they were created on the way.
     files: u64,
     bytes: u64,
-    last: u32,
 }
 
 struct Bits {
@@ -38,13 +37,13 @@ impl Touched {
             Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename
         ) || spec.layout.sharing == Sharing::Shared;
         let bits = revisits.then(|| Bits::new(spec, seed));
-        Some(Self { bits, files: 0, bytes: 0, last: u32::MAX })
+        Some(Self { bits, files: 0, bytes: 0 })
     }
 
     /// Takes note of what ops touched.
     #[inline]
     pub fn ended(&mut self, completions: &[Completion]) {
-        let Some(bits) = &mut self.bits else { return self.count(completions) };
+        let Some(bits) = &mut self.bits else { return };
         for completion in completions {
             let op = &completion.op;
             let Outcome::Done(bytes) = completion.outcome else { continue };
@@ -59,15 +58,11 @@ impl Touched {
         }
     }
 
-    #[inline]
-    fn count(&mut self, completions: &[Completion]) {
-        for completion in completions {
-            let Outcome::Done(bytes) = completion.outcome else { continue };
-            self.bytes += u64::from(bytes);
-            if completion.op.file != self.last && completion.op.kind != OpKind::Sync {
-                self.files += 1;
-                self.last = completion.op.file;
-            }
+    /// Takes note, once all is over, of what was touched by a pass that takes each byte once:
+    /// nothing is to be told apart there, and no op is looked at.
+    pub fn once(&mut self, files: u64, bytes: u64) {
+        if self.bits.is_none() {
+            (self.files, self.bytes) = (files, bytes);
         }
     }
 
@@ -204,10 +199,8 @@ mod tests {
     #[test]
     fn what_comes_once_is_counted() {
         let mut touched = Touched::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
-        for (file, place) in [(0, 0), (0, 1), (4, 0)] {
-            touched.ended(&[done(OpKind::Write, file, place << 12, 4096)]);
-        }
-        touched.ended(&[done(OpKind::Sync, 4, 0, 0)]);
+        touched.ended(&[done(OpKind::Write, 0, 0, 4096)]);
+        touched.once(2, 3 << 12);
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
         assert_eq!(touched.working_set(), expected);
         assert!(Touched::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());

@@ -132,6 +132,10 @@ impl Worker<'_> {
         }
         let all = (self.recorder.ops(), self.recorder.bytes());
         let unmet = self.unmet(&pipe, &ending);
+        if let Some(touched) = &mut self.touched {
+            let (ops, bytes) = self.recorder.all();
+            touched.once(self.stream.files_begun().unwrap_or(ops), bytes);
+        }
         WorkerEnd {
             recorder: self.recorder,
             ending,

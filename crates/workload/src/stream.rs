@@ -137,6 +137,14 @@ impl OpStream {
         }
     }
 
+    /// Files that a pass over whole files has begun; `None` for other passes.
+    pub const fn files_begun(&self) -> Option<u64> {
+        match &self.family {
+            Family::Sweep(sweep) => Some(sweep.begun()),
+            _ => None,
+        }
+    }
+
     /// Ends a stream early: only syncs are left.
     pub fn finish(&mut self) {
         if self.has_ended {

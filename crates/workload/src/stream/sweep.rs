@@ -33,6 +33,8 @@ pub(super) struct Sweep {
     pieces: u64,
     next: u64,
     walked: Walked,
+    /// Stretches that were left.
+    left: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,7 @@ impl Sweep {
             pieces: 0,
             next: 0,
             walked: Walked::Straight,
+            left: 0,
         };
         sweep.enter();
         sweep
@@ -133,12 +136,21 @@ impl Sweep {
     pub(super) const fn finish(&mut self) {
         self.syncs &= self.next > 0;
         self.stretches = 0;
+        if self.next == 0 {
+            self.pieces = 0;
+        }
         self.next = self.pieces;
+    }
+
+    /// Stretches of which something was given.
+    pub(super) const fn begun(&self) -> u64 {
+        self.left + (self.next > 0) as u64
     }
 
     #[cold]
     fn leave(&mut self) -> Option<Op> {
         let ended = (self.next > 0 && self.syncs).then(|| op(OpKind::Sync, self.file, 0, 0));
+        self.left += u64::from(self.next > 0);
         self.next = 0;
         self.pieces = 0;
         self.stretch = self.stretch.saturating_add(self.workers);
