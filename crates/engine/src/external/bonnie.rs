@@ -117,7 +117,7 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
         ));
     }
     let mib = spec.file_size_bytes >> 20;
-    if mib == 0 || spec.file_size_bytes % (1 << 20) != 0 {
+    if mib == 0 || !spec.file_size_bytes.is_multiple_of(1 << 20) {
         return Err(format!("bonnie++ takes whole MiB: file_size {} B", spec.file_size_bytes));
     }
     let mut words: Vec<String> =

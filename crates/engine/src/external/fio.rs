@@ -137,10 +137,10 @@ fn parse(printed: &[u8]) -> Result<Figures, String> {
     {
         figures.kinds.extend(kind_of(kind, &output.jobs, side)?);
     }
-    let windows = || output.jobs.iter().map(|job| job.read.runtime.max(job.write.runtime));
+    let windows = output.jobs.iter().map(|job| job.read.runtime.max(job.write.runtime));
     let nanos = |ms: u64| ms.saturating_mul(1_000_000);
-    figures.window_ns = nanos(windows().max().unwrap_or(0));
-    figures.first_done_ns = windows().min().map(nanos);
+    figures.window_ns = nanos(windows.clone().max().unwrap_or(0));
+    figures.first_done_ns = windows.min().map(nanos);
     figures.cpu_ns = output.jobs.iter().map(cpu_ns).sum();
     figures.facts = vec![Fact::new("target", "window", "whole milliseconds", "runtime of fio")];
     Ok(figures)

@@ -64,7 +64,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
 /// The command for all passes.
 fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     let (io_size, file_size) = (u64::from(spec.io_size_bytes), spec.file_size_bytes);
-    if io_size % 1024 != 0 || file_size % io_size != 0 {
+    if !io_size.is_multiple_of(1024) || !file_size.is_multiple_of(io_size) {
         return Err(format!(
             "iozone takes whole KiB and whole records: io_size {io_size} B, file_size {file_size} B"
         ));
