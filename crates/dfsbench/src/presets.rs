@@ -29,10 +29,11 @@ pub struct Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         QUICK,
         THROUGHPUT_FACTORS,
         TRIMMED_OPTIONS,
+        preset!("app"),
         preset!("bonnie"),
         preset!("copies"),
         preset!("iozone"),
