@@ -52,7 +52,7 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
         listed(&names)
     };
     let nfs = named(|target| matches!(target, Target::Nfs(_)));
-    let directories = named(|target| target.is_local());
+    let directories = named(Target::is_local);
     (group.pass == Pass::Create && !nfs.is_empty() && !directories.is_empty())
         .then(|| format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
 }
