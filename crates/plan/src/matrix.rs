@@ -146,7 +146,10 @@ fn counts(
     };
     let is = |of: Setting, word: &'static str| some(of, &|level| *level == Value::Word(word));
     let above_zero = |of: Setting| some(of, &|level| matches!(level, Value::Number(1..)));
-    let strided = |level: &Value| matches!(level, Value::Passes(passes) if passes.contains(&Pass::StrideRead));
+    let strided = |level: &Value| match level {
+        Value::Passes(passes) => passes.contains(&Pass::StrideRead),
+        _ => false,
+    };
     let by_settings = match setting {
         Setting::Timeo | Setting::Retrans => is(Setting::Proto, Proto::Udp.name()),
         Setting::Arrivals | Setting::Ramp => {

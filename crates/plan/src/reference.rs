@@ -78,8 +78,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          proto, xprtsec, nconnect, transfer_size, timeo, retrans, sec, uid, gid, groups, resvport, \
          mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
     key(Target, "path", ["text or list", ""], "a directory, or several", "none",
-        "A directory of this host; a relative one starts where the program was called. The files of a \
-         run are dealt out to several in turn."),
+        "A directory of this host; a relative one starts where the program was called. The files of \
+         a run are dealt out to several in turn."),
     key(Target, "spread", ["text", ""], "together, alone or both", "together",
         "Several directories as one target, as one each (name.1, name.2 ...), or both."),
     key(Target, "temporary", ["true", ""], "true", "none",
@@ -135,10 +135,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Only these of the targets' backends."),
 
     key(Settings, "passes", ["text", ""], "names with `+` between them, or \"usual\"", "usual",
-        "Passes of a trial, in their order: write+read of a stream, create+stat+remove of metadata. \
-         Stream and iozone: write, rewrite, read, reread, random_read, random_write, \
+        "Passes of a trial, in their order: write+read of a stream, create+stat+remove of \
+         metadata. Stream and iozone: write, rewrite, read, reread, random_read, random_write, \
          backward_read, stride_read. Metadata: create, stat, read_files, rename, remove, mkdir, \
-         stat_dirs, rename_dirs, rmdir. Bonnie: char_write, write, update, char_read, read, seeks."),
+         stat_dirs, rename_dirs, rmdir. Bonnie: char_write, write, update, char_read, read, \
+         seeks."),
     key(Settings, "workers", ["integer", "threads"], "1 to 1024", "1",
         "Threads that issue ops, each with a recorder of its own."),
     key(Settings, "clients", ["integer", "clients"], "0 to 20000", "0",
@@ -262,8 +263,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "bandwidth", ["size", "bytes/s"], "0 B to 1 TiB", "0",
         "Most bytes per second, all workers together; 0 is no cap."),
     key(Settings, "time_max", ["time", "ms"], "0ms to 24h", "0ms",
-        "A pass that its files would end ends after so long at the latest; 0 is no bound. Mixed and \
-         op_mix have duration."),
+        "A pass that its files would end ends after so long at the latest; 0 is no bound. Mixed \
+         and op_mix have duration."),
     key(Settings, "ops", ["integer", "ops"], "0 to 1000000000", "0",
         "A pass ends after so many ops, all workers together; 0 is no bound."),
     key(Settings, "bytes", ["size", "bytes"], "0 B to 1 PiB", "0",

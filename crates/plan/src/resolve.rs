@@ -60,7 +60,9 @@ impl Plan {
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;
         let mut runs = matrix::runs(raw, around, &server)?;
-        runs.iter_mut().for_each(|run| run.repetition = repeated.each);
+        for run in &mut runs {
+            run.repetition = repeated.each;
+        }
         check_paths(&runs)?;
         Ok(Self {
             name: raw.name.clone(),

@@ -287,9 +287,10 @@ fn an_offered_load_stands_beside_what_was_done() {
         let touched = WorkingSet { files: 4, bytes: 3 << 20, unit_bytes: 4_096 };
         pass.scope.working_set = Some(touched);
     }
-    let line = "nfs mixed: 60.0 kop/s offered (59.0 kop/s fell due), 50.7 kop/s done (84.4 %); response time p50 39.7 µs, \
-                p99 159 µs, service time p50 39.7 µs, p99 159 µs; read 70.0 % (35.5 kop/s, 145 MB/s), \
-                write 30.0 % (15.2 kop/s, 62.2 MB/s); touched 4 files, 3 MiB in units of 4 KiB";
+    let line = "nfs mixed: 60.0 kop/s offered (59.0 kop/s fell due), 50.7 kop/s \
+                done (84.4 %); response time p50 39.7 µs, p99 159 µs, service time p50 39.7 µs, \
+                p99 159 µs; read 70.0 % (35.5 kop/s, 145 MB/s), write 30.0 % (15.2 kop/s, 62.2 \
+                MB/s); touched 4 files, 3 MiB in units of 4 KiB";
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for format in [Format::Table, Format::Markdown, Format::Html] {
         let report = flat(render(&campaign, format));

@@ -17,7 +17,7 @@ mod stream;
 
 pub use profile::{PROFILES, Profile, RequestSize, SizeShare};
 pub use set::OpMixSet;
-pub use shares::{MixError, check};
+pub use shares::{MixError, call_shares, check};
 pub(crate) use stream::OpMixStream;
 
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! Caveats about what was offered and what was written: load, shares of ops, data.
+//!
+//! Each function sees the figures of one pass and what is known of its target, and decides by a
+//! rule with a source; where chance moves a figure, three standard deviations are allowed for.
 
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
 use model::{Arrivals, Caveat, CaveatCode, Fill, OpKind, Pass, PassResult, RunSpec, Target};
+
+use workload::opmix::call_shares;
 
 /// Below this share of the offered load the response times are those of another load.
 ///
@@ -54,8 +59,8 @@ fn shares_asked(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
     match pass {
         Pass::Mix => vec![(OpKind::Read, spec.read_percent.into())],
         Pass::OpMix => {
-            let shares = spec.op_mix.shares.iter();
-            shares.map(|(kind, share)| (*kind, f64::from(*share) / 100.0)).collect()
+            let shares = call_shares(&spec.op_mix).into_iter();
+            shares.map(|(kind, share)| (kind, f64::from(share) / 100.0)).collect()
         }
         _ => Vec::new(),
     }

@@ -51,7 +51,7 @@ fn a_short_pass_is_doubted() {
 
 #[test]
 fn workers_out_of_step_are_doubted() {
-    let spec = RunSpec { workers: 2, ..stream(Path::new("/")) };
+    let spec = RunSpec { workers: 2, files: 2, ..stream(Path::new("/")) };
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
         assert_eq!(doubted(&spec, &result, CaveatCode::Unsynchronised), expected);

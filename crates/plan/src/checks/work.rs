@@ -1,4 +1,7 @@
 //! Settings of one kind of work that don't go together.
+//!
+//! Each check sees one run, as in `checks`: passes that its workload has not, blocks too few for
+//! the workers, places that nothing can be drawn from, trees and pools of impossible sizes.
 
 use model::{Pass, RunSpec, Sharing, Workload};
 

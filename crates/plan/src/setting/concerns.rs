@@ -34,11 +34,11 @@ impl Setting {
             | Self::AccessedPercent
             | Self::AppendPercent
             | Self::FilesPerDirectory => matches!(workload, W::OpMix),
-            Self::Sharing | Self::BlockSize | Self::Stride => matches!(workload, W::Stream),
-            Self::Mmap | Self::TimedClose => matches!(workload, W::Stream),
+            Self::Sharing | Self::BlockSize | Self::Stride | Self::Mmap | Self::TimedClose => {
+                matches!(workload, W::Stream)
+            }
             Self::ReadAhead | Self::WriteBehind => matches!(workload, W::Stream | W::Bonnie),
-            Self::ReadPercent => matches!(workload, W::Mixed),
-            Self::RandomPercent | Self::Skew => matches!(workload, W::Mixed),
+            Self::ReadPercent | Self::RandomPercent | Self::Skew => matches!(workload, W::Mixed),
             Self::TimeMax => !workload.is_external() && !matches!(workload, W::Mixed | W::OpMix),
             Self::Duration => matches!(workload, W::Mixed | W::OpMix),
             Self::IoSize => !matches!(workload, W::Metadata | W::App),

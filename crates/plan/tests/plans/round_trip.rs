@@ -157,7 +157,8 @@ fn every_kind_of_work_reads_back() {
          [[workload]]\nkind = \"op_mix\"\nrate = [100, 200]\n\
          shares = { read = 50.5, lookup = 49.5 }\n\
          [[workload]]\nkind = \"op_mix\"\nmix = [\"laddis-like\", \"database-like\"]\n\
-         [[workload]]\nkind = \"app\"\ntargets = [\"d\"]\nrun = [\"tar\", \"cf\", \"a b.tar\", \".\"]\n\
+         [[workload]]\nkind = \"app\"\ntargets = [\"d\"]\n\
+         run = [\"tar\", \"cf\", \"a b.tar\", \".\"]\n\
          cleanup = \"true\"\n\
          [[workload]]\nkind = \"fio\"\ntargets = [\"d\"]\nrun = [\"--ioengine=psync\"]\n",
     )

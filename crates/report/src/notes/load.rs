@@ -1,5 +1,7 @@
 //! What stands beside the figures of loads: what was offered, what it was made of, what it
 //! touched, and how busy the client was.
+//!
+//! Sentences without markup, as in `notes`; of large campaigns only the first figures are told.
 
 use model::Pass;
 use model::units::{Size, three_digits};

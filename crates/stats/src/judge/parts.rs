@@ -1,4 +1,7 @@
 //! What a pass was made of: its kinds of op, and how busy the client was.
+//!
+//! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
+//! as the figure itself is; shares are of all their ops together.
 
 use model::{OpKind, PassResult, WorkingSet};
 

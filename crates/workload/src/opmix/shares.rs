@@ -75,6 +75,13 @@ pub fn check(mix: &OpMix) -> Result<(), MixError> {
     }
 }
 
+/// Shares of calls that a mix asks for, in hundredths of a percent; empty where its study counted
+/// requests, of several calls each.
+pub fn call_shares(mix: &OpMix) -> Vec<(OpKind, u32)> {
+    let counts_calls = !mix.shares.is_empty() || profile_of(mix).counts_calls;
+    if counts_calls { shares_of(mix) } else { Vec::new() }
+}
+
 /// The profile of a run, and the one that lends a mix of the user's own its sizes.
 pub(super) fn profile_of(mix: &OpMix) -> &'static Profile {
     Profile::named(&mix.name).unwrap_or(Profile::of_custom_mixes())
