@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -51,6 +51,11 @@ const PARTS: [Part; 18] = [
     part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
     part("nfs-ganesha", Proof::Program("ganesha.nfsd"), "real NFS server"),
     part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of folders"),
+    part(
+        "nfs-ganesha-proxy-v4",
+        Proof::Library("ganesha/libfsalproxy_v4.so"),
+        "a client of v4.0 that is not ours, and serves what it sees",
+    ),
     part("nfs-ganesha-mem", Proof::Library("ganesha/libfsalmem.so"), "its exports of memory"),
     part("libnfs-utils", Proof::Program("nfs-cp"), "real NFS client"),
     part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),

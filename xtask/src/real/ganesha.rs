@@ -1,7 +1,7 @@
-//! A real NFS server for the length of a check: nfs-ganesha with two exports, on loopback.
+//! A real NFS server for the length of a check: nfs-ganesha, on loopback.
 //!
 //! Principal type: [`Ganesha`]. `/vfs` is a folder that the checks can look into past the server,
-//! `/mem` lives in the server's memory. NFS and MOUNT answer on ports of their own and no rpcbind
+//! `/mem` lives in the server's memory; or `/proxy` is what it sees of another server as a client. NFS and MOUNT answer on ports of their own and no rpcbind
 //! is needed, by way of `xtask/peers/rpcb_shim.c`. Ends with the value that stands for it.
 //!
 //! **Source:** ganesha-core-config(8), ganesha-export-config(8).
@@ -38,13 +38,26 @@ impl Ganesha {
     /// # Errors
     /// Where it isn't installed or doesn't come up; the message carries the end of its log.
     pub fn start() -> Result<Self> {
+        Self::with(OWN)
+    }
+
+    /// Starts it as the client, by NFSv4.0, of a server on this port, whose `/export` it serves as
+    /// `/proxy`.
+    ///
+    /// # Errors
+    /// As [`Ganesha::start`].
+    pub fn before(port: u16) -> Result<Self> {
+        Self::with(&PROXY.replace("PORT", &port.to_string()))
+    }
+
+    fn with(exports: &str) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-ganesha-")?;
         for name in ["vfs", "recovery"] {
             fs::create_dir(folder.path().join(name))?;
         }
         let (nfs_port, mount_port) = (proc::free_port()?, proc::free_port()?);
         let config = folder.path().join("ganesha.conf");
-        fs::write(&config, configuration(folder.path(), nfs_port, mount_port)?)?;
+        fs::write(&config, configuration(folder.path(), [nfs_port, mount_port], exports)?)?;
         let log = folder.path().join("ganesha.log");
         let mut command = Command::new("ganesha.nfsd");
         command.env("LD_PRELOAD", native::rpcb_shim()?).args(["-F", "-N", "NIV_EVENT"]);
@@ -69,13 +82,36 @@ impl Ganesha {
     }
 }
 
-fn configuration(folder: &Path, nfs_port: u16, mount_port: u16) -> Result<String> {
+/// Exports of a folder, and of memory.
+const OWN: &str = r#"
+EXPORT {
+  Export_Id = 1; Path = "FOLDER/vfs"; Pseudo = "/vfs"; Filesystem_id = 10.1;
+  FSAL { Name = VFS; }
+}
+EXPORT { Export_Id = 2; Path = "/mem"; Pseudo = "/mem"; FSAL { Name = MEM; } }
+MEM { Inode_Size = INODE_SIZE; }
+"#;
+
+/// An export of another server's. **Source:** ganesha-proxy-v4-config(8); an address in quotes is
+/// not one to it.
+const PROXY: &str = r#"
+EXPORT {
+  Export_Id = 3; Path = "/export"; Pseudo = "/proxy"; Filesystem_id = 10.3;
+  FSAL {
+    Name = PROXY_V4; Srv_Addr = 127.0.0.1; NFS_Port = PORT; Use_Privileged_Client_Port = false;
+  }
+}
+"#;
+
+fn configuration(folder: &Path, [nfs, mount]: [u16; 2], exports: &str) -> Result<String> {
     let plugin = setup::library("ganesha/libfsalvfs.so").context("nfs-ganesha-vfs is missing")?;
     let plugins = plugin.parent().expect("a file lies in a folder").display();
-    let folder = folder.display();
+    let folder = folder.display().to_string();
+    let exports =
+        exports.replace("FOLDER", &folder).replace("INODE_SIZE", &MEM_FILE_MAX_BYTES.to_string());
     Ok(format!(
         r#"NFS_CORE_PARAM {{
-  NFS_Port = {nfs_port}; MNT_Port = {mount_port}; Bind_addr = 127.0.0.1;
+  NFS_Port = {nfs}; MNT_Port = {mount}; Bind_addr = 127.0.0.1;
   NFS_Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = true;
   mount_path_pseudo = true; Plugins_Dir = "{plugins}";
 }}
@@ -86,13 +122,7 @@ NFSV4 {{
 EXPORT_DEFAULTS {{
   Access_Type = RW; Squash = No_Root_Squash; SecType = sys; Protocols = 3, 4; Transports = TCP, UDP;
 }}
-EXPORT {{
-  Export_Id = 1; Path = "{folder}/vfs"; Pseudo = "/vfs"; Filesystem_id = 10.1;
-  FSAL {{ Name = VFS; }}
-}}
-EXPORT {{ Export_Id = 2; Path = "/mem"; Pseudo = "/mem"; FSAL {{ Name = MEM; }} }}
-MEM {{ Inode_Size = {MEM_FILE_MAX_BYTES}; }}
-"#
+{exports}"#
     ))
 }
 
