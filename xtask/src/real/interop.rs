@@ -7,6 +7,7 @@
 //! soon as there are virtual machines to run them in.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -24,6 +25,8 @@ use crate::{native, proc};
 const OURS: Ours = Ours::new(Profile::Debug);
 /// How often a run is captured before a busy machine is given up.
 const CAPTURES_MAX: u32 = 4;
+/// How long a proxy may take until it can be used.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Entries of the large directory where everything is captured.
 const FEW: &str = "300";
 /// Entries of the large directory where nothing is.
@@ -124,9 +127,24 @@ fn by_proxy(checks: &mut Checks) {
     let Some((proxy, _server)) = started else { return };
     for way in [way("4.0", "tcp"), way("4.1", "tcp")] {
         let name = format!("our client over v{}, nfs-ganesha over v4.0, our server", way.version);
-        checks.run(&name, || {
-            whole(&way.address(&proxy.export("/proxy")), &["--entries", FEW]).map(|_| ())
-        });
+        let address = way.address(&proxy.export("/proxy"));
+        checks.run(&name, || patiently(|| whole(&address, &["--entries", FEW]).map(|_| ())));
+    }
+}
+
+/// Tries again for as long as the checks can't even begin: ganesha answers before it has a client
+/// of its own at the server behind it.
+fn patiently(check: impl Fn() -> Result<()>) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        match check() {
+            Err(error)
+                if format!("{error:#}").contains("can't begin") && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            result => return result,
+        }
     }
 }
 

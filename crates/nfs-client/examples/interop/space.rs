@@ -42,6 +42,7 @@ pub fn holes(rig: &mut Rig) -> Done {
     let mut want = content(0, len);
     want[65_536..131_072].fill(0);
     same("content", &(rig.read(&file, 0, len)? == want), &true)?;
+    let mut seeks = true;
     for (what, from) in [(SeekWhat::Data, 0), (SeekWhat::Hole, 0), (SeekWhat::Data, offset)] {
         match rig.try_one(&Operation::Seek { file: &file, offset: from, what })? {
             Ok(Outcome::Found { offset, eof }) => {
@@ -49,7 +50,7 @@ pub fn holes(rig: &mut Rig) -> Done {
                     return Err(format!("SEEK from {from} went back to {offset}"));
                 }
             }
-            Err(error) if is_unsupported(error.status()) => {}
+            Err(error) if is_unsupported(error.status()) => seeks = false,
             other => return Err(format!("SEEK gave {other:?}")),
         }
     }
@@ -61,8 +62,11 @@ pub fn holes(rig: &mut Rig) -> Done {
         other => other.map(|_| None),
     })?;
     if let Some(got) = found.map_err(|error| format!("READ_PLUS: {error}"))? {
-        let is_there = !got.is_empty() && want.starts_with(&got);
-        same("READ_PLUS", &is_there, &true)?;
+        let right = got.iter().zip(&want).take_while(|(got, want)| got == want).count();
+        // nfs-ganesha 4.3, which knows no SEEK, answers with one piece of no bytes.
+        if right < got.len() || (got.is_empty() && seeks) {
+            return Err(format!("READ_PLUS gave {} bytes, of which {right} are right", got.len()));
+        }
     }
     rig.close(&file)
 }
