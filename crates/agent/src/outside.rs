@@ -28,7 +28,9 @@ impl Trial<'_> {
         result.truths = accounting::truths(self.spec(), &result, &Witnesses::default());
         result.truths.extend(self.left_behind(&result, &ending)?);
         self.doubt(&mut result, &ending, &tally);
-        facts.iter_mut().for_each(|fact| name_after(fact, pass));
+        for fact in &mut facts {
+            name_after(fact, pass);
+        }
         Ok(PassEnd { broken: broken(&result, &ending), result, facts })
     }
 

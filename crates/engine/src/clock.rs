@@ -44,8 +44,8 @@ impl Clock for SystemClock {
     fn sleep_until(&self, instant_ns: u64) {
         let instant_ns = self.origin_ns.saturating_add(instant_ns);
         let time = Timespec {
-            tv_sec: (instant_ns / 1_000_000_000) as i64,
-            tv_nsec: (instant_ns % 1_000_000_000) as i64,
+            tv_sec: (instant_ns / 1_000_000_000).cast_signed(),
+            tv_nsec: (instant_ns % 1_000_000_000).cast_signed(),
         };
         // Whoever sleeps looks at the clock again: an early end is no harm.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);

@@ -19,7 +19,7 @@ pub(crate) const WARMUP_TRIALS: &str = "warmup_trials";
 pub(crate) const ORDER: &str = "order";
 
 /// Repetition as it was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawRepetition {
     /// How often each run is repeated, at most.
     pub trials: Option<Spot<u32>>,

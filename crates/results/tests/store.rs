@@ -240,7 +240,10 @@ fn a_campaign_that_is_gone_on_with_loses_only_its_stopped_trials() {
     assert_eq!(db.query_row(broken, [], |row| row.get(0)), Ok(0));
     let passes = "SELECT count(*) FROM passes";
     let before = campaign().runs[0].trials.iter().map(|trial| trial.passes.len()).sum::<usize>();
-    assert_eq!(db.query_row(passes, [], |row| row.get::<_, i64>(0)), Ok(2 * before as i64));
+    assert_eq!(
+        db.query_row(passes, [], |row| row.get::<_, i64>(0)),
+        Ok(2 * before.cast_signed() as i64)
+    );
 }
 
 #[test]

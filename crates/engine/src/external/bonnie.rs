@@ -175,8 +175,8 @@ mod tests {
     fn what_bonnie_2_00a_printed_is_read() {
         let (seeks, said) = parse(include_str!("fixtures/bonnie.csv")).unwrap();
         assert_eq!(seeks, 8192);
-        let rates = said.each_ref().map(|said| said.as_ref().unwrap().rate.unwrap());
-        assert_eq!(rates, [760.0, 654_179.0, 902_053.0, 890.0, 1_733_655.0, 6125.0]);
+        let rates = said.each_ref().map(|said| said.as_ref().unwrap().rate.unwrap() as u64);
+        assert_eq!(rates, [760, 654_179, 902_053, 890, 1_733_655, 6125]);
         let write = said[1].as_ref().unwrap();
         assert_eq!((write.cpu_percent, write.slowest.as_str()), (Some(30.0), "50004us"));
         let (ops, bytes) = amount(&spec(), Pass::Write, seeks);

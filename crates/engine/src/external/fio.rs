@@ -138,9 +138,9 @@ fn parse(printed: &[u8]) -> Result<Figures, String> {
         figures.kinds.extend(kind_of(kind, &output.jobs, side)?);
     }
     let windows = output.jobs.iter().map(|job| job.read.runtime.max(job.write.runtime));
-    let nanos = |ms: u64| ms.saturating_mul(1_000_000);
-    figures.window_ns = nanos(windows.clone().max().unwrap_or(0));
-    figures.first_done_ns = windows.min().map(nanos);
+    let windows_ns = windows.map(|ms: u64| ms.saturating_mul(1_000_000));
+    figures.first_done_ns = windows_ns.clone().min();
+    figures.window_ns = windows_ns.max().unwrap_or(0);
     figures.cpu_ns = output.jobs.iter().map(cpu_ns).sum();
     figures.facts = vec![Fact::new("target", "window", "whole milliseconds", "runtime of fio")];
     Ok(figures)

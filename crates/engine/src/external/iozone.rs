@@ -83,7 +83,9 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
             options.push(option);
         }
     }
-    options.into_iter().for_each(|option| set("-i", option.to_owned()));
+    for option in options {
+        set("-i", option.to_owned());
+    }
     if spec.passes().contains(&Pass::StrideRead) {
         set("-j", spec.layout.stride.to_string());
     }
