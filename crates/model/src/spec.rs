@@ -218,7 +218,8 @@ impl RunSpec {
         if self.passes.is_empty() { self.workload.passes() } else { &self.passes }
     }
 
-    /// After how much time a pass ends at the latest, in nanoseconds; `None` where time is no bound.
+    /// After how much time a pass ends at the latest, in nanoseconds; `None` where time is no
+    /// bound.
     pub const fn time_max_ns(&self, pass: Pass) -> Option<u64> {
         let is_counted = self.load.ops_max > 0 || self.load.bytes_max > 0;
         let ms = if !pass.is_timed() || (self.duration_ms == 0 && is_counted) {

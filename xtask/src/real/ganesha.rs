@@ -1,8 +1,9 @@
 //! A real NFS server for the length of a check: nfs-ganesha, on loopback.
 //!
 //! Principal type: [`Ganesha`]. `/vfs` is a folder that the checks can look into past the server,
-//! `/mem` lives in the server's memory; or `/proxy` is what it sees of another server as a client. NFS and MOUNT answer on ports of their own and no rpcbind
-//! is needed, by way of `xtask/peers/rpcb_shim.c`. Ends with the value that stands for it.
+//! `/mem` lives in the server's memory; or `/proxy` is what it sees of another server as a client.
+//! NFS and MOUNT answer on ports of their own and no rpcbind is needed, by way of
+//! `xtask/peers/rpcb_shim.c`. Ends with the value that stands for it.
 //!
 //! **Source:** ganesha-core-config(8), ganesha-export-config(8).
 

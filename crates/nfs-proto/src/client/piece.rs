@@ -1,4 +1,6 @@
 //! What READ_PLUS found: data and holes, as a view of the reply they came in.
+//!
+//! **Source:** RFC 7862, 15.10 (READ_PLUS).
 
 use crate::nfs4::Segment;
 

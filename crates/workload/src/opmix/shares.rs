@@ -1,4 +1,6 @@
 //! From the shares of a mix to the kinds of its requests.
+//!
+//! Shares count calls, as those of SPEC's rules do; a request may take several of them.
 
 use model::{OpKind, OpMix};
 

@@ -1,4 +1,6 @@
 //! The ops of one worker of an op mix.
+//!
+//! Which op comes next follows from the seed, the file set and the shares alone.
 
 use model::random::{below, draw};
 use model::{Op, OpKind, RunSpec};

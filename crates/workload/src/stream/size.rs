@@ -1,4 +1,6 @@
 //! How much a pass will do, and how much of it each worker.
+//!
+//! Exact where files bound the pass; where time does, nobody knows beforehand.
 
 use model::{Pass, RunSpec, Workload};
 
