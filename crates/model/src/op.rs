@@ -36,8 +36,8 @@ words! {
         GetChars = "get_chars",
         /// Reads `len_bytes`, changes them, and writes them back.
         Update = "update",
-        /// Opens a file by name, reads `len_bytes` from its start in pieces of `io_size`, and closes
-        /// it.
+        /// Opens a file by name, reads `len_bytes` from its start in pieces of `io_size`, and
+        /// closes it.
         ReadFile = "read_file",
         /// Opens a file by name, writes `len_bytes` at `offset_bytes` (its end), closes it.
         Append = "append",
