@@ -1,7 +1,7 @@
 //! NFS calls of all kinds in the shares of a field study.
 //!
 //! [`Profile`] holds a study's figures, [`OpMixSet`] the files, directories and links that a run
-//! of it works on, and [`OpMixStream`] the ops of one worker. The unit of the draw is the request:
+//! of it works on, and `OpMixStream` the ops of one worker. The unit of the draw is the request:
 //! a READ or WRITE request may take several calls, and where a profile counts calls, requests are
 //! so much rarer. Every 10,000 requests hold each kind exactly as often as its share says, in a
 //! random order, so the shares are met and not only approached.

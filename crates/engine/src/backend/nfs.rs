@@ -3,7 +3,7 @@
 //!
 //! An op is cut into transfers of at most `rsize` or `wsize` bytes, one call each; it ends when
 //! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 asks. Most ops are one
-//! call; [`transfers`] says which are more. Ops and transfers live in tables
+//! call; `transfers` says which are more. Ops and transfers live in tables
 //! that are made before the start.
 //!
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).

@@ -1,8 +1,8 @@
 //! Synchronous system calls: one op at a time per worker, each timed by itself.
 //!
-//! Data files are open before the pass starts, and what moves there is in [`data`]; what works by
-//! name is in [`names`], relative to the open working directory; files that are opened, used and
-//! closed within one op are in [`by_name`]. Every kind of op is the system call nearest to the NFS
+//! Data files are open before the pass starts, and what moves there is in `data`; what works by
+//! name is in `names`, relative to the open working directory; files that are opened, used and
+//! closed within one op are in `by_name`. Every kind of op is the system call nearest to the NFS
 //! call that it stands for.
 
 mod by_name;

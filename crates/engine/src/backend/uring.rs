@@ -1,8 +1,8 @@
 //! io_uring: many ops in flight from one thread, with registered files and buffers.
 //!
 //! Each op in flight has a slot: a piece of the aligned region for its data, its names, its stage.
-//! Most ops are one ring entry ([`entries`]); those that open a file by name are several, one after
-//! the other ([`stages`]). What the kernel has no entry for is done by the calls of `posix` when it
+//! Most ops are one ring entry (`entries`); those that open a file by name are several, one after
+//! the other (`stages`). What the kernel has no entry for is done by the calls of `posix` when it
 //! is submitted, and told by [`calls_instead`]. Registration is tried and done without where the
 //! kernel refuses it, for example for want of lockable memory. Every entry points into memory that
 //! this type owns and that outlives the ring: `Drop` waits for what is in flight before the memory
