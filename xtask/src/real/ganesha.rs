@@ -48,7 +48,7 @@ impl Ganesha {
     /// # Errors
     /// As [`Ganesha::start`].
     pub fn before(port: u16) -> Result<Self> {
-        Self::with(&PROXY.replace("PORT", &port.to_string()))
+        Self::with(&PROXY.replace("BEHIND", &port.to_string()))
     }
 
     fn with(exports: &str) -> Result<Self> {
@@ -99,7 +99,7 @@ const PROXY: &str = r#"
 EXPORT {
   Export_Id = 3; Path = "/export"; Pseudo = "/proxy"; Filesystem_id = 10.3;
   FSAL {
-    Name = PROXY_V4; Srv_Addr = 127.0.0.1; NFS_Port = PORT; Use_Privileged_Client_Port = false;
+    Name = PROXY_V4; Srv_Addr = 127.0.0.1; NFS_Port = BEHIND; Use_Privileged_Client_Port = false;
   }
 }
 "#;

@@ -20,8 +20,8 @@ use super::{EXAMPLES, Format, RESULTS};
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
-    /// file, `embedded` (the in-memory server), `null`, or a preset: quick,
-    /// throughput-factors, bonnie, copies, iozone, metadata, op-mix, raid-matrix or transactions
+    /// file, `embedded` (the in-memory server), `null`, or a preset: quick, throughput-factors,
+    /// trimmed-options, bonnie, copies, iozone, metadata, op-mix, raid-matrix, transactions or app
     /// [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,

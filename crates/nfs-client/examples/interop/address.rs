@@ -18,6 +18,8 @@ pub struct Settings {
     pub entries: usize,
     /// Where the sparse file ends, in bytes.
     pub large_bytes: u64,
+    /// Whether READ_PLUS may find nothing at all.
+    pub empty_read_plus: bool,
     /// Makes only the checks whose name contains this.
     pub only: Option<String>,
 }
@@ -27,9 +29,19 @@ impl Settings {
     pub fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let address = arguments.next().ok_or("an address is missing")?;
         let (options, version) = parse(&address)?;
-        let mut settings =
-            Self { options, version, entries: 10_000, large_bytes: (4 << 30) + 12_345, only: None };
+        let mut settings = Self {
+            options,
+            version,
+            entries: 10_000,
+            large_bytes: (4 << 30) + 12_345,
+            empty_read_plus: false,
+            only: None,
+        };
         while let Some(flag) = arguments.next() {
+            if flag == "--empty-read-plus" {
+                settings.empty_read_plus = true;
+                continue;
+            }
             let value = arguments.next().ok_or(format!("{flag} needs a value"))?;
             match flag.as_str() {
                 "--entries" => settings.entries = number(&value)?,

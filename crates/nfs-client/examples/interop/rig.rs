@@ -49,6 +49,8 @@ pub struct Rig {
     pub entries: usize,
     /// Where the sparse file ends, in bytes.
     pub large_bytes: u64,
+    /// Whether READ_PLUS may find nothing at all.
+    pub empty_read_plus: bool,
     /// Payload of the last READ.
     pub payload: Vec<u8>,
 }
@@ -79,6 +81,7 @@ impl Rig {
             version: settings.version,
             transfer_bytes: (mount.rsize(), mount.wsize()),
             entries: settings.entries,
+            empty_read_plus: settings.empty_read_plus,
             large_bytes: settings.large_bytes,
             payload: Vec::new(),
             mount,
