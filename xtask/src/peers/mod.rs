@@ -37,8 +37,7 @@ pub struct Options {
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Makes only the comparisons whose name contains this text: null, posix, uring, workloads,
-    /// memory,
-    /// nfs-streams, nfs-whole, nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
+    /// memory, nfs-streams, nfs-whole, nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
     #[arg(long)]
     only: Option<String>,
     /// Exits with 1 where a target is missed.

@@ -42,13 +42,13 @@ const fn compared(
 const COMPARED: [Compared; 9] = [
     compared("fio", "write", "write+read", "1GiB"),
     compared("fio", "read", "write+read", "1GiB"),
-    compared("fio", "random_read", "write,random_read", "1GiB"),
-    compared("iozone", "write", "write,rewrite", "1GiB"),
+    compared("fio", "random_read", "write+random_read", "1GiB"),
+    compared("iozone", "write", "write+rewrite", "1GiB"),
     compared("iozone", "read", "write+read", "1GiB"),
-    compared("iozone", "random_read", "write,random_read", "1GiB"),
-    compared("bonnie++", "write", "write,update,read", "3GiB"),
-    compared("bonnie++", "update", "write,update,read", "3GiB"),
-    compared("bonnie++", "read", "write,update,read", "3GiB"),
+    compared("iozone", "random_read", "write+random_read", "1GiB"),
+    compared("bonnie++", "write", "write+update+read", "3GiB"),
+    compared("bonnie++", "update", "write+update+read", "3GiB"),
+    compared("bonnie++", "read", "write+update+read", "3GiB"),
 ];
 
 /// Makes all of them.
