@@ -67,32 +67,16 @@ impl Setting {
         let by_backend = match self {
             // A synchronous call is one op in flight.
             Self::QueueDepth => !matches!(backend, BackendKind::Posix),
-            Self::Clients
-            | Self::ClientUids
-            | Self::PerClient
-            | Self::NfsVers
-            | Self::Proto
-            | Self::XprtSec
-            | Self::Nconnect
-            | Self::TransferSize
-            | Self::ReadAhead
-            | Self::WriteBehind
-            | Self::Stable
-            | Self::Timeo
-            | Self::Retrans => matches!(backend, BackendKind::Nfs),
             Self::Direct | Self::Invalidate => {
                 matches!(backend, BackendKind::Posix | BackendKind::Uring)
             }
             Self::Mmap => matches!(backend, BackendKind::Posix),
-            // The null backend moves no data.
-            Self::Durability
-            | Self::TimedClose
-            | Self::Data
-            | Self::Compress
-            | Self::Dedup
-            | Self::Stamp
-            | Self::Verify => !matches!(backend, BackendKind::Null),
-            _ => true,
+            _ => match self.family() {
+                Family::Nfs => matches!(backend, BackendKind::Nfs),
+                // The null backend moves no data.
+                Family::Data => !matches!(backend, BackendKind::Null),
+                Family::Work | Family::Names | Family::Load => true,
+            },
         };
         by_backend && self.concerns(workload)
     }
