@@ -4,12 +4,14 @@
 //! clock, a socket, a file or a thread. Integers hold nanoseconds and bytes; floats appear only
 //! where a figure is shown. The table of words stands in `docs/design/house.md`.
 
+pub mod action;
 pub mod campaign;
 pub mod caveat;
 pub mod client;
 pub mod fact;
 pub mod histogram;
 pub mod impossible;
+pub mod lab;
 pub mod nfs;
 pub mod op;
 pub mod pass;
@@ -22,6 +24,7 @@ pub mod units;
 mod words;
 pub mod work;
 
+pub use action::{Action, Device, Difference, InForce, LabStep};
 pub use campaign::{
     Campaign, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run, Trial,
     TrialState, Truth,
@@ -31,6 +34,10 @@ pub use client::{ClientRecord, ClientResult, ClientTimes};
 pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
+pub use lab::{
+    DataPath, FileSystem, Host, Invalidation, LabSpec, Mounting, Raid, ServerKind, Serving,
+    Storage, Tuning, Tunnelling,
+};
 pub use nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions, XprtSec,
 };

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::LabSpec;
 use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
 use crate::repetition::Repetition;
@@ -177,6 +178,9 @@ pub struct RunSpec {
     /// How the run is repeated.
     #[serde(default)]
     pub repetition: Repetition,
+    /// How hosts are set up; `None` where nothing is done to any.
+    #[serde(default)]
+    pub lab: Option<Box<LabSpec>>,
 }
 
 impl RunSpec {
@@ -210,6 +214,7 @@ impl RunSpec {
             op_mix: OpMix::default(),
             command: Command::default(),
             repetition: Repetition::default(),
+            lab: None,
         }
     }
 

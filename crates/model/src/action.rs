@@ -1,0 +1,204 @@
+//! What is done to a host, as data: planned, shown, sent to it, applied, checked and undone.
+//!
+//! Nothing here acts. Actions of a host build on each other like a stack: the last applied is the
+//! first undone. Every name that an action makes up (mount points, arrays, mappings, files) starts
+//! with or lies under a name of dfsbench, so that what is ours can be told from what isn't.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::Fact;
+use crate::lab::{FileSystem, Raid};
+use crate::nfs::NfsVersion;
+
+/// Something with blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Device {
+    /// A device node that the user named.
+    Node(PathBuf),
+    /// The loop device of a file that [`Action::LoopFile`] made.
+    Loop(PathBuf),
+    /// The array that [`Action::Raid`] made, by its name.
+    Array(String),
+    /// What [`Action::Crypt`] opened, by its name.
+    Mapped(String),
+}
+
+/// One thing that is done to one host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub enum Action {
+    /// Makes a file and a loop device of it.
+    LoopFile {
+        /// The file, which must not exist.
+        file: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Makes an md array. What is on the devices is lost.
+    Raid {
+        /// Its name under /dev/md.
+        name: String,
+        /// Its level.
+        level: Raid,
+        /// Its devices.
+        devices: Vec<Device>,
+    },
+    /// Encrypts a device with a key that is thrown away. What is on it is lost.
+    Crypt {
+        /// Its name under /dev/mapper.
+        name: String,
+        /// The device.
+        device: Device,
+    },
+    /// Makes a file system. What is on the device is lost.
+    Format {
+        /// The device.
+        device: Device,
+        /// What is made.
+        file_system: FileSystem,
+        /// Options of mkfs.
+        options: Vec<String>,
+    },
+    /// Mounts a file system of the host.
+    Mount {
+        /// The device; `None` for memory.
+        device: Option<Device>,
+        /// What is on it.
+        file_system: FileSystem,
+        /// Where; made where it is missing.
+        point: PathBuf,
+        /// Options of mount, such as `noatime` or `size=64m`.
+        options: Vec<String>,
+    },
+    /// Exports a directory through the kernel's server, with exportfs.
+    Export {
+        /// The directory.
+        directory: PathBuf,
+        /// Who may mount it, as exports(5) says.
+        clients: String,
+        /// Options of exports(5).
+        options: Vec<String>,
+    },
+    /// Starts the kernel's server, or changes the running one.
+    Nfsd {
+        /// Its threads; 0 leaves them, or starts 8.
+        threads: u32,
+        /// Versions that it offers; empty for all that it has.
+        versions: Vec<NfsVersion>,
+        /// Offer UDP, too.
+        udp: bool,
+        /// Largest transfer, in bytes; 0 leaves it.
+        transfer_max_bytes: u32,
+    },
+    /// Starts NFS-Ganesha with one export.
+    Ganesha {
+        /// The directory.
+        directory: PathBuf,
+        /// Its threads; 0 for its default.
+        threads: u32,
+        /// Versions that it offers; empty for all that it has.
+        versions: Vec<NfsVersion>,
+    },
+    /// Starts unfs3 with one export.
+    Unfs3 {
+        /// The directory.
+        directory: PathBuf,
+        /// Who may mount it, as exports(5) says.
+        clients: String,
+    },
+    /// Opens an ssh tunnel from a port of this host to one of another.
+    Tunnel {
+        /// Where `ssh` finds the other host.
+        ssh: String,
+        /// Port of this host's loopback.
+        local_port: u16,
+        /// Port of the other host's loopback.
+        remote_port: u16,
+        /// Compress what goes through it.
+        compression: bool,
+        /// Cipher; `None` is what ssh chooses.
+        cipher: Option<String>,
+    },
+    /// Mounts an export with the kernel's client.
+    NfsMount {
+        /// Host and path of the export, as mount(8) takes it.
+        source: String,
+        /// Where; made where it is missing.
+        point: PathBuf,
+        /// Options of nfs(5).
+        options: Vec<String>,
+    },
+    /// Sets the read-ahead of a mounted file system.
+    ReadAhead {
+        /// Where it is mounted.
+        point: PathBuf,
+        /// In KiB.
+        kib: u32,
+    },
+    /// Sets a sysctl.
+    Sysctl {
+        /// Its name, with dots.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// Sets the largest packet of an interface.
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// In bytes.
+        bytes: u32,
+    },
+    /// Slows down what leaves an interface, with tc.
+    Shape {
+        /// The interface.
+        interface: String,
+        /// Most bits per second.
+        rate_bits_per_s: Option<u64>,
+        /// What each packet waits, in microseconds.
+        delay_us: Option<u32>,
+    },
+    /// Limits the frequency of all processors.
+    CpuFrequency {
+        /// The highest, in kHz.
+        khz: u32,
+    },
+    /// Takes processors offline until so many are left.
+    Cores {
+        /// Processors that stay.
+        online: u32,
+    },
+}
+
+/// An action and the host that it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabStep {
+    /// Name of the host.
+    pub host: String,
+    /// What is done to it.
+    pub action: Action,
+}
+
+/// A setting that was asked for and is not what is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// What was set, as the user would write it.
+    pub name: String,
+    /// What was asked for.
+    pub asked: String,
+    /// What is in force.
+    pub found: String,
+    /// Where that was read.
+    pub source: String,
+}
+
+/// What came of an action: read back from where the host keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InForce {
+    /// What is in force.
+    pub facts: Vec<Fact>,
+    /// Where that is not what was asked for.
+    pub differences: Vec<Difference>,
+}
