@@ -4,9 +4,10 @@
 //! The thread that makes the working directory prepares and cleans up; what the others ask for is
 //! what was measured. Counts, bytes, offsets and lengths have to be those of the results, exactly.
 
+mod calls;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -14,27 +15,72 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use super::Checks;
-use super::ours::{Ours, Run, file_number};
+use super::ours::{Ours, Run};
 use crate::proc;
 use crate::repo::Profile;
+use calls::{Call, LISTED_PLUS, OPEN_DIRECTORY, OPEN_NEW, TRACED};
 
 const OURS: Ours = Ours::new(Profile::Debug);
-
-/// Calls that move data or work on names.
-const CALLS: &str = "trace=mkdir,openat,pread64,pwrite64,fsync,newfstatat,unlinkat";
 
 /// Bytes of one op, and of the buffer of a stream of characters.
 const IO_BYTES: u64 = 64 << 10;
 const STDIO_BYTES: u64 = 4096;
 
-/// Workloads, and how each is asked for.
-const CASES: [(&str, &[&str]); 5] = [
+/// What is run: a workload, and how it is asked for.
+const CASES: [(&str, &[&str]); 6] = [
     ("stream", &["--files", "2", "--workers", "2", "--file-size", "1MiB"]),
     ("mixed", &["--files", "2", "--workers", "2", "--file-size", "4MiB", "--duration", "300ms"]),
-    ("metadata", &["--workers", "2", "--small-files", "100", "--small-file-size", "1KiB"]),
+    (
+        "metadata",
+        &[
+            "--passes=create+stat+read_files+rename+remove+mkdir+stat_dirs+rename_dirs+rmdir",
+            "--workers=2",
+            "--small-files=60",
+            "--small-file-size=1KiB",
+        ],
+    ),
     ("bonnie", &["--files", "1", "--workers", "1", "--file-size", "1MiB"]),
     ("transactions", &["--small-files", "50", "--transactions", "200"]),
+    ("op_mix", &["--workers", "2", "--rate", "500", "--set-per-rate", "16KiB"]),
 ];
+
+/// A mix of every kind that there is, with the target in the place of the braces.
+const ALL_KINDS: &str = r#"
+name = "all kinds"
+[[target]]
+name = "dir"
+path = "{}"
+[[workload]]
+kind = "op_mix"
+io_size = 65536
+workers = 2
+rate = 1000
+set_per_rate = "16KiB"
+duration = "500ms"
+[workload.shares]
+null = 5
+getattr = 5
+setattr = 5
+lookup = 5
+lookup_missing = 5
+access = 5
+readlink = 5
+read = 5
+write = 5
+create = 5
+mkdir = 5
+symlink = 5
+remove = 5
+rmdir = 5
+unlink = 5
+rename = 5
+readdir = 4
+readdirplus = 4
+fsstat = 4
+fsinfo = 2
+pathconf = 2
+commit = 4
+"#;
 
 /// What the results say of one kind of op.
 #[derive(Deserialize)]
@@ -65,87 +111,61 @@ struct Report {
     runs: Vec<Measured>,
 }
 
-/// One call of a worker.
-#[derive(Debug, PartialEq, Eq)]
-struct Call {
-    name: String,
-    /// Number of the data file.
-    file: Option<u32>,
-    /// Of a transfer: length and offset, in bytes.
-    moved: Option<(u64, u64)>,
-    /// Of an open: creates a file that must not be there.
-    is_new: bool,
-}
-
 /// Runs the checks of this group.
 pub fn run(checks: &mut Checks) {
     for (workload, flags) in CASES {
         checks.run(&format!("{workload} is what strace saw"), || compare(workload, flags));
     }
+    checks.run("a mix of all kinds is what strace saw", compare_all_kinds);
 }
 
 fn compare(workload: &str, flags: &[&str]) -> Result<()> {
     let folder = TempDir::new_in("/dev/shm")?;
-    let (target, results) = (folder.path().join("target"), folder.path().join("dfsbench.db"));
-    fs::create_dir(&target)?;
+    let target = target_in(&folder)?;
     let io_size = IO_BYTES.to_string();
-    let mut all = vec!["--workload", workload, "--trials", "1", "--quiet"];
+    let mut all = vec!["--workload", workload];
     // Files of a metadata run are written whole.
     if workload != "metadata" {
         all.extend(["--io-size", &io_size]);
     }
     all.extend(flags);
-    let path = target.to_string_lossy();
-    let ours = OURS.run_command(&Run { target: &path, results: &results, flags: &all });
+    let calls = trace(&folder, &target, &all)?;
+    places(workload, &calls)
+}
+
+fn compare_all_kinds() -> Result<()> {
+    let folder = TempDir::new_in("/dev/shm")?;
+    let plan = folder.path().join("plan.toml");
+    fs::write(&plan, ALL_KINDS.replace("{}", &target_in(&folder)?))?;
+    trace(&folder, &plan.to_string_lossy(), &[]).map(drop)
+}
+
+fn target_in(folder: &TempDir) -> Result<String> {
+    let target = folder.path().join("target");
+    fs::create_dir(&target)?;
+    Ok(target.to_string_lossy().into_owned())
+}
+
+/// Makes a run under strace, holds its results to the calls, and returns these.
+fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
+    let results = folder.path().join("dfsbench.db");
+    let flags = [flags, &["--trials", "1", "--quiet"]].concat();
+    let ours = OURS.run_command(&Run { target, results: &results, flags: &flags });
     let mut strace = Command::new("strace");
-    strace.args(["-ff", "-y", "-s", "0", "-e", CALLS, "-o"]).arg(folder.path().join("calls"));
+    strace.args(["-ff", "-y", "-s", "0", "-e", TRACED, "-o"]).arg(folder.path().join("calls"));
     strace.arg(ours.get_program()).args(ours.get_args());
     // Whatever is doubted of so short a run is no matter here.
     let said = proc::output(&mut strace)?;
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     let report: Report = serde_json::from_slice(&OURS.report(&results, "json")?).context(said)?;
-    let calls = calls_of_workers(folder.path())?;
+    let calls = calls::of_workers(folder.path())?;
     ensure!(!calls.is_empty(), "no thread but the first asked for anything");
-    let expected = expected(&report)?;
-    ensure!(expected == counted(&calls), "results {expected:?}, strace {:?}", counted(&calls));
-    places(workload, &calls)
-}
-
-/// The calls of all threads but the one that makes directories.
-fn calls_of_workers(folder: &Path) -> Result<Vec<Call>> {
-    let mut calls = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !name.starts_with("calls.") {
-            continue;
-        }
-        let text = fs::read_to_string(&path)?;
-        if !text.contains("mkdir(") {
-            calls.extend(text.lines().filter_map(parse).filter(|call| call.file.is_some()));
-        }
+    let (expected, counted) = (expected(&report)?, counted(&calls));
+    for (name, of_results) in &expected {
+        let seen = counted[name];
+        ensure!(*of_results == seen, "{name}: results {of_results:?}, strace {seen:?}");
     }
     Ok(calls)
-}
-
-/// Reads a line such as `pread64(5</w/f00000001>, ""..., 65536, 131072) = 65536`; nothing where the
-/// call failed.
-fn parse(line: &str) -> Option<Call> {
-    let (name, rest) = line.split_once('(')?;
-    let (arguments, result) = rest.rsplit_once(") = ").or_else(|| rest.rsplit_once(" = "))?;
-    if result.starts_with('-') {
-        return None;
-    }
-    let words: Vec<&str> = arguments.trim_end().trim_end_matches(')').split(", ").collect();
-    let by_name = words.get(1).map(|name| name.trim_matches('"'));
-    let of_handle = words[0].split_once('<').map(|(_, path)| path.trim_end_matches('>'));
-    let file = by_name.and_then(file_number).or_else(|| of_handle.and_then(file_number));
-    let moved = name.ends_with("64").then(|| {
-        let [.., len, offset] = words.as_slice() else { return None };
-        Some((len.parse().ok()?, offset.parse().ok()?))
-    });
-    let is_new = arguments.contains("O_EXCL");
-    Some(Call { name: name.to_owned(), file, moved: moved.flatten(), is_new })
 }
 
 /// Calls and bytes by name.
@@ -166,9 +186,24 @@ fn expected(report: &Report) -> Result<Counts> {
             "put_chars" => &[("pwrite64", characters, bytes)],
             "get_chars" => &[("pread64", characters, bytes)],
             "sync" => &[("fsync", done, 0)],
-            "create" => &[("openat", done, 0), ("pwrite64", done, bytes)],
-            "stat" => &[("newfstatat", done, 0)],
-            "remove" => &[("unlinkat", done, 0)],
+            "create" if bytes == 0 => &[(OPEN_NEW, done, 0)],
+            "create" => &[(OPEN_NEW, done, 0), ("pwrite64", done, bytes)],
+            "stat" | "stat_dir" => &[("newfstatat", done, 0)],
+            "remove" | "unlink" | "rmdir" => &[("unlinkat", done, 0)],
+            "rename" | "rename_dir" => &[("renameat", done, 0)],
+            "mkdir" => &[("mkdirat", done, 0)],
+            "symlink" => &[("symlinkat", done, 0)],
+            "link" => &[("linkat", done, 0)],
+            "null" => &[("getppid", done, 0)],
+            "getattr" => &[("fstat", done, 0)],
+            "setattr" => &[("fchmodat", done, 0)],
+            "access" => &[("faccessat", done, 0)],
+            "lookup" | "lookup_missing" => &[("statx", done, 0)],
+            "readlink" => &[("readlinkat", done, 0)],
+            "readdir" => &[(OPEN_DIRECTORY, done, 0), ("getdents64", done, 0)],
+            "readdirplus" => &[(OPEN_DIRECTORY, done, 0), (LISTED_PLUS, done, 0)],
+            "fsstat" | "fsinfo" | "pathconf" => &[("fstatfs", done, 0)],
+            "commit" => &[("fdatasync", done, 0)],
             other => anyhow::bail!("nobody said what {other} asks for"),
         };
         for (name, calls, bytes) in pieces {
@@ -183,10 +218,8 @@ fn expected(report: &Report) -> Result<Counts> {
 fn counted(calls: &[Call]) -> Counts {
     let mut counts = empty();
     for call in calls {
-        // Opens that make no new file belong to the preparation of a pass, or to another op.
-        let counts_here = call.name != "openat" || call.is_new;
-        let known = counts.iter_mut().find(|(name, _)| **name == call.name);
-        if let Some((_, count)) = known.filter(|_| counts_here) {
+        // Other opens belong to the preparation of a pass, or to an op that moves data.
+        if let Some(count) = counts.get_mut(call.name.as_str()) {
             *count = (count.0 + 1, count.1 + call.moved.map_or(0, |(len, _)| len));
         }
     }
@@ -194,7 +227,29 @@ fn counted(calls: &[Call]) -> Counts {
 }
 
 fn empty() -> Counts {
-    let names = ["openat", "pread64", "pwrite64", "fsync", "newfstatat", "unlinkat"];
+    let names = [
+        OPEN_NEW,
+        OPEN_DIRECTORY,
+        LISTED_PLUS,
+        "getdents64",
+        "pread64",
+        "pwrite64",
+        "fsync",
+        "fdatasync",
+        "fstat",
+        "newfstatat",
+        "statx",
+        "fchmodat",
+        "faccessat",
+        "readlinkat",
+        "fstatfs",
+        "getppid",
+        "mkdirat",
+        "symlinkat",
+        "linkat",
+        "renameat",
+        "unlinkat",
+    ];
     names.into_iter().map(|name| (name, (0, 0))).collect()
 }
 
@@ -217,24 +272,4 @@ fn places(workload: &str, calls: &[Call]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_strace_are_read() {
-        let read = parse("pread64(5</w/.dfsbench-0/f00000001>, \"\"..., 65536, 131072) = 65536");
-        let call = |name: &str, moved, is_new| {
-            Some(Call { name: name.to_owned(), file: Some(1), moved, is_new })
-        };
-        assert_eq!(read, call("pread64", Some((65_536, 131_072)), false));
-        let made = "openat(4</w/.dfsbench-0>, \"f00000001\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 9<x>";
-        assert_eq!(parse(made), call("openat", None, true));
-        let synced = "fsync(5</w/.dfsbench-0/f00000001>)        = 0";
-        assert_eq!(parse(synced), call("fsync", None, false));
-        assert_eq!(parse("unlinkat(4</w>, \"f00000001\", 0) = -1 ENOENT (No such file)"), None);
-        assert_eq!(parse("+++ exited with 0 +++"), None);
-    }
 }
