@@ -4,12 +4,24 @@
 //! in the order in which they build on each other. Between two runs only what differs, and what
 //! was built on it, is undone and made anew.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::nfs::NfsVersion;
+use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::words::words;
+
+/// Where the server mounts the file system that it serves.
+pub const STORAGE_POINT: &str = "/run/dfsbench/storage";
+
+/// Where the client mounts the export.
+pub const MOUNT_POINT: &str = "/run/dfsbench/mount";
+
+/// Port of the client's loopback that a tunnel carries NFS from.
+pub const TUNNEL_PORT: u16 = 20_490;
+
+/// Port of the client's loopback that a tunnel carries MOUNT from, for v2 and v3.
+pub const TUNNEL_MOUNT_PORT: u16 = 20_491;
 
 /// A host that takes part in a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,6 +37,19 @@ pub struct Host {
     pub address: Option<String>,
     /// Interface of the network that is measured, such as `eth0`; `None` is that of `address`.
     pub interface: Option<String>,
+}
+
+impl Host {
+    /// This very host, under a name.
+    pub fn here(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ssh: None, ssh_config: None, address: None, interface: None }
+    }
+
+    /// The address or name by which the other hosts reach it; `None` where nobody said.
+    pub fn reached_at(&self) -> Option<&str> {
+        let ssh = || self.ssh.as_deref().map(|ssh| ssh.rsplit_once('@').map_or(ssh, |at| at.1));
+        self.address.as_deref().or_else(ssh)
+    }
 }
 
 words! {
@@ -111,7 +136,8 @@ words! {
 /// What the server keeps files on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Storage {
-    /// The devices, or files that loop devices are made of; none for `tmpfs` and `existing`.
+    /// The devices, or files that loop devices are made of. The first alone is used where they
+    /// are not combined; none is for `tmpfs` and `existing`.
     pub devices: Vec<PathBuf>,
     /// Make the `devices` as files of so many bytes, with a loop device each; 0 takes them as they
     /// are.
@@ -122,14 +148,55 @@ pub struct Storage {
     pub crypt: bool,
     /// What is made on it.
     pub file_system: FileSystem,
-    /// Options of mkfs.
+    /// Arguments of mkfs, each on its own.
     pub format_options: Vec<String>,
     /// Options of its mount on the server, such as `noatime`.
     pub mount_options: Vec<String>,
-    /// Most bytes of a `tmpfs`.
+    /// Most bytes of a `tmpfs`; 0 leaves it to the kernel.
     pub size_bytes: u64,
-    /// Where it is mounted, or lies, on the server.
+    /// Where what exists already lies on the server.
     pub directory: PathBuf,
+}
+
+impl Default for Storage {
+    /// What exists already.
+    fn default() -> Self {
+        Self {
+            devices: Vec::new(),
+            loop_bytes: 0,
+            raid: Raid::None,
+            crypt: false,
+            file_system: FileSystem::Existing,
+            format_options: Vec::new(),
+            mount_options: Vec::new(),
+            size_bytes: 0,
+            directory: PathBuf::new(),
+        }
+    }
+}
+
+impl Storage {
+    /// Says whether a file system is made on devices.
+    pub const fn is_formatted(&self) -> bool {
+        matches!(self.file_system, FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Btrfs)
+    }
+
+    /// The devices, or files of loop devices, that are formatted.
+    pub fn used(&self) -> &[PathBuf] {
+        match (self.is_formatted(), self.raid) {
+            (false, _) => &[],
+            (true, Raid::None) => &self.devices[..self.devices.len().min(1)],
+            (true, _) => &self.devices,
+        }
+    }
+
+    /// Where it is on the server: the directory that is exported.
+    pub fn place(&self) -> &Path {
+        match self.file_system {
+            FileSystem::Existing => &self.directory,
+            _ => Path::new(STORAGE_POINT),
+        }
+    }
 }
 
 /// How it is served.
@@ -149,13 +216,56 @@ pub struct Serving {
     pub transfer_max_bytes: u32,
 }
 
-/// How the client mounts it: options of nfs(5) as `name` or `name=value`, in their order.
+impl Default for Serving {
+    /// By the kernel, as it is.
+    fn default() -> Self {
+        Self {
+            kind: ServerKind::Knfsd,
+            threads: 0,
+            versions: Vec::new(),
+            udp: false,
+            export_options: Vec::new(),
+            transfer_max_bytes: 0,
+        }
+    }
+}
+
+/// How the client mounts it: see [`Mounting::all_options`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mounting {
-    /// The options, `vers=` and `proto=` among them.
+    /// How NFS is spoken, as far as a mount has options for it.
+    pub nfs: NfsSettings,
+    /// Largest payload of one READ or WRITE, in bytes (`rsize` and `wsize`); `None` takes what
+    /// client and server agree on.
+    pub transfer_size_bytes: Option<u32>,
+    /// Any other option of nfs(5), as `name` or `name=value`.
     pub options: Vec<String>,
     /// Read-ahead of the mount, in KiB; `None` leaves it as it is.
     pub read_ahead_kib: Option<u32>,
+}
+
+impl Mounting {
+    /// Every option of nfs(5), as `name` or `name=value`, ours first.
+    pub fn all_options(&self) -> Vec<String> {
+        let nfs = &self.nfs;
+        let mut options = vec![format!("vers={}", nfs.version), format!("proto={}", nfs.proto)];
+        if nfs.xprtsec != XprtSec::None {
+            options.push(format!("xprtsec={}", nfs.xprtsec));
+        }
+        if nfs.nconnect > 1 {
+            options.push(format!("nconnect={}", nfs.nconnect));
+        }
+        if let Some(bytes) = self.transfer_size_bytes {
+            options.extend([format!("rsize={bytes}"), format!("wsize={bytes}")]);
+        }
+        if nfs.proto == Proto::Udp {
+            // In tenths of a second there.
+            let timeo = nfs.timeo_ms.div_ceil(100);
+            options.extend([format!("timeo={timeo}"), format!("retrans={}", nfs.retrans)]);
+        }
+        options.extend(self.options.iter().cloned());
+        options
+    }
 }
 
 /// What is changed on the hosts beside files; `None` and empty leave things as they are.
@@ -201,6 +311,8 @@ pub struct LabSpec {
     pub server: Host,
     /// The host that mounts; the server itself for `disk` and `loopback`.
     pub client: Host,
+    /// The program speaks NFS itself, and the client mounts nothing.
+    pub own_client: bool,
     /// What the server keeps files on.
     pub storage: Storage,
     /// How it is served.
@@ -218,11 +330,113 @@ pub struct LabSpec {
 }
 
 impl LabSpec {
+    /// A server's directory that exists already, mounted by a client with every default.
+    pub fn new(server: Host, client: Host) -> Self {
+        Self {
+            path: DataPath::Network,
+            server,
+            client,
+            own_client: false,
+            storage: Storage::default(),
+            serving: Serving::default(),
+            mounting: Mounting::default(),
+            tunnelling: Tunnelling::default(),
+            tuning: Tuning::default(),
+            invalidation: Invalidation::None,
+            strict: false,
+        }
+    }
+
     /// The host that the program runs on.
     pub const fn worker(&self) -> &Host {
-        match self.path {
-            DataPath::Disk | DataPath::Loopback => &self.server,
-            DataPath::Network | DataPath::Tunnel => &self.client,
-        }
+        if self.leaves_server() { &self.client } else { &self.server }
+    }
+
+    /// Says whether data goes from one host to another.
+    pub const fn leaves_server(&self) -> bool {
+        matches!(self.path, DataPath::Network | DataPath::Tunnel)
+    }
+
+    /// Says whether anything is served at all.
+    pub const fn is_served(&self) -> bool {
+        !matches!(self.path, DataPath::Disk)
+    }
+
+    /// Says whether a kernel mounts what is served.
+    pub const fn is_mounted(&self) -> bool {
+        self.is_served() && !self.own_client
+    }
+
+    /// Says whether two runs stand on the same, up to this many of the layers that hosts are set
+    /// up in: tuning, storage, server, tunnel, mount. Runs that agree in all need nothing redone.
+    pub fn agrees(&self, other: &Self, layers: usize) -> bool {
+        let layer = |layer| match layer {
+            0 => {
+                (&self.server, &self.client, &self.tuning)
+                    == (&other.server, &other.client, &other.tuning)
+            }
+            1 => self.storage == other.storage,
+            2 => self.is_served() == other.is_served() && self.serving == other.serving,
+            3 => self.path == other.path && self.tunnelling == other.tunnelling,
+            _ => (self.own_client, &self.mounting) == (other.own_client, &other.mounting),
+        };
+        (0..layers.min(Self::LAYERS)).all(layer)
+    }
+
+    /// Layers that [`Self::agrees`] tells apart.
+    pub const LAYERS: usize = 5;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_says_all_that_was_set() {
+        let mut mounting = Mounting::default();
+        assert_eq!(mounting.all_options(), ["vers=3", "proto=tcp"]);
+        mounting.nfs.version = NfsVersion::V4_2;
+        (mounting.nfs.xprtsec, mounting.nfs.nconnect) = (XprtSec::Tls, 4);
+        mounting.transfer_size_bytes = Some(65_536);
+        mounting.options = vec!["noac".into()];
+        let expected = "vers=4.2,proto=tcp,xprtsec=tls,nconnect=4,rsize=65536,wsize=65536,noac";
+        assert_eq!(mounting.all_options().join(","), expected);
+        let udp = NfsSettings { proto: Proto::Udp, timeo_ms: 750, ..NfsSettings::default() };
+        let mounting = Mounting { nfs: udp, ..Mounting::default() };
+        assert_eq!(mounting.all_options().join(","), "vers=3,proto=udp,timeo=8,retrans=3");
+    }
+
+    #[test]
+    fn a_host_is_reached_where_ssh_finds_it() {
+        let host = |ssh: Option<&str>, address: Option<&str>| {
+            let [ssh, address] = [ssh, address].map(|text| text.map(str::to_owned));
+            Host { ssh, address, ..Host::here("h") }.reached_at().map(str::to_owned)
+        };
+        assert_eq!(host(None, None), None);
+        assert_eq!(host(Some("root@a@b"), None).as_deref(), Some("b"));
+        assert_eq!(host(Some("a"), Some("10.0.0.1")).as_deref(), Some("10.0.0.1"));
+    }
+
+    #[test]
+    fn devices_are_used_as_far_as_they_are_needed() {
+        let mut storage = Storage { devices: vec!["/a".into(), "/b".into()], ..Storage::default() };
+        storage.directory = "/srv".into();
+        assert_eq!((storage.used().len(), storage.place()), (0, Path::new("/srv")));
+        storage.file_system = FileSystem::Xfs;
+        assert_eq!((storage.used().len(), storage.place()), (1, Path::new(STORAGE_POINT)));
+        storage.raid = Raid::Raid0;
+        assert_eq!(storage.used().len(), 2);
+    }
+
+    #[test]
+    fn runs_agree_up_to_the_first_layer_that_differs() {
+        let one = LabSpec::new(Host::here("s"), Host::here("c"));
+        let mut other = one.clone();
+        other.invalidation = Invalidation::Remount;
+        assert!(one.agrees(&other, LabSpec::LAYERS));
+        other.serving.threads = 4;
+        assert!(one.agrees(&other, 2) && !one.agrees(&other, 3));
+        other.tuning.mtu_bytes = Some(9_000);
+        assert!(one.agrees(&other, 0) && !one.agrees(&other, 1));
     }
 }
