@@ -7,6 +7,8 @@ mod work;
 
 use model::{Impossible, RunSpec, Sharing, Target, Workload};
 
+use workload::opmix::OpMixSet;
+
 use crate::error::{Fault, Place, PlanError, Spot};
 use crate::limits::{self, show_size};
 use crate::raw::Settings;
@@ -216,32 +218,65 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
 
 /// Refuses a file set that the in-memory server could not hold.
 fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let memory = written.server.memory_bytes;
-    let files = u64::from(run.files);
-    let data = files * server_bytes(run.file_size_bytes);
-    let overhead = files * limits::SERVER_FILE_OVERHEAD;
-    let embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
-    if embedded && run.verify && written.server.discard {
+    if !matches!(&run.target, Target::Nfs(nfs) if nfs.embedded) {
+        return Ok(());
+    }
+    if run.verify && written.server.discard {
         let fault = Fault::new("the in-memory server throws written data away");
         let fault = fault.hint("leave verify out, or `discard` in [server]");
         return Err(written.fault(run, &[Setting::Verify], fault));
     }
-    if !embedded || data.saturating_add(overhead) <= memory {
+    if run.workload == Workload::OpMix {
+        return check_mix_on_server(run, written);
+    }
+    let files = u64::from(run.files);
+    let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
+    let [of_files, of_size] = set_of(run);
+    let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
+    let larger = ([of_size, of_files, Setting::Workers], [of_size, of_files]);
+    fits(run, written, (needed, &shown), larger)
+}
+
+/// The file set of an op mix follows from its rate.
+fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let set = OpMixSet::of(run);
+    // Sizes are powers of two; what is appended may double a file's last block.
+    let (files, bytes) = set.census();
+    let inodes = files + u64::from(set.directories()) + u64::from(set.links());
+    let appended = set.appended_bytes(run).saturating_mul(2);
+    let needed = bytes + appended + inodes * limits::SERVER_FILE_OVERHEAD;
+    let shown = if run.op_mix.set_bytes_per_rate > 0 {
+        let (rate, each) = (run.load.rate_per_s, show_size(run.op_mix.set_bytes_per_rate));
+        format!("{rate} op/s x {each} of files")
+    } else {
+        format!("{files} files of {}", show_size(bytes))
+    };
+    let settings = [Setting::SetPerRate, Setting::Rate];
+    let larger = ([Setting::SetPerRate, Setting::Rate, Setting::Duration], settings);
+    fits(run, written, (needed, &shown), larger)
+}
+
+/// Refuses what needs more memory than the in-memory server has; lays it to the first of
+/// `settings` that was written, and names those to lower.
+fn fits(
+    run: &RunSpec,
+    written: &Written<'_>,
+    (needed_bytes, shown): (u64, &str),
+    (settings, lower): ([Setting; 3], [Setting; 2]),
+) -> Result<(), PlanError> {
+    let memory = written.server.memory_bytes;
+    if needed_bytes <= memory {
         return Ok(());
     }
     let what = format!(
-        "{} x {} of files, with their inodes, do not fit in the {} of the in-memory server",
-        run.files,
-        show_size(run.file_size_bytes),
+        "{shown}, with their inodes, do not fit in the {} of the in-memory server",
         show_size(memory)
     );
-    let [files, file_size] = set_of(run);
     let hint = format!(
         "raise `memory` in [server] or --server-memory, or lower {} or {}",
-        file_size.key(),
-        files.key()
+        lower[0].key(),
+        lower[1].key()
     );
-    let settings = [file_size, files, Setting::Workers];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 

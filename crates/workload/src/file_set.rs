@@ -84,8 +84,10 @@ impl FileSet {
 
     /// Files that are there beforehand, and their bytes.
     pub fn census(&self) -> (u64, u64) {
-        if let Sizes::Equal(size) = self.sizes {
-            return (u64::from(self.files), u64::from(self.files) * size);
+        match &self.sizes {
+            Sizes::Equal(size) => return (u64::from(self.files), u64::from(self.files) * size),
+            Sizes::OpMix(set) => return set.census(),
+            Sizes::Uniform { .. } => {}
         }
         let sizes = (0..self.files).filter_map(|file| self.size(file));
         sizes.fold((0, 0), |(count, bytes), size| (count + 1, bytes + size))

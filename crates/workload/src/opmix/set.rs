@@ -91,6 +91,39 @@ impl OpMixSet {
         (file < self.files()).then_some(0)
     }
 
+    /// Files that are there beforehand, and their bytes.
+    pub fn census(&self) -> (u64, u64) {
+        let (hundreds, rest) = (self.data_files / 100, self.data_files % 100);
+        let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
+        let rest: u64 = (0..rest).map(|rank| self.size_of(rank)).sum();
+        (u64::from(self.files()), whole + rest)
+    }
+
+    /// Bytes that a run is expected to append: what it writes there in its time, but no more than
+    /// one largest request for each file in use, since appends of one file overlap.
+    pub fn appended_bytes(&self, spec: &RunSpec) -> u64 {
+        let ranges = self.profile.writes;
+        let largest = ranges.iter().map(|range| range.most_kib).max().unwrap_or(0);
+        let twice_mean_kib: u32 = ranges
+            .iter()
+            .map(|range| (range.least_kib + range.most_kib) * range.percent)
+            .sum::<u32>()
+            / 100;
+        let (counts, calls_of_block) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
+        let writes = counts.iter().find(|(kind, _)| *kind == OpKind::Write);
+        let time_ms = u128::from(spec.warmup_ns() / 1_000_000 + spec.duration_ms);
+        // Calls of a block are counted in 84,000ths, and time in thousandths of seconds.
+        let requests = u128::from(spec.load.rate_per_s)
+            * time_ms
+            * 84
+            * writes.map_or(0, |(_, count)| u128::from(*count))
+            / u128::from(calls_of_block.max(1));
+        let appends = requests * u128::from(spec.op_mix.append_percent) / 100;
+        let bytes = appends * u128::from(twice_mean_kib << 10) / 2;
+        let most = u64::from(self.used_files) * (u64::from(largest) << 10);
+        u64::try_from(bytes).map_or(most, |bytes| bytes.min(most))
+    }
+
     /// Number of the data file of this rank; those in use have the first ranks.
     #[inline]
     pub(super) const fn number_of(&self, rank: u32) -> u32 {

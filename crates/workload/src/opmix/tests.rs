@@ -192,6 +192,8 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
     let spec = RunSpec { load, ..spec("sfs3-like-v3", 1) };
     let set = FileSet::of(&spec, 7);
     let (files, bytes) = set.census();
+    let sizes: Vec<u64> = (0..set.files()).filter_map(|file| set.size(file)).collect();
+    assert_eq!((files, bytes), (sizes.len() as u64, sizes.iter().sum()));
     // 10 MiB for each op/s, as many files as have that; those of the pool are empty.
     assert!(bytes.abs_diff(200 << 20) < 3 << 20, "{bytes}");
     assert!((7600..7900).contains(&files), "{files}");
@@ -200,6 +202,25 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
     };
     let (small, full) = (count(|size| size == 1 << 10), count(|size| size > 0));
     assert!(small.abs_diff(full * 33 / 100) < 33, "{small} of {full}");
+}
+
+#[test]
+fn what_is_appended_is_foreseen() {
+    let load = Load { rate_per_s: 200, ..Load::default() };
+    let spec = RunSpec { load, duration_ms: 10_000, ..spec("sfs3-like-v3", 1) };
+    let set = OpMixSet::of(&spec);
+    let sizes = FileSet::of(&spec, 7);
+    let foreseen = set.appended_bytes(&spec) as f64;
+    let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
+    let due = std::iter::from_fn(|| stream.next_op()).take_while(|op| op.due_ns < 10_000_000_000);
+    let beyond = |op: &Op| sizes.size(op.file).is_some_and(|size| op.offset_bytes >= size);
+    let appended: u64 = due
+        .filter(|op| op.kind == OpKind::Write && beyond(op))
+        .map(|op| u64::from(op.len_bytes))
+        .sum();
+    assert!((appended as f64 / foreseen - 1.0).abs() < 0.25, "{appended} of {foreseen}");
+    let long = RunSpec { duration_ms: 36_000_000, ..spec };
+    assert_eq!(set.appended_bytes(&long), u64::from(set.used_files) * (135 << 10));
 }
 
 #[test]
