@@ -66,6 +66,8 @@ pub fn serve(agent: &Agent, end: &AgentEnd) {
                 Ok(()) => Report::Ended,
                 Err(error) => Report::Failed(error.to_string()),
             },
+            (Order::Facts, _) => Report::Facts(lab::facts::host()),
+            (order, _) => Report::Failed(format!("this agent can't obey {order:?}")),
         };
         end.report(report);
     }

@@ -35,19 +35,25 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
                 broken: None,
             })),
             Order::End => Report::Ended,
+            order => panic!("nobody asked for {order:?}"),
         };
         self.answers.push_back((self.script)(self.trials, &order).unwrap_or(usual));
         self.orders.push(match order {
             Order::Begin(assignment) => format!("begin {}", assignment.spec.workload.name()),
             Order::Run(pass) => pass.name().to_owned(),
             Order::End => "end".to_owned(),
+            order => format!("{order:?}"),
         });
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
-        self.answers.pop_front().ok_or(Gone)
+        self.answers.pop_front().ok_or_else(gone)
     }
+}
+
+fn gone() -> Gone {
+    Gone("the agent is gone".to_owned())
 }
 
 fn empty(pass: Pass) -> PassResult {
@@ -263,7 +269,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
             result.kinds = vec![written(1 << 30)];
             Some(Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None })))
         }
-        Order::End => None,
+        _ => None,
     });
     let (campaign, _) = walked(&plan, &mut agent, &AtomicBool::new(false), folder.path());
     let trials: Vec<usize> = campaign.runs.iter().map(|run| run.trials.len()).collect();
@@ -347,7 +353,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     struct Mortal<T>(T, u32);
     impl<T: Transport> Transport for Mortal<T> {
         fn send(&mut self, order: Order) -> Result<(), Gone> {
-            self.1 = self.1.checked_sub(1).ok_or(Gone)?;
+            self.1 = self.1.checked_sub(1).ok_or_else(gone)?;
             self.0.send(order)
         }
         fn receive(&mut self) -> Result<Report, Gone> {
@@ -370,7 +376,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
         keep: false,
     };
     let error = walk(&mut campaign, &mut store, &header(&plan)).unwrap_err();
-    assert!(matches!(error, ControllerError::Gone(Gone)));
+    assert!(matches!(error, ControllerError::Gone(_)));
     let id = store.latest().unwrap().unwrap();
     assert_eq!(store.load(id).unwrap().runs[0].trials.len(), 1);
 }

@@ -31,12 +31,16 @@ pub fn pair() -> (InProcess, AgentEnd) {
 
 impl Transport for InProcess {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
-        self.orders.send(order).map_err(|_| Gone)
+        self.orders.send(order).map_err(|_| gone())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
-        self.reports.recv().map_err(|_| Gone)
+        self.reports.recv().map_err(|_| gone())
     }
+}
+
+fn gone() -> Gone {
+    Gone("the agent is gone".to_owned())
 }
 
 impl AgentEnd {
@@ -63,7 +67,7 @@ mod tests {
         agent.report(Report::Ended);
         assert!(matches!(controller.receive(), Ok(Report::Ended)));
         drop(agent);
-        assert_eq!(controller.send(Order::End), Err(Gone));
+        assert_eq!(controller.send(Order::End), Err(gone()));
         assert!(controller.receive().is_err());
     }
 }

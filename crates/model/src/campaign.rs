@@ -114,7 +114,7 @@ pub struct Truth {
 }
 
 /// One pass of one trial, all workers merged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassResult {
     /// Which pass.
     pub pass: Pass,
@@ -182,7 +182,7 @@ impl PassResult {
 }
 
 /// Figures for one kind of op in one pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindResult {
     /// Which kind.
     pub kind: OpKind,

@@ -6,6 +6,8 @@
 //! end at 2^42 ns (73 minutes), beyond the longest time-out; longer ones count as that. A record
 //! takes [`CLIENT_RECORD_BYTES`], 25 MB for 10,000 clients, and never allocates once made.
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::{bucket_of, middle_of};
 use crate::op::{Completion, OpKind, Outcome};
 
@@ -70,7 +72,7 @@ impl ClientRecord {
 }
 
 /// What one client did in one pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientResult {
     /// Its number within the run, from 0.
     pub client: u32,
@@ -95,7 +97,8 @@ impl ClientResult {
 }
 
 /// Service times of one client; merges exactly.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct ClientTimes {
     max_ns: u64,
     /// Buckets that hold times, in ascending order, with their counts.
@@ -155,6 +158,20 @@ impl ClientTimes {
         let known = counts.last().is_none_or(|(last, _)| usize::from(*last) < BUCKETS);
         let whole = rest.is_empty() && sorted && known;
         whole.then(|| Self { max_ns: u64::from_le_bytes(*max_ns), counts })
+    }
+}
+
+impl From<ClientTimes> for Vec<u8> {
+    fn from(times: ClientTimes) -> Self {
+        times.to_bytes()
+    }
+}
+
+impl TryFrom<Vec<u8>> for ClientTimes {
+    type Error = &'static str;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, Self::Error> {
+        Self::from_bytes(&bytes).ok_or("not the times of a client")
     }
 }
 

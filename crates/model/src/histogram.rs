@@ -8,6 +8,8 @@
 //!
 //! **Source:** the bucket layout of fio's `stat.h` and of HdrHistogram, derived anew.
 
+use serde::{Deserialize, Serialize};
+
 /// Buckets per octave, as a power of two.
 const SUB_BITS: u32 = 6;
 const SUB_BUCKETS: usize = 1 << SUB_BITS;
@@ -17,8 +19,9 @@ const BUCKETS: usize = SUB_BUCKETS * (64 - SUB_BITS as usize + 1);
 /// Largest relative error of a reported quantile.
 pub const QUANTILE_ERROR_MAX: f64 = 1.0 / (2 << SUB_BITS) as f64;
 
-/// Counts of values in nanoseconds.
-#[derive(Clone, PartialEq, Eq)]
+/// Counts of values in nanoseconds; on its way to somewhere as compact as [`Histogram::to_bytes`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Histogram {
     counts: Box<[u64]>,
     count: u64,
@@ -168,6 +171,20 @@ impl Histogram {
             .enumerate()
             .filter(|(_, c)| **c > 0)
             .map(|(b, &c)| (lowest_of::<SUB_BITS>(b), c))
+    }
+}
+
+impl From<Histogram> for Vec<u8> {
+    fn from(histogram: Histogram) -> Self {
+        histogram.to_bytes()
+    }
+}
+
+impl TryFrom<Vec<u8>> for Histogram {
+    type Error = &'static str;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, Self::Error> {
+        Self::from_bytes(&bytes).ok_or("not a histogram")
     }
 }
 

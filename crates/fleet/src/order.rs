@@ -1,0 +1,118 @@
+//! Orders and reports: all that controller and agents say to each other.
+//!
+//! One order is under way at a time, and each has one answer; only [`Order::Run`] is answered by
+//! several reports. Whatever can't be obeyed is answered by
+//! [`Report::Failed`] with a sentence, which names no host: the controller knows whom it asked.
+
+use std::path::PathBuf;
+
+use model::{Action, Fact, InForce, IntervalSample, Invalidation, Pass, PassResult, RunSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::json;
+
+/// One trial, as it is handed to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Every setting of the run.
+    #[serde(with = "json")]
+    pub spec: RunSpec,
+    /// Seed of the campaign.
+    pub seed: u64,
+    /// Name of the working directory.
+    pub work_name: String,
+    /// Leave the working directory behind.
+    pub keep: bool,
+}
+
+/// What an agent needs to know before it changes its host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Name of the campaign in the undo log.
+    pub campaign: String,
+    /// Devices that may be formatted: those that the command line repeats.
+    pub allow_destroy: Vec<PathBuf>,
+}
+
+/// What the controller wants done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Make a fresh site for a trial.
+    Begin(Box<Assignment>),
+    /// Prepare and run one pass.
+    Run(Pass),
+    /// Remove the site.
+    End,
+    /// Tell the settings of the host.
+    Facts,
+    /// Tell what the clocks show.
+    Clock,
+    /// Make ready to change the host.
+    Open(Opening),
+    /// Change the host, on top of what was applied before.
+    Apply(#[serde(with = "json")] Box<Action>),
+    /// Undo what was applied last.
+    UndoLast,
+    /// Undo all that was applied, the last first.
+    UndoAll,
+    /// Drop from this host's memory what the next pass is to read from elsewhere.
+    Invalidate(Invalidation),
+    /// Put back what campaigns that were killed left changed.
+    Clean,
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// The site is there; with the settings in force.
+    Begun(Vec<Fact>),
+    /// A pass is running.
+    Progress(IntervalSample),
+    /// A pass has ended.
+    Ran(Box<PassEnd>),
+    /// The site is gone.
+    Ended,
+    /// The order could not be obeyed; the reason is a sentence.
+    Failed(String),
+    /// Settings, each with its source.
+    Facts(Vec<Fact>),
+    /// What the clocks show.
+    Clock(Reading),
+    /// The host may be changed.
+    Opened,
+    /// An action was applied; with what is in force now.
+    InForce(InForce),
+    /// What was to be undone is undone.
+    Undone,
+    /// What was put back, a sentence each; none where nothing was left changed.
+    Cleaned(Vec<String>),
+}
+
+/// What the clocks of a host show at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The clock that ops are timed by, in nanoseconds since whenever.
+    pub mono_ns: u64,
+    /// The calendar, in nanoseconds since 1970 UTC.
+    pub wall_ns: u64,
+}
+
+/// How a pass ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassEnd {
+    /// Its figures and caveats.
+    pub result: PassResult,
+    /// What else was learned while it ran.
+    pub facts: Vec<Fact>,
+    /// Why the trial can't go on, where it can't.
+    pub broken: Option<Broken>,
+}
+
+/// Why a trial can't go on after a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Broken {
+    /// Somebody asked to stop.
+    Stopped,
+    /// Ops failed or the target went away; the reason is a sentence.
+    Failed(String),
+}

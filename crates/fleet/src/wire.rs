@@ -1,0 +1,205 @@
+//! Messages as bytes: a greeting of a fixed shape, then frames.
+//!
+//! The [`Greeting`] never changes its shape, so that any two versions can tell each other which
+//! they are. A frame is a length of four bytes, the most significant first, and so many bytes of
+//! postcard. A length is believed up to [`FRAME_BYTES_MAX`], and even then memory grows only with
+//! the bytes that really come. Whatever else comes is one [`WireError`].
+//!
+//! **Source:** the postcard wire format, version 1.
+
+use std::io::{self, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Changes whenever orders or reports do.
+pub const PROTOCOL: u32 = 1;
+
+/// No message is longer, in bytes; 10,000 clients' times in one pass take a tenth of it.
+pub const FRAME_BYTES_MAX: u32 = 64 << 20;
+
+/// How each side begins.
+const MAGIC: [u8; 8] = *b"DFSBENCH";
+
+/// What is made room for before bytes have come, at most.
+const STEP_BYTES: usize = 64 << 10;
+
+/// Why bytes could not be read as messages, or not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The other side is no dfsbench, or something else writes into its stream.
+    #[error(
+        "it answered `{0}`, which no agent says (hint: nothing in its shell's start-up files may print)"
+    )]
+    Stranger(String),
+    /// The other side is another dfsbench.
+    #[error("it runs dfsbench {theirs}, and this is dfsbench {ours}")]
+    Version {
+        /// What the other side is.
+        theirs: Greeting,
+        /// What this side is.
+        ours: Greeting,
+    },
+    /// A length that no message has.
+    #[error("a message claims to have {0} bytes, where {FRAME_BYTES_MAX} are the most")]
+    TooLong(u32),
+    /// Bytes that are no message.
+    #[error("{len} bytes are no message: {reason}")]
+    Garbage {
+        /// How many they are.
+        len: usize,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// A message that can't be put into bytes.
+    #[error("a message can't be sent: {0}")]
+    Unsendable(String),
+    /// The stream ended or failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// One message in either direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message<T> {
+    /// Still here.
+    Beat,
+    /// End what is under way, as soon as can be.
+    Stop,
+    /// An order or a report.
+    Said(T),
+}
+
+/// Which dfsbench somebody is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// The protocol that it speaks.
+    pub protocol: u32,
+    /// Its version.
+    pub version: String,
+}
+
+impl std::fmt::Display for Greeting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (protocol {})", self.version, self.protocol)
+    }
+}
+
+impl Greeting {
+    /// This very program's.
+    pub fn ours() -> Self {
+        Self { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+
+    /// Puts it into bytes; of a version longer than 255 bytes the first 255 are sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let version = &self.version.as_bytes()[..self.version.len().min(255)];
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.protocol.to_be_bytes());
+        bytes.push(version.len() as u8);
+        bytes.extend(version);
+        bytes
+    }
+
+    /// Reads one and holds it against ours.
+    ///
+    /// # Errors
+    /// When it is none, or another version's.
+    pub fn expect(input: &mut impl Read) -> Result<(), WireError> {
+        let mut head = Vec::new();
+        while head.len() < MAGIC.len() && MAGIC.starts_with(&head) {
+            head.push(byte(input, &head)?);
+        }
+        if head != MAGIC {
+            return Err(stranger(input, head));
+        }
+        let mut fixed = [0; 5];
+        input.read_exact(&mut fixed)?;
+        let [p0, p1, p2, p3, len] = fixed;
+        let mut version = vec![0; usize::from(len)];
+        input.read_exact(&mut version)?;
+        let version = printable(&version);
+        let theirs = Self { protocol: u32::from_be_bytes([p0, p1, p2, p3]), version };
+        let ours = Self::ours();
+        if theirs == ours { Ok(()) } else { Err(WireError::Version { theirs, ours }) }
+    }
+}
+
+/// Reads one byte of a greeting; what came before the end of the stream is worth to be told.
+fn byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
+    let mut byte = [0];
+    match input.read_exact(&mut byte) {
+        Ok(()) => Ok(byte[0]),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !before.is_empty() => {
+            Err(WireError::Stranger(printable(before)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Names who is there by the rest of the first line, as far as it comes at once.
+fn stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
+    let mut more = [0; 80];
+    if !head.contains(&b'\n') {
+        let len = input.read(&mut more).unwrap_or(0);
+        head.extend(&more[..len]);
+    }
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    WireError::Stranger(printable(line))
+}
+
+fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|c| if c.is_control() { '.' } else { c }).collect()
+}
+
+/// Writes one message and sees that it leaves.
+///
+/// # Errors
+/// When it is too long, can't be put into bytes, or the stream fails.
+pub fn write<T: Serialize>(output: &mut impl Write, message: &Message<T>) -> Result<(), WireError> {
+    let body = postcard::to_stdvec(message).map_err(|e| WireError::Unsendable(e.to_string()))?;
+    let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    if len > FRAME_BYTES_MAX {
+        return Err(WireError::Unsendable(format!(
+            "it has {} bytes, where {FRAME_BYTES_MAX} are the most",
+            body.len()
+        )));
+    }
+    output.write_all(&len.to_be_bytes())?;
+    output.write_all(&body)?;
+    output.flush()?;
+    Ok(())
+}
+
+/// Reads one message; `None` where the stream ends between two.
+///
+/// # Errors
+/// When what comes is no message, or the stream ends within one.
+pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message<T>>, WireError> {
+    let mut head = Vec::with_capacity(4);
+    input.take(4).read_to_end(&mut head)?;
+    if head.is_empty() {
+        return Ok(None);
+    }
+    let head: [u8; 4] = head.try_into().map_err(|_| ended())?;
+    let len = u32::from_be_bytes(head);
+    if len > FRAME_BYTES_MAX {
+        return Err(WireError::TooLong(len));
+    }
+    let mut body = Vec::with_capacity((len as usize).min(STEP_BYTES));
+    input.take(u64::from(len)).read_to_end(&mut body)?;
+    if body.len() < len as usize {
+        return Err(ended());
+    }
+    let garbage = |reason: String| WireError::Garbage { len: body.len(), reason };
+    match postcard::take_from_bytes(&body) {
+        Ok((message, [])) => Ok(Some(message)),
+        Ok((_, rest)) => Err(garbage(format!("{} too many", rest.len()))),
+        Err(error) => Err(garbage(error.to_string())),
+    }
+}
+
+fn ended() -> WireError {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the stream ended within a message").into()
+}

@@ -1,0 +1,163 @@
+//! Messages as bytes: there and back, cut anywhere, and whatever a hostile peer may send.
+
+use std::io::{self, Cursor, Read};
+
+use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError};
+use fleet::{Assignment, Order, PassEnd, Report};
+use model::{
+    Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
+    OpKind, Outcome, Pass, PassResult, RunSpec, Scope, Target, Workload,
+};
+use proptest::prelude::*;
+
+/// Hands out a few bytes at a time, as a pipe may.
+struct Pieces<'a>(&'a [u8], usize);
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.1.min(buffer.len());
+        self.0.read(&mut buffer[..len])
+    }
+}
+
+fn bytes_of<T: serde::Serialize>(message: &Message<T>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    wire::write(&mut bytes, message).unwrap();
+    bytes
+}
+
+fn a_trial() -> Order {
+    let mut spec = RunSpec::null(Workload::Stream);
+    spec.target = Target::Nfs(NfsTarget::new("server", "/export"));
+    Order::Begin(Box::new(Assignment { spec, seed: 7, work_name: ".w".into(), keep: true }))
+}
+
+fn a_pass(times: &[u64]) -> Report {
+    let mut service_time = Histogram::new();
+    let mut record = ClientRecord::default();
+    for &time_ns in times {
+        service_time.record(time_ns);
+        let kind = OpKind::Write;
+        let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 10, file: 0, kind };
+        let outcome = Outcome::Done(10);
+        record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
+    }
+    let done = times.len() as u64;
+    let kind = KindResult {
+        kind: OpKind::Write,
+        issued: done + 1,
+        done,
+        bytes: 10 * done,
+        errors: vec![(OpError::LOST, 1)],
+        response_time: service_time.clone(),
+        service_time,
+    };
+    let result = PassResult {
+        pass: Pass::Write,
+        window_ns: 1,
+        common_window_ns: 2,
+        first_done_ops: 3,
+        first_done_bytes: 4,
+        first_done_ns: 5,
+        start_skew_ns: 6,
+        client_cpu_ns: 7,
+        server_cpu_ns: Some(8),
+        storage_read_bytes: None,
+        truths: Vec::new(),
+        samples: Vec::new(),
+        kinds: vec![kind],
+        clients: vec![record.finish(3)],
+        scope: Scope::default(),
+        caveats: vec![CaveatCode::Errors.because("one")],
+    };
+    Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None }))
+}
+
+#[test]
+fn specs_and_actions_arrive_as_they_were_sent() {
+    let action = Action::Sysctl { name: "net.core.rmem_max".into(), value: "4 096\n".into() };
+    for order in [a_trial(), Order::Apply(Box::new(action)), Order::Run(Pass::Read), Order::End] {
+        let bytes = bytes_of(&Message::Said(order.clone()));
+        let read = wire::read(&mut Cursor::new(bytes)).unwrap();
+        assert_eq!(read, Some(Message::Said(order)));
+    }
+}
+
+#[test]
+fn a_pass_travels_in_about_as_many_bytes_as_it_has_figures() {
+    let times: Vec<u64> = (1..100_000).collect();
+    let bytes = bytes_of(&Message::Said(a_pass(&times)));
+    assert!(bytes.len() < 8_192, "{} bytes", bytes.len());
+}
+
+#[test]
+fn a_frame_of_4_gib_is_one_error_and_takes_no_memory() {
+    // The bytes that follow would be read where the length were believed.
+    let mut input = Cursor::new([0xff_u8; 64]);
+    let error = wire::read::<Order>(&mut input).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a message claims to have 4294967295 bytes, where 67108864 are the most"
+    );
+    assert_eq!(input.position(), 4);
+    // The longest that is allowed ends where the bytes do.
+    let mut bytes = FRAME_BYTES_MAX.to_be_bytes().to_vec();
+    bytes.extend([0; 9]);
+    let error = wire::read::<Order>(&mut Cursor::new(bytes)).unwrap_err();
+    assert_eq!(error.to_string(), "the stream ended within a message");
+}
+
+#[test]
+fn other_versions_are_named_and_strangers_quoted() {
+    let greet = |bytes: &[u8]| Greeting::expect(&mut Pieces(bytes, 1));
+    assert!(greet(&Greeting::ours().to_bytes()).is_ok());
+    let theirs = Greeting { protocol: PROTOCOL + 1, version: "9.9.9".into() };
+    let ours = Greeting::ours();
+    let said = greet(&theirs.to_bytes()).unwrap_err().to_string();
+    assert_eq!(said, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
+    let of_text = |text: &str| Greeting::expect(&mut text.as_bytes()).unwrap_err();
+    let welcome = of_text("DFSB welcomes you\nDFSBENCH");
+    assert!(
+        matches!(&welcome, WireError::Stranger(said) if said == "DFSB welcomes you"),
+        "{welcome}"
+    );
+    let cut = of_text("DFS");
+    assert!(matches!(&cut, WireError::Stranger(said) if said == "DFS"), "{cut}");
+    assert!(matches!(of_text(""), WireError::Io(_)));
+}
+
+proptest! {
+    #[test]
+    fn frames_may_be_cut_anywhere(
+        times in prop::collection::vec(any::<u64>(), 0..40),
+        piece in 1_usize..40,
+        whole in 0.0_f64..1.0,
+    ) {
+        let said = [Message::Said(a_pass(&times)), Message::Beat, Message::Stop];
+        let bytes: Vec<u8> = said.iter().flat_map(bytes_of).collect();
+        let mut input = Pieces(&bytes, piece);
+        for message in said {
+            prop_assert_eq!(wire::read(&mut input).unwrap(), Some(message));
+        }
+        prop_assert_eq!(wire::read::<Report>(&mut input).unwrap(), None);
+        // A stream that ends anywhere is an end or an error, and never a message that wasn't sent.
+        let cut = (bytes.len() as f64 * whole) as usize;
+        let mut input = Pieces(&bytes[..cut], piece);
+        let read = std::iter::from_fn(|| wire::read::<Report>(&mut input).ok().flatten()).count();
+        prop_assert!(read < 3);
+    }
+
+    #[test]
+    fn any_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Greeting::expect(&mut bytes.as_slice());
+        let _ = wire::read::<Report>(&mut bytes.as_slice());
+        // As the body of a frame, and as the rest of a known message.
+        let mut frame = (bytes.len() as u32).to_be_bytes().to_vec();
+        frame.append(&mut bytes);
+        let _ = wire::read::<Report>(&mut frame.as_slice());
+        let _ = wire::read::<Order>(&mut frame.as_slice());
+        frame[4..].iter_mut().take(1).for_each(|byte| *byte = 2);
+        let _ = wire::read::<Report>(&mut frame.as_slice());
+        let _ = wire::read::<Order>(&mut frame.as_slice());
+    }
+}
