@@ -104,7 +104,7 @@ impl Command {
 /// Goes on with a campaign that was stopped or killed: makes the trials that are missing.
 ///
 /// The plan is the stored one and the order stays as it was. A trial that was stopped half way is
-/// made anew. The campaign must not be running elsewhere.
+/// made anew. While another process makes the campaign, it is refused.
 #[derive(Debug, Parser)]
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]

@@ -143,12 +143,14 @@ fn walk_plan(
 ) -> Result<Campaign, Failure> {
     let local = walk.plan.runs.iter().all(|run| run.target.is_local());
     let failed = |error| Failure::of_campaign(error, local);
-    controller::preflight(walk).map_err(failed)?;
     if let Some(id) = stored {
         let mut store = Store::open_or_create(results)?;
+        store.hold(id)?;
+        controller::preflight(walk).map_err(failed)?;
         controller::resume(walk, &mut store, id).map_err(failed)?;
         return Ok(store.load(id)?);
     }
+    controller::preflight(walk).map_err(failed)?;
     let header = Campaign {
         id: 0,
         name: walk.plan.name.clone(),

@@ -66,13 +66,14 @@ pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes a whole file: it is made beside its place and renamed, so that no half of it is seen.
+/// Writes a whole file: it is made beside its place and renamed, so that no half of it is seen,
+/// not even of another process that writes the same one.
 ///
 /// # Errors
 /// When it can't be written.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     let mut part = path.as_os_str().to_owned();
-    part.push(".part");
+    part.push(format!(".{}.part", std::process::id()));
     let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&part);

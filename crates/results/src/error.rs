@@ -60,6 +60,19 @@ pub enum StoreError {
          shell has an open transaction (hint: wait, or close it; `fuser` names it)", .0.display()
     )]
     Locked(PathBuf),
+    /// Another process makes the campaign.
+    #[error(
+        "campaign {campaign_id} of `{}` is being made by {holder} (hint: wait for it or stop it; \
+         another campaign may be made meanwhile)", path.display()
+    )]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// Key of the campaign.
+        campaign_id: i64,
+        /// `process 4711`.
+        holder: String,
+    },
     /// The file, or the directory that it is in, can't be written to.
     #[error(
         "`{}` can't be written to (hint: check the permissions of the file and of its directory)",

@@ -12,6 +12,7 @@
 //! back. **Source:** <https://www.sqlite.org/lockingv3.html>, <https://www.sqlite.org/wal.html>.
 
 mod error;
+mod hold;
 mod read;
 mod resume;
 mod store;

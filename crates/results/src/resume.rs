@@ -36,8 +36,10 @@ impl Store {
     /// Makes a campaign one that runs again, and says what is stored of each of its runs.
     ///
     /// # Errors
-    /// When the file can't be written to, is locked, or the disk is full; nothing is changed then.
+    /// When another process makes the campaign, the file can't be written to, is locked, or the
+    /// disk is full; nothing is changed then.
     pub fn reopen(&mut self, campaign_id: i64) -> Result<Vec<Standing>, StoreError> {
+        self.hold(campaign_id)?;
         self.transact(|transaction| {
             remove_stopped(transaction, campaign_id)?;
             let sql = "UPDATE campaigns SET state = 'running' WHERE id = ?1";

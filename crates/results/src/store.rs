@@ -12,6 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
+use crate::hold::Hold;
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
 ///
@@ -35,6 +36,8 @@ const ADDED: &str = include_str!("added.sql");
 pub struct Store {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
+    /// The campaigns that this process makes.
+    holds: Vec<Hold>,
 }
 
 /// Whose file it is.
@@ -90,6 +93,23 @@ impl Store {
         &self.path
     }
 
+    /// Makes sure that nobody else adds to a campaign, until it is finished or the store is dropped;
+    /// a process that dies holds nothing. Does nothing where this store has it already.
+    ///
+    /// # Errors
+    /// When another process makes it.
+    pub fn hold(&mut self, campaign_id: i64) -> Result<(), StoreError> {
+        if self.holds.iter().all(|hold| hold.campaign_id != campaign_id) {
+            self.holds.push(Hold::take(&self.path, campaign_id)?);
+        }
+        Ok(())
+    }
+
+    /// Lets others add to a campaign.
+    pub(crate) fn release(&mut self, campaign_id: i64) {
+        self.holds.retain(|hold| hold.campaign_id != campaign_id);
+    }
+
     /// Says whether the file has all tables; those of earlier releases lack some.
     pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
         Ok(self.connection.table_exists(None, "clients")?
@@ -120,7 +140,7 @@ impl Store {
             Ok(connection)
         };
         let connection = open().map_err(|error| explain(path, error))?;
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self { connection, path: path.to_owned(), holds: Vec::new() })
     }
 
     fn owner(&self) -> Result<Owner, StoreError> {

@@ -14,12 +14,13 @@ use crate::store::Store;
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
-    /// `campaign.runs` and `campaign.id` are not looked at.
+    /// `campaign.runs` and `campaign.id` are not looked at. It is held from here on, see
+    /// [`Store::hold`].
     ///
     /// # Errors
     /// When the file can't be written to, is locked, or the disk is full.
     pub fn begin_campaign(&mut self, campaign: &Campaign) -> Result<i64, StoreError> {
-        self.transact(|transaction| {
+        let id = self.transact(|transaction| {
             let ceiling = campaign.ceiling;
             transaction.execute(
                 "INSERT INTO campaigns (name, started_unix_ms, tool_version, command, plan_toml,
@@ -40,7 +41,9 @@ impl Store {
             let id = transaction.last_insert_rowid();
             insert_facts(transaction, id, None, &campaign.facts)?;
             Ok(id)
-        })
+        })?;
+        self.hold(id)?;
+        Ok(id)
     }
 
     /// Adds a run without trials and returns its key; `index` is its position in the matrix.
@@ -138,7 +141,7 @@ impl Store {
         })
     }
 
-    /// Stores how the campaign ended.
+    /// Stores how the campaign ended, and lets others go on with it.
     ///
     /// # Errors
     /// As [`Store::begin_campaign`].
@@ -147,7 +150,9 @@ impl Store {
             let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";
             transaction.execute(sql, params![campaign_id, state_name(state)])?;
             Ok(())
-        })
+        })?;
+        self.release(campaign_id);
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod results_file;
 mod rig;
 mod servers;
 mod serving;
+mod sharing;
 mod versions;
 mod whole;
 mod workloads;

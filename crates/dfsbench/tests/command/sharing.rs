@@ -1,0 +1,134 @@
+//! Several processes and one results file: who makes which campaign, and what a kill leaves.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use model::random::{SplitMix64, below};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::rig::{End, Rig};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Mixes of `ms` milliseconds under two settings, so often each.
+fn plan<'a>(duration: &'a str, trials: &'a str, results: &'a str) -> Vec<&'a str> {
+    let what = ["run", "target", "--workload", "mixed", "--file-size", "64KiB", "--quiet"];
+    let matrix = ["--read-percent", "0,100", "--seed", "5", "--duration", duration];
+    [&what[..], &matrix, &["--trials", trials, "--results", results]].concat()
+}
+
+fn start(rig: &Rig, args: &[&str]) -> Child {
+    rig.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The rows of a query, as numbers; none where there is no file yet, or none to be read before it
+/// is written to again.
+fn numbers<const N: usize>(results: &Path, sql: &str) -> Vec<[u32; N]> {
+    let read = || {
+        let db = Connection::open_with_flags(results, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        db.busy_timeout(PATIENCE)?;
+        let mut query = db.prepare(sql)?;
+        let rows = query.query_map([], |row| {
+            let mut numbers = [0; N];
+            for (column, number) in numbers.iter_mut().enumerate() {
+                *number = row.get(column)?;
+            }
+            Ok(numbers)
+        })?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    read().unwrap_or_default()
+}
+
+/// What was made, in the order in which it was stored: position, run, number within the run.
+fn made(results: &Path) -> Vec<[u32; 3]> {
+    let sql = "SELECT position, run_index, trial_index
+               FROM trials JOIN runs ON runs.id = run_id ORDER BY trials.id";
+    numbers(results, sql)
+}
+
+fn has_a_campaign(results: &Path) -> bool {
+    !numbers::<1>(results, "SELECT id FROM campaigns").is_empty()
+}
+
+/// Waits until so many trials are stored; false where the process ended before.
+fn reaches(child: &mut Child, results: &Path, trials: usize) -> bool {
+    let begun = Instant::now();
+    while made(results).len() < trials {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no {trials} trials");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    true
+}
+
+#[test]
+fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
+    let rig = Rig::new();
+    let results = rig.folder().join("dfsbench.db");
+    let mut first = start(&rig, &plan("300ms", "20", "dfsbench.db"));
+    assert!(reaches(&mut first, &results, 1));
+    let refused = rig.run(&["resume", "--quiet"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let holder = format!("campaign 1 of `dfsbench.db` is being made by process {}", first.id());
+    assert!(refused.stderr.contains(&holder), "{refused:?}");
+    // Another one may be made in the same file meanwhile.
+    let second = rig.run(&plan("20ms", "2", "dfsbench.db"));
+    assert_eq!(second.code, 0, "{second:?}");
+    assert!(second.stdout.contains("campaign 2"), "{second:?}");
+    assert!(first.try_wait().unwrap().is_none(), "the first one ended too early to tell");
+    // A kill frees it at once.
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let before = made(&results).len();
+    let mut go_on = start(&rig, &["resume", "1", "--quiet"]);
+    assert!(reaches(&mut go_on, &results, before + 1));
+    go_on.kill().unwrap();
+    go_on.wait().unwrap();
+}
+
+#[test]
+fn two_campaigns_begin_in_one_new_file_and_both_end_well() {
+    let rig = Rig::new();
+    let campaigns = [0, 1].map(|_| start(&rig, &plan("30ms", "5", "dfsbench.db")));
+    let mut named = campaigns.map(|child| {
+        let end = End::of(child.wait_with_output().unwrap());
+        assert_eq!(end.code, 0, "{end:?}");
+        end.stdout.contains("campaign 2")
+    });
+    named.sort_unstable();
+    assert_eq!(named, [false, true]);
+    assert_eq!(made(&rig.folder().join("dfsbench.db")).len(), 20);
+    // Nothing is left beside the results and the page.
+    assert_eq!(std::fs::read_dir(rig.folder()).unwrap().count(), 3);
+}
+
+#[test]
+fn a_campaign_killed_twenty_times_has_the_trials_and_the_order_of_one_that_was_not() {
+    let rig = Rig::new();
+    let (twin, killed) = (rig.folder().join("twin.db"), rig.folder().join("killed.db"));
+    let end = rig.run(&plan("15ms", "24", "twin.db"));
+    assert_eq!(end.code, 0, "{end:?}");
+    let seed = 20;
+    let mut random = SplitMix64::new(seed);
+    let mut draw = |bound| below(random.next(), bound);
+    let begin = plan("15ms", "24", "killed.db");
+    let go_on = ["resume", "--quiet", "--results", "killed.db"];
+    for kill in 0..20 {
+        let (begun, before) = (has_a_campaign(&killed), made(&killed));
+        let mut child = start(&rig, if begun { &go_on } else { &begin });
+        let more = before.len() + draw(2) as usize;
+        assert!(reaches(&mut child, &killed, more), "kill {kill} of seed {seed}: no more to make");
+        std::thread::park_timeout(Duration::from_millis(draw(60)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(made(&killed).starts_with(&before), "kill {kill} of seed {seed} lost a trial");
+    }
+    let end = rig.run(&go_on);
+    assert_eq!(end.code, 0, "{end:?}");
+    assert_eq!(made(&twin).len(), 48);
+    assert_eq!(made(&killed), made(&twin), "seed {seed}");
+}
