@@ -3,6 +3,7 @@
 //! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
 
 mod load;
+mod mount;
 
 use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
@@ -16,6 +17,7 @@ use model::{
 use crate::accounting;
 
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
+pub use mount::{IN_FLIGHT_MAX, about_mount};
 
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
 /// somebody else is a fifth of it.

@@ -11,15 +11,20 @@ mod trial;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use engine::Clock;
 /// Counts of calls, as backends and servers of ours keep them.
 pub use engine::backend::Calls;
 use fleet::in_process::AgentEnd;
 use fleet::{Order, Report};
+use lab::telemetry::Watch;
 use model::Pass;
 
 use trial::Trial;
+
+/// How often telemetry is read.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What an agent is given when it starts.
 pub struct Agent {
@@ -29,6 +34,14 @@ pub struct Agent {
     pub stop: Arc<AtomicBool>,
     /// A server of ours in this process, where there is one.
     pub local_server: Option<LocalServer>,
+}
+
+impl Agent {
+    /// Watches this host from now on.
+    fn watch(&self) -> Watch {
+        let clock = Arc::clone(&self.clock);
+        Watch::start(WATCH_INTERVAL, move || clock.now_ns())
+    }
 }
 
 /// A server of ours in this process, whose counters are known.

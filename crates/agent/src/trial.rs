@@ -17,6 +17,9 @@ use model::{CaveatCode, Fact, IntervalSample, Pass, PassResult, RunSpec};
 use crate::accounting::{self, Witnesses};
 use crate::{Agent, doubts};
 
+/// What telemetry calls the host of the agent where nobody named it.
+const THIS_HOST: &str = "client";
+
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {
     agent: &'a Agent,
@@ -72,8 +75,10 @@ impl<'a> Trial<'a> {
         let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
         // Opening calls the server too.
         let counts_before = Cell::new(None);
+        let watch = Cell::new(None);
         let opened = || {
             counts_before.set(self.agent.local_server.as_ref().map(|server| (server.counts)()));
+            watch.set(Some(self.agent.watch()));
         };
         let cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
@@ -85,6 +90,7 @@ impl<'a> Trial<'a> {
         };
         let measured = measure(&self.site, spec, pass, self.assignment.seed, &mut monitor)?;
         let Measured { mut result, ending, tally } = measured;
+        result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
         result.storage_read_bytes = counters::storage_read_bytes()
             .zip(storage_before)
             .filter(|_| self.counts_storage_reads())
@@ -159,6 +165,7 @@ impl<'a> Trial<'a> {
             caveats.extend(doubts::about_load(spec, result));
         }
         caveats.extend(doubts::about_cache(spec, result, self.mount.as_ref()));
+        caveats.extend(doubts::about_mount(result, self.mount.as_ref()));
         let memory = lab::facts::memory_bytes();
         caveats.extend(doubts::about_data(spec, result, self.mount.as_ref(), memory));
         result.caveats.extend(caveats);

@@ -73,6 +73,7 @@ fn empty(pass: Pass) -> PassResult {
         kinds: Vec::new(),
         clients: Vec::new(),
         scope: model::Scope::default(),
+        telemetry: Vec::new(),
         caveats: Vec::new(),
     }
 }

@@ -273,6 +273,7 @@ fn assemble(
             kinds: Vec::new(),
             clients: Vec::new(),
             scope: Scope::default(),
+            telemetry: Vec::new(),
             caveats: Vec::new(),
         },
         ending: Ending::Complete,

@@ -7,3 +7,4 @@ pub mod cache;
 pub mod counters;
 pub mod facts;
 pub mod mounts;
+pub mod telemetry;

@@ -36,6 +36,11 @@ impl Mount {
         matches!(self.file_system.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")
     }
 
+    /// It is a mount of the kernel's NFS client.
+    pub fn is_nfs(&self) -> bool {
+        matches!(self.file_system.as_str(), "nfs" | "nfs4")
+    }
+
     /// Reads that reach storage are counted in the process's `read_bytes`.
     ///
     /// The block layer counts them for whoever submits them. File systems in user space and over

@@ -13,6 +13,7 @@ use crate::op::{OpError, OpKind};
 use crate::pass::Pass;
 use crate::scope::Scope;
 use crate::spec::RunSpec;
+use crate::telemetry::Telemetry;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +148,8 @@ pub struct PassResult {
     pub clients: Vec<ClientResult>,
     /// What it was offered, and what of the file set it touched.
     pub scope: Scope,
+    /// What the hosts did meanwhile, one for each host that was watched.
+    pub telemetry: Vec<Telemetry>,
     /// Doubts raised while it was measured.
     pub caveats: Vec<Caveat>,
 }

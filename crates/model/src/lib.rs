@@ -20,6 +20,7 @@ pub mod repetition;
 pub mod scope;
 mod settings;
 pub mod spec;
+pub mod telemetry;
 pub mod units;
 mod words;
 pub mod work;
@@ -46,6 +47,7 @@ pub use pass::{Opens, Pass};
 pub use repetition::{Discard, Order, Repetition};
 pub use scope::{Offered, Scope, WarmedUp, WorkingSet};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
+pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
     Workload,

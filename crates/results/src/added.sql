@@ -20,3 +20,24 @@ CREATE TABLE IF NOT EXISTS scopes (
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS clients_of_pass ON clients (pass_id);
+
+-- What hosts did while a pass ran: one row for each host that was watched.
+CREATE TABLE IF NOT EXISTS telemetry (
+    id         INTEGER PRIMARY KEY,
+    pass_id    INTEGER NOT NULL REFERENCES passes (id),
+    host       TEXT NOT NULL,
+    times_json TEXT NOT NULL                   -- nanoseconds since the first reading
+) STRICT;
+
+-- Its metrics; counters that did not move are left out.
+CREATE TABLE IF NOT EXISTS metrics (
+    id           INTEGER PRIMARY KEY,
+    telemetry_id INTEGER NOT NULL REFERENCES telemetry (id),
+    name         TEXT NOT NULL,                -- unit last: cpu.user_ns, disk.vda.read_bytes
+    kind         TEXT NOT NULL,                -- counter, gauge
+    risen        INTEGER,                      -- derived, for queries: last less first; counters
+    values_json  TEXT NOT NULL                 -- one for each time
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS telemetry_of_pass ON telemetry (pass_id);
+CREATE INDEX IF NOT EXISTS metrics_of_telemetry ON metrics (telemetry_id);

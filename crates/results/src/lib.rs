@@ -16,6 +16,7 @@ mod hold;
 mod read;
 mod resume;
 mod store;
+mod telemetry;
 mod write;
 
 pub use error::StoreError;

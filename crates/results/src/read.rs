@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::error::{StoreError, explain};
 use crate::store::Store;
+use crate::telemetry;
 
 /// A campaign in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +185,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
             kinds: Vec::new(),
             clients: Vec::new(),
             scope: Scope::default(),
+            telemetry: Vec::new(),
             caveats: Vec::new(),
         };
         Ok((row.get::<_, i64>("id")?, pass))
@@ -194,6 +196,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
         pass.kinds = kinds(connection, *id)?;
         pass.clients = clients(connection, *id)?;
         pass.scope = scope(connection, *id)?;
+        pass.telemetry = telemetry::load(connection, *id)?;
         pass.caveats = caveats(connection, *id)?;
     }
     Ok(passes.into_iter().map(|(_, pass)| pass).collect())
@@ -284,7 +287,7 @@ fn truths(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Truth>>
     })
 }
 
-fn rows<T>(
+pub(crate) fn rows<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -293,7 +296,7 @@ fn rows<T>(
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
-fn damaged(what: String) -> rusqlite::Error {
+pub(crate) fn damaged(what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
 }
 
@@ -308,7 +311,7 @@ fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
     value.map(unsigned).transpose()
 }
 
-fn named<T>(
+pub(crate) fn named<T>(
     row: &Row<'_>,
     column: &str,
     find: impl FnOnce(&str) -> Option<T>,

@@ -112,8 +112,8 @@ impl Store {
 
     /// Says whether the file has all tables; those of earlier releases lack some.
     pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
-        Ok(self.connection.table_exists(None, "clients")?
-            && self.connection.table_exists(None, "scopes")?)
+        let mut tables = ["clients", "scopes", "telemetry", "metrics"].into_iter();
+        tables.try_fold(true, |all, table| Ok(all && self.connection.table_exists(None, table)?))
     }
 
     /// Runs several writes as one transaction: all of them are kept, or none.

@@ -11,6 +11,7 @@ use rusqlite::{Transaction, named_params, params};
 
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::telemetry;
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
@@ -157,7 +158,7 @@ impl Store {
 }
 
 /// SQLite's integers are signed; what does not fit is an error of whoever counted.
-fn whole(value: u64) -> rusqlite::Result<i64> {
+pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
     i64::try_from(value).map_err(|_| {
         let cause = format!("{value} exceeds the largest number that SQLite can hold");
         rusqlite::Error::ToSqlConversionFailure(cause.into())
@@ -235,6 +236,9 @@ fn insert_pass(
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         let sql = "INSERT INTO scopes (pass_id, scope_json) VALUES (?1, ?2)";
         transaction.prepare_cached(sql)?.execute(params![id, json])?;
+    }
+    for host in &pass.telemetry {
+        telemetry::insert(transaction, id, host)?;
     }
     insert_details(transaction, id, pass)
 }

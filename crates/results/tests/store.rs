@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
-    Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, NfsSettings,
-    NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, Run, RunSpec,
-    Scope, Sec, Stable, Target, TlsOptions, Trial, TrialState, Truth, WarmedUp, WorkingSet,
-    Workload, XprtSec,
+    Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, Metric,
+    MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass,
+    PassResult, Run, RunSpec, Scope, Sec, Stable, Target, Telemetry, TlsOptions, Trial, TrialState,
+    Truth, WarmedUp, WorkingSet, Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -87,6 +87,22 @@ fn scope() -> Scope {
     }
 }
 
+fn telemetry(host: &str) -> Telemetry {
+    let metric = |name: &str, kind, values: &[u64]| Metric {
+        name: name.to_owned(),
+        kind,
+        values: values.to_vec(),
+    };
+    Telemetry {
+        host: host.to_owned(),
+        times_ns: vec![0, 1_000_000_000, 1_500_000_000],
+        metrics: vec![
+            metric("cpu.user_ns", MetricKind::Counter, &[10, 30, 35]),
+            metric("memory.free_bytes", MetricKind::Gauge, &[5, 4, 6]),
+        ],
+    }
+}
+
 fn pass(pass: Pass, kind: OpKind) -> PassResult {
     let kind_result = |kind, values: &[u64]| KindResult {
         kind,
@@ -111,6 +127,7 @@ fn pass(pass: Pass, kind: OpKind) -> PassResult {
         truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
         scope: scope(),
+        telemetry: vec![telemetry("server"), telemetry("client")],
         clients: clients(),
         kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
         caveats: vec![
@@ -204,14 +221,18 @@ fn a_campaign_comes_back_exactly_as_it_was_stored() {
 fn a_file_from_before_there_were_clients_is_read_and_added_to() {
     let (_directory, path) = filled();
     let old = Connection::open(&path).unwrap();
-    old.execute_batch("DROP TABLE clients; DROP TABLE scopes").unwrap();
+    let tables = ["clients", "scopes", "metrics", "telemetry"];
+    for table in tables {
+        old.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    }
     drop(old);
     let loaded = Store::open_existing(&path).unwrap().load(1).unwrap();
     let of = |c: &Campaign| {
         let pass = &c.runs[0].trials[0].passes[0];
-        (pass.clients.clone(), pass.scope.clone())
+        (pass.clients.clone(), pass.scope.clone(), pass.telemetry.clone())
     };
-    assert_eq!((of(&loaded), of(&campaign()).0.len()), ((Vec::new(), Scope::default()), 2));
+    assert_eq!(of(&loaded), (Vec::new(), Scope::default(), Vec::new()));
+    assert_eq!(of(&campaign()).0.len(), 2);
     let id = keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
     let loaded = Store::open_existing(&path).unwrap().load(id).unwrap();
     assert_eq!(of(&loaded), of(&campaign()));

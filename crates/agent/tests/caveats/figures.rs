@@ -12,7 +12,7 @@ use nfs_server::ServerConfig;
 
 use crate::rig::{Rig, metadata, nfs, server, stream};
 
-fn result() -> PassResult {
+pub(crate) fn result() -> PassResult {
     PassResult {
         pass: Pass::Read,
         window_ns: 1_000_000_000,
@@ -29,6 +29,7 @@ fn result() -> PassResult {
         kinds: Vec::new(),
         clients: Vec::new(),
         scope: model::Scope::default(),
+        telemetry: Vec::new(),
         caveats: Vec::new(),
     }
 }

@@ -8,3 +8,4 @@ mod stamps;
 mod accounting;
 mod causes;
 mod figures;
+mod mount;

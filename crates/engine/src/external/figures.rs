@@ -152,6 +152,7 @@ impl Figures {
             kinds: self.kinds.into_iter().map(kind_result).collect(),
             clients: Vec::new(),
             scope: model::Scope::default(),
+            telemetry: Vec::new(),
             caveats: self.caveats,
         };
         let measured = Measured { result, ending: Ending::Complete, tally: Tally::default() };

@@ -315,6 +315,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         kinds,
         clients: Vec::new(),
         scope: model::Scope::default(),
+        telemetry: Vec::new(),
         caveats,
     }
 }

@@ -58,6 +58,7 @@ fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
         }],
         clients: Vec::new(),
         scope: model::Scope::default(),
+        telemetry: Vec::new(),
         caveats: Vec::new(),
     }
 }

@@ -1,0 +1,70 @@
+//! Readings side by side: a row for each time becomes a series for each metric.
+//!
+//! A metric that some reading lacks, as of an interface that came later, has no series: a gap
+//! can't be told from zero afterwards.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::Telemetry;
+use model::telemetry::{Metric, MetricKind};
+
+use super::Readings;
+
+/// Series that grow.
+#[derive(Default)]
+pub(super) struct Record {
+    times_ns: Vec<u64>,
+    series: BTreeMap<String, (MetricKind, Vec<u64>)>,
+}
+
+impl Record {
+    /// Adds what was read at one time.
+    pub(super) fn add(&mut self, at: Duration, readings: Readings) {
+        self.times_ns.push(at.as_nanos() as u64);
+        let rows = self.times_ns.len();
+        for reading in readings.0 {
+            let series = self.series.entry(reading.name);
+            let (_, values) = series.or_insert_with(|| (reading.kind, Vec::new()));
+            // A name that is read twice, as of two mounts at one point, keeps its last value.
+            values.truncate(rows - 1);
+            values.push(reading.value);
+        }
+    }
+
+    /// Keeps what is whole and, of counters, what moved.
+    pub(super) fn into_telemetry(self, host: &str) -> Telemetry {
+        let rows = self.times_ns.len();
+        let metrics = self.series.into_iter().filter_map(|(name, (kind, values))| {
+            let moved = values.iter().any(|value| *value != values[0]);
+            let told = if kind == MetricKind::Counter { moved } else { true };
+            (values.len() == rows && told).then_some(Metric { name, kind, values })
+        });
+        Telemetry { host: host.to_owned(), metrics: metrics.collect(), times_ns: self.times_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_whole_and_still_counters_are_left_out() {
+        let mut record = Record::default();
+        let rows = [(1, 7, 3, Some(1)), (2, 7, 3, None), (4, 7, 3, Some(1))];
+        for (at, (moving, still, gauge, late)) in rows.into_iter().enumerate() {
+            let mut readings = Readings::default();
+            readings.counter("moving", moving);
+            readings.counter("still", still);
+            readings.gauge("gauge", gauge);
+            if let Some(late) = late {
+                readings.gauge("gap", late);
+            }
+            record.add(Duration::from_nanos(at as u64), readings);
+        }
+        let telemetry = record.into_telemetry("h");
+        let names: Vec<&str> = telemetry.metrics.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(names, ["gauge", "moving"]);
+        assert_eq!((telemetry.risen("moving"), telemetry.times_ns), (3, vec![0, 1, 2]));
+    }
+}

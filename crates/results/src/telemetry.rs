@@ -1,0 +1,71 @@
+//! What hosts did while a pass ran, in and out of the results file.
+//!
+//! Series are JSON arrays in a row for each metric, which `json_each` takes apart in queries; a row
+//! for each reading would make most of a file of short passes.
+
+use model::telemetry::{Metric, MetricKind, Telemetry};
+use rusqlite::{Connection, Transaction, params};
+
+use crate::read::{damaged, named, rows};
+use crate::write::whole;
+
+/// Adds what one host did during a pass.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    pass_id: i64,
+    telemetry: &Telemetry,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO telemetry (pass_id, host, times_json) VALUES (?1, ?2, ?3)";
+    let times = json_of(&telemetry.times_ns)?;
+    transaction.prepare_cached(sql)?.execute(params![pass_id, telemetry.host, times])?;
+    let id = transaction.last_insert_rowid();
+    let sql = "INSERT INTO metrics (telemetry_id, name, kind, risen, values_json)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    for metric in &telemetry.metrics {
+        let risen = match metric.kind {
+            MetricKind::Counter => Some(whole(metric.risen())?),
+            MetricKind::Gauge => None,
+        };
+        let values = json_of(&metric.values)?;
+        insert.execute(params![id, metric.name, metric.kind.name(), risen, values])?;
+    }
+    Ok(())
+}
+
+/// Reads what hosts did during a pass; files of earlier releases have no table for it.
+pub(crate) fn load(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Telemetry>> {
+    if !connection.table_exists(None, "telemetry")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM telemetry WHERE pass_id = ?1 ORDER BY id";
+    let mut hosts = rows(connection, sql, [pass_id], |row| {
+        let times_ns = numbers(&row.get::<_, String>("times_json")?)?;
+        let host = Telemetry { host: row.get("host")?, times_ns, metrics: Vec::new() };
+        Ok((row.get::<_, i64>("id")?, host))
+    })?;
+    let sql = "SELECT * FROM metrics WHERE telemetry_id = ?1 ORDER BY id";
+    for (id, host) in &mut hosts {
+        host.metrics = rows(connection, sql, [*id], |row| {
+            Ok(Metric {
+                name: row.get("name")?,
+                kind: named(row, "kind", |kind| match kind {
+                    "counter" => Some(MetricKind::Counter),
+                    "gauge" => Some(MetricKind::Gauge),
+                    _ => None,
+                })?,
+                values: numbers(&row.get::<_, String>("values_json")?)?,
+            })
+        })?;
+    }
+    Ok(hosts.into_iter().map(|(_, host)| host).collect())
+}
+
+fn json_of(values: &[u64]) -> rusqlite::Result<String> {
+    serde_json::to_string(values)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+fn numbers(json: &str) -> rusqlite::Result<Vec<u64>> {
+    serde_json::from_str(json).map_err(|error| damaged(format!("numbers of telemetry: {error}")))
+}
