@@ -46,6 +46,8 @@ struct Bench {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
     stop: Arc<AtomicBool>,
+    /// Longest time that one program may take, in nanoseconds; `None` is no limit.
+    limit_ns: Option<u64>,
 }
 
 /// A pass that another program made.
@@ -64,7 +66,15 @@ impl Bench {
     }
 
     /// Runs a tool in the working directory, and keeps what it prints.
-    fn tool(&self, command: &[String], limit_ns: Option<u64>) -> Result<Finished, SiteError> {
+    fn tool(&self, command: &[String]) -> Result<Finished, SiteError> {
+        self.tool_within(command, self.limit_ns)
+    }
+
+    fn tool_within(
+        &self,
+        command: &[String],
+        limit_ns: Option<u64>,
+    ) -> Result<Finished, SiteError> {
         self.run(&Request {
             command,
             directory: &self.directory,
@@ -77,7 +87,7 @@ impl Bench {
     /// Says that a program is there: what it prints where it is asked for its version.
     fn version(&self, program: &str, argument: &str) -> Result<Fact, SiteError> {
         let command = [program.to_owned(), argument.to_owned()];
-        let ended = self.tool(&command, Some(VERSION_LIMIT_NS))?;
+        let ended = self.tool_within(&command, Some(VERSION_LIMIT_NS))?;
         let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &ended.stderr();
         let has_number = |line: &&str| line.chars().any(|sign| sign.is_ascii_digit());
         let line = said.lines().map(str::trim).filter(has_number);
@@ -96,7 +106,16 @@ impl External {
         let Some(directory) = site.local_paths().into_iter().next() else {
             return Err(SiteError::Program("a program needs a directory to work in".to_owned()));
         };
-        let bench = Bench { directory, clock: Arc::clone(site.clock()), stop: Arc::clone(stop) };
+        let limit_ms = match spec.workload {
+            Workload::App => spec.command.limit_ms,
+            _ => spec.timeout_ms,
+        };
+        let bench = Bench {
+            directory,
+            clock: Arc::clone(site.clock()),
+            stop: Arc::clone(stop),
+            limit_ns: (limit_ms > 0).then(|| limit_ms.saturating_mul(1_000_000)),
+        };
         let facts = match spec.workload {
             Workload::Fio => vec![bench.version("fio", "--version")?],
             Workload::Iozone => vec![bench.version("iozone", "-v")?],

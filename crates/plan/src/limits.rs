@@ -139,7 +139,7 @@ const SET_PER_RATE: Range =
 const POOL_FILE_SIZE: Range =
     Range { min: 0, max: 16 * MIB, reason: "it is a pool of small files" };
 const TIMEOUT_MS: Range =
-    Range { min: 1, max: 3_600_000, reason: "nobody waits for an answer for over an hour" };
+    Range { min: 1, max: 86_400_000, reason: "nobody waits for a program for over a day" };
 
 // A set of files has a size in 64 bits, also in whole blocks of the server; a small file has one
 // in the 32 bits of `io_size`.

@@ -117,14 +117,16 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
     };
     for setting in Setting::ALL.into_iter().filter(|setting| !setting.concerns(kind)) {
         if let Some(field) = table.field(setting.key()) {
-            let what = format!("has no meaning for a {} workload", kind.name());
             let hint = match setting.counterpart() {
                 Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
+                None if setting == Setting::TimeMax && kind.is_external() => {
+                    "a program's time is bounded by `timeout`".into()
+                }
                 None => {
                     "leave it out here; in [factors] it serves the workloads it concerns".into()
                 }
             };
-            return Err(field.error(Fault::new(what).hint(hint)));
+            return Err(field.error(work::without_meaning(kind).hint(hint)));
         }
     }
     Ok(RawWorkload {

@@ -296,6 +296,6 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          them. Not for null."),
     key(Settings, "verify", ["true or false", ""], "true or false", "false",
         "Compare every byte read with what was written. Not for metadata, nor for null."),
-    key(Settings, "timeout", ["time", "ms"], "1ms to 1h", "5s; programs of others: 1h",
-        "An answer that takes longer is a failure."),
+    key(Settings, "timeout", ["time", "ms"], "1ms to 24h", "5s; programs of others: 1h",
+        "An answer that takes longer is a failure; a program is ended with its children."),
 ];

@@ -5,6 +5,12 @@
 
 use model::Pass;
 
+/// Puts the article before a word.
+pub(crate) fn with_article(word: &str) -> String {
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {word}")
+}
+
 /// Writes bytes with the largest unit that divides them: `64KiB`, `1000B`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] =

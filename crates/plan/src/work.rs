@@ -12,7 +12,7 @@ use workload::opmix;
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError};
 use crate::keys::unknown_word;
-use crate::text::quoted;
+use crate::text::{quoted, with_article};
 
 /// What a mix is called whose shares stand in the plan.
 pub(crate) const OWN_MIX: &str = "custom";
@@ -31,7 +31,7 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
     for (key, words) in parts {
         let Some(field) = table.field(key) else { continue };
         if !kind.is_external() || (kind != Workload::App && key != "run") {
-            let fault = Fault::new(format!("has no meaning for a {kind} workload"));
+            let fault = without_meaning(kind);
             return Err(field.error(fault.hint("an app workload runs a command")));
         }
         *words = read_words(&field)?;
@@ -41,6 +41,11 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
         return Err(Fault::new("key `run` is missing in [[workload]]").hint(hint).at(table.place));
     }
     Ok(command)
+}
+
+/// The fault of a key that says nothing to this kind of work.
+pub(crate) fn without_meaning(kind: Workload) -> Fault {
+    Fault::new(format!("has no meaning for {} workload", with_article(kind.name())))
 }
 
 fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
@@ -68,7 +73,7 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
     let mut mix = OpMix::default();
     let Some(field) = table.field("shares") else { return Ok(mix) };
     if kind != Workload::OpMix {
-        let fault = Fault::new(format!("has no meaning for a {kind} workload"));
+        let fault = without_meaning(kind);
         return Err(field.error(fault.hint("shares are those of an op_mix")));
     }
     let known: Vec<&str> = Pass::OpMix.kinds().iter().map(|kind| kind.name()).collect();

@@ -77,9 +77,13 @@ impl Rig {
         self.ask(Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false })))
     }
 
+    pub fn try_end(&mut self) -> Report {
+        self.ask(Order::End)
+    }
+
     /// Ends the trial.
     pub fn end(&mut self) {
-        let ended = self.ask(Order::End);
+        let ended = self.try_end();
         assert!(matches!(ended, Report::Ended), "{ended:?}");
     }
 

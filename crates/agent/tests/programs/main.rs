@@ -26,7 +26,8 @@ fn app(path: &Path, run: &str) -> RunSpec {
 }
 
 fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
-    RunSpec { workload, passes: passes.to_vec(), file_size_bytes: 8 << 20, ..stream(path) }
+    let (passes, timeout_ms) = (passes.to_vec(), 600_000);
+    RunSpec { workload, passes, file_size_bytes: 8 << 20, timeout_ms, ..stream(path) }
 }
 
 /// The reason for which the trial of an app could not go on.
@@ -93,6 +94,36 @@ fn a_command_that_does_not_end_is_ended() {
     let end = rig.run(Pass::App);
     assert!(reason(&end).contains("no end after 3"), "{}", reason(&end));
     assert!(end.result.window_ns < 5_000_000_000);
+}
+
+#[test]
+fn a_tool_that_does_not_end_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
+    (spec.read_percent, spec.duration_ms, spec.timeout_ms) = (50, 60_000, 300);
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let end = rig.run(Pass::Mix);
+    let why = reason(&end);
+    assert!(why.contains("fio: no end after") && why.contains("a longer timeout"), "{why}");
+}
+
+#[test]
+fn a_set_up_and_a_clean_up_that_do_not_end_are_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = app(folder.path(), "true");
+    (spec.command.setup, spec.command.limit_ms) = (words("sleep 60"), 300);
+    let why = match Rig::new().try_begin(&spec) {
+        Report::Failed(reason) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(why.contains("set-up `sleep 60` failed: no end after"), "{why}");
+    spec.command.cleanup = std::mem::take(&mut spec.command.setup);
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    assert_eq!(rig.run(Pass::App).broken, None);
+    let Report::Failed(why) = rig.try_end() else { panic!("it ended well") };
+    assert!(why.contains("clean-up `sleep 60` failed: no end after"), "{why}");
 }
 
 #[test]

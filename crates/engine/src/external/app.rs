@@ -26,7 +26,7 @@ pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, Site
     match command.setup.split_first() {
         None => {}
         Some((word, arguments)) if word == tree::WORD => make_tree(bench, arguments)?,
-        Some(_) => untimed(bench, "set-up", &command.setup, command)?,
+        Some(_) => untimed(bench, "set-up", &command.setup)?,
     }
     Ok(vec![Fact::new("target", "command", command.run.join(" "), "plan")])
 }
@@ -39,7 +39,7 @@ pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), SiteError
     if command.cleanup.is_empty() {
         return Ok(());
     }
-    untimed(bench, "clean-up", &command.cleanup, command)
+    untimed(bench, "clean-up", &command.cleanup)
 }
 
 /// Runs the command.
@@ -47,7 +47,7 @@ pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), SiteError
 /// # Errors
 /// When it can't be started or ends badly.
 pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
-    let ended = execute(bench, &command.run, command)?;
+    let ended = execute(bench, &command.run)?;
     if let Some(why) = ended.failure() {
         return Err(Failed::tool(&command.run[0], &why, &ended));
     }
@@ -69,23 +69,18 @@ pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
     })
 }
 
-fn execute(bench: &Bench, words: &[String], command: &Command) -> Result<Finished, SiteError> {
+fn execute(bench: &Bench, words: &[String]) -> Result<Finished, SiteError> {
     bench.run(&Request {
         command: words,
         directory: &bench.directory,
-        limit_ns: (command.limit_ms > 0).then(|| command.limit_ms * 1_000_000),
+        limit_ns: bench.limit_ns,
         stdout_kept: OUTPUT_KEPT,
         plain_locale: false,
     })
 }
 
-fn untimed(
-    bench: &Bench,
-    what: &str,
-    words: &[String],
-    command: &Command,
-) -> Result<(), SiteError> {
-    let ended = execute(bench, words, command)?;
+fn untimed(bench: &Bench, what: &str, words: &[String]) -> Result<(), SiteError> {
+    let ended = execute(bench, words)?;
     ended.failure().map_or(Ok(()), |why| {
         Err(SiteError::Program(format!("{what} `{}` failed: {why}", words.join(" "))))
     })

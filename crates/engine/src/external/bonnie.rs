@@ -54,7 +54,7 @@ struct Said {
 /// When bonnie++ fails, or can't do what is asked for.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
-    let ended = bench.tool(&command, None)?;
+    let ended = bench.tool(&command)?;
     ended_well("bonnie++", &ended)?;
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
     let (seeks, said) = parse(&printed).ok_or_else(|| Failed::unread("bonnie++", &printed))?;

@@ -29,7 +29,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     for file in 0..spec.files {
         let command =
             arguments(spec, pass, file).ok_or_else(|| Failed::no_such_pass(spec, pass))?;
-        let ended = bench.tool(&command, None)?;
+        let ended = bench.tool(&command)?;
         ended_well("dd", &ended)?;
         let said = ended.stderr();
         let copied = parse(&said).ok_or_else(|| Failed::unread("dd", &said))?;

@@ -52,7 +52,7 @@ struct Times {
 /// When fio fails, or has no such pass.
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
     let command = arguments(spec, pass).ok_or_else(|| Failed::no_such_pass(spec, pass))?;
-    let ended = bench.tool(&command, None)?;
+    let ended = bench.tool(&command)?;
     ended_well("fio", &ended)?;
     let mut figures = parse(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
     let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;

@@ -39,7 +39,7 @@ struct Said {
 /// When iozone fails, or can't do what is asked for.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
-    let ended = bench.tool(&command, None)?;
+    let ended = bench.tool(&command)?;
     ended_well("iozone", &ended)?;
     let said = parse(&String::from_utf8_lossy(&ended.stdout));
     let bytes = spec.file_size_bytes * u64::from(spec.workers);

@@ -110,7 +110,7 @@ impl Finished {
             How::Exited(0) => return None,
             How::Exited(code) => format!("exit code {code}"),
             How::Killed(signal) => format!("killed by signal {signal}"),
-            How::TimedOut => format!("no end after {wall}, killed"),
+            How::TimedOut => format!("no end after {wall}, killed (hint: a longer timeout)"),
             How::Stopped => format!("stopped after {wall}"),
         };
         // Some say what went wrong on stdout.
