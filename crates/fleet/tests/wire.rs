@@ -6,7 +6,7 @@ use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError}
 use fleet::{Assignment, Order, PassEnd, Report};
 use model::{
     Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
-    OpKind, Outcome, Pass, PassResult, RunSpec, Scope, Target, Workload,
+    OpKind, Outcome, Pass, PassResult, RunSpec, Scope, Target, Telemetry, Workload,
 };
 use proptest::prelude::*;
 
@@ -68,6 +68,7 @@ fn a_pass(times: &[u64]) -> Report {
         kinds: vec![kind],
         clients: vec![record.finish(3)],
         scope: Scope::default(),
+        telemetry: vec![Telemetry { host: "h".into(), times_ns: vec![0, 9], metrics: Vec::new() }],
         caveats: vec![CaveatCode::Errors.because("one")],
     };
     Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None }))
