@@ -1,11 +1,12 @@
-//! The chores of the house: `cargo xtask setup|check|test|tidy|real|fuzz|peers`.
+//! The chores of the house: `cargo xtask setup|check|test|tidy|real|vm|fuzz|peers`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
 //! house, it runs the `dfsbench` binary as a stranger would.
 //!
-//! Invariants: commands are argument vectors, never shell strings; every process that is started
-//! is ended by its own handle; nothing listens off loopback.
+//! Invariants: commands are argument vectors, never shell strings, but on virtual machines; every
+//! process that is started is ended by its own handle; nothing listens off loopback, but in
+//! a network namespace of its own.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -29,6 +30,7 @@ mod setup;
 mod steps;
 mod test;
 mod tidy;
+mod vm;
 
 /// The chores of the dfsbench repository.
 #[derive(Parser)]
@@ -55,12 +57,14 @@ enum Chore {
     /// Only the tests against real peers and a real browser.
     Real {
         /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
-        /// browser.
+        /// browser, vm.
         group: Option<String>,
         /// Uses the binary as it is, and builds nothing.
         #[arg(long)]
         built: bool,
     },
+    /// Virtual machines with the Linux kernel's NFS server and clients (root).
+    Vm(vm::Options),
     /// Feeds the decoders and state machines with what no peer would send.
     Fuzz(fuzz::Options),
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Chore::Check => Ok(test::check()),
         Chore::Test => Ok(test::everything()),
         Chore::Real { group, built } => Ok(test::real_only(group.as_deref(), built)),
+        Chore::Vm(options) => vm::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Peers(options) => peers::run(&options),
     };

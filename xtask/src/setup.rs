@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 19] = [
+const PARTS: [Part; 26] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -61,7 +61,28 @@ const PARTS: [Part; 19] = [
     part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),
     part("tshark", Proof::Program("tshark"), "takes captures apart"),
     part("chromium", Proof::Program("chromium"), "opens the HTML report"),
+    part("qemu-system-x86", Proof::Program("qemu-system-x86_64"), "runs virtual machines"),
+    part("qemu-utils", Proof::Program("qemu-img"), "makes their disks"),
+    part("mmdebstrap", Proof::Program("mmdebstrap"), "makes their images"),
+    part("debian-archive-keyring", Proof::File(KEYRING), "what the packages in them are signed by"),
+    part("e2fsprogs", Proof::Program("mke2fs"), "makes the file system of an image"),
+    part("openssh-client", Proof::Program("ssh"), "the way into them"),
+    part("netcat-openbsd", Proof::Program("nc"), "ssh's way into their network"),
 ];
+
+/// The packages without which there are no virtual machines.
+pub const OF_MACHINES: [&str; 8] = [
+    "debian-archive-keyring",
+    "e2fsprogs",
+    "iproute2",
+    "mmdebstrap",
+    "netcat-openbsd",
+    "openssh-client",
+    "qemu-system-x86",
+    "qemu-utils",
+];
+
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Packages that Debian has in its non-free part only.
 const NON_FREE: [&str; 1] = ["iozone3"];
@@ -96,7 +117,7 @@ pub fn library(name: &str) -> Option<std::path::PathBuf> {
 /// # Errors
 /// Where a part is missing and can't be installed.
 pub fn run(check: bool) -> Result<()> {
-    let missing: Vec<&Part> = PARTS.iter().filter(|part| !part.is_there()).collect();
+    let missing = missing(|_| true);
     for part in &missing {
         println!("missing: {} ({}): {}", part.package, part.proof(), part.what_for);
     }
@@ -109,12 +130,30 @@ pub fn run(check: bool) -> Result<()> {
         "{} parts are missing; `cargo xtask setup` as root installs them",
         missing.len()
     );
-    install(&missing)?;
+    install_all(&missing)?;
+    println!("setup: all {} parts are there", PARTS.len());
+    Ok(())
+}
+
+/// Installs those of these packages that are missing; says nothing where none is.
+///
+/// # Errors
+/// Where a part is missing and can't be installed.
+pub fn packages(names: &[&str]) -> Result<()> {
+    let missing = missing(|part| names.contains(&part.package));
+    if missing.is_empty() { Ok(()) } else { install_all(&missing) }
+}
+
+fn missing(is_wanted: impl Fn(&Part) -> bool) -> Vec<&'static Part> {
+    PARTS.iter().filter(|part| is_wanted(part) && !part.is_there()).collect()
+}
+
+fn install_all(missing: &[&Part]) -> Result<()> {
+    install(missing)?;
     for part in missing {
         let (package, proof) = (part.package, part.proof());
         ensure!(part.is_there(), "package {package} was installed, but {proof} isn't there");
     }
-    println!("setup: all {} parts are there", PARTS.len());
     Ok(())
 }
 
@@ -150,7 +189,7 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
     let name = name.context("/etc/os-release has no VERSION_CODENAME")?;
     let text = format!(
         "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {name}\nComponents: non-free\n\
-         Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+         Signed-By: {KEYRING}\n"
     );
     fs::write(sources.join("non-free.sources"), text)?;
     let apt_there = || {
@@ -216,7 +255,7 @@ impl Drop for NoDaemons {
 
 #[cfg(test)]
 mod tests {
-    use super::PARTS;
+    use super::{OF_MACHINES, PARTS};
 
     #[test]
     fn every_part_is_named_once() {
@@ -224,5 +263,6 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), PARTS.len());
+        assert!(OF_MACHINES.iter().all(|name| names.contains(name)));
     }
 }

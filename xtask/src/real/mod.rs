@@ -21,21 +21,23 @@ mod interop;
 pub mod libnfs;
 pub mod ours;
 mod strace;
+mod vm;
 
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 6] = [
+const GROUPS: [(&str, Group); 7] = [
     ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
     ("disk", disk::run),
     ("strace", strace::run),
     ("browser", browser::run),
+    ("vm", vm::run),
 ];
 
 /// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
-/// `browser`.
+/// `browser`, `vm`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {

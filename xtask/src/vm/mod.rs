@@ -1,0 +1,133 @@
+//! `cargo xtask vm`: a laboratory of virtual machines with the Linux kernel's NFS server and
+//! clients, on emulated hardware.
+//!
+//! Principal type: [`lab::Lab`], one server and its clients in a network namespace of their own.
+//! Nothing of the machine's own network is touched, and whatever was started is known by its
+//! folder: `cargo xtask vm down` ends that and nothing else. `docs/lab-vm.md` tells how to use it,
+//! `lab-image/` is what the guests are made from.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Subcommand};
+
+use crate::{proc, repo, setup};
+
+pub mod image;
+pub mod lab;
+pub mod machine;
+mod net;
+mod qemu;
+mod qmp;
+pub mod ssh;
+
+use lab::{Lab, Wanted};
+use machine::Suite;
+
+/// What `cargo xtask vm` is asked to do.
+#[derive(Args)]
+pub struct Options {
+    /// Folder of the laboratory; its name tells laboratories apart. [default: target/vm/run]
+    #[arg(long, global = true)]
+    run: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Boots a server and its clients; ends with the path of an ssh_config for them.
+    Up(UpOptions),
+    /// Ends the machines and removes their network.
+    Down,
+    /// Freezes the machines with their disks, and ends them.
+    Save,
+    /// Resumes what was saved; as often as wanted.
+    Restore,
+    /// Runs a command of this machine inside the laboratory's network, as 10.77.0.254.
+    Exec {
+        /// The command and its arguments.
+        #[arg(trailing_var_arg = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Makes the images of these suites, where they aren't made yet. [default: all]
+    Image {
+        /// trixie, bookworm or bullseye.
+        suites: Vec<Suite>,
+    },
+}
+
+#[derive(Args)]
+struct UpOptions {
+    /// How many clients, 1 to 8.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    clients: u8,
+    /// Debian's suite, which decides on the kernel: trixie 6.12, bookworm 6.1, bullseye 5.10.
+    #[arg(long, value_enum, default_value = "trixie")]
+    suite: Suite,
+    /// Suite of the clients, where it isn't that of the server.
+    #[arg(long, value_enum)]
+    client_suite: Option<Suite>,
+    /// Largest packet of the network, in bytes.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    mtu: u16,
+    /// Size of a disk that all machines share, in MiB, for layouts of pNFS.
+    #[arg(long)]
+    shared_mib: Option<u32>,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// Where a package or the right to do it is missing, or a machine doesn't come up.
+pub fn run(options: &Options) -> Result<bool> {
+    prepare()?;
+    let folder = options.run.clone().unwrap_or_else(|| folder("run"));
+    match &options.action {
+        Action::Up(wanted) => {
+            let wanted = Wanted {
+                server: wanted.suite,
+                clients: vec![wanted.client_suite.unwrap_or(wanted.suite); wanted.clients.into()],
+                mtu: wanted.mtu,
+                shared_mib: wanted.shared_mib,
+            };
+            tell(&Lab::up(&folder, &wanted)?);
+        }
+        Action::Restore => tell(&Lab::restore(&folder)?),
+        Action::Save => Lab::open(&folder)?.save()?,
+        Action::Down => Lab::down(&folder)?,
+        Action::Exec { command } => {
+            let mut inside = Lab::open(&folder)?.inside(&command[0]);
+            return Ok(inside.args(&command[1..]).status().context(command[0].clone())?.success());
+        }
+        Action::Image { suites } => {
+            let suites = if suites.is_empty() { &Suite::ALL[..] } else { suites };
+            for suite in suites {
+                println!("{}", image::get(*suite)?.folder.display());
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the folder of a laboratory of this name, in this clone.
+pub fn folder(name: &str) -> PathBuf {
+    repo::target().join("vm").join(name)
+}
+
+/// Makes sure that machines can be made and run here.
+///
+/// # Errors
+/// Where a package is missing that can't be installed, or we aren't root.
+pub fn prepare() -> Result<()> {
+    setup::packages(&setup::OF_MACHINES)?;
+    let user = proc::text(Command::new("id").arg("-u"))?;
+    ensure!(user.trim() == "0", "virtual machines and their network need root");
+    Ok(())
+}
+
+fn tell(lab: &Lab) {
+    eprintln!("up: {}; `ssh -F {} server`", lab.names().join(", "), lab.ssh_config().display());
+    println!("{}", lab.ssh_config().display());
+}
