@@ -1,4 +1,4 @@
-//! The chores of the house: `cargo xtask setup|check|test|tidy|real|vm|fuzz|peers`.
+//! The chores of the house: `cargo xtask setup|check|test|tidy|real|vm|static|fuzz|peers`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -23,6 +23,7 @@ mod fuzz;
 mod native;
 mod noise;
 mod peers;
+mod portable;
 mod proc;
 mod real;
 mod repo;
@@ -65,6 +66,8 @@ enum Chore {
     },
     /// Virtual machines with the Linux kernel's NFS server and clients (root).
     Vm(vm::Options),
+    /// Builds a `dfsbench` that needs no libraries, for machines of any age; prints its path.
+    Static,
     /// Feeds the decoders and state machines with what no peer would send.
     Fuzz(fuzz::Options),
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Chore::Test => Ok(test::everything()),
         Chore::Real { group, built } => Ok(test::real_only(group.as_deref(), built)),
         Chore::Vm(options) => vm::run(&options),
+        Chore::Static => portable::build_and_tell(),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Peers(options) => peers::run(&options),
     };
