@@ -57,6 +57,19 @@ fn a_read_beyond_the_end_is_short_and_a_spoiled_byte_is_seen() {
 }
 
 #[test]
+fn an_update_does_not_mend_what_it_was_not_to_look_at() {
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        let mut rig = Rig::on_directory(backend, |spec| spec.verify = false);
+        let path = "t00000000/f00000000";
+        let whole = rig.content(path).unwrap();
+        rig.spoil(path);
+        assert_eq!(rig.op(OpKind::Update, 0, 0, 5_000), 5_000);
+        let differ = rig.content(path).unwrap().iter().zip(&whole).filter(|(a, b)| a != b).count();
+        assert_eq!(differ, 1, "{backend:?}");
+    }
+}
+
+#[test]
 fn files_are_created_read_appended_and_removed_by_name() {
     on_each(|rig| {
         let (file, path) = (7, "t00000001/f00000007");

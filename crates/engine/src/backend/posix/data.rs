@@ -29,21 +29,24 @@ pub(super) fn read(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpErr
 
 /// `pwrite`, or a copy into the mapping.
 pub(super) fn write(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
-    let data = set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes);
+    put(set, set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes), op)
+}
+
+/// A read and a write of the same bytes, out of the buffer that they were read into: see
+/// [`Files::returning`].
+pub(super) fn update(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    read(set, buffer, op)?;
+    black_box(&mut buffer[..op.len_bytes as usize]);
+    put(set, set.returning(buffer, op), op)
+}
+
+fn put(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
     if let Some(map) = set.map(op.file) {
         map.write(op.offset_bytes, data)?;
     } else {
         write_at(set.file(op.file)?, data, op.offset_bytes)?;
     }
     Ok(op.len_bytes)
-}
-
-/// A read and a write of the same bytes. They are touched in between and go back as they were
-/// meant to be, so that whoever reads them later can still verify them.
-pub(super) fn update(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
-    read(set, buffer, op)?;
-    black_box(&mut buffer[..op.len_bytes as usize]);
-    write(set, buffer, op)
 }
 
 /// `fsync`; of a commit `fdatasync`; of a mapped file `msync`.

@@ -92,7 +92,11 @@ impl Uring {
             put_each(&self.set.pattern, (op.file, op.offset_bytes), room);
             return (place, 0);
         }
-        let data = self.set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes).as_ptr();
+        let data = match op.kind {
+            OpKind::Update => self.set.returning(buffer, op),
+            _ => self.set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes),
+        };
+        let data = data.as_ptr();
         (data, if data == place { 0 } else { POOL })
     }
 
