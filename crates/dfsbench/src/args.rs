@@ -178,6 +178,8 @@ pub enum Format {
     Bonnie,
     /// The table of iozone: sizes down, passes across
     Iozone,
+    /// What the hosts did during each pass, as sar prints it
+    Sar,
 }
 
 impl From<Format> for report::Format {
@@ -190,6 +192,7 @@ impl From<Format> for report::Format {
             Format::Html => Self::Html,
             Format::Bonnie => Self::Bonnie,
             Format::Iozone => Self::Iozone,
+            Format::Sar => Self::Sar,
         }
     }
 }

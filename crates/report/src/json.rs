@@ -7,7 +7,7 @@
 
 use model::{
     Campaign, Caveat, ClientResult, Fact, Histogram, IntervalSample, KindResult, PassResult,
-    RunSpec, Trial, TrialState, Truth,
+    RunSpec, Telemetry, Trial, TrialState, Truth,
 };
 use serde::Serialize;
 use stats::{ClientShare, Fairness, Judged, Summary};
@@ -201,6 +201,8 @@ struct PassPart<'a> {
     samples: &'a [IntervalSample],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clients: Vec<ClientPart>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    telemetry: &'a [Telemetry],
 }
 
 /// One emulated client.
@@ -395,6 +397,7 @@ impl<'a> PassPart<'a> {
             kinds: pass.kinds.iter().map(KindPart::of).collect(),
             samples: &pass.samples,
             clients: pass.clients.iter().map(ClientPart::of).collect(),
+            telemetry: &pass.telemetry,
         }
     }
 }

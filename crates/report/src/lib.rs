@@ -15,6 +15,7 @@ mod json;
 mod markdown;
 mod notes;
 mod pivot;
+mod sar;
 mod sheet;
 mod show;
 mod table;
@@ -41,11 +42,13 @@ pub enum Format {
     Bonnie,
     /// The table of iozone: file sizes and I/O sizes down, passes across.
     Iozone,
+    /// What the hosts did during each pass, as sar prints it.
+    Sar,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Table,
         Self::Markdown,
         Self::Csv,
@@ -53,6 +56,7 @@ impl Format {
         Self::Html,
         Self::Bonnie,
         Self::Iozone,
+        Self::Sar,
     ];
 
     /// Names the format as options do.
@@ -65,6 +69,7 @@ impl Format {
             Self::Html => "html",
             Self::Bonnie => "bonnie",
             Self::Iozone => "iozone",
+            Self::Sar => "sar",
         }
     }
 
@@ -85,5 +90,6 @@ pub fn render(campaign: &Campaign, format: Format) -> String {
         Format::Html => html::render(&sheet),
         Format::Bonnie => classic::bonnie(&sheet),
         Format::Iozone => classic::iozone(&sheet),
+        Format::Sar => sar::render(&sheet),
     }
 }
