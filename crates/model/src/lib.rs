@@ -45,7 +45,7 @@ pub use nfs::{
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use pass::{Opens, Pass};
 pub use repetition::{Discard, Order, Repetition};
-pub use scope::{Offered, Scope, WarmedUp, WorkingSet};
+pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{

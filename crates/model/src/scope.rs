@@ -17,6 +17,8 @@ pub struct Scope {
     pub working_set: Option<WorkingSet>,
     /// What was done before anything counted, by kind: it is in no figure, but at the target.
     pub warmup: Vec<WarmedUp>,
+    /// What a command of the user's used, where one was timed.
+    pub program: Option<ProgramUse>,
 }
 
 impl Scope {
@@ -54,6 +56,17 @@ pub struct WorkingSet {
     pub bytes: u64,
     /// What bytes were told apart by, in bytes; 0 where every byte was touched once at most.
     pub unit_bytes: u64,
+}
+
+/// What a command and those that it waited for used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramUse {
+    /// Processor time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Largest resident memory of any one process, in bytes.
+    pub rss_max_bytes: u64,
 }
 
 /// What was done of a kind before anything counted.

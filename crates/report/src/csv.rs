@@ -73,6 +73,10 @@ const COLUMNS: &[Column] = &[
     ("rate_due_ops_per_s", |r| known(r.judged.offered_per_s.map(fixed))),
     ("working_set_files", |r| known(r.judged.working_set.map(|set| set.files))),
     ("working_set_bytes", |r| known(r.judged.working_set.map(|set| set.bytes))),
+    ("wall_ns", |r| known(wall_ns(r))),
+    ("user_ns", |r| known(r.judged.program.map(|used| used.user_ns))),
+    ("system_ns", |r| known(r.judged.program.map(|used| used.system_ns))),
+    ("rss_max_bytes", |r| known(r.judged.program.map(|used| used.rss_max_bytes))),
     ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
     ("caveats", |r| {
         let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());
@@ -97,6 +101,12 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 
 fn known<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The wall time of a command.
+fn wall_ns(row: &Row<'_>) -> Option<u64> {
+    let rate = row.judged.rate.filter(|rate| row.is_program() && rate.median > 0.0)?;
+    Some((1e9 / rate.median) as u64)
 }
 
 /// A thousandth of a byte or op per second is far below what was measured.

@@ -74,6 +74,8 @@ struct Figure<'a> {
     due_ops_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     working_set: Option<model::WorkingSet>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<model::ProgramUse>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<KindSharePart>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -300,6 +302,7 @@ impl<'a> Figure<'a> {
             offered_ops_per_s: Some(spec.load.rate_per_s).filter(|rate| *rate > 0),
             due_ops_per_s: judged.offered_per_s,
             working_set: judged.working_set,
+            program: judged.program,
             kinds: judged.kinds.iter().map(KindSharePart::of).collect(),
             clients: judged.clients.as_ref().map(ClientsPart::of),
             caveats: CaveatPart::all(judged),

@@ -10,7 +10,7 @@ use model::Verdict;
 
 use crate::answer::{PassAnswer, answer};
 use crate::notes;
-use crate::sheet::{Row, Sheet};
+use crate::sheet::{Row, Sheet, Table};
 use crate::show;
 
 /// Writes title, answer, table and notes.
@@ -20,9 +20,12 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     paragraph(&mut out, &notes::title(campaign));
     answered(&mut out, sheet);
     if !sheet.rows.is_empty() {
-        table(&mut out, sheet);
-        out.push('\n');
-        items(&mut out, &notes::READING.map(str::to_owned));
+        for of_kind in sheet.tables() {
+            table(&mut out, sheet, &of_kind);
+            out.push('\n');
+            let reading: Vec<String> = of_kind.reading.iter().map(|l| (*l).to_owned()).collect();
+            items(&mut out, &reading);
+        }
     }
     caveats(&mut out, sheet);
     let failures = notes::partial_failures(sheet);
@@ -61,17 +64,18 @@ fn answered(out: &mut String, sheet: &Sheet<'_>) {
     }
 }
 
-fn table(out: &mut String, sheet: &Sheet<'_>) {
+fn table(out: &mut String, sheet: &Sheet<'_>, table: &Table<'_, '_>) {
     let mut header = vec!["target", "pass"];
     header.extend(&sheet.columns);
-    header.extend(["rate", "±95 %", "p50", "p99", "max", "CPU", "n", "verdict", "caveats"]);
+    header.extend(table.figures);
+    header.extend(["verdict", "caveats"]);
     let rule = header.iter().enumerate().map(|(column, name)| {
         let words = column < 2 || *name == "verdict" || *name == "caveats";
         if words { "---" } else { "---:" }
     });
     line(out, header.iter().map(|name| (*name).to_owned()));
     line(out, rule.map(str::to_owned));
-    for row in &sheet.rows {
+    for row in &table.rows {
         let mut cells = vec![escaped(&row.run.spec.target_name), row.pass_name()];
         cells.extend(row.values.iter().map(|value| escaped(value)));
         cells.extend(figures(row));
@@ -88,6 +92,11 @@ fn figures(row: &Row<'_>) -> Vec<String> {
         cells.extend([show::trials(judged), Verdict::Invalid.name().to_owned(), codes]);
         return cells;
     };
+    if row.is_program() {
+        let mut cells = show::program(judged, rate).to_vec();
+        cells.extend([show::trials(judged), judged.verdict.name().to_owned(), codes]);
+        return cells;
+    }
     let mut shown = judged.shown(rate.median).to_string();
     if let Some(second) = show::second_rate(judged) {
         shown = format!("{shown} ({second})");

@@ -30,6 +30,16 @@ pub const READING: [&str; 5] = [
     "n: trials behind the figure, and how many were made where it is fewer.",
 ];
 
+/// How the columns of commands are to be read.
+pub const READING_PROGRAMS: [&str; 4] = [
+    "wall: from the start of the command to its end, median of the trials.",
+    "user, sys: its processor time in user mode and in the kernel, with that of the processes it \
+     waited for; medians.",
+    "max RSS: largest resident memory of any one of them, in any trial.",
+    "±95 %, n: of the wall time, as a share; trials behind it, and how many were made where it is \
+     fewer.",
+];
+
 /// What the campaign was, in one line, without its name.
 pub fn title(campaign: &Campaign) -> String {
     let state = match campaign.state {

@@ -10,6 +10,8 @@ use model::units::Size;
 use model::{Campaign, CaveatCode, Pass, Run, Verdict};
 use stats::{Extent, Judged, judge};
 
+use crate::notes;
+
 /// Shown where a setting does not apply.
 pub const NOT_APPLICABLE: &str = "–";
 
@@ -26,6 +28,19 @@ pub struct Sheet<'a> {
     /// Each caveat that some row has, worst first.
     pub caveats: Vec<Explained>,
 }
+
+/// Rows with the same figures.
+pub struct Table<'s, 'a> {
+    /// Names of the columns of figures, behind those of the settings.
+    pub figures: [&'static str; 7],
+    /// How these are to be read.
+    pub reading: &'static [&'static str],
+    /// Its rows, in order.
+    pub rows: Vec<&'s Row<'a>>,
+}
+
+const RATES: [&str; 7] = ["rate", "±95 %", "p50", "p99", "max", "CPU", "n"];
+const PROGRAMS: [&str; 7] = ["wall", "±95 %", "slowest", "user", "sys", "max RSS", "n"];
 
 /// One pass of one run.
 pub struct Row<'a> {
@@ -107,6 +122,16 @@ impl<'a> Sheet<'a> {
         groups
     }
 
+    /// The tables that have rows: that of rates, and that of commands with their times.
+    pub fn tables(&self) -> Vec<Table<'_, 'a>> {
+        let (programs, rates): (Vec<_>, Vec<_>) =
+            self.rows.iter().partition(|row| row.is_program());
+        let rates = Table { figures: RATES, reading: &notes::READING, rows: rates };
+        let programs =
+            Table { figures: PROGRAMS, reading: &notes::READING_PROGRAMS, rows: programs };
+        [rates, programs].into_iter().filter(|table| !table.rows.is_empty()).collect()
+    }
+
     fn explained(&self) -> Vec<Explained> {
         let mut found: BTreeMap<_, (u32, Explained)> = BTreeMap::new();
         for row in &self.rows {
@@ -139,6 +164,11 @@ impl Row<'_> {
             return self.run.spec.workload.name().to_owned();
         }
         format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
+    }
+
+    /// Whether it is a command of the user's, whose figure is a time.
+    pub fn is_program(&self) -> bool {
+        self.judged.pass == Pass::App
     }
 
     /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.

@@ -9,7 +9,7 @@ use model::{Severity, Verdict};
 use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
 use crate::pivot;
-use crate::sheet::{Row, Sheet};
+use crate::sheet::{Row, Sheet, Table};
 use crate::show;
 
 /// The width that mails, logs and small terminals show without breaking lines.
@@ -24,29 +24,29 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     if sheet.rows.is_empty() {
         out.push_str("No run was made.\n");
     } else {
-        let wide = grid(sheet, true);
-        if wide.width() <= WIDTH_MAX {
-            out.push_str(&wide.render(WIDTH_MAX));
-        } else {
-            out.push_str(&grid(sheet, false).render(WIDTH_MAX));
-            let side_by_side = pivot::render(sheet, WIDTH_MAX);
-            if !side_by_side.is_empty() {
-                out.extend(["\n", &side_by_side]);
-            }
+        let wide: Vec<Grid> = sheet.tables().iter().map(|t| grid(sheet, t, true)).collect();
+        let fits = wide.iter().all(|grid| grid.width() <= WIDTH_MAX);
+        let narrow = || sheet.tables().iter().map(|t| grid(sheet, t, false)).collect();
+        let grids: Vec<Grid> = if fits { wide } else { narrow() };
+        let shown: Vec<String> = grids.iter().map(|grid| grid.render(WIDTH_MAX)).collect();
+        out.push_str(&shown.join("\n"));
+        let side_by_side = if fits { String::new() } else { pivot::render(sheet, WIDTH_MAX) };
+        if !side_by_side.is_empty() {
+            out.extend(["\n", &side_by_side]);
         }
     }
     notes(&mut out, sheet);
     out
 }
 
-fn grid(sheet: &Sheet<'_>, with_settings: bool) -> Grid {
+fn grid(sheet: &Sheet<'_>, table: &Table<'_, '_>, with_settings: bool) -> Grid {
     let settings: &[&str] = if with_settings { &sheet.columns } else { &[] };
     let mut columns = vec![("target", Align::Left), ("pass", Align::Left)];
     columns.extend(settings.iter().map(|name| (*name, Align::Right)));
-    columns.extend(["rate", "±95 %", "p50", "p99", "max", "CPU", "n"].map(|c| (c, Align::Right)));
+    columns.extend(table.figures.map(|name| (name, Align::Right)));
     let mut grid = Grid::new(&columns);
     let mut last_run = None;
-    for row in &sheet.rows {
+    for row in &table.rows {
         let factors = sheet.factors(row);
         if !with_settings && !factors.is_empty() && last_run != Some(row.run.index) {
             last_run = Some(row.run.index);
@@ -71,6 +71,11 @@ fn grid(sheet: &Sheet<'_>, with_settings: bool) -> Grid {
 fn figures(row: &Row<'_>) -> Option<Vec<String>> {
     let judged = &row.judged;
     let rate = judged.rate.as_ref()?;
+    if row.is_program() {
+        let mut cells = show::program(judged, rate).to_vec();
+        cells.push(show::trials(judged));
+        return Some(cells);
+    }
     let below = |first: String, second: Option<String>| match second {
         Some(second) => format!("{first}\n{second}"),
         None => first,
@@ -117,7 +122,7 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
     if sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         heading(out, "How to read it");
-        for line in notes::READING {
+        for line in sheet.tables().iter().flat_map(|table| table.reading) {
             push(out, "  ", line);
         }
     }

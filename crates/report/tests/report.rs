@@ -5,7 +5,7 @@
 
 mod campaigns;
 
-use campaigns::{HOSTILE, bonnie, empty, failed, quick, sweep, transports, wide};
+use campaigns::{HOSTILE, bonnie, empty, failed, programs, quick, sweep, transports, wide};
 use model::{
     Campaign, ClientRecord, ClientResult, Completion, Offered, Op, OpKind, Outcome, Pass,
     WorkingSet,
@@ -13,7 +13,7 @@ use model::{
 use report::{Format, render};
 
 fn all() -> Vec<Campaign> {
-    vec![quick(), sweep(), wide(), transports(), failed(), empty()]
+    vec![quick(), programs(), sweep(), wide(), transports(), failed(), empty()]
 }
 
 #[test]
@@ -24,6 +24,31 @@ fn the_table_of_a_quick_campaign() {
 #[test]
 fn the_table_of_a_sweep_has_its_factors_as_columns() {
     insta::assert_snapshot!(render(&sweep(), Format::Table));
+}
+
+#[test]
+fn commands_have_a_table_of_times() {
+    insta::assert_snapshot!(render(&programs(), Format::Table));
+    let lines = |format, start: &str| {
+        let report = render(&programs(), format);
+        report.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>().join("\n")
+    };
+    let heads = lines(Format::Markdown, "| target");
+    assert!(
+        heads
+            .ends_with("| wall | ±95 % | slowest | user | sys | max RSS | n | verdict | caveats |")
+    );
+    let row = lines(Format::Markdown, "| posix | app");
+    assert!(row.contains("| 12.3 s |") && row.contains("| 4.10 s | 2.05 s | 24 MiB |"), "{row}");
+    let page = render(&programs(), Format::Html);
+    assert!(
+        page.contains(">max RSS<") && page.contains(">4.10 s<") && !page.contains("Ops per second")
+    );
+    let csv = lines(Format::Csv, "7,programs,1,");
+    assert!(csv.contains(",12300000000,4100000000,2050000000,25165824,"), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&render(&programs(), Format::Json)).unwrap();
+    let used = json["figures"].as_array().unwrap().iter().find_map(|f| f.get("program")).unwrap();
+    assert_eq!(used["rss_max_bytes"], 24 << 20);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, Metric,
     MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass,
-    PassResult, Run, RunSpec, Scope, Sec, Stable, Target, Telemetry, TlsOptions, Trial, TrialState,
-    Truth, WarmedUp, WorkingSet, Workload, XprtSec,
+    PassResult, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Target, Telemetry, TlsOptions, Trial,
+    TrialState, Truth, WarmedUp, WorkingSet, Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -81,6 +81,7 @@ fn clients() -> Vec<ClientResult> {
 
 fn scope() -> Scope {
     Scope {
+        program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
         offered: Some(Offered { rate_per_s: 1000, due_ops: 998, span_ns: 1_000_000_000 }),
         working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],

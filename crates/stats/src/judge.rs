@@ -6,8 +6,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, Run, Severity, Trial, TrialState,
-    Verdict, WorkingSet,
+    CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, ProgramUse, Run, Severity, Trial,
+    TrialState, Verdict, WorkingSet,
 };
 
 use crate::criteria::{BOOTSTRAP_SEED, SETTLED_TRIALS_MIN};
@@ -57,6 +57,8 @@ pub struct Judged {
     pub offered_per_s: Option<f64>,
     /// The largest working set of a trial, where it is known.
     pub working_set: Option<WorkingSet>,
+    /// What a command used: medians of its times, and the most memory of any trial.
+    pub program: Option<ProgramUse>,
     /// What each kind of op did, where there are several.
     pub kinds: Vec<KindShare>,
     /// What the emulated clients got, where they were recorded apart.
@@ -208,6 +210,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
+        program: parts::program(&used),
         kinds: parts::kinds(&used),
         clients: Fairness::of(&used),
         caveats: Vec::new(),

@@ -1,11 +1,12 @@
 //! A rate with its unit, as tables and sentences show it.
 //!
-//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s; three digits, never a bare number.
+//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s; three digits, never a bare number. Of a
+//! whole command nobody wants to know a rate: it is shown by the time that one takes.
 
 use std::fmt;
 
 use model::Pass;
-use model::units::three_digits;
+use model::units::{Nanos, three_digits};
 
 /// A figure of a pass, per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,18 +15,24 @@ pub enum Rate {
     Bytes(f64),
     /// Ops per second.
     Ops(f64),
+    /// Commands per second, shown as the wall time of one.
+    Commands(f64),
 }
 
 impl Rate {
     /// Gives a number per second the unit of the pass it belongs to.
     pub const fn of_pass(pass: Pass, per_s: f64) -> Self {
-        if pass.is_byte_rate() { Self::Bytes(per_s) } else { Self::Ops(per_s) }
+        match pass {
+            Pass::App => Self::Commands(per_s),
+            _ if pass.is_byte_rate() => Self::Bytes(per_s),
+            _ => Self::Ops(per_s),
+        }
     }
 
-    /// The number per second, in bytes or ops.
+    /// The number per second, in bytes, ops or commands.
     pub const fn per_s(self) -> f64 {
         match self {
-            Self::Bytes(per_s) | Self::Ops(per_s) => per_s,
+            Self::Bytes(per_s) | Self::Ops(per_s) | Self::Commands(per_s) => per_s,
         }
     }
 }
@@ -39,6 +46,8 @@ impl fmt::Display for Rate {
             Self::Ops(o) if o >= 0.9995e6 => (o / 1e6, "Mop/s"),
             Self::Ops(o) if o >= 0.9995e3 => (o / 1e3, "kop/s"),
             Self::Ops(o) => (o, "op/s"),
+            Self::Commands(c) if c > 0.0 => return Nanos((1e9 / c) as u64).fmt(f),
+            Self::Commands(_) => return f.write_str("–"),
         };
         write!(f, "{} {unit}", three_digits(value))
     }
@@ -58,6 +67,8 @@ mod tests {
         assert_eq!(shown(Rate::Ops(12_345.0)), "12.3 kop/s");
         assert_eq!(shown(Rate::Ops(9_100_000.0)), "9.10 Mop/s");
         assert_eq!(shown(Rate::Ops(999.9)), "1.00 kop/s");
+        assert_eq!(shown(Rate::of_pass(Pass::App, 0.08)), "12.5 s");
+        assert_eq!(shown(Rate::of_pass(Pass::App, 0.0)), "–");
         assert_eq!(shown(Rate::of_pass(Pass::Stat, 45.6)), "45.6 op/s");
         assert_eq!(shown(Rate::of_pass(Pass::Read, 45.6e6)), "45.6 MB/s");
     }

@@ -5,7 +5,7 @@
 
 use model::units::{Nanos, Size};
 use model::work::Command;
-use model::{Fact, Histogram, OpKind};
+use model::{Fact, Histogram, OpKind, ProgramUse};
 
 use super::figures::{Failed, Figures, Kind};
 use super::process::{Finished, Request};
@@ -59,6 +59,11 @@ pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
         kinds: vec![Kind { kind: OpKind::Execute, ops: 1, bytes: 0, times }],
         window_ns: ended.wall_ns,
         cpu_ns: usage.user_ns + usage.system_ns,
+        program: Some(ProgramUse {
+            user_ns: usage.user_ns,
+            system_ns: usage.system_ns,
+            rss_max_bytes: usage.rss_max_bytes,
+        }),
         facts: vec![
             fact("wall time", Nanos(ended.wall_ns).to_string()),
             fact("user time", Nanos(usage.user_ns).to_string()),

@@ -6,7 +6,7 @@
 
 use model::{
     Caveat, Durability, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass,
-    PassResult, RunSpec,
+    PassResult, ProgramUse, RunSpec, Scope,
 };
 
 use super::Outside;
@@ -27,6 +27,8 @@ pub(super) struct Figures {
     pub first_done_ns: Option<u64>,
     /// Processor time, where the program or the kernel says it.
     pub cpu_ns: u64,
+    /// What a command of the user's used.
+    pub program: Option<ProgramUse>,
     /// Bytes that storage read, where the kernel counted them for this pass alone.
     pub storage_read_bytes: Option<u64>,
     /// What was said beyond that.
@@ -151,7 +153,7 @@ impl Figures {
             samples: vec![IntervalSample { at_ns: self.window_ns, ops, bytes }],
             kinds: self.kinds.into_iter().map(kind_result).collect(),
             clients: Vec::new(),
-            scope: model::Scope::default(),
+            scope: Scope { program: self.program, ..Scope::default() },
             telemetry: Vec::new(),
             caveats: self.caveats,
         };

@@ -63,7 +63,7 @@ fn part(pair: &Pair) -> PairPart<'_> {
     let [before, after] = pair.rates;
     let rate_unit = match before {
         Rate::Bytes(_) => "bytes_per_s",
-        Rate::Ops(_) => "ops_per_s",
+        Rate::Ops(_) | Rate::Commands(_) => "ops_per_s",
     };
     PairPart {
         name: &pair.name,

@@ -20,8 +20,9 @@ const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
 /// The section with both pictures.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let (bytes, ops): (Vec<_>, Vec<_>) =
-        sheet.groups().into_iter().partition(|(_, pass, _)| pass.is_byte_rate());
+    // A command has a time and no rate.
+    let rates = sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App);
+    let (bytes, ops): (Vec<_>, Vec<_>) = rates.partition(|(_, pass, _)| pass.is_byte_rate());
     html! {
         @for (title, id, groups) in
             [("Bytes per second", "byte-rates", bytes), ("Ops per second", "op-rates", ops)] {

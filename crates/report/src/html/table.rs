@@ -5,8 +5,7 @@
 
 use maud::{Markup, html};
 
-use crate::notes;
-use crate::sheet::{Row, Sheet};
+use crate::sheet::{Row, Sheet, Table};
 use crate::show;
 
 /// The section with the table and how to read it.
@@ -17,14 +16,18 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             @if sheet.rows.is_empty() {
                 p { "No run was made." }
             } @else {
-                div.scroll role="region" aria-labelledby="figures" tabindex="0" { (table(sheet)) }
-                ul.reading { @for line in notes::READING { li { (line) } } }
+                @for of_kind in sheet.tables() {
+                    div.scroll role="region" aria-labelledby="figures" tabindex="0" {
+                        (table(sheet, &of_kind))
+                    }
+                    ul.reading { @for line in of_kind.reading { li { (line) } } }
+                }
             }
         }
     }
 }
 
-fn table(sheet: &Sheet<'_>) -> Markup {
+fn table(sheet: &Sheet<'_>, table: &Table<'_, '_>) -> Markup {
     html! {
         table {
             caption { "Every run and pass, with its doubts beside the figure." }
@@ -33,7 +36,7 @@ fn table(sheet: &Sheet<'_>) -> Markup {
                     th scope="col" { "target" }
                     th scope="col" { "pass" }
                     @for name in &sheet.columns { th.number scope="col" { (name) } }
-                    @for name in ["rate", "±95 %", "p50", "p99", "max", "CPU", "n"] {
+                    @for name in table.figures {
                         th.number scope="col" { (name) }
                     }
                     th scope="col" { "verdict" }
@@ -41,8 +44,8 @@ fn table(sheet: &Sheet<'_>) -> Markup {
                 }
             }
             tbody {
-                @for (number, row) in sheet.rows.iter().enumerate() {
-                    @let first = number == 0 || sheet.rows[number - 1].run.index != row.run.index;
+                @for (number, row) in table.rows.iter().enumerate() {
+                    @let first = number == 0 || table.rows[number - 1].run.index != row.run.index;
                     (line(row, first))
                 }
             }
@@ -57,7 +60,11 @@ fn line(row: &Row<'_>, first_of_run: bool) -> Markup {
             th scope="row" { (row.run.spec.target_name) }
             td.pass { (row.pass_name()) }
             @for value in &row.values { td.number { (value) } }
-            @if let Some(rate) = &judged.rate {
+            @if let Some(rate) = judged.rate.as_ref().filter(|_| row.is_program()) {
+                @for (number, cell) in show::program(judged, rate).iter().enumerate() {
+                    td.number.rate[number == 0] { (cell) }
+                }
+            } @else if let Some(rate) = &judged.rate {
                 td.number.rate {
                     (judged.shown(rate.median))
                     @if let Some(second) = show::second_rate(judged) { br; small { (second) } }

@@ -7,11 +7,43 @@
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
     IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind, Pass,
-    PassResult, Proto, Run, RunSpec, Target, Trial, TrialState, Truth, Workload,
+    PassResult, ProgramUse, Proto, Run, RunSpec, Target, Trial, TrialState, Truth, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
+
+/// A command and a stream on one directory: a time beside rates.
+pub fn programs() -> Campaign {
+    let mut campaign = header("programs");
+    let stream = spec("posix", BackendKind::Posix, Workload::Stream);
+    let mut app = spec("posix", BackendKind::Posix, Workload::App);
+    app.command.run = ["tar", "cf", "all.tar", "tree"].map(str::to_owned).to_vec();
+    for (index, spec) in [stream, app].into_iter().enumerate() {
+        let trials = (0..5).map(|trial_index| trial(&spec, index as u32, trial_index, 10));
+        let trials = trials.collect();
+        campaign.runs.push(Run { index: index as u32, spec, trials });
+    }
+    for (trial, wall_ds) in campaign.runs[1].trials.iter_mut().zip([123, 119, 131, 125, 122]) {
+        let wall_ns = wall_ds * SECOND / 10;
+        let pass = &mut trial.passes[0];
+        let mut times = Histogram::new();
+        times.record(wall_ns);
+        let executed = KindResult {
+            service_time: times.clone(),
+            response_time: times,
+            ..kind(OpKind::Execute, 1, 0, wall_ns)
+        };
+        (pass.window_ns, pass.kinds) = (wall_ns, vec![executed]);
+        pass.client_cpu_ns = wall_ns / 2;
+        pass.scope.program = Some(ProgramUse {
+            user_ns: wall_ns / 3,
+            system_ns: wall_ns / 6,
+            rss_max_bytes: (20 + u64::from(trial.index)) * MIB,
+        });
+    }
+    campaign
+}
 
 /// A name that is markup, and that a page must show as it is.
 pub const HOSTILE: &str = "<script>alert(1)</script>";

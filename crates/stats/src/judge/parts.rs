@@ -3,7 +3,7 @@
 //! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
 //! as the figure itself is; shares are of all their ops together.
 
-use model::{OpKind, PassResult, WorkingSet};
+use model::{OpKind, PassResult, ProgramUse, WorkingSet};
 
 use crate::summary::median;
 
@@ -65,6 +65,19 @@ pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
 pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
     let offered = used.iter().filter_map(|result| result.scope.offered);
     median(&offered.map(|offered| offered.ops_per_s()).collect::<Vec<_>>())
+}
+
+/// What a command used: medians of its times, and the most memory of any trial.
+pub(super) fn program(used: &[&PassResult]) -> Option<ProgramUse> {
+    let uses: Vec<ProgramUse> = used.iter().filter_map(|result| result.scope.program).collect();
+    let middle = |time: fn(&ProgramUse) -> u64| {
+        median(&uses.iter().map(|used| time(used) as f64).collect::<Vec<_>>())
+    };
+    Some(ProgramUse {
+        user_ns: middle(|used| used.user_ns)? as u64,
+        system_ns: middle(|used| used.system_ns)? as u64,
+        rss_max_bytes: uses.iter().map(|used| used.rss_max_bytes).max()?,
+    })
 }
 
 /// The largest working set: trials that a clock ends don't touch the same.
