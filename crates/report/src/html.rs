@@ -12,6 +12,7 @@ mod rates;
 mod table;
 mod times;
 mod trials;
+mod watched;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::Verdict;
@@ -48,6 +49,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
                     (times::section(sheet))
                     (factors::section(sheet))
                     (caveats(sheet))
+                    (watched::section(sheet))
                     (conditions::section(sheet))
                     (trials::section(sheet))
                     (conditions::repeat(campaign))

@@ -19,6 +19,7 @@ mod sar;
 mod sheet;
 mod show;
 mod table;
+mod watched;
 
 use model::Campaign;
 

@@ -1,57 +1,19 @@
 //! What the hosts did during each pass, interval by interval, as sar prints it.
 //!
 //! A table for each trial, pass and host: processor time by state in percent of all processors,
-//! context switches, disks and interfaces all together (loopback apart from neither), TCP segments
-//! sent again, and what mounts of NFS and the kernel's server moved. The last line is the whole
-//! pass. A dash stands where the host does not count that, or an interval was too short to tell.
-//!
-//! **Source:** sar(1) of sysstat for the names of its columns.
+//! context switches, disks and interfaces (each kind added up, loopback too), TCP segments sent
+//! again, and what mounts of NFS and the kernel's server moved. The last line is the whole pass.
 
 use std::fmt::Write as _;
 
-use model::{Metric, Telemetry};
+use model::Telemetry;
 
 use crate::grid::{Align, Grid, clean};
 use crate::sheet::Sheet;
+use crate::watched::Watched;
 
 /// Wider than any of these tables: nothing in them is wrapped.
 const WIDTH_MAX: usize = 200;
-
-/// A column: its head, and the counters that are added up in it.
-struct Column {
-    head: &'static str,
-    counts: fn(&str) -> bool,
-    /// What one of its unit holds.
-    unit: f64,
-}
-
-const MB: f64 = 1e6;
-
-/// States of the processors, as their counters end.
-const STATES: [(&str, &[&str]); 5] = [
-    ("%user", &["user_ns", "nice_ns"]),
-    ("%system", &["system_ns", "irq_ns"]),
-    ("%iowait", &["iowait_ns"]),
-    ("%steal", &["steal_ns"]),
-    ("%idle", &["idle_ns"]),
-];
-
-const COLUMNS: [Column; 10] = [
-    Column { head: "cswch/s", counts: |name| name == "kernel.context_switches", unit: 1.0 },
-    Column { head: "dkrdMB/s", counts: |name| of(name, "disk.", ".read_bytes"), unit: MB },
-    Column { head: "dkwrMB/s", counts: |name| of(name, "disk.", ".write_bytes"), unit: MB },
-    Column { head: "rxMB/s", counts: |name| of(name, "net.", ".received_bytes"), unit: MB },
-    Column { head: "txMB/s", counts: |name| of(name, "net.", ".sent_bytes"), unit: MB },
-    Column { head: "retrans/s", counts: |name| name == "tcp.segments_retransmitted", unit: 1.0 },
-    Column { head: "nfsrdMB/s", counts: |name| of(name, "nfs.", ".server_read_bytes"), unit: MB },
-    Column { head: "nfswrMB/s", counts: |name| of(name, "nfs.", ".server_write_bytes"), unit: MB },
-    Column { head: "nfsdrdMB/s", counts: |name| name == "nfsd.read_bytes", unit: MB },
-    Column { head: "nfsdwrMB/s", counts: |name| name == "nfsd.write_bytes", unit: MB },
-];
-
-fn of(name: &str, start: &str, end: &str) -> bool {
-    name.starts_with(start) && name.ends_with(end)
-}
 
 /// Writes the tables of all passes that were watched.
 pub fn render(sheet: &Sheet<'_>) -> String {
@@ -76,63 +38,28 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 }
 
 fn table(host: &Telemetry) -> String {
-    let told: Vec<&Column> = COLUMNS
-        .iter()
-        .filter(|column| host.metrics.iter().any(|metric| (column.counts)(&metric.name)))
-        .collect();
-    let heads = STATES.iter().map(|(head, _)| *head);
-    let heads = heads.chain(told.iter().map(|column| column.head));
-    let columns: Vec<_> =
-        std::iter::once("seconds").chain(heads).map(|head| (head, Align::Right)).collect();
+    let told = Watched::told(std::iter::once(host));
+    let heads = std::iter::once("seconds").chain(Watched::heads(&told));
+    let columns: Vec<_> = heads.map(|head| (head, Align::Right)).collect();
     let mut grid = Grid::new(&columns);
+    let mut line = |first: String, from, to| {
+        let mut watched = Watched::default();
+        watched.add(host, from, to);
+        grid.row(&[vec![first], watched.cells(&told)].concat());
+    };
     let last = host.times_ns.len().saturating_sub(1);
     for to in 1..=last {
-        grid.row(&line(host, &told, (to - 1, to)));
+        line(format!("{:.2}", host.times_ns[to] as f64 / 1e9), to - 1, to);
     }
     if last > 1 {
-        let mut whole = line(host, &told, (0, last));
-        "all".clone_into(&mut whole[0]);
-        grid.row(&whole);
+        line("all".to_owned(), 0, last);
     }
     grid.render(WIDTH_MAX)
 }
 
-/// One line: what rose from one reading to another.
-fn line(host: &Telemetry, told: &[&Column], (from, to): (usize, usize)) -> Vec<String> {
-    let seconds = (host.times_ns[to] - host.times_ns[from]) as f64 / 1e9;
-    let risen = |counts: &dyn Fn(&str) -> bool| -> f64 {
-        let counted = host.metrics.iter().filter(|metric| counts(&metric.name));
-        counted.map(|metric| between(metric, from, to)).sum::<u64>() as f64
-    };
-    let state = |ends: &[&str]| {
-        risen(&|name| ends.iter().any(|end| name.strip_prefix("cpu.") == Some(end)))
-    };
-    let states: Vec<f64> = STATES.iter().map(|(_, ends)| state(ends)).collect();
-    let all: f64 = states.iter().sum();
-    let mut cells = vec![format!("{:.2}", host.times_ns[to] as f64 / 1e9)];
-    cells.extend(states.iter().map(|state| share(*state, all)));
-    cells.extend(told.iter().map(|column| {
-        if seconds > 0.0 {
-            format!("{:.1}", risen(&column.counts) / column.unit / seconds)
-        } else {
-            "-".to_owned()
-        }
-    }));
-    cells
-}
-
-fn between(metric: &Metric, from: usize, to: usize) -> u64 {
-    let values = metric.values[from..=to].to_vec();
-    Metric { values, ..metric.clone() }.risen()
-}
-
-fn share(part: f64, all: f64) -> String {
-    if all > 0.0 { format!("{:.1}", part * 100.0 / all) } else { "-".to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
-    use model::MetricKind;
+    use model::{Metric, MetricKind};
 
     use super::*;
 

@@ -1,0 +1,105 @@
+//! What hosts did, added up: the columns that the table of sar and the page share.
+//!
+//! [`Watched`] sums up counters over a span of readings, or over several spans, and tells them as
+//! shares of processor time and as rates.
+//!
+//! **Source:** sar(1) of sysstat for the names of the columns.
+
+use model::{Metric, Telemetry};
+
+/// A column: its head, and the counters that are added up in it.
+struct Column {
+    head: &'static str,
+    counts: fn(&str) -> bool,
+    /// What one of its unit holds.
+    unit: f64,
+}
+
+const MB: f64 = 1e6;
+
+/// States of the processors, as their counters end.
+const STATES: [(&str, &[&str]); 5] = [
+    ("%user", &["user_ns", "nice_ns"]),
+    ("%system", &["system_ns", "irq_ns"]),
+    ("%iowait", &["iowait_ns"]),
+    ("%steal", &["steal_ns"]),
+    ("%idle", &["idle_ns"]),
+];
+
+const COLUMNS: [Column; 10] = [
+    Column { head: "cswch/s", counts: |name| name == "kernel.context_switches", unit: 1.0 },
+    Column { head: "dkrdMB/s", counts: |name| of(name, "disk.", ".read_bytes"), unit: MB },
+    Column { head: "dkwrMB/s", counts: |name| of(name, "disk.", ".write_bytes"), unit: MB },
+    Column { head: "rxMB/s", counts: |name| of(name, "net.", ".received_bytes"), unit: MB },
+    Column { head: "txMB/s", counts: |name| of(name, "net.", ".sent_bytes"), unit: MB },
+    Column { head: "retrans/s", counts: |name| name == "tcp.segments_retransmitted", unit: 1.0 },
+    Column { head: "nfsrdMB/s", counts: |name| of(name, "nfs.", ".server_read_bytes"), unit: MB },
+    Column { head: "nfswrMB/s", counts: |name| of(name, "nfs.", ".server_write_bytes"), unit: MB },
+    Column { head: "nfsdrdMB/s", counts: |name| name == "nfsd.read_bytes", unit: MB },
+    Column { head: "nfsdwrMB/s", counts: |name| name == "nfsd.write_bytes", unit: MB },
+];
+
+fn of(name: &str, start: &str, end: &str) -> bool {
+    name.starts_with(start) && name.ends_with(end)
+}
+
+/// What rose over one span or several.
+#[derive(Default)]
+pub struct Watched {
+    span_ns: u64,
+    states: [u64; STATES.len()],
+    sums: [u64; COLUMNS.len()],
+}
+
+impl Watched {
+    /// Adds what rose from one reading to another.
+    pub fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
+        let risen = |counts: &dyn Fn(&str) -> bool| -> u64 {
+            let counted = host.metrics.iter().filter(|metric| counts(&metric.name));
+            counted.map(|metric| between(metric, from, to)).sum()
+        };
+        self.span_ns += host.times_ns[to] - host.times_ns[from];
+        for (sum, (_, ends)) in self.states.iter_mut().zip(STATES) {
+            let counts = |name: &str| ends.iter().any(|end| name.strip_prefix("cpu.") == Some(end));
+            *sum += risen(&counts);
+        }
+        for (sum, column) in self.sums.iter_mut().zip(&COLUMNS) {
+            *sum += risen(&column.counts);
+        }
+    }
+
+    /// Says which of the columns after the states have something to tell.
+    pub fn told<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
+        let mut told: Vec<usize> = Vec::new();
+        for metric in hosts.flat_map(|host| &host.metrics) {
+            let counted = COLUMNS.iter().position(|column| (column.counts)(&metric.name));
+            told.extend(counted.filter(|index| !told.contains(index)));
+        }
+        told.sort_unstable();
+        told
+    }
+
+    /// Heads of the columns.
+    pub fn heads(told: &[usize]) -> Vec<&'static str> {
+        let states = STATES.iter().map(|(head, _)| *head);
+        states.chain(told.iter().map(|index| COLUMNS[*index].head)).collect()
+    }
+
+    /// One cell for each head; a dash where the span was too short to tell.
+    pub fn cells(&self, told: &[usize]) -> Vec<String> {
+        let all: u64 = self.states.iter().sum();
+        let share = |part: &u64| per(*part as f64 * 100.0, all as f64);
+        let seconds = self.span_ns as f64 / 1e9;
+        let rate = |index: &usize| per(self.sums[*index] as f64 / COLUMNS[*index].unit, seconds);
+        self.states.iter().map(share).chain(told.iter().map(rate)).collect()
+    }
+}
+
+fn between(metric: &Metric, from: usize, to: usize) -> u64 {
+    let values = metric.values[from..=to].to_vec();
+    Metric { values, ..metric.clone() }.risen()
+}
+
+fn per(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.1}", part / whole) } else { "-".to_owned() }
+}

@@ -1,0 +1,55 @@
+//! What the hosts did, in the page, in the table of sar, and for programs.
+
+mod campaigns;
+
+use model::{Campaign, Metric, MetricKind, Telemetry};
+use report::{Format, render};
+
+/// A campaign whose first pass was watched on two hosts.
+fn watched() -> Campaign {
+    let counter = |name: &str, values: [u64; 2]| Metric {
+        name: name.to_owned(),
+        kind: MetricKind::Counter,
+        values: values.to_vec(),
+    };
+    let host = |name: &str| Telemetry {
+        host: name.to_owned(),
+        times_ns: vec![0, 2_000_000_000],
+        metrics: vec![
+            counter("cpu.user_ns", [1_000, 1_000_001_000]),
+            counter("cpu.idle_ns", [0, 3_000_000_000]),
+            counter("nfsd.read_bytes", [0, 64_000_000]),
+        ],
+    };
+    let mut campaign = campaigns::quick();
+    campaign.runs[0].trials[0].passes[0].telemetry = vec![host("client"), host("<b>server</b>")];
+    campaign
+}
+
+#[test]
+fn sar_has_a_table_for_each_host() {
+    let text = render(&watched(), Format::Sar);
+    assert!(text.contains("trial 1, host client\n"), "{text}");
+    assert!(
+        text.contains("   2.00   25.0      0.0      0.0     0.0   75.0        32.0\n"),
+        "{text}"
+    );
+    assert_eq!(text.matches("seconds").count(), 2);
+    let silent = render(&campaigns::quick(), Format::Sar);
+    assert_eq!(silent, "No pass of this campaign was watched.\n");
+}
+
+#[test]
+fn the_page_tells_each_host_and_escapes_its_name() {
+    let page = render(&watched(), Format::Html);
+    assert!(page.contains("What the hosts did") && page.contains("nfsdrdMB/s"));
+    assert!(page.contains("&lt;b&gt;server&lt;/b&gt;") && !page.contains("<b>server"));
+    assert!(!render(&campaigns::quick(), Format::Html).contains("What the hosts did"));
+}
+
+#[test]
+fn programs_get_every_reading() {
+    let json: serde_json::Value = serde_json::from_str(&render(&watched(), Format::Json)).unwrap();
+    let pass = &json["runs"][0]["trials"][0]["passes"][0];
+    assert_eq!(pass["telemetry"][1]["metrics"][2]["values"][1], 64_000_000);
+}
