@@ -17,7 +17,7 @@ use engine::Clock;
 /// Counts of calls, as backends and servers of ours keep them.
 pub use engine::backend::Calls;
 use fleet::in_process::AgentEnd;
-use fleet::{Order, Report};
+use fleet::{Order, Reading, Report};
 use lab::telemetry::Watch;
 use model::Pass;
 
@@ -30,6 +30,8 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Agent {
     /// The clock of every worker.
     pub clock: Arc<dyn Clock>,
+    /// Tells the calendar time in nanoseconds since 1970 UTC.
+    pub calendar_ns: fn() -> u64,
     /// Set by whoever wants everything to stop.
     pub stop: Arc<AtomicBool>,
     /// A server of ours in this process, where there is one.
@@ -64,25 +66,51 @@ pub struct ServerCounts {
     pub calls: Calls,
 }
 
-/// Obeys the controller at the other end until it is gone.
-pub fn serve(agent: &Agent, end: &AgentEnd) {
-    let mut trial: Option<Trial<'_>> = None;
+/// Obeys the controller at the other end until it is gone, then leaves the host as it was.
+///
+/// What could not be put back is returned, a sentence each.
+pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
+    let mut held = Held { agent, trial: None };
     while let Some(order) = end.next_order() {
-        let report = match (order, &mut trial) {
-            (Order::Begin(assignment), _) => match Trial::begin(agent, *assignment) {
-                Ok(begun) => Report::Begun(trial.insert(begun).facts()),
+        end.report(held.obey(order, end));
+    }
+    held.leave()
+}
+
+/// What is held for a controller.
+struct Held<'a> {
+    agent: &'a Agent,
+    trial: Option<Trial<'a>>,
+}
+
+impl Held<'_> {
+    fn obey(&mut self, order: Order, end: &AgentEnd) -> Report {
+        match order {
+            Order::Begin(assignment) => match Trial::begin(self.agent, *assignment) {
+                Ok(begun) => Report::Begun(self.trial.insert(begun).facts()),
                 Err(error) => Report::Failed(error.to_string()),
             },
-            (Order::Run(pass), Some(trial)) => run(trial, pass, end),
-            (Order::Run(_), None) => Report::Failed("no trial has begun".to_owned()),
-            (Order::End, _) => match trial.take().map_or(Ok(()), Trial::end) {
+            Order::Run(pass) => match &mut self.trial {
+                Some(trial) => run(trial, pass, end),
+                None => Report::Failed("no trial has begun".to_owned()),
+            },
+            Order::End => match self.trial.take().map_or(Ok(()), Trial::end) {
                 Ok(()) => Report::Ended,
                 Err(error) => Report::Failed(error.to_string()),
             },
-            (Order::Facts, _) => Report::Facts(lab::facts::host()),
-            (order, _) => Report::Failed(format!("this agent can't obey {order:?}")),
-        };
-        end.report(report);
+            Order::Facts => Report::Facts(lab::facts::host()),
+            Order::Clock => Report::Clock(Reading {
+                mono_ns: self.agent.clock.now_ns(),
+                wall_ns: (self.agent.calendar_ns)(),
+            }),
+            order => Report::Failed(format!("this agent can't obey {order:?}")),
+        }
+    }
+
+    /// Ends what the controller left.
+    fn leave(mut self) -> Vec<String> {
+        let ended = self.trial.take().map_or(Ok(()), Trial::end);
+        ended.err().iter().map(ToString::to_string).collect()
     }
 }
 

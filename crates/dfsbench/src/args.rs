@@ -78,6 +78,9 @@ pub enum Command {
     /// Write the content of a measured file to stdout, as it should be
     #[command(hide = true)]
     Pattern(PatternArgs),
+    /// Obey a controller over stdin and stdout
+    #[command(hide = true)]
+    Agent(AgentArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -159,6 +162,17 @@ pub struct PatternArgs {
     /// Its size
     #[arg(long)]
     pub size: String,
+}
+
+/// Obeys a controller: what it starts on each host.
+#[derive(Debug, Parser)]
+pub struct AgentArgs {
+    /// Speak over stdin and stdout
+    #[arg(long, required = true)]
+    pub stdio: bool,
+    /// This file was put here to be an agent: remove it at the end
+    #[arg(long)]
+    pub pushed: bool,
 }
 
 /// Forms of a report.

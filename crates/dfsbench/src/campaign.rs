@@ -113,7 +113,12 @@ fn measure(
     (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
 ) -> Result<Campaign, Failure> {
     let (mut transport, agent_end) = in_process::pair();
-    let agent = Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(stop), local_server };
+    let agent = Agent {
+        clock: Arc::new(SystemClock::new()),
+        calendar_ns,
+        stop: Arc::clone(stop),
+        local_server,
+    };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
     let mut progress = Progress::new(plan, means.quiet);
     let result = {
@@ -133,6 +138,9 @@ fn measure(
     let joined = thread.join();
     progress.finish();
     assert!(joined.is_ok(), "the agent panicked: a bug of dfsbench");
+    for left in joined.iter().flatten() {
+        output::message(&format!("warning: {left}"));
+    }
     result
 }
 
@@ -222,13 +230,16 @@ fn command_line() -> String {
         .join(" ")
 }
 
+/// The calendar time in nanoseconds since 1970 UTC.
+pub fn calendar_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}
+
 fn now_unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+    calendar_ns() / 1_000_000
 }
 
 /// A number that no other campaign has: the time and the process.
 fn token() -> u64 {
-    let nanos =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-    model::random::draw(nanos, u64::from(std::process::id()))
+    model::random::draw(calendar_ns(), u64::from(std::process::id()))
 }

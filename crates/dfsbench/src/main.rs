@@ -8,6 +8,7 @@
     reason = "the binary owns the calendar, the environment and the exit"
 )]
 
+mod agent_command;
 mod args;
 mod campaign;
 mod compare;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),
         Command::Pattern(pattern) => target::pattern(&pattern),
+        Command::Agent(args) => agent_command::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::man(directory.as_deref()),
     };

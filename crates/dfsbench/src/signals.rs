@@ -27,6 +27,19 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// Returns a flag that any signal to end sets, however often: what is put back stays put back.
+///
+/// # Errors
+/// When the system refuses a handler.
+pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let leave = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, Arc::clone(&leave))
+            .map_err(|error| Failure::Lab(format!("can't handle signal {signal}: {error}")))?;
+    }
+    Ok(leave)
+}
+
 /// Says whether whoever started us ignores a signal, as `nohup` does; then we do, too.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The transport to an agent in this very process: two channels.
 //!
 //! An end that is dropped is how the other one learns that it is alone; there is nothing to close
-//! and nothing to time out.
+//! and nothing to time out. An agent that talks through a stream has the same end, with the
+//! stream's threads at the other side of the channels.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -27,6 +28,13 @@ pub fn pair() -> (InProcess, AgentEnd) {
         InProcess { orders: orders_in, reports: reports_out },
         AgentEnd { orders: orders_out, reports: reports_in },
     )
+}
+
+impl InProcess {
+    /// Takes it apart into its two channels.
+    pub(crate) fn into_channels(self) -> (Sender<Order>, Receiver<Report>) {
+        (self.orders, self.reports)
+    }
 }
 
 impl Transport for InProcess {

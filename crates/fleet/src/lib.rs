@@ -7,9 +7,14 @@
 pub mod in_process;
 mod json;
 mod order;
+pub mod remote;
+pub mod ssh;
+pub mod stdio;
+mod stream;
 pub mod wire;
 
 pub use order::{Assignment, Broken, Opening, Order, PassEnd, Reading, Report};
+pub use remote::Remote;
 
 /// The other side is gone; says why, as far as that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

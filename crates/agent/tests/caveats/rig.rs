@@ -15,7 +15,7 @@ use nfs_server::{Server, ServerConfig};
 /// A controller's hand on an agent.
 pub struct Rig {
     transport: Option<InProcess>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Vec<String>>>,
     pub stop: Arc<AtomicBool>,
 }
 
@@ -41,8 +41,12 @@ impl Rig {
     fn with(local_server: Option<LocalServer>) -> Self {
         let (transport, end) = in_process::pair();
         let stop = Arc::new(AtomicBool::new(false));
-        let agent =
-            Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(&stop), local_server };
+        let agent = Agent {
+            clock: Arc::new(SystemClock::new()),
+            calendar_ns: || 0,
+            stop: Arc::clone(&stop),
+            local_server,
+        };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
         Self { transport: Some(transport), thread: Some(thread), stop }
     }

@@ -1,6 +1,7 @@
 //! The program as a user meets it: what it prints, how it ends, and what it leaves behind.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 
+mod agents;
 mod bad_input;
 mod compare;
 mod help;

@@ -1,0 +1,243 @@
+//! Agents in processes of their own, over pipes: obeyed orders, and every way to lose each other.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use fleet::wire::{Greeting, PROTOCOL};
+use fleet::{Assignment, Gone, Order, Remote, Report, Transport, remote, stdio};
+use model::{RunSpec, Target, Workload};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::rig::Rig;
+
+/// Generous, because the machine may be busy.
+const SOON: Duration = Duration::from_secs(20);
+
+fn agent() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
+    command.args(["agent", "--stdio"]);
+    command
+}
+
+fn start(command: &mut Command) -> Result<Remote, Gone> {
+    Remote::start(command, "h", Arc::default())
+}
+
+fn sh(words: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", words]);
+    command
+}
+
+/// A greeting as printf(1) takes it.
+fn octal(greeting: &Greeting) -> String {
+    greeting.to_bytes().iter().fold(String::new(), |text, byte| text + &format!("\\{byte:03o}"))
+}
+
+fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
+    remote.send(order)?;
+    loop {
+        match remote.receive()? {
+            Report::Progress(_) => {}
+            report => return Ok(report),
+        }
+    }
+}
+
+/// A mix on a directory, for as long as that.
+fn a_mix(directory: &Path, duration_ms: u64) -> Order {
+    let spec = RunSpec {
+        target: Target::Directory { path: directory.to_owned() },
+        backend: model::BackendKind::Posix,
+        file_size_bytes: 1 << 20,
+        read_percent: 50,
+        duration_ms,
+        ..RunSpec::null(Workload::Mixed)
+    };
+    let work_name = ".dfsbench-test".to_owned();
+    Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false }))
+}
+
+fn signal(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal).unwrap();
+}
+
+fn within(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < limit, "{what} takes longer than {limit:?}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn an_agent_makes_a_trial_and_leaves_nothing() {
+    let rig = Rig::new();
+    let mut remote = start(&mut agent()).unwrap();
+    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 200)), Ok(Report::Begun(_))));
+    let Ok(Report::Ran(end)) = ask(&mut remote, Order::Run(model::Pass::Mix)) else { panic!() };
+    assert!(end.broken.is_none() && end.result.ops() > 0, "{end:?}");
+    let times = end.result.response_time();
+    assert!(times.count() == end.result.ops() && times.quantile(0.5) > 0, "{times:?}");
+    assert_eq!(ask(&mut remote, Order::End), Ok(Report::Ended));
+    rig.assert_target_is_empty();
+    let Ok(Report::Clock(before)) = ask(&mut remote, Order::Clock) else { panic!() };
+    let Ok(Report::Clock(after)) = ask(&mut remote, Order::Clock) else { panic!() };
+    assert!(after.mono_ns > before.mono_ns && before.wall_ns > 1_700_000_000_000_000_000);
+    let Ok(Report::Facts(facts)) = ask(&mut remote, Order::Facts) else { panic!() };
+    assert!(facts.iter().any(|fact| fact.name == "kernel"), "{facts:?}");
+    let process = remote.process_id();
+    drop(remote);
+    assert!(!Path::new(&format!("/proc/{process}")).exists());
+}
+
+#[test]
+fn an_agent_that_is_killed_is_noticed_at_once() {
+    let mut remote = start(&mut agent()).unwrap();
+    signal(remote.process_id(), Signal::KILL);
+    let begun = Instant::now();
+    let gone = ask(&mut remote, Order::Clock).unwrap_err();
+    assert_eq!(gone.to_string(), "host h: the agent is gone");
+    assert!(begun.elapsed() < SOON);
+    // And stays gone.
+    assert_eq!(ask(&mut remote, Order::Clock), Err(gone));
+}
+
+#[test]
+fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
+    let rig = Rig::new();
+    let mut remote = start(&mut agent()).unwrap();
+    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    remote.send(Order::Run(model::Pass::Mix)).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    signal(remote.process_id(), Signal::STOP);
+    let begun = Instant::now();
+    let gone = loop {
+        match remote.receive() {
+            Ok(Report::Progress(_)) => {}
+            Ok(other) => panic!("{other:?}"),
+            Err(gone) => break gone,
+        }
+    };
+    assert_eq!(gone.to_string(), "host h: no sign of life for 3 s");
+    let taken = begun.elapsed();
+    assert!(taken < remote::LOST_AFTER + SOON, "{taken:?}");
+    assert!(!Path::new(&format!("/proc/{}", remote.process_id())).exists());
+}
+
+#[test]
+fn an_agent_that_works_for_longer_is_not_lost() {
+    let rig = Rig::new();
+    let mut remote = start(&mut agent()).unwrap();
+    // Preparing such a file makes no progress reports.
+    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 4_500)), Ok(Report::Begun(_))));
+    let ran = ask(&mut remote, Order::Run(model::Pass::Mix));
+    assert!(matches!(ran, Ok(Report::Ran(_))), "{ran:?}");
+}
+
+#[test]
+fn a_wish_to_stop_reaches_an_agent_that_works() {
+    let rig = Rig::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
+    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    let wish = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        stop.store(true, Relaxed);
+    });
+    let begun = Instant::now();
+    let Ok(Report::Ran(end)) = ask(&mut remote, Order::Run(model::Pass::Mix)) else { panic!() };
+    assert_eq!(end.broken, Some(fleet::Broken::Stopped));
+    assert!(begun.elapsed() < SOON);
+    assert_eq!(ask(&mut remote, Order::End), Ok(Report::Ended));
+    wish.join().unwrap();
+}
+
+#[test]
+fn strangers_and_other_versions_are_named() {
+    let refused = |words: &str| start(&mut sh(words)).err().unwrap().to_string();
+    assert_eq!(
+        refused("echo Welcome to h; exec sleep 60"),
+        "host h: it answered `Welcome to h`, which no agent says (hint: nothing in its shell's \
+         start-up files may print)"
+    );
+    let other = Greeting { protocol: PROTOCOL + 7, version: "9.9".into() };
+    let said = refused(&format!("printf '{}'; exec sleep 60", octal(&other)));
+    assert_eq!(
+        said,
+        format!("host h: it runs dfsbench {other}, and this is dfsbench {}", Greeting::ours())
+    );
+    assert_eq!(
+        refused("echo one >&2; echo no such luck >&2; exit 3"),
+        "host h: the agent is gone: no such luck"
+    );
+    let gone = start(&mut Command::new("/no/such/program")).err().unwrap().to_string();
+    assert!(gone.starts_with("host h: can't start `/no/such/program`: "), "{gone}");
+}
+
+#[test]
+fn garbage_from_an_agent_is_one_error() {
+    let said = |then: &str| {
+        let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::ours()));
+        let mut remote = start(&mut sh(&words)).unwrap();
+        remote.receive().unwrap_err().to_string()
+    };
+    let of_4_gib = said("\\377\\377\\377\\377");
+    assert!(of_4_gib.contains("claims to have 4294967295 bytes"), "{of_4_gib}");
+    let of_one = said("\\000\\000\\000\\001\\100");
+    assert!(of_one.starts_with("host h: 1 bytes are no message: "), "{of_one}");
+}
+
+/// An agent whose controller this test plays by hand.
+fn left_alone(rig: &Rig) -> (Child, ChildStdin) {
+    let mut child = agent().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&Greeting::ours().to_bytes()).unwrap();
+    let mut say = |order| {
+        fleet::wire::write(&mut stdin, &fleet::wire::Message::Said(order)).unwrap();
+    };
+    say(a_mix(&rig.target(), 600_000));
+    say(Order::Run(model::Pass::Mix));
+    let mut stdout = child.stdout.take().unwrap();
+    std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
+    within(SOON, "the trial's begin", || std::fs::read_dir(rig.target()).unwrap().count() == 1);
+    (child, stdin)
+}
+
+/// What becomes of a controller; what it still holds.
+type Way = fn(ChildStdin) -> Option<ChildStdin>;
+
+#[test]
+fn an_agent_whose_controller_is_gone_or_silent_or_mad_ends_and_cleans_up() {
+    let ways: [(&str, Way); 3] = [
+        ("gone", |_| None),
+        ("silent", Some),
+        ("mad", |mut stdin| {
+            stdin.write_all(&[0xff; 64]).unwrap();
+            Some(stdin)
+        }),
+    ];
+    for (way, end) in ways {
+        let rig = Rig::new();
+        let (mut child, stdin) = left_alone(&rig);
+        let held = end(stdin);
+        let limit = stdio::LOST_AFTER + SOON;
+        within(limit, way, || child.try_wait().unwrap().is_some());
+        drop(held);
+        rig.assert_target_is_empty();
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_by_a_signal_cleans_up() {
+    let rig = Rig::new();
+    let mut remote = start(&mut agent()).unwrap();
+    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    signal(remote.process_id(), Signal::TERM);
+    within(SOON, "the end", || std::fs::read_dir(rig.target()).unwrap().count() == 0);
+    assert!(ask(&mut remote, Order::Clock).is_err());
+}

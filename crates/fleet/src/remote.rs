@@ -1,0 +1,213 @@
+//! The transport to an agent in another process, mostly at the other end of an ssh.
+//!
+//! [`Remote`] owns that process. An agent that ends, is not understood, or says nothing for
+//! [`LOST_AFTER`] is lost: the process is killed, and the reason ends with its last words on
+//! stderr. When dropped, the stream is ended, and the process gets [`LEAVE_WITHIN`] to follow.
+#![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::stream::{self, Event, Stream};
+use crate::wire::Message;
+use crate::{Gone, Order, Report, Transport};
+
+/// An agent that says nothing for so long is gone.
+pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
+
+/// How long an agent may take to greet, its host's login included.
+pub const GREET_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long an agent may take to end by itself, once its stream has ended.
+pub const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often silence and the wish to stop are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long last words are waited for when a process has ended.
+const WORDS_WITHIN: Duration = Duration::from_millis(300);
+
+/// Bytes of a line on stderr that are kept.
+const LINE_BYTES_MAX: u64 = 4 << 10;
+
+/// An agent in a process of its own.
+pub struct Remote {
+    host: String,
+    child: Child,
+    /// Ends with the wish to leave.
+    stream: Option<Stream<Report, Order>>,
+    words: Words,
+    stop: Arc<AtomicBool>,
+    told_to_stop: bool,
+    lost: Option<Gone>,
+}
+
+impl Remote {
+    /// Starts the process and waits until the agent greets.
+    ///
+    /// `stop` is the user's wish to stop, which is passed on while a report is waited for.
+    ///
+    /// # Errors
+    /// When it can't be started, or no agent of this version greets in time.
+    pub fn start(command: &mut Command, host: &str, stop: Arc<AtomicBool>) -> Result<Self, Gone> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            let program = command.get_program().to_string_lossy();
+            Gone(format!("host {host}: can't start `{program}`: {error}"))
+        })?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            unreachable!("three pipes were asked for");
+        };
+        let stream = Some(stream::open(stdout, stdin));
+        let words = Words::of(stderr);
+        let host = host.to_owned();
+        let mut remote = Self { host, child, stream, words, stop, told_to_stop: false, lost: None };
+        match remote.event(GREET_WITHIN)? {
+            Event::Greeted => Ok(remote),
+            _ => Err(remote.lose("the agent did not greet")),
+        }
+    }
+
+    /// The process at this end.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Says whether the agent is still there, without waiting.
+    ///
+    /// # Errors
+    /// When it isn't.
+    pub fn look(&mut self) -> Result<(), Gone> {
+        if let Some(gone) = &self.lost {
+            return Err(gone.clone());
+        }
+        let silence = self.stream.as_ref().map(Stream::silence);
+        if silence.is_none_or(|silence| silence > LOST_AFTER) {
+            return Err(self.lose_silent(LOST_AFTER));
+        }
+        Ok(())
+    }
+
+    /// Waits for what the agent does next, but not for longer than it may be silent.
+    fn event(&mut self, silence_max: Duration) -> Result<Event<Report>, Gone> {
+        loop {
+            let stream = match (&self.lost, &self.stream) {
+                (None, Some(stream)) => stream,
+                (Some(gone), _) => return Err(gone.clone()),
+                (None, None) => return Err(Gone(format!("host {}: it was left", self.host))),
+            };
+            match stream.events.recv_timeout(TICK) {
+                Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.lose("the agent is gone"));
+                }
+                Ok(Event::Failed(error)) => return Err(self.lose(&error.to_string())),
+                Ok(event) => return Ok(event),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stream.silence() > silence_max {
+                return Err(self.lose_silent(silence_max));
+            }
+            if self.stop.load(Relaxed) && !self.told_to_stop {
+                // An agent that can't be told is noticed at the next event.
+                let _ = stream.messages.send(Message::Stop);
+                self.told_to_stop = true;
+            }
+        }
+    }
+
+    fn lose_silent(&mut self, silence: Duration) -> Gone {
+        self.lose(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
+    }
+
+    /// Ends the process and keeps the reason, with its last words.
+    fn lose(&mut self, why: &str) -> Gone {
+        self.stream = None;
+        // It may have gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let said = self.words.last().map_or(String::new(), |line| format!(": {line}"));
+        let gone = Gone(format!("host {}: {why}{said}", self.host));
+        self.lost = Some(gone.clone());
+        gone
+    }
+}
+
+impl Transport for Remote {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        self.look()?;
+        // Whether it arrives shows in the answer.
+        let sent = self.stream.as_ref().map(|stream| stream.messages.send(Message::Said(order)));
+        if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(self.lose("the agent is gone")) }
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        loop {
+            if let Event::Said(report) = self.event(LOST_AFTER)? {
+                return Ok(report);
+            }
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.stream = None;
+        let deadline = Instant::now() + LEAVE_WITHIN;
+        while self.lost.is_none() && matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The last line that a process wrote to stderr.
+pub(crate) struct Words {
+    last: Arc<Mutex<Option<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Words {
+    /// Reads until the stream ends, and keeps the last line that isn't empty.
+    pub(crate) fn of(stderr: impl Read + Send + 'static) -> Self {
+        let last = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&last);
+        let reader = thread::spawn(move || {
+            let mut input = BufReader::new(stderr);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let read = (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+                if !matches!(read, Ok(len) if len > 0) {
+                    return;
+                }
+                let text = String::from_utf8_lossy(&line);
+                let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
+                if !text.is_empty() {
+                    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+                }
+            }
+        });
+        Self { last, reader }
+    }
+
+    /// The last line so far, once the process has ended or soon after.
+    pub(crate) fn last(&self) -> Option<String> {
+        // Whoever inherited stderr may hold it open for longer.
+        let deadline = Instant::now() + WORDS_WITHIN;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

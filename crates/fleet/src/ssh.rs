@@ -1,0 +1,324 @@
+//! Agents on other hosts, through the user's own OpenSSH.
+//!
+//! [`Launcher`] puts this program on a host, unless it is there, and starts it there as an agent.
+//! ssh decides by the user's own configuration whom it trusts and asks nobody; all sessions to a
+//! host share one connection. What is on the host lies in a folder of ours and goes away with the
+//! agent. Nothing but the agent is run there, save what puts it there and takes it away.
+//!
+//! **Source:** ssh(1), ssh_config(5): BatchMode, ControlMaster, ControlPath, ControlPersist.
+
+mod binary;
+mod bounded;
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use model::Host;
+use tempfile::TempDir;
+
+use crate::{Gone, Remote};
+use binary::Binary;
+use bounded::Ended;
+
+/// How long a word with a host may take, a slow login included.
+const WORD_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long the program may take to get to a host.
+const PUSH_WITHIN: Duration = Duration::from_secs(300);
+
+/// How long a host may take to be left, which nobody can do anything about.
+const LEAVE_WITHIN: Duration = Duration::from_secs(4);
+
+/// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
+const SSH_FAILED: i32 = 255;
+
+/// Options of every ssh of ours, beside the place of its socket.
+const OPTIONS: [&str; 7] = [
+    "BatchMode=yes",
+    "ConnectTimeout=10",
+    "ControlMaster=auto",
+    "ControlPersist=10",
+    "ServerAliveInterval=3",
+    "ServerAliveCountMax=2",
+    "RequestTTY=no",
+];
+
+/// Says where our folder is, after seeing that it is ours, and which program is in it.
+///
+/// It is fed to `sh`; the only thing that is put into it is a hash.
+const LOOK: &str = r#"umask 077
+if [ -n "$XDG_CACHE_HOME" ]; then dir=$XDG_CACHE_HOME/dfsbench; else dir=/tmp/dfsbench-$(id -u); fi
+mkdir -p "$dir" || exit 1
+if [ -h "$dir" ] || [ ! -O "$dir" ]; then echo "$dir belongs to somebody else" >&2; exit 1; fi
+chmod 700 "$dir" || exit 1
+there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
+echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *}"
+echo "$dir"
+"#;
+
+/// Takes the program from stdin. The folder has been looked at, and a hash is hexadecimal.
+const TAKE: &str = r#"sh -c 'umask 077; cd DIR && cat > new-$$ && chmod 700 new-$$ &&
+ there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH;
+ else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
+
+/// Takes away what [`TAKE`] put there; a folder that others use stays.
+const REMOVE: &str = "sh -c 'rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'";
+
+/// Starts agents on other hosts.
+pub struct Launcher {
+    binaries: Vec<PathBuf>,
+    control: TempDir,
+    left: Vec<(Host, String)>,
+}
+
+/// What was found on a host.
+struct Found {
+    directory: String,
+    system: String,
+    machine: String,
+    /// The hash of the program that is there under the name that was looked for.
+    hash: String,
+}
+
+impl Launcher {
+    /// Starts agents from the first of these programs that a host can run.
+    ///
+    /// # Errors
+    /// When no private folder can be made for the connections' sockets.
+    pub fn new(binaries: Vec<PathBuf>) -> Result<Self, Gone> {
+        // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
+        let long = std::env::temp_dir().as_os_str().len() > 30;
+        let folder = if long { "/tmp".into() } else { std::env::temp_dir() };
+        let control = tempfile::Builder::new().prefix("dfsbench-ssh-").tempdir_in(&folder);
+        let control = control.map_err(|error| {
+            Gone(format!("can't make a folder in {}: {error}", folder.display()))
+        })?;
+        Ok(Self { binaries, control, left: Vec::new() })
+    }
+
+    /// Puts an agent on a host and starts it.
+    ///
+    /// # Errors
+    /// When the host can't be reached or used; one sentence with ssh's own last words.
+    pub fn launch(&mut self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
+        let program = self.put(host)?;
+        let mut command = self.ssh(host);
+        command.arg(format!("{program} agent --stdio --pushed"));
+        Remote::start(&mut command, &host.name, Arc::clone(stop))
+    }
+
+    /// Sees that a host has a program that runs there, and says where.
+    fn put(&mut self, host: &Host) -> Result<String, Gone> {
+        let mut refused = None;
+        for path in &self.binaries {
+            let binary = Binary::read(path).map_err(|error| of(host, &error))?;
+            let found = self.look(host, &binary)?;
+            if found.system != "Linux" || found.machine != binary.machine {
+                return Err(of(
+                    host,
+                    &format!(
+                        "it is {} on {}, and {} is for Linux on {} (hint: DFSBENCH_AGENT_BINARY \
+                         names one for it)",
+                        found.system,
+                        found.machine,
+                        path.display(),
+                        binary.machine
+                    ),
+                ));
+            }
+            let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
+            let remove = filled(REMOVE, &found.directory, &binary.hash);
+            self.left.push((host.clone(), remove));
+            if found.hash != binary.hash {
+                self.push(host, &binary, &found.directory)?;
+            }
+            match self.word(host, &format!("{program} --version"))? {
+                ended if ended.worked() => return Ok(program),
+                ended => refused = ended.last_words,
+            }
+        }
+        let why = refused.unwrap_or_else(|| "it ends at once".to_owned());
+        Err(of(
+            host,
+            &format!(
+                "it can't run this dfsbench: {why} (hint: `cargo xtask static` builds one that \
+                 needs nothing; put it beside this one as `dfsbench-static`, or name it in \
+                 DFSBENCH_AGENT_BINARY)"
+            ),
+        ))
+    }
+
+    fn look(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
+        let mut command = self.ssh(host);
+        command.arg("sh");
+        let script = LOOK.replace("HASH", &binary.hash);
+        let ended = bounded::with_input(&mut command, script, WORD_WITHIN);
+        let ended = ended.map_err(|error| of(host, &error))?;
+        if !ended.worked() {
+            return Err(refusal(host, &ended, "there is no room for the agent"));
+        }
+        Found::parse(&ended.stdout).ok_or_else(|| {
+            let line = ended.stdout.lines().next().unwrap_or_default();
+            of(
+                host,
+                &format!(
+                    "its shell answers `{line}` (hint: nothing in its start-up files may print)"
+                ),
+            )
+        })
+    }
+
+    fn push(&self, host: &Host, binary: &Binary, directory: &str) -> Result<(), Gone> {
+        let mut command = self.ssh(host);
+        command.arg(filled(TAKE, directory, &binary.hash).replace('\n', ""));
+        let file = binary.open().map_err(|error| of(host, &error))?;
+        let ended = bounded::with_file(&mut command, file, PUSH_WITHIN);
+        let ended = ended.map_err(|error| of(host, &error))?;
+        if ended.worked() {
+            return Ok(());
+        }
+        let mib = binary.len_bytes.div_ceil(1 << 20);
+        Err(refusal(host, &ended, &format!("{directory} does not take the agent of {mib} MiB")))
+    }
+
+    /// Runs a command on a host whose exit code is worth to be known.
+    fn word(&self, host: &Host, words: &str) -> Result<Ended, Gone> {
+        let mut command = self.ssh(host);
+        command.arg(words);
+        let ended = bounded::with_input(&mut command, String::new(), WORD_WITHIN);
+        let ended = ended.map_err(|error| of(host, &error))?;
+        if ended.code == Some(SSH_FAILED) {
+            return Err(refusal(host, &ended, ""));
+        }
+        Ok(ended)
+    }
+
+    /// An ssh to a host, without the words for its shell.
+    fn ssh(&self, host: &Host) -> Command {
+        let mut command = Command::new("ssh");
+        // A ctrl-C is for the controller, which then ends things in order.
+        command.process_group(0);
+        command.arg("-T");
+        if let Some(config) = &host.ssh_config {
+            command.arg("-F").arg(config);
+        }
+        for option in OPTIONS {
+            command.args(["-o", option]);
+        }
+        command.arg("-o").arg(format!("ControlPath={}/%C", self.control.path().display()));
+        command.arg("--").arg(host.ssh.as_deref().unwrap_or("localhost"));
+        command
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        for (host, remove) in std::mem::take(&mut self.left) {
+            // An agent that ended as it should has taken itself away; `clean` can do it later.
+            let _ = bounded::with_input(self.ssh(&host).arg(remove), String::new(), LEAVE_WITHIN);
+            let mut leave = self.ssh(&host);
+            leave.args(["-O", "exit"]).stdin(Stdio::null());
+            let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
+        }
+    }
+}
+
+impl Found {
+    fn parse(text: &str) -> Option<Self> {
+        let (head, directory) = text.trim_end().rsplit_once('\n')?;
+        let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
+        let (system, machine, hash) = (words.next()?, words.next()?, words.next()?);
+        // It is put into words for a shell.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        (directory.starts_with('/') && directory.chars().all(plain)).then(|| Self {
+            directory: directory.to_owned(),
+            system: system.to_owned(),
+            machine: machine.to_owned(),
+            hash: hash.to_owned(),
+        })
+    }
+}
+
+fn filled(words: &str, directory: &str, hash: &str) -> String {
+    words.replace("DIR", directory).replace("HASH", hash)
+}
+
+fn of(host: &Host, why: &dyn std::fmt::Display) -> Gone {
+    Gone(format!("host {}: {why}", host.name))
+}
+
+/// Why a word with a host failed: ssh's own reason where it is ssh's, else `what`.
+fn refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
+    let said = ended.last_words.as_deref().unwrap_or("ssh says nothing");
+    if ended.code != Some(SSH_FAILED) {
+        return of(host, &format!("{what}: {said}"));
+    }
+    let name = host.ssh.as_deref().unwrap_or_default();
+    let why = if said.contains("Host key verification failed") {
+        format!("ssh does not know it: {said} (hint: log in by hand once: `ssh {name}`)")
+    } else if said.contains("Permission denied") || said.contains("authentication failures") {
+        format!("it does not let us in: {said} (hint: `ssh {name} true` must work and ask nothing)")
+    } else {
+        format!("it can't be reached: {said}")
+    };
+    of(host, &why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_says_of_itself_is_read_after_whatever_its_shell_prints() {
+        let found = Found::parse("welcome\ndfsbench-host Linux x86_64 ab12\n/tmp/dfsbench-0\n");
+        let found = found.unwrap();
+        assert_eq!((found.system.as_str(), found.machine.as_str()), ("Linux", "x86_64"));
+        assert_eq!((found.hash.as_str(), found.directory.as_str()), ("ab12", "/tmp/dfsbench-0"));
+        // Nothing is there yet.
+        assert_eq!(Found::parse("dfsbench-host Linux x86_64 \n/x\n").unwrap().hash, "");
+    }
+
+    #[test]
+    fn a_folder_that_a_shell_would_misread_is_refused() {
+        for directory in ["/tmp/a b", "relative", "/tmp/$(reboot)", "/tmp/'x"] {
+            let text = format!("dfsbench-host Linux x86_64 \n{directory}\n");
+            assert!(Found::parse(&text).is_none(), "{directory}");
+        }
+    }
+
+    #[test]
+    fn ssh_is_asked_in_its_own_words_and_a_host_is_never_an_option() {
+        let launcher = Launcher::new(Vec::new()).unwrap();
+        let host = Host {
+            ssh: Some("-oProxyCommand=reboot".into()),
+            ssh_config: Some("/cfg".into()),
+            ..Host::here("h")
+        };
+        let command = launcher.ssh(&host);
+        let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
+        assert_eq!(args[..4], ["-T", "-F", "/cfg", "-o"]);
+        assert_eq!(args[args.len() - 2..], ["--", "-oProxyCommand=reboot"]);
+    }
+
+    #[test]
+    fn each_way_to_be_refused_has_its_own_sentence() {
+        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let said = |words: &str| {
+            let last_words = Some(words.to_owned());
+            let ended = Ended { code: Some(SSH_FAILED), stdout: String::new(), last_words };
+            refusal(&host, &ended, "").to_string()
+        };
+        let known = [
+            ("Host key verification failed.", "host web: ssh does not know it: Host key"),
+            ("root@h: Permission denied (publickey).", "host web: it does not let us in: root@h"),
+            ("ssh: connect to host h port 22: No route", "host web: it can't be reached: ssh: con"),
+        ];
+        for (words, start) in known {
+            assert!(said(words).starts_with(start), "{}", said(words));
+        }
+    }
+}

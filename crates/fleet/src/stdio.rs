@@ -1,0 +1,72 @@
+//! The agent's end of a stream: orders come in, reports go out, and a lost controller ends it all.
+//!
+//! A controller is lost when it ends the stream, says what nobody understands, or nothing for
+//! [`LOST_AFTER`]. Then the wish to stop is set, so that what is under way ends, and there is no
+//! next order.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
+use std::time::Duration;
+
+use crate::in_process::{self, AgentEnd};
+use crate::stream::{self, Event, Stream};
+use crate::wire::Message;
+use crate::{Order, Report};
+
+/// A controller that says nothing for so long is gone; it notices a lost agent before.
+pub const LOST_AFTER: Duration = Duration::from_secs(5);
+
+/// How often silence and signals are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Serves a controller at the other end of a stream.
+///
+/// `stop` ends what is under way, and is set when the controller wants that or is lost. When
+/// `leave` is set, by a signal maybe, the controller is left as if it were lost.
+pub fn agent_end(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    stop: Arc<AtomicBool>,
+    leave: Arc<AtomicBool>,
+) -> AgentEnd {
+    let stream = stream::open::<Order, Report>(input, output);
+    let (controller, end) = in_process::pair();
+    let (orders, reports) = controller.into_channels();
+    let messages = stream.messages.clone();
+    thread::spawn(move || {
+        for report in reports {
+            if messages.send(Message::Said(report)).is_err() {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        while let Some(order) = next(&stream, &stop, &leave) {
+            if orders.send(order).is_err() {
+                return;
+            }
+        }
+        stop.store(true, Relaxed);
+    });
+    end
+}
+
+/// The next order; `None` where there will be none.
+fn next(stream: &Stream<Order, Report>, stop: &AtomicBool, leave: &AtomicBool) -> Option<Order> {
+    loop {
+        match stream.events.recv_timeout(TICK) {
+            Ok(Event::Said(order)) => return Some(order),
+            Ok(Event::Stop) => stop.store(true, Relaxed),
+            Ok(Event::Greeted) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Event::Closed | Event::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
+                return None;
+            }
+        }
+        if leave.load(Relaxed) || stream.silence() > LOST_AFTER {
+            return None;
+        }
+    }
+}
