@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
-pub use compare::{CompareArgs, FactorsArgs, PlainFormat};
+pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
 pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use serve::ServeArgs;

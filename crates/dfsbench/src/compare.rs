@@ -2,27 +2,25 @@
 //!
 //! Offline, as `dfsbench report` is: the results files are the only input and are not changed.
 
+mod asked;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::report::{CompareFormat, Compared, FactorsFormat, Governing, Selection, setting_names};
+use ::report::{CompareFormat, Compared, FactorsFormat, Governing, Selection};
 use model::Campaign;
 use results::Store;
 
-use crate::args::{CompareArgs, FactorsArgs, PlainFormat};
+use crate::args::{CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
 use crate::exit::{End, Failure};
 use crate::{output, render};
-
-/// Settings that rows must have, as (name, value).
-type Only = Vec<(String, String)>;
 
 /// Compares two campaigns, or two selections of one.
 ///
 /// # Errors
 /// When a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let effect = share("--effect", &args.effect)?;
-    let max_loss = args.max_loss.as_deref().map(|text| share("--max-loss", text)).transpose()?;
+    let rules = asked::rules(args)?;
     let before = load(&args.before, &args.results)?;
     let after = match &args.after {
         Some(after) => load(after, &args.results)?,
@@ -35,28 +33,42 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             ));
         }
     };
-    let [of_before, of_after] = selections(&args.only, [&before, &after])?;
+    let [of_before, of_after] = asked::selections(&args.only, [&before, &after])?;
     let compared = Compared::of(
         Selection { campaign: &before, only: &of_before },
         Selection { campaign: &after, only: &of_after },
-        effect,
+        rules,
     );
-    if compared.pairs.is_empty() && compared.left_out.is_empty() {
-        return Err(Failure::Usage(format!(
-            "no row of {} or {} has these settings (hint: `dfsbench report` shows them)",
-            compared.sides[0], compared.sides[1]
-        )));
+    check_anything(&compared)?;
+    let text = compared.render(args.format.into());
+    match &args.output {
+        _ if args.quiet => {}
+        None => output::data(text.as_bytes())?,
+        Some(path) => render::write_file(path, &text)?,
     }
-    if compared.pairs.is_empty() && max_loss.is_none() {
-        let (name, why) = &compared.left_out[0];
-        return Err(Failure::Usage(format!(
-            "{} and {} have no row in common that could be compared; {name}: {why} (hint: rows are \
-             matched by all settings that --where does not name)",
-            compared.sides[0], compared.sides[1]
-        )));
+    Ok(verdict(&compared).into())
+}
+
+/// Refuses what has no row on one side, or, where no bound asks for it, no pair.
+fn check_anything(compared: &Compared) -> Result<(), Failure> {
+    let [before, after] = &compared.sides;
+    let Some(first) = compared.left_out.first() else {
+        if compared.pairs.is_empty() {
+            return Err(Failure::Usage(format!(
+                "no row of {before} or {after} has these settings (hint: `dfsbench report` shows \
+                 them)"
+            )));
+        }
+        return Ok(());
+    };
+    if !compared.pairs.is_empty() || !compared.rules.bounds.is_empty() {
+        return Ok(());
     }
-    output::data(compared.render(args.format.into()).as_bytes())?;
-    Ok(verdict(&compared, max_loss).into())
+    Err(Failure::Usage(format!(
+        "{before} and {after} have no row in common that could be compared; {}: {} (hint: rows are \
+         matched by all settings that --where does not name)",
+        first.name, first.why
+    )))
 }
 
 /// Tells which factors govern a campaign's figures.
@@ -83,12 +95,14 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-fn verdict(compared: &Compared, max_loss: Option<f64>) -> End {
-    match max_loss {
-        Some(share) if compared.losses(share).next().is_some() => End::Lost,
+fn verdict(compared: &Compared) -> End {
+    if compared.regressions().next().is_some() {
+        End::Lost
+    } else if compared.is_undecided() {
         // What can't be compared has not been shown to be as fast as before.
-        Some(_) if !compared.left_out.is_empty() => End::Invalid,
-        None | Some(_) => End::Ok,
+        End::Invalid
+    } else {
+        End::Ok
     }
 }
 
@@ -106,53 +120,13 @@ fn load(named: &str, results: &Path) -> Result<Campaign, Failure> {
     Ok(store.load(render::campaign_id(&store, id)?)?)
 }
 
-/// What each side is restricted to: one `--where` is for both, two are for one each.
-fn selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], Failure> {
-    let texts = match only {
-        [] => return Ok([Vec::new(), Vec::new()]),
-        [both] => [both, both],
-        [before, after] => [before, after],
-        more => {
-            let what = format!("--where is given {} times, at most 2", more.len());
-            return Err(Failure::Usage(format!("{what} (hint: join settings by commas)")));
-        }
-    };
-    Ok([selection(texts[0], sides[0])?, selection(texts[1], sides[1])?])
-}
-
-fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
-    let known = setting_names(campaign);
-    let one = |part: &str| {
-        let (name, value) = part.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!("--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"))
-        })?;
-        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-        if known.contains(&name) {
-            return Ok((name, value));
-        }
-        let names = known.join(", ");
-        Err(Failure::Usage(format!("--where: no run has a setting `{name}` (there are: {names})")))
-    };
-    text.split(',').map(one).collect()
-}
-
-/// Reads a share in percent.
-fn share(flag: &str, text: &str) -> Result<f64, Failure> {
-    let number = text.trim().trim_end_matches('%').trim_end();
-    match number.parse::<f64>() {
-        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err(Failure::Usage(format!(
-            "{flag}: must be 0 % to less than 100 %, not `{text}` (hint: {flag} 5%)"
-        ))),
-    }
-}
-
-impl From<PlainFormat> for CompareFormat {
-    fn from(format: PlainFormat) -> Self {
+impl From<ComparisonFormat> for CompareFormat {
+    fn from(format: ComparisonFormat) -> Self {
         match format {
-            PlainFormat::Table => Self::Table,
-            PlainFormat::Markdown => Self::Markdown,
-            PlainFormat::Json => Self::Json,
+            ComparisonFormat::Table => Self::Table,
+            ComparisonFormat::Markdown => Self::Markdown,
+            ComparisonFormat::Json => Self::Json,
+            ComparisonFormat::Junit => Self::Junit,
         }
     }
 }

@@ -172,9 +172,18 @@ impl PassResult {
 
     /// Response times of the ops that count for the rate, merged.
     pub fn response_time(&self) -> Histogram {
+        self.merged(|kind| &kind.response_time)
+    }
+
+    /// Service times of the ops that count for the rate, merged.
+    pub fn service_time(&self) -> Histogram {
+        self.merged(|kind| &kind.service_time)
+    }
+
+    fn merged(&self, times: fn(&KindResult) -> &Histogram) -> Histogram {
         let mut merged = Histogram::new();
         for kind in self.rated() {
-            merged.merge(&kind.response_time);
+            merged.merge(times(kind));
         }
         merged
     }

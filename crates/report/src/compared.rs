@@ -1,16 +1,21 @@
 //! Two campaigns, or two selections of one, laid side by side run by run.
 //!
-//! [`Compared::of`] matches rows that do the same work: every setting is equal but for those that
-//! the selections name. [`Compared::render`] writes it. A row without a figure that counts, or
-//! without a partner, is named and never silently left out.
+//! [`Compared::of`] matches rows that do the same work (see `rows`) and compares their rates and
+//! times under some [`Rules`]. [`Compared::render`] writes it. A row without a figure that counts,
+//! or without a partner, is named and never silently left out; where a bound is given, what could
+//! not be decided is no pass.
 
 mod json;
+mod junit;
+mod measure;
+mod rows;
 mod table;
 
 use model::Campaign;
-use stats::{Comparison, Rate, compare, criteria};
+use stats::{criteria, holm};
 
-use crate::sheet::{Row, Sheet};
+pub use measure::{Bound, Figure, Measure};
+pub use rows::is_same;
 
 /// What is laid on one side.
 #[derive(Clone, Copy)]
@@ -21,6 +26,29 @@ pub struct Selection<'a> {
     pub only: &'a [(String, String)],
 }
 
+/// What counts as a difference, and what as too much of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// The smallest effect that counts, as a share: 0.05 is 5 %.
+    pub effect: f64,
+    /// Make up for the number of figures that are compared, see [`stats::holm`].
+    pub adjust: bool,
+    /// By how much a measure may get worse.
+    pub bounds: Vec<Bound>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { effect: criteria::EFFECT_MIN, adjust: false, bounds: Vec::new() }
+    }
+}
+
+impl Rules {
+    fn bound(&self, measure: Measure) -> Option<f64> {
+        self.bounds.iter().find(|bound| bound.measure == measure).map(|bound| bound.share)
+    }
+}
+
 /// Two selections, compared.
 pub struct Compared {
     /// What the sides are, in a line each.
@@ -28,21 +56,30 @@ pub struct Compared {
     /// Rows that both sides have, in the order of the first.
     pub pairs: Vec<Pair>,
     /// Rows that could not be compared, with the reason.
-    pub left_out: Vec<(String, String)>,
-    /// The smallest effect that counts, as a share.
-    pub effect: f64,
+    pub left_out: Vec<LeftOut>,
+    /// What it was compared by.
+    pub rules: Rules,
 }
 
 /// One row of each side.
 pub struct Pair {
     /// Target, workload, pass and factors.
     pub name: String,
-    /// The medians.
-    pub rates: [Rate; 2],
-    /// By how much they differ.
-    pub comparison: Comparison,
+    /// Its measures; the rate is the first.
+    pub figures: Vec<Figure>,
     /// Doubts of either side, each code once.
     pub caveats: Vec<&'static str>,
+}
+
+/// A row that could not be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Target, workload, pass and factors.
+    pub name: String,
+    /// Why, in a sentence's words.
+    pub why: String,
+    /// It may hide a loss. What is new does not, nor what was never possible.
+    pub matters: bool,
 }
 
 /// How a comparison is written.
@@ -54,47 +91,43 @@ pub enum CompareFormat {
     Markdown,
     /// For programs.
     Json,
+    /// For build servers: a test for each figure.
+    Junit,
 }
 
 impl Compared {
     /// Matches and compares.
-    pub fn of(before: Selection<'_>, after: Selection<'_>, effect: f64) -> Self {
-        let sheets = [Sheet::of(before.campaign), Sheet::of(after.campaign)];
-        let ignored: Vec<&str> =
-            before.only.iter().chain(after.only).map(|(name, _)| name.as_str()).collect();
-        let rows = |side: usize, selection: &Selection<'_>| -> Vec<Keyed> {
-            let sheet: &Sheet<'_> = &sheets[side];
-            let chosen = sheet.rows.iter().filter(|row| is_chosen(row, selection.only));
-            chosen.map(|row| Keyed::new(sheet, row, &ignored)).collect()
-        };
-        let (mut first, mut second) = (rows(0, &before), rows(1, &after));
-        let mut compared = Self {
-            sides: [side_name(before), side_name(after)],
-            pairs: Vec::new(),
-            left_out: Vec::new(),
-            effect,
-        };
-        for row in first.drain(..) {
-            let partner = second.iter().position(|other| other.key == row.key);
-            let Some(partner) = partner.map(|at| second.remove(at)) else {
-                compared.left_out.push((row.name, "only before".to_owned()));
-                continue;
-            };
-            match row.against(&partner, effect) {
-                Ok(pair) => compared.pairs.push(pair),
-                Err(why) => compared.left_out.push((row.name, why)),
-            }
+    pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
+        let (mut pairs, left_out) = rows::paired([before, after], &rules);
+        if rules.adjust {
+            adjust(&mut pairs);
         }
-        compared.left_out.extend(second.into_iter().map(|row| (row.name, "only after".to_owned())));
-        compared
+        Self { sides: [side_name(before), side_name(after)], pairs, left_out, rules }
     }
 
-    /// Rows whose figure fell by more than this share, noise alone aside.
-    pub fn losses(&self, share: f64) -> impl Iterator<Item = &Pair> {
-        self.pairs.iter().filter(move |pair| {
-            pair.comparison.outcome() == stats::Outcome::Lower
-                && pair.comparison.ratio < 1.0 - share
-        })
+    /// Every figure with the row that it is of.
+    pub fn figures(&self) -> impl Iterator<Item = (&Pair, &Figure)> {
+        self.pairs.iter().flat_map(|pair| pair.figures.iter().map(move |figure| (pair, figure)))
+    }
+
+    /// Figures that got worse by more than their bound, noise alone aside.
+    pub fn regressions(&self) -> impl Iterator<Item = (&Pair, &Figure)> {
+        self.figures().filter(|(_, figure)| figure.is_regression())
+    }
+
+    /// Says whether there are bounds of which nobody can tell whether they are kept.
+    pub fn is_undecided(&self) -> bool {
+        !self.rules.bounds.is_empty()
+            && (self.pairs.is_empty()
+                || self.left_out.iter().any(|row| row.matters)
+                || self.figures().any(|(_, figure)| figure.is_undecidable())
+                || self.pairs.iter().any(|pair| self.untold(pair).next().is_some()))
+    }
+
+    /// Measures that have a bound and that a row does not tell.
+    fn untold(&self, pair: &Pair) -> impl Iterator<Item = Measure> {
+        let bounded = self.rules.bounds.iter().map(|bound| bound.measure);
+        bounded.filter(|measure| pair.figures.iter().all(|figure| figure.measure != *measure))
     }
 
     /// Writes it; the text ends with a newline.
@@ -103,86 +136,39 @@ impl Compared {
             CompareFormat::Table => table::plain(self),
             CompareFormat::Markdown => table::markdown(self),
             CompareFormat::Json => json::render(self),
+            CompareFormat::Junit => junit::render(self),
         }
     }
 }
 
-/// A row with what it is matched by.
-struct Keyed {
-    key: Vec<(String, String)>,
-    name: String,
-    figures: Result<Figures, String>,
-}
-
-struct Figures {
-    pass: model::Pass,
-    median: f64,
-    trials: Vec<f64>,
-    caveats: Vec<&'static str>,
-}
-
-impl Keyed {
-    fn new(sheet: &Sheet<'_>, row: &Row<'_>, ignored: &[&str]) -> Self {
-        let judged = &row.judged;
-        let figures = match &judged.rate {
-            Some(rate) if row.counts() => Ok(Figures {
-                pass: judged.pass,
-                median: rate.median,
-                trials: judged.points.iter().filter(|p| p.used).map(|p| p.per_s).collect(),
-                caveats: judged.caveats.iter().map(|caveat| caveat.code.code()).collect(),
-            }),
-            Some(_) => Err(format!("invalid: {}", row.codes())),
-            None => Err(row.missing()),
-        };
-        let settings = settings(row).filter(|(name, _)| !ignored.contains(&name.as_str()));
-        Self { key: settings.collect(), name: sheet.name_without(row, ignored), figures }
+/// Makes up for the number of figures that are compared.
+fn adjust(pairs: &mut [Pair]) {
+    let figures = pairs.iter().flat_map(|pair| &pair.figures);
+    let adjusted = holm(&figures.map(|figure| figure.comparison.probability).collect::<Vec<_>>());
+    let family = adjusted.len();
+    let figures = pairs.iter_mut().flat_map(|pair| &mut pair.figures);
+    for (figure, adjusted) in figures.zip(adjusted) {
+        (figure.comparison.adjusted, figure.comparison.family) = (adjusted, family);
     }
-
-    fn against(&self, after: &Self, effect: f64) -> Result<Pair, String> {
-        let told = |side: &str, why: &String| format!("{side} {why}");
-        let before = self.figures.as_ref().map_err(|why| told("before:", why))?;
-        let after = after.figures.as_ref().map_err(|why| told("after:", why))?;
-        let seed = criteria::BOOTSTRAP_SEED;
-        let comparison = compare(&before.trials, &after.trials, effect, seed);
-        let mut caveats = [before.caveats.as_slice(), &after.caveats].concat();
-        caveats.sort_unstable();
-        caveats.dedup();
-        Ok(Pair {
-            name: self.name.clone(),
-            rates: [before, after].map(|side| Rate::of_pass(side.pass, side.median)),
-            comparison: comparison.ok_or("a rate of 0")?,
-            caveats,
-        })
-    }
-}
-
-/// Every setting of a row by its name, `pass` among them.
-fn settings(row: &Row<'_>) -> impl Iterator<Item = (String, String)> {
-    let pass = ("pass".to_owned(), row.judged.pass.name().to_owned());
-    let of_run = row.run.spec.settings().into_iter();
-    of_run.map(|(name, value)| (name.to_owned(), value)).chain([pass])
-}
-
-fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
-    // Tables show `64 KiB` where plans say `64KiB`.
-    let same = |a: &str, b: &str| joined(a) == joined(b);
-    only.iter().all(|(name, value)| {
-        settings(row).any(|(known, shown)| known == *name && same(&shown, value))
-    })
-}
-
-fn joined(text: &str) -> String {
-    text.split_whitespace().collect()
 }
 
 /// The names of all settings that runs of a campaign have, `pass` among them.
 pub fn setting_names(campaign: &Campaign) -> Vec<String> {
-    let of_runs = campaign.runs.iter().flat_map(|run| run.spec.settings());
-    let mut names: Vec<String> = of_runs.map(|(name, _)| name.to_owned()).collect();
-    names.push("pass".to_owned());
+    let mut names: Vec<String> = rows::all_settings(campaign).map(|(name, _)| name).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// The values that a setting has in a campaign, as tables show them, in order of appearance.
+pub fn setting_values(campaign: &Campaign, name: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for (_, value) in rows::all_settings(campaign).filter(|(known, _)| known == name) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
 }
 
 fn side_name(selection: Selection<'_>) -> String {

@@ -23,7 +23,10 @@ mod watched;
 
 use model::Campaign;
 
-pub use compared::{CompareFormat, Compared, Pair, Selection, setting_names};
+pub use compared::{
+    Bound, CompareFormat, Compared, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
+    setting_names, setting_values,
+};
 pub use governs::{FactorsFormat, Governing};
 
 /// How a report is written.

@@ -5,7 +5,8 @@ mod campaigns;
 use campaigns::{failed, made, quick, spec, transports};
 use model::{BackendKind, Campaign, CaveatCode, RunSpec, Workload};
 use report::{
-    CompareFormat, Compared, FactorsFormat, Format, Governing, Selection, render, setting_names,
+    Bound, CompareFormat, Compared, FactorsFormat, Format, Governing, Measure, Pair, Rules,
+    Selection, render, setting_names,
 };
 use stats::Outcome;
 
@@ -13,6 +14,16 @@ use stats::Outcome;
 fn stream(speeds: &[(u32, u64)], trials: u32) -> Campaign {
     let spec = |workers| RunSpec { workers, ..spec("nfs", BackendKind::Nfs, Workload::Stream) };
     made(speeds.iter().map(|(workers, speed)| (spec(*workers), *speed, trials)).collect())
+}
+
+fn outcome(pair: &Pair) -> Outcome {
+    pair.figures[0].comparison.outcome()
+}
+
+/// Nothing may get worse by more than so much.
+fn bounded(measures: &[Measure], share: f64) -> Rules {
+    let bounds = measures.iter().map(|measure| Bound { measure: *measure, share }).collect();
+    Rules { bounds, ..Rules::default() }
 }
 
 fn whole(campaign: &Campaign) -> Selection<'_> {
@@ -27,9 +38,9 @@ fn only(name: &str, value: &str) -> Vec<(String, String)> {
 fn rows_are_matched_by_what_they_do_and_losses_are_found() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(2, 15), (1, 10), (8, 40)], 5);
-    let compared = Compared::of(whole(&before), whole(&after), 0.05);
+    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
     let outcomes: Vec<_> =
-        compared.pairs.iter().map(|pair| (pair.name.as_str(), pair.comparison.outcome())).collect();
+        compared.pairs.iter().map(|pair| (pair.name.as_str(), outcome(pair))).collect();
     let expected = [
         ("nfs stream write, workers 1", Outcome::Same),
         ("nfs stream read, workers 1", Outcome::Same),
@@ -37,10 +48,16 @@ fn rows_are_matched_by_what_they_do_and_losses_are_found() {
         ("nfs stream read, workers 2", Outcome::Lower),
     ];
     assert_eq!(outcomes, expected);
-    assert!((compared.pairs[2].comparison.ratio - 0.75).abs() < 1e-6);
-    assert_eq!((compared.losses(0.2).count(), compared.losses(0.3).count()), (2, 0));
-    let reasons: Vec<&str> = compared.left_out.iter().map(|(_, why)| why.as_str()).collect();
-    assert_eq!(reasons, ["only before", "only before", "only after", "only after"]);
+    assert!((compared.pairs[2].figures[0].comparison.ratio - 0.75).abs() < 1e-6);
+    let lost = |share| {
+        let rules = bounded(&[Measure::Rate], share);
+        Compared::of(whole(&before), whole(&after), rules).regressions().count()
+    };
+    assert_eq!((lost(0.2), lost(0.3)), (2, 0));
+    let reasons: Vec<_> =
+        compared.left_out.iter().map(|row| (row.why.as_str(), row.matters)).collect();
+    let gone = "only before (the nearest row after has workers 8 instead of 4)";
+    assert_eq!(reasons, [(gone, true), (gone, true), ("only after", false), ("only after", false)]);
 }
 
 #[test]
@@ -50,14 +67,14 @@ fn two_selections_of_one_campaign_are_matched_without_what_they_name() {
     let compared = Compared::of(
         Selection { campaign: &campaign, only: &one },
         Selection { campaign: &campaign, only: &two },
-        0.05,
+        Rules::default(),
     );
     assert_eq!(compared.pairs.len(), 2);
     assert_eq!(compared.pairs[1].name, "nfs stream read");
-    assert_eq!(compared.pairs[1].comparison.outcome(), Outcome::Higher);
+    assert_eq!(outcome(&compared.pairs[1]), Outcome::Higher);
     let reads = only("pass", "read");
     let reads = Selection { campaign: &campaign, only: &reads };
-    assert_eq!(Compared::of(reads, reads, 0.05).pairs.len(), 2);
+    assert_eq!(Compared::of(reads, reads, Rules::default()).pairs.len(), 2);
     assert!(setting_names(&campaign).contains(&"nfsvers".to_owned()));
 }
 
@@ -68,27 +85,28 @@ fn what_does_not_count_is_not_compared() {
         trial.passes[0].caveats.push(CaveatCode::Errors.because("3 of 64 ops failed"));
     }
     let after = stream(&[(1, 10)], 5);
-    let compared = Compared::of(whole(&before), whole(&after), 0.05);
+    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
     assert_eq!(compared.pairs.len(), 1);
     let why = "before: invalid: errors, not-durable, shared-host";
-    assert!(compared.left_out[0].1.starts_with("before: invalid: errors"), "{why}");
+    assert!(compared.left_out[0].why.starts_with("before: invalid: errors"), "{why}");
     let gone = failed();
-    let none = Compared::of(whole(&gone), whole(&gone), 0.05);
+    let none = Compared::of(whole(&gone), whole(&gone), Rules::default());
     assert_eq!((none.pairs.len(), none.left_out.len()), (0, 3));
-    assert!(none.left_out[0].1.contains("no route to host"), "{:?}", none.left_out);
+    assert!(none.left_out[0].why.contains("no route to host"), "{:?}", none.left_out);
 }
 
 #[test]
 fn a_comparison_reads_well_in_every_form() {
     let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (4, 20)], 3));
-    let compared = Compared::of(whole(&before), whole(&after), 0.05);
+    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
     insta::assert_snapshot!("comparison_table", compared.render(CompareFormat::Table));
     insta::assert_snapshot!("comparison_markdown", compared.render(CompareFormat::Markdown));
     let json: serde_json::Value =
         serde_json::from_str(&compared.render(CompareFormat::Json)).unwrap();
     assert_eq!(json["pairs"].as_array().unwrap().len(), 2);
     assert_eq!(json["pairs"][0]["outcome"], "same");
-    assert_eq!(json["not_compared"][0]["reason"], "only before");
+    assert_eq!(json["not_compared"][2]["reason"], "only after");
+    assert_eq!(json["pairs"][0]["times"][1]["measure"], "p99");
 }
 
 #[test]

@@ -93,8 +93,8 @@ impl Store {
         &self.path
     }
 
-    /// Makes sure that nobody else adds to a campaign, until it is finished or the store is dropped;
-    /// a process that dies holds nothing. Does nothing where this store has it already.
+    /// Makes sure that nobody else adds to a campaign, until it is finished or the store is
+    /// dropped; a process that dies holds nothing. Does nothing where this store has it already.
     ///
     /// # Errors
     /// When another process makes it.

@@ -49,6 +49,11 @@ pub struct Comparison {
     pub interval: (f64, f64),
     /// How probable such a difference is where there is no cause: 0 to 1.
     pub probability: f64,
+    /// The same for the whole family of comparisons, see [`crate::holm`]; equal to `probability`
+    /// in a family of one.
+    pub adjusted: f64,
+    /// How many comparisons `adjusted` makes up for.
+    pub family: usize,
     /// Trials before and after.
     pub trials: (usize, usize),
     /// The smallest effect that counts, as a share: 0.05 is 5 %.
@@ -60,7 +65,7 @@ impl Comparison {
     pub fn outcome(&self) -> Outcome {
         let (lo, hi) = self.interval;
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
-        let improbable = self.probability <= 1.0 - CONFIDENCE;
+        let improbable = self.adjusted <= 1.0 - CONFIDENCE;
         if improbable && lo > 1.0 && self.ratio >= smallest.1 {
             Outcome::Higher
         } else if improbable && hi < 1.0 && self.ratio <= smallest.0 {
@@ -74,7 +79,8 @@ impl Comparison {
 
     /// Says whether so few trials can show no difference at all, however large it is.
     pub fn is_blind(&self) -> bool {
-        smallest_probability(self.trials.0, self.trials.1) > 1.0 - CONFIDENCE
+        let smallest = smallest_probability(self.trials.0, self.trials.1);
+        smallest * self.family as f64 > 1.0 - CONFIDENCE
     }
 }
 
@@ -86,10 +92,13 @@ pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<
         return None;
     }
     let (before, after) = (sorted(before)?, sorted(after)?);
+    let probability = rank_test(&before, &after);
     Some(Comparison {
         ratio: median(&after)? / median(&before)?,
         interval: interval(&before, &after, seed),
-        probability: rank_test(&before, &after),
+        probability,
+        adjusted: probability,
+        family: 1,
         trials: (before.len(), after.len()),
         effect,
     })

@@ -6,8 +6,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, ProgramUse, Run, Severity, Trial,
-    TrialState, Verdict, WorkingSet,
+    CaveatCode, Discard, Histogram, Pass, PassResult, ProgramUse, Run, Severity, Trial, TrialState,
+    Verdict, WorkingSet,
 };
 
 use crate::criteria::{BOOTSTRAP_SEED, SETTLED_TRIALS_MIN};
@@ -205,7 +205,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         common_window_share: median(&shares),
         points: sorted.points(pass),
         response_time: merged(used.iter().map(|result| result.response_time())),
-        service_time: merged(used.iter().map(|result| service_time(result))),
+        service_time: merged(used.iter().map(|result| result.service_time())),
         cpu: cpu(&used, pass.is_byte_rate() || pass == Pass::Mix),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
@@ -364,11 +364,6 @@ fn first_op_rate(result: &PassResult) -> Option<f64> {
 
 fn common_share(result: &PassResult) -> Option<f64> {
     (result.window_ns > 0).then(|| result.common_window_ns as f64 / result.window_ns as f64)
-}
-
-fn service_time(result: &PassResult) -> Histogram {
-    let rated = result.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
-    merged(rated.map(|kind| kind.service_time.clone()))
 }
 
 fn merged(histograms: impl Iterator<Item = Histogram>) -> Histogram {

@@ -13,12 +13,20 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench compare 3 4                              campaigns 3 and 4 of dfsbench.db
   dfsbench compare old.db new.db                    the last campaigns of two files
-  dfsbench compare old.db:2 last --max-loss 5%      exit code 1 where a rate fell by more than 5 %
+  dfsbench compare old.db:2 last --max-loss 5% --max-slowdown p99=20%
+                                                    exit code 1 where a rate fell by more than 5 %
+                                                    or a 99th percentile rose by more than 20 %
+  dfsbench compare old.db last --max-loss 5% --format junit --output compare.xml
+                                                    the same for a build server
   dfsbench compare last --where nfsvers=3 --where nfsvers=4.1
                                                     two selections of one campaign
 
-A row counts as lower or higher where its ratio lies beyond the smallest effect, the 95 % interval
-leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show that.";
+A figure counts as lower or higher where its ratio lies beyond the smallest effect, the 95 %
+interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show that.
+p50 and p99 are response times.
+
+Exit codes: 0 no bound is overstepped, 1 one is, 2 wrong usage, 4 a bound is given and nobody can
+tell whether it is kept: a row is missing or invalid afterwards, or there are too few trials.";
 
 /// Compares two campaigns, or two selections of one, row by row.
 ///
@@ -35,19 +43,53 @@ pub struct CompareArgs {
     /// for the other
     #[arg(long = "where", value_name = "NAME=VALUE[,...]")]
     pub only: Vec<String>,
-    /// The smallest difference worth noting
-    #[arg(long, value_name = "SHARE", default_value = "5%")]
-    pub effect: String,
-    /// End with exit code 1 where a rate fell by more than this, and with 4 where nothing could be
-    /// compared
+    /// The smallest difference worth noting [default: 5%, or the smallest bound below it]
     #[arg(long, value_name = "SHARE")]
+    pub effect: Option<String>,
+    /// End with exit code 1 where a rate fell by more than this
+    #[arg(long, value_name = "SHARE", help_heading = "Bounds")]
     pub max_loss: Option<String>,
+    /// End with exit code 1 where response times rose by more than this: 20% (for p50 and p99), or
+    /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Bounds")]
+    pub max_slowdown: Vec<String>,
+    /// How to make up for many comparisons, of which some come out by chance: none or holm
+    #[arg(long, value_enum, default_value_t = Adjust::None, help_heading = "Bounds")]
+    pub adjust: Adjust,
     /// Where results are kept
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output
-    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
-    pub format: PlainFormat,
+    #[arg(long, value_enum, default_value_t = ComparisonFormat::Table)]
+    pub format: ComparisonFormat,
+    /// Write to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Print nothing: the exit code tells
+    #[arg(long, short, conflicts_with = "output")]
+    pub quiet: bool,
+}
+
+/// How to make up for many comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Adjust {
+    /// Each comparison stands for itself
+    None,
+    /// All of them together err in 5 % at most; needs more trials
+    Holm,
+}
+
+/// Forms of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ComparisonFormat {
+    /// A table for a terminal
+    Table,
+    /// A table for a wiki or an issue
+    Markdown,
+    /// For programs
+    Json,
+    /// XML for build servers
+    Junit,
 }
 
 /// Tells which factors govern the figures of a campaign, by how much, and how sure that is.

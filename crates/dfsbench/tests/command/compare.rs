@@ -31,9 +31,35 @@ fn a_loss_ends_with_1_and_none_with_0() {
     let gain = compare("slow.db", "fast.db:1");
     let same = compare("fast.db", "fast.db");
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");
-    assert!(loss.stdout.contains("1 lower"), "{}", loss.stdout);
-    assert!(gain.stdout.contains("1 higher"), "{}", gain.stdout);
-    assert!(same.stdout.contains("0 lower, 0 higher"), "{}", same.stdout);
+    assert!(loss.stdout.contains("Rates: 1 lower"), "{}", loss.stdout);
+    assert!(loss.stdout.contains("Regression: null mixed: rate 0.0"), "{}", loss.stdout);
+    assert!(gain.stdout.contains("Rates: 0 lower, 1 higher"), "{}", gain.stdout);
+    assert!(same.stdout.contains("Rates: 0 lower, 0 higher"), "{}", same.stdout);
+    let quiet = rig.run(&["compare", "fast.db", "slow.db", "--max-loss", "20%", "--quiet"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
+}
+
+#[test]
+fn a_slowdown_ends_with_1_and_a_build_server_hears_why() {
+    let rig = Rig::new();
+    // In the one, ops wait for their turn; in the other, they never do.
+    campaign(&rig, "fast.db", &["--queue-depth", "1"]);
+    campaign(&rig, "slow.db", &["--queue-depth", "64"]);
+    let compare = |before, after, more: &[&str]| {
+        let selections = ["--where", "queue_depth=1", "--where", "queue_depth=64"];
+        let sides = ["compare", before, after, "--max-slowdown", "p50=50%"];
+        let turned = [selections[2], selections[3], selections[0], selections[1]];
+        let selected = if before == "fast.db" { selections } else { turned };
+        rig.run(&[&sides[..], &selected, more].concat())
+    };
+    let slower = compare("fast.db", "slow.db", &[]);
+    assert_eq!(slower.code, 1, "{slower:?}");
+    assert!(slower.stdout.contains("Regression: null mixed: p50"), "{}", slower.stdout);
+    assert_eq!(compare("slow.db", "fast.db", &[]).code, 0);
+    let written = compare("fast.db", "slow.db", &["--format", "junit", "--output", "out.xml"]);
+    assert_eq!((written.code, written.stdout.as_str()), (1, ""), "{written:?}");
+    let xml = std::fs::read_to_string(rig.folder().join("out.xml")).unwrap();
+    assert!(xml.contains("<failure type=\"regression\" message=\"p50 "), "{xml}");
 }
 
 #[test]
@@ -66,7 +92,21 @@ fn bad_comparisons_are_refused() {
     rig.refused(&["compare", "1", "other.db"], 2, &["other.db"]);
     rig.refused(&["compare", "1", "1", "--where", "sauce=3"], 2, &["sauce", "io_size"]);
     rig.refused(&["compare", "1", "1", "--where", "io_size"], 2, &["NAME=VALUE"]);
-    rig.refused(&["compare", "1", "1", "--where", "workers=77"], 2, &["no row of"]);
+    rig.refused(
+        &["compare", "1", "1", "--where", "workers=77"],
+        2,
+        &["workers 77", "there are: 1"],
+    );
+    let times = ["--max-slowdown", "p98=5%"];
+    rig.refused(&[&["compare", "1", "1"], &times[..]].concat(), 2, &["p98", "service-p99"]);
+    let twice = ["--max-slowdown", "5%,p99=5%"];
+    rig.refused(&[&["compare", "1", "1"], &twice[..]].concat(), 2, &["p99 is given twice"]);
+    let hidden = ["--effect", "5%", "--max-loss", "2%"];
+    rig.refused(
+        &[&["compare", "1", "1"], &hidden[..]].concat(),
+        2,
+        &["--effect 5%", "rate", "2 %"],
+    );
     rig.refused(&["compare", "1", "1", "--effect", "many"], 2, &["--effect", "many"]);
     rig.refused(&["compare", "1", "1", "--max-loss", "300%"], 2, &["--max-loss", "300%"]);
     rig.refused(&["factors"], 2, &["no factor", "--io-size"]);

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::Rate;
 
-use super::{Compared, Pair};
+use super::{Compared, Figure, Pair};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -17,8 +17,11 @@ struct Document<'a> {
     before: &'a str,
     after: &'a str,
     smallest_effect: f64,
+    adjusted: bool,
+    regressions: usize,
+    undecided: bool,
     pairs: Vec<PairPart<'a>>,
-    not_compared: Vec<LeftOut<'a>>,
+    not_compared: Vec<LeftOutPart<'a>>,
 }
 
 #[derive(Serialize)]
@@ -27,56 +30,99 @@ struct PairPart<'a> {
     rate_unit: &'static str,
     rate_before: f64,
     rate_after: f64,
+    #[serde(flatten)]
+    rate: FigurePart,
+    trials_before: usize,
+    trials_after: usize,
+    times: Vec<TimePart>,
+    caveats: &'a [&'static str],
+}
+
+/// A measure of time: `p50`, `p99` of the response times, or `service-p50`, `service-p99`.
+#[derive(Serialize)]
+struct TimePart {
+    measure: &'static str,
+    before_ns: f64,
+    after_ns: f64,
+    #[serde(flatten)]
+    figure: FigurePart,
+}
+
+#[derive(Serialize)]
+struct FigurePart {
     ratio: f64,
     ratio_interval_lo: f64,
     ratio_interval_hi: f64,
     probability: f64,
-    trials_before: usize,
-    trials_after: usize,
+    probability_adjusted: f64,
     outcome: &'static str,
-    caveats: &'a [&'static str],
+    bound: Option<f64>,
+    regression: bool,
 }
 
 #[derive(Serialize)]
-struct LeftOut<'a> {
+struct LeftOutPart<'a> {
     name: &'a str,
     reason: &'a str,
+    matters: bool,
 }
 
 /// Writes the document.
 pub fn render(compared: &Compared) -> String {
     let [before, after] = &compared.sides;
-    let left_out = compared.left_out.iter();
+    let left_out = compared.left_out.iter().map(|row| LeftOutPart {
+        name: &row.name,
+        reason: &row.why,
+        matters: row.matters,
+    });
     let document = Document {
         schema: SCHEMA,
         before,
         after,
-        smallest_effect: compared.effect,
-        pairs: compared.pairs.iter().map(part).collect(),
-        not_compared: left_out.map(|(name, reason)| LeftOut { name, reason }).collect(),
+        smallest_effect: compared.rules.effect,
+        adjusted: compared.rules.adjust,
+        regressions: compared.regressions().count(),
+        undecided: compared.is_undecided(),
+        pairs: compared.pairs.iter().map(pair_part).collect(),
+        not_compared: left_out.collect(),
     };
     serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
 }
 
-fn part(pair: &Pair) -> PairPart<'_> {
-    let comparison = &pair.comparison;
-    let [before, after] = pair.rates;
-    let rate_unit = match before {
-        Rate::Bytes(_) => "bytes_per_s",
-        Rate::Ops(_) | Rate::Commands(_) => "ops_per_s",
-    };
+fn pair_part(pair: &Pair) -> PairPart<'_> {
+    let (rate, times) = pair.figures.split_first().expect("a pair has a rate");
+    let [before, after] = rate.medians;
     PairPart {
         name: &pair.name,
-        rate_unit,
-        rate_before: before.per_s(),
-        rate_after: after.per_s(),
+        rate_unit: match Rate::of_pass(rate.pass, before) {
+            Rate::Bytes(_) => "bytes_per_s",
+            Rate::Ops(_) | Rate::Commands(_) => "ops_per_s",
+        },
+        rate_before: before,
+        rate_after: after,
+        rate: figure_part(rate),
+        trials_before: rate.comparison.trials.0,
+        trials_after: rate.comparison.trials.1,
+        times: times.iter().map(time_part).collect(),
+        caveats: &pair.caveats,
+    }
+}
+
+fn time_part(figure: &Figure) -> TimePart {
+    let [before_ns, after_ns] = figure.medians;
+    TimePart { measure: figure.measure.name(), before_ns, after_ns, figure: figure_part(figure) }
+}
+
+fn figure_part(figure: &Figure) -> FigurePart {
+    let comparison = &figure.comparison;
+    FigurePart {
         ratio: comparison.ratio,
         ratio_interval_lo: comparison.interval.0,
         ratio_interval_hi: comparison.interval.1,
         probability: comparison.probability,
-        trials_before: comparison.trials.0,
-        trials_after: comparison.trials.1,
+        probability_adjusted: comparison.adjusted,
         outcome: comparison.outcome().name(),
-        caveats: &pair.caveats,
+        bound: figure.bound,
+        regression: figure.is_regression(),
     }
 }

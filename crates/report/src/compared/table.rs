@@ -6,15 +6,22 @@ use std::fmt::Write as _;
 
 use stats::Outcome;
 
-use super::{Compared, Pair};
+use super::{Compared, Figure, Measure, Pair};
 use crate::grid::{Align, Grid, wrap};
 use crate::markdown::{escaped, line};
 use crate::show;
 
 const WIDTH_MAX: usize = 100;
 
-const HEADER: [(&str, Align); 7] = [
+/// What the columns beside the name may take.
+const FIGURES_WIDTH: usize = 72;
+
+/// From so many comparisons on, those that chance alone makes are worth a sentence.
+const FAMILY_MIN: usize = 10;
+
+const HEADER: [(&str, Align); 8] = [
     ("run", Align::Left),
+    ("figure", Align::Left),
     ("before", Align::Right),
     ("after", Align::Right),
     ("ratio", Align::Right),
@@ -30,9 +37,13 @@ pub fn plain(compared: &Compared) -> String {
     if !compared.pairs.is_empty() {
         let mut grid = Grid::new(&HEADER);
         for pair in &compared.pairs {
-            let [name, figures @ ..] = cells(pair);
-            let name = wrap(&name, WIDTH_MAX - 64).join("\n");
-            grid.row(&[vec![name], figures.to_vec()].concat());
+            let figures: Vec<[String; 7]> = pair.figures.iter().map(cells).collect();
+            let column = |n: usize| {
+                figures.iter().map(|cells| cells[n].as_str()).collect::<Vec<_>>().join("\n")
+            };
+            let name = wrap(&pair.name, WIDTH_MAX - FIGURES_WIDTH).join("\n");
+            let columns: Vec<String> = (0..7).map(column).collect();
+            grid.row(&[vec![name], columns].concat());
             if !pair.caveats.is_empty() {
                 grid.text(&format!("! {}", pair.caveats.join(", ")));
             }
@@ -57,8 +68,10 @@ pub fn markdown(compared: &Compared) -> String {
     out.push('\n');
     line(&mut out, HEADER.iter().map(|(name, _)| (*name).to_owned()));
     line(&mut out, HEADER.iter().map(|(_, align)| rule(*align).to_owned()));
-    for pair in &compared.pairs {
-        line(&mut out, cells(pair).iter().map(|cell| escaped(cell)));
+    for (pair, figure) in compared.figures() {
+        let is_first = figure.measure == Measure::Rate;
+        let name = if is_first { escaped(&pair.name) } else { String::new() };
+        line(&mut out, std::iter::once(name).chain(cells(figure).map(|cell| escaped(&cell))));
     }
     out.push('\n');
     for sentence in conclusion(compared) {
@@ -75,16 +88,16 @@ const fn rule(align: Align) -> &'static str {
     }
 }
 
-fn cells(pair: &Pair) -> [String; 7] {
-    let comparison = &pair.comparison;
+fn cells(figure: &Figure) -> [String; 7] {
+    let comparison = &figure.comparison;
     let (lo, hi) = comparison.interval;
     [
-        pair.name.clone(),
-        pair.rates[0].to_string(),
-        pair.rates[1].to_string(),
+        figure.measure.name().to_owned(),
+        figure.shown(0),
+        figure.shown(1),
         format!("{:.3}", comparison.ratio),
         format!("{lo:.3} to {hi:.3}"),
-        probability(comparison.probability),
+        probability(comparison.adjusted),
         comparison.outcome().name().to_owned(),
     ]
 }
@@ -95,27 +108,70 @@ fn probability(p: f64) -> String {
 
 /// What it all comes to, in sentences.
 fn conclusion(compared: &Compared) -> Vec<String> {
-    let count = |outcome: Outcome| {
-        compared.pairs.iter().filter(|pair| pair.comparison.outcome() == outcome).count()
-    };
-    let counts = [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear]
-        .map(|outcome| format!("{} {}", count(outcome), outcome.name()));
-    let mut sentences = vec![format!(
-        "{} compared: {}. A difference counts from {} on, where its interval leaves out 1 and the \
-         rank test gives 5 % or less.",
-        show::counted(compared.pairs.len(), "row"),
-        show::listed(&counts),
-        show::percent(compared.effect),
-    )];
-    let blind = compared.pairs.iter().filter(|pair| pair.comparison.is_blind()).count();
+    let mut sentences = vec![counts(compared), meaning(compared)];
+    sentences.extend(chance(compared));
+    let blind = |pair: &&Pair| pair.figures.iter().any(|figure| figure.comparison.is_blind());
+    let blind = compared.pairs.iter().filter(blind).count();
     if blind > 0 {
         sentences.push(format!(
             "{} so few trials that no difference could be shown: use --trials 5 or more.",
             if blind == 1 { "1 row has".to_owned() } else { format!("{blind} rows have") }
         ));
     }
-    for (name, why) in &compared.left_out {
-        sentences.push(format!("Not compared: {name}: {why}."));
+    for pair in &compared.pairs {
+        for measure in compared.untold(pair) {
+            sentences.push(format!("Not timed: {}: no {}.", pair.name, measure.name()));
+        }
+    }
+    for row in &compared.left_out {
+        sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
+    }
+    for (pair, figure) in compared.regressions() {
+        let (change, limit) = (figure.change(), figure.limit());
+        sentences.push(format!("Regression: {}: {change}; {limit}.", pair.name));
     }
     sentences
+}
+
+fn counts(compared: &Compared) -> String {
+    let of = |is_rate: bool| {
+        let figures: Vec<&Figure> = compared
+            .figures()
+            .map(|(_, figure)| figure)
+            .filter(|figure| (figure.measure == Measure::Rate) == is_rate)
+            .collect();
+        let count = |outcome: Outcome| {
+            figures.iter().filter(|figure| figure.comparison.outcome() == outcome).count()
+        };
+        let counts = [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear]
+            .map(|outcome| format!("{} {}", count(outcome), outcome.name()));
+        (figures.len(), show::listed(&counts))
+    };
+    let ((rows, rates), (times, of_times)) = (of(true), of(false));
+    let rows = show::counted(rows, "row");
+    let times = if times == 0 { String::new() } else { format!("; times: {of_times}") };
+    format!("{rows} compared. Rates: {rates}{times}.")
+}
+
+fn meaning(compared: &Compared) -> String {
+    format!(
+        "A difference counts from {} on, where its interval leaves out 1 and the rank test gives \
+         5 % or less. p50 and p99 are response times, each the median of what the trials had.",
+        show::percent(compared.rules.effect),
+    )
+}
+
+/// What so many comparisons do to their probabilities.
+fn chance(compared: &Compared) -> Option<String> {
+    let family = compared.figures().count();
+    if compared.rules.adjust {
+        return Some(format!("p is adjusted for {} (Holm).", show::counted(family, "comparison")));
+    }
+    (family >= FAMILY_MIN).then(|| {
+        format!(
+            "Of {family} comparisons chance alone brings about up to {} to 5 % or less; --adjust \
+             holm makes up for it.",
+            (family as f64 * 0.05).round().max(1.0)
+        )
+    })
 }

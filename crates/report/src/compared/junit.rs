@@ -1,0 +1,137 @@
+//! A comparison as JUnit's XML: each figure is a test, and a build server shows which one failed.
+//!
+//! A figure past its bound is a failure; one whose bound nobody can decide is an error, so that a
+//! suite is green exactly where the program ends with 0. Without bounds nothing can fail.
+//!
+//! **Source:** the schema of Apache Maven Surefire, `surefire-test-report-3.0.xsd`, which Jenkins,
+//! GitLab and GitHub's actions read; Extensible Markup Language 1.0, 2.2 and 2.4 (characters).
+
+use std::fmt::Write as _;
+
+use super::{Compared, Figure, LeftOut, Measure, Pair};
+
+/// How a test ended; the text is what build servers show.
+enum End {
+    Passed,
+    Failed(String),
+    /// It could not be decided.
+    Broken(String),
+    Skipped(String),
+}
+
+struct Case {
+    class: String,
+    name: &'static str,
+    end: End,
+    /// The numbers.
+    out: String,
+}
+
+/// Writes the document.
+pub fn render(compared: &Compared) -> String {
+    let cases = cases(compared);
+    let count = |is: fn(&End) -> bool| cases.iter().filter(|case| is(&case.end)).count();
+    let counts = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\"",
+        cases.len(),
+        count(|end| matches!(end, End::Failed(_))),
+        count(|end| matches!(end, End::Broken(_))),
+        count(|end| matches!(end, End::Skipped(_))),
+    );
+    let [before, after] = &compared.sides;
+    let suite = escaped(&format!("{before} against {after}"));
+    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+    // Writing to a string can't fail.
+    let _ = writeln!(out, "<testsuites name=\"dfsbench compare\" {counts}>");
+    let _ = writeln!(out, "  <testsuite name=\"{suite}\" {counts}>");
+    for case in &cases {
+        write_case(&mut out, case);
+    }
+    out + "  </testsuite>\n</testsuites>\n"
+}
+
+fn write_case(out: &mut String, case: &Case) {
+    let class = escaped(&case.class);
+    let _ = writeln!(out, "    <testcase classname=\"{class}\" name=\"{}\" time=\"0\">", case.name);
+    let _ = match &case.end {
+        End::Passed => Ok(()),
+        End::Failed(why) => {
+            let why = escaped(why);
+            writeln!(out, "      <failure type=\"regression\" message=\"{why}\">{why}</failure>")
+        }
+        End::Broken(why) => {
+            let why = escaped(why);
+            writeln!(out, "      <error type=\"undecided\" message=\"{why}\">{why}</error>")
+        }
+        End::Skipped(why) => writeln!(out, "      <skipped message=\"{}\"/>", escaped(why)),
+    };
+    if !case.out.is_empty() {
+        let _ = writeln!(out, "      <system-out>{}</system-out>", escaped(&case.out));
+    }
+    out.push_str("    </testcase>\n");
+}
+
+fn cases(compared: &Compared) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for pair in &compared.pairs {
+        cases.extend(pair.figures.iter().map(|figure| told(pair, figure)));
+        cases.extend(compared.untold(pair).map(|measure| Case {
+            class: pair.name.clone(),
+            name: measure.name(),
+            end: End::Broken(format!("{} was not timed on both sides", measure.name())),
+            out: String::new(),
+        }));
+    }
+    let bounded = !compared.rules.bounds.is_empty();
+    cases.extend(compared.left_out.iter().map(|row| left_out(row, bounded)));
+    cases
+}
+
+fn told(pair: &Pair, figure: &Figure) -> Case {
+    let why = || format!("{}; {}", figure.change(), figure.limit());
+    let end = if figure.is_regression() {
+        End::Failed(why())
+    } else if figure.is_undecidable() {
+        End::Broken(format!("{}: too few trials to tell", why()))
+    } else {
+        End::Passed
+    };
+    let comparison = &figure.comparison;
+    let mut out = format!(
+        "before {}, after {}, {}, p {:.4}, trials {} and {}: {}",
+        figure.shown(0),
+        figure.shown(1),
+        figure.change(),
+        comparison.adjusted,
+        comparison.trials.0,
+        comparison.trials.1,
+        comparison.outcome().name(),
+    );
+    if !pair.caveats.is_empty() {
+        let _ = write!(out, "; caveats: {}", pair.caveats.join(", "));
+    }
+    Case { class: pair.name.clone(), name: figure.measure.name(), end, out }
+}
+
+fn left_out(row: &LeftOut, bounded: bool) -> Case {
+    let why = format!("not compared: {}", row.why);
+    let end = if bounded && row.matters { End::Broken(why) } else { End::Skipped(why) };
+    Case { class: row.name.clone(), name: Measure::Rate.name(), end, out: String::new() }
+}
+
+/// Text as XML may hold it: markup is escaped, and what no document may hold is replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => out.push(' '),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,129 @@
+//! What is compared of a row: its rate, and the times that its ops took.
+//!
+//! [`Measure`] names it, [`Figure`] holds it for both sides. A time of a side is the median over
+//! its trials of each trial's own quantile, so that trials stay the unit of every statistic.
+
+use model::units::Nanos;
+use model::{Pass, PassResult};
+use stats::{Comparison, Outcome, Rate};
+
+use crate::show;
+
+/// A figure that rows are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes or ops per second.
+    Rate,
+    /// Median of the response times.
+    ResponseP50,
+    /// 99th percentile of the response times.
+    ResponseP99,
+    /// Median of the service times; told where it differs from the response time, in an open loop.
+    ServiceP50,
+    /// 99th percentile of the service times.
+    ServiceP99,
+}
+
+impl Measure {
+    /// Every measure, in the order of tables.
+    pub const ALL: [Self; 5] =
+        [Self::Rate, Self::ResponseP50, Self::ResponseP99, Self::ServiceP50, Self::ServiceP99];
+
+    /// Names it as tables and options do.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::ResponseP50 => "p50",
+            Self::ResponseP99 => "p99",
+            Self::ServiceP50 => "service-p50",
+            Self::ServiceP99 => "service-p99",
+        }
+    }
+
+    /// Finds a measure of time by its name.
+    pub fn time_named(name: &str) -> Option<Self> {
+        Self::ALL[1..].iter().copied().find(|measure| measure.name() == name)
+    }
+
+    /// Says whether more of it is better.
+    const fn is_gain(self) -> bool {
+        matches!(self, Self::Rate)
+    }
+
+    /// The time in a trial, in nanoseconds; `None` for a rate, and where nothing was timed.
+    pub(super) fn time_ns(self, result: &PassResult) -> Option<f64> {
+        let (times, quantile) = match self {
+            Self::Rate => return None,
+            Self::ResponseP50 => (result.response_time(), 0.5),
+            Self::ResponseP99 => (result.response_time(), 0.99),
+            Self::ServiceP50 => (result.service_time(), 0.5),
+            Self::ServiceP99 => (result.service_time(), 0.99),
+        };
+        (times.count() > 0).then(|| times.quantile(quantile) as f64)
+    }
+}
+
+/// A bound that a comparison is held to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// Of what.
+    pub measure: Measure,
+    /// By how much it may get worse, as a share: 0.05 is 5 %.
+    pub share: f64,
+}
+
+/// One measure of both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Which measure.
+    pub measure: Measure,
+    /// The pass it is of, which decides the unit of a rate.
+    pub pass: Pass,
+    /// Medians over the trials: bytes or ops per second, or nanoseconds.
+    pub medians: [f64; 2],
+    /// By how much they differ.
+    pub comparison: Comparison,
+    /// By how much it may get worse, as a share; `None` where nobody says.
+    pub bound: Option<f64>,
+}
+
+impl Figure {
+    /// A side's median with its unit.
+    pub fn shown(&self, side: usize) -> String {
+        let median = self.medians[side];
+        match self.measure {
+            Measure::Rate => Rate::of_pass(self.pass, median).to_string(),
+            _ => Nanos(median.round() as u64).to_string(),
+        }
+    }
+
+    /// Says whether it got worse, for certain, by more than its bound.
+    pub fn is_regression(&self) -> bool {
+        let Some(bound) = self.bound else { return false };
+        let (outcome, ratio) = (self.comparison.outcome(), self.comparison.ratio);
+        if self.measure.is_gain() {
+            outcome == Outcome::Lower && ratio < 1.0 - bound
+        } else {
+            outcome == Outcome::Higher && ratio > 1.0 + bound
+        }
+    }
+
+    /// What became of it, in a sentence's words: `rate 0.750 of what it was (0.720 to 0.781)`.
+    pub fn change(&self) -> String {
+        let (lo, hi) = self.comparison.interval;
+        let ratio = self.comparison.ratio;
+        format!("{} {ratio:.3} of what it was ({lo:.3} to {hi:.3})", self.measure.name())
+    }
+
+    /// The bound in words: `at most 5.0 % less`; empty where there is none.
+    pub fn limit(&self) -> String {
+        let word = if self.measure.is_gain() { "less" } else { "more" };
+        self.bound
+            .map_or_else(String::new, |share| format!("at most {} {word}", show::percent(share)))
+    }
+
+    /// Says whether it has a bound, and too few trials to show that it is overstepped.
+    pub fn is_undecidable(&self) -> bool {
+        self.bound.is_some() && self.comparison.is_blind()
+    }
+}

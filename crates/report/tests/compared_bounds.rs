@@ -1,0 +1,222 @@
+//! Which rows belong together, and what a bound does to them: the rules that a build trusts.
+
+mod campaigns;
+
+use campaigns::{HOSTILE, made, spec};
+use model::{BackendKind, Campaign, Histogram, NfsVersion, Proto, RunSpec, Target, Workload};
+use report::{Bound, CompareFormat, Compared, Measure, Rules, Selection};
+use stats::Outcome;
+
+fn over(version: NfsVersion, proto: Proto) -> RunSpec {
+    let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+    if let Target::Nfs(nfs) = &mut spec.target {
+        (nfs.settings.version, nfs.settings.proto) = (version, proto);
+    }
+    spec
+}
+
+/// A mix of so many trials.
+fn mix(speed: u64, trials: u32) -> Campaign {
+    made(vec![(over(NfsVersion::V3, Proto::Tcp), speed, trials)])
+}
+
+fn only(text: &str) -> Vec<(String, String)> {
+    let one = |part: &str| part.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    text.split(',').filter_map(one).collect()
+}
+
+fn whole(before: &Campaign, after: &Campaign, rules: Rules) -> Compared {
+    let side = |campaign| Selection { campaign, only: &[] };
+    Compared::of(side(before), side(after), rules)
+}
+
+/// Two selections of one campaign.
+fn selected(campaign: &Campaign, before: &str, after: &str) -> Compared {
+    let (before, after) = (only(before), only(after));
+    let side = |only| Selection { campaign, only };
+    Compared::of(side(&before), side(&after), Rules::default())
+}
+
+fn bounds(bounds: &[(Measure, f64)]) -> Rules {
+    let bounds = bounds.iter().map(|&(measure, share)| Bound { measure, share }).collect();
+    Rules { bounds, ..Rules::default() }
+}
+
+/// Makes every time of a campaign so many times as long, and leaves its rates.
+fn delayed(mut campaign: Campaign, factor: u64) -> Campaign {
+    let trials = campaign.runs.iter_mut().flat_map(|run| &mut run.trials);
+    for kind in trials.flat_map(|trial| &mut trial.passes).flat_map(|pass| &mut pass.kinds) {
+        let mut longer = Histogram::new();
+        for (value, count) in kind.response_time.buckets() {
+            longer.record_n(value * factor, count);
+        }
+        kind.response_time = longer;
+    }
+    campaign
+}
+
+#[test]
+fn what_follows_from_a_named_setting_keeps_no_row_from_its_partner() {
+    let versions = [NfsVersion::V2, NfsVersion::V3];
+    let product = versions.map(|version| [Proto::Udp, Proto::Tcp].map(|p| over(version, p)));
+    let runs = product.concat().into_iter().enumerate();
+    let campaign = made(runs.map(|(at, spec)| (spec, 10 + 10 * at as u64, 5)).collect());
+    // Only UDP has timeo, only v3 has stable.
+    for (before, after) in [
+        ("proto=udp", "proto=tcp"),
+        ("nfsvers=2", "nfsvers=3"),
+        ("nfsvers=2,proto=udp", "nfsvers=3,proto=tcp"),
+    ] {
+        let compared = selected(&campaign, before, after);
+        let pairs = if before.contains(',') { 1 } else { 2 };
+        assert_eq!((compared.pairs.len(), compared.left_out.len()), (pairs, 0), "{before}");
+        let higher = |pair: &report::Pair| pair.figures[0].comparison.outcome() == Outcome::Higher;
+        assert!(compared.pairs.iter().all(higher), "{before}");
+    }
+}
+
+#[test]
+fn a_row_that_fits_several_is_paired_with_none_of_them() {
+    let runs = [Proto::Udp, Proto::Tcp].map(|p| (over(NfsVersion::V3, p), 10, 5));
+    let v2 = (over(NfsVersion::V2, Proto::Udp), 10, 5);
+    let campaign = made([&runs[..], &[v2]].concat());
+    let compared = selected(&campaign, "nfsvers=3", "proto=udp");
+    assert_eq!(compared.pairs.len(), 0);
+    let why = "2 rows after fit, told apart by nfsvers (3, 2) and stable (unstable): name that in \
+               both --where";
+    assert!(compared.left_out.iter().all(|row| row.why == why), "{:?}", compared.left_out);
+}
+
+#[test]
+fn how_often_something_was_repeated_is_not_what_was_done() {
+    let before = mix(10, 5);
+    let mut after = mix(10, 5);
+    for run in &mut after.runs {
+        run.spec.repetition.warmup_trials = 1;
+        run.spec.repetition.until_permille = 20;
+    }
+    assert_eq!(whole(&before, &after, Rules::default()).pairs.len(), 1);
+}
+
+#[test]
+fn a_slowdown_is_a_regression_though_the_rate_stands() {
+    let (before, after) = (mix(10, 5), delayed(mix(10, 5), 2));
+    let past = |rules| {
+        let compared = whole(&before, &after, rules);
+        compared.regressions().map(|(_, figure)| figure.measure.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(past(bounds(&[(Measure::Rate, 0.05)])), [""; 0]);
+    let both = [(Measure::ResponseP50, 0.5), (Measure::ResponseP99, 0.5)];
+    assert_eq!(past(bounds(&both)), ["p50", "p99"]);
+    assert_eq!(past(bounds(&[(Measure::ResponseP99, 1.1)])), [""; 0]);
+    // Faster is no regression, and a rate that rises none either.
+    let back = whole(&after, &before, bounds(&both));
+    assert_eq!((back.regressions().count(), back.is_undecided()), (0, false));
+}
+
+#[test]
+fn a_bound_that_nobody_can_decide_is_not_kept() {
+    let bound = || bounds(&[(Measure::Rate, 0.05), (Measure::ResponseP99, 0.2)]);
+    let five = mix(10, 5);
+    let undecided = |after: &Campaign| whole(&five, after, bound()).is_undecided();
+    assert!(!undecided(&five));
+    // Three trials can show nothing.
+    assert!(whole(&mix(10, 3), &mix(5, 3), bound()).is_undecided());
+    assert!(!whole(&mix(10, 3), &mix(5, 3), Rules::default()).is_undecided());
+    // Times that nobody took.
+    let mut untimed = mix(10, 5);
+    for trial in &mut untimed.runs[0].trials {
+        for kind in &mut trial.passes[0].kinds {
+            kind.response_time = Histogram::new();
+        }
+    }
+    assert!(undecided(&untimed));
+    // A row that is gone; but not one that is new, or that was never possible.
+    let other = (spec("nfs", BackendKind::Nfs, Workload::Metadata), 10, 5);
+    let more = made(vec![(over(NfsVersion::V3, Proto::Tcp), 10, 5), other]);
+    assert!(whole(&more, &five, bound()).is_undecided());
+    assert!(!whole(&five, &more, bound()).is_undecided());
+    let impossible = (over(NfsVersion::V4_1, Proto::Udp), 10, 0);
+    let never = made(vec![(over(NfsVersion::V3, Proto::Tcp), 10, 5), impossible]);
+    let compared = whole(&never, &never, bound());
+    assert_eq!((compared.left_out.len(), compared.is_undecided()), (1, false));
+}
+
+#[test]
+fn many_comparisons_are_made_up_for_together() {
+    let runs = |speed: u64| {
+        let spec = |workers| RunSpec { workers, ..over(NfsVersion::V3, Proto::Tcp) };
+        made((1..=4).map(|workers| (spec(workers), speed, 5)).collect())
+    };
+    let (before, after) = (runs(10), runs(5));
+    let lower = |adjust| {
+        let compared = whole(&before, &after, Rules { adjust, ..Rules::default() });
+        let lower = compared
+            .pairs
+            .iter()
+            .filter(|pair| pair.figures[0].comparison.outcome() == Outcome::Lower);
+        (lower.count(), compared.pairs[0].figures[0].comparison)
+    };
+    let (found, plain) = lower(false);
+    assert_eq!((found, plain.is_blind(), plain.family), (4, false, 1));
+    // Twelve figures of p = 2/252 each: 12 * 2/252 is more than 5 %.
+    let (found, adjusted) = lower(true);
+    assert_eq!((found, adjusted.is_blind(), adjusted.family), (0, true, 12));
+    assert!((adjusted.adjusted - 24.0 / 252.0).abs() < 1e-9, "{}", adjusted.adjusted);
+}
+
+/// What the schema of Surefire asks of a report, as (failures, errors, skipped).
+fn checked(text: &str) -> [usize; 3] {
+    let document = roxmltree::Document::parse(text).unwrap();
+    let root = document.root_element();
+    assert_eq!(root.tag_name().name(), "testsuites");
+    let suite = root.first_element_child().unwrap();
+    assert!(suite.has_tag_name("testsuite") && suite.attribute("name").is_some());
+    let cases: Vec<_> = suite.children().filter(roxmltree::Node::is_element).collect();
+    let mut ends = [0; 3];
+    for case in &cases {
+        assert!(case.has_tag_name("testcase"), "{case:?}");
+        assert!(["classname", "name", "time"].iter().all(|name| case.attribute(*name).is_some()));
+        let inside: Vec<_> = case.children().filter(roxmltree::Node::is_element).collect();
+        for element in &inside {
+            let name = element.tag_name().name();
+            match ["failure", "error", "skipped"].iter().position(|known| *known == name) {
+                Some(at) => {
+                    ends[at] += 1;
+                    assert!(element.attribute("message").is_some_and(|text| !text.is_empty()));
+                    assert!(at == 2 || element.attribute("type").is_some());
+                }
+                None => assert_eq!(name, "system-out"),
+            }
+        }
+    }
+    for counted in [root, suite] {
+        let number = |name| counted.attribute(name).unwrap().parse::<usize>().unwrap();
+        assert_eq!(number("tests"), cases.len());
+        assert_eq!([number("failures"), number("errors"), number("skipped")], ends);
+    }
+    ends
+}
+
+#[test]
+fn a_build_server_is_told_of_each_figure() {
+    let nasty = |speed| {
+        let mut campaign = made(vec![
+            (over(NfsVersion::V3, Proto::Tcp), speed, 5),
+            (RunSpec { workers: 9, ..over(NfsVersion::V3, Proto::Tcp) }, 10, 5),
+            (RunSpec { workers: 8, ..over(NfsVersion::V3, Proto::Tcp) }, 10, 3),
+        ]);
+        campaign.name = format!("{HOSTILE} & \"it's\" \u{1}\u{1b}[31m\n");
+        campaign.runs[0].spec.target_name = campaign.name.clone();
+        campaign
+    };
+    let (before, mut after) = (nasty(10), nasty(5));
+    after.runs[1].spec.workers = 10;
+    let rules = bounds(&[(Measure::Rate, 0.1)]);
+    let told = whole(&before, &after, rules).render(CompareFormat::Junit);
+    // The rate of the first fell, that of the third has too few trials, the second is gone.
+    assert_eq!(checked(&told), [1, 2, 1], "{told}");
+    assert!(told.contains("rate 0.500 of what it was"), "{told}");
+    let unbounded = whole(&before, &after, Rules::default()).render(CompareFormat::Junit);
+    assert_eq!(checked(&unbounded), [0, 0, 2], "{unbounded}");
+}
