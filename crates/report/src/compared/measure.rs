@@ -92,6 +92,8 @@ impl Figure {
     pub fn shown(&self, side: usize) -> String {
         let median = self.medians[side];
         match self.measure {
+            // The ratio is one of rates, so this has to be one, too, and not a command's time.
+            Measure::Rate if self.pass == Pass::App => Rate::Ops(median).to_string(),
             Measure::Rate => Rate::of_pass(self.pass, median).to_string(),
             _ => Nanos(median.round() as u64).to_string(),
         }
