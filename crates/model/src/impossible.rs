@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use crate::lab::{DataPath, LabSpec, ServerKind};
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use crate::spec::{BackendKind, RunSpec, Target};
 use crate::work::{Fill, Workload};
@@ -51,6 +52,15 @@ pub enum Impossible {
     UidsBeyondTheLast,
     /// AUTH_NONE sends no user id.
     UidsWithoutAuthSys,
+    /// Nothing serves what is used on the server itself.
+    DiskByNfs,
+    /// ssh carries streams.
+    DatagramsInTunnel,
+    /// Not every server has every version.
+    ///
+    /// **Source:** unfs3, README: "NFSv3 server"; nfs-ganesha, `Protocols` of
+    /// ganesha-export-config(8): 3 and 4.
+    VersionOfServer(ServerKind, NfsVersion),
 }
 
 impl fmt::Display for Impossible {
@@ -73,6 +83,9 @@ impl fmt::Display for Impossible {
             }
             Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
             Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
+            Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
+            Self::DatagramsInTunnel => f.write_str("a tunnel carries TCP only"),
+            Self::VersionOfServer(kind, version) => write!(f, "{kind} has no v{version}"),
         }
     }
 }
@@ -83,13 +96,22 @@ impl RunSpec {
         if let Some(why) = of_work(self) {
             return Some(why);
         }
-        let Target::Nfs(nfs) = &self.target else { return None };
-        if self.clients > 0 && self.clients < self.workers {
-            return Some(Impossible::FewerClientsThanWorkers);
+        if let Target::Nfs(nfs) = &self.target {
+            if self.clients > 0 && self.clients < self.workers {
+                return Some(Impossible::FewerClientsThanWorkers);
+            }
+            if let Some(why) = of_users(nfs) {
+                return Some(why);
+            }
         }
-        of_users(nfs)
-            .or_else(|| of_transport(&nfs.settings))
-            .or_else(|| of_sizes(self, &nfs.settings))
+        let nfs = self.nfs();
+        if let Some(why) = self.lab.as_ref().and_then(|lab| of_lab(lab, &nfs)) {
+            return Some(why);
+        }
+        if !self.speaks_nfs() {
+            return None;
+        }
+        of_transport(&nfs).or_else(|| of_sizes(self, &nfs))
     }
 }
 
@@ -120,6 +142,22 @@ fn of_users(nfs: &NfsTarget) -> Option<Impossible> {
     nfs.identity.uid.checked_add(further).is_none().then_some(Impossible::UidsBeyondTheLast)
 }
 
+fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
+    if !lab.is_served() {
+        return lab.own_client.then_some(Impossible::DiskByNfs);
+    }
+    if lab.path == DataPath::Tunnel && nfs.proto == Proto::Udp {
+        return Some(Impossible::DatagramsInTunnel);
+    }
+    let kind = lab.serving.kind;
+    let has = match kind {
+        ServerKind::Unfs3 => nfs.version == NfsVersion::V3,
+        ServerKind::Ganesha => nfs.version != NfsVersion::V2,
+        ServerKind::Knfsd | ServerKind::Running => true,
+    };
+    (!has).then_some(Impossible::VersionOfServer(kind, nfs.version))
+}
+
 fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
     let udp = nfs.proto == Proto::Udp;
     let tls = nfs.xprtsec == XprtSec::Tls;
@@ -147,6 +185,7 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Host;
     use crate::spec::tests::run;
 
     fn why(change: impl Fn(&mut RunSpec, &mut NfsSettings)) -> Option<String> {
@@ -214,6 +253,32 @@ mod tests {
         let mut local = RunSpec::null(Workload::App);
         local.backend = BackendKind::Posix;
         assert_eq!(local.impossible(), None);
+    }
+
+    #[test]
+    fn what_hosts_can_not_do_is_told() {
+        let lab = |change: fn(&mut LabSpec)| {
+            let mut spec = run(Workload::Stream, 0);
+            spec.backend = BackendKind::Posix;
+            spec.target = Target::Directory { path: "/m".into() };
+            let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+            change(&mut lab);
+            spec.lab = Some(Box::new(lab));
+            spec.impossible().map(|why| why.to_string())
+        };
+        assert_eq!(lab(|_| ()), None);
+        let udp = lab(|l| (l.mounting.nfs.proto, l.path) = (Proto::Udp, DataPath::Tunnel));
+        assert_eq!(udp.unwrap(), "a tunnel carries TCP only");
+        let unfs3 = lab(|l| {
+            (l.serving.kind, l.mounting.nfs.version) = (ServerKind::Unfs3, NfsVersion::V4_0);
+        });
+        assert_eq!(unfs3.unwrap(), "unfs3 has no v4.0");
+        let mounted = lab(|l| (l.mounting.nfs.proto, l.mounting.nfs.nconnect) = (Proto::Udp, 2));
+        assert_eq!(mounted.unwrap(), "nconnect is for TCP only");
+        // What was set for a mount doesn't matter where there is none.
+        assert_eq!(lab(|l| (l.path, l.mounting.nfs.nconnect) = (DataPath::Disk, 2)), None);
+        let own = lab(|l| (l.path, l.own_client) = (DataPath::Disk, true));
+        assert!(own.unwrap().starts_with("data_path disk"));
     }
 
     #[test]

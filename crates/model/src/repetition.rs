@@ -29,6 +29,9 @@ words! {
         Random = "random",
         /// All trials of one run, then those of the next.
         Sequential = "sequential",
+        /// Runs that share how hosts are set up stand together, in blocks as above; those groups
+        /// follow each other so that as little as possible is set up anew.
+        Grouped = "grouped",
     }
 }
 

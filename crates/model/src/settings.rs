@@ -4,6 +4,8 @@
 //! what `--where` asks for. Most runs leave most of the [`OPTIONAL`] ones alone; tables then keep
 //! silent about them, see [`RunSpec::unset`].
 
+mod lab;
+
 use crate::nfs::{NfsSettings, NfsVersion, Proto};
 use crate::pass::Pass;
 use crate::spec::{BackendKind, RunSpec, Target};
@@ -132,6 +134,15 @@ fn passes(passes: &[Pass]) -> String {
     if names.is_empty() { "usual".to_owned() } else { names.join("+") }
 }
 
+/// How datagrams are sent again, where they are sent at all.
+fn datagram_settings(nfs: &NfsSettings) -> Vec<(&'static str, String)> {
+    if nfs.proto == Proto::Udp {
+        vec![("timeo", ms(nfs.timeo_ms)), ("retrans", nfs.retrans.to_string())]
+    } else {
+        Vec::new()
+    }
+}
+
 impl RunSpec {
     /// Every setting that a reader may want to tell runs apart by, as (name, shown value).
     ///
@@ -140,13 +151,15 @@ impl RunSpec {
         let mut settings = self.usual_settings();
         let applying = OPTIONAL.iter().filter(|option| (option.applies)(self));
         settings.extend(applying.map(|option| (option.name, (option.value)(self))));
+        settings.extend(self.lab.iter().flat_map(|lab| lab::optional(lab)));
         settings
     }
 
     /// How a setting is shown that nobody asked for; `None` for those that are always told.
     pub fn unset(name: &str) -> Option<String> {
-        let option = OPTIONAL.iter().find(|option| option.name == name)?;
-        Some((option.value)(&Self::null(Workload::Stream)))
+        let option = OPTIONAL.iter().find(|option| option.name == name);
+        let value = option.map(|option| (option.value)(&Self::null(Workload::Stream)));
+        value.or_else(|| lab::unset(name))
     }
 
     /// The settings that are always told.
@@ -160,7 +173,9 @@ impl RunSpec {
             ("backend", self.backend.name().to_owned()),
             ("workload", self.workload.name().to_owned()),
         ];
+        settings.extend(self.lab.iter().flat_map(|lab| lab::usual(lab)));
         if self.workload == Workload::App {
+            settings.extend(self.mount_settings());
             return settings;
         }
         settings.push(("workers", self.workers.to_string()));
@@ -184,27 +199,41 @@ impl RunSpec {
             settings.push(("durability", self.durability.name().to_owned()));
         }
         if self.workload != Workload::Metadata && self.target != Target::Null {
-            if self.target.is_local() {
+            if self.target.is_local() && self.lab.is_none() {
                 settings.push(("invalidate", self.invalidate.to_string()));
             }
             settings.push(("verify", self.verify.to_string()));
         }
-        if let Target::Nfs(nfs) = &self.target {
-            settings.extend(self.nfs_settings(&nfs.settings));
+        match &self.target {
+            Target::Nfs(nfs) => settings.extend(self.nfs_settings(&nfs.settings)),
+            _ => settings.extend(self.mount_settings()),
         }
         settings
     }
 
-    /// The settings that only a run over NFS has.
-    fn nfs_settings(&self, nfs: &NfsSettings) -> Vec<(&'static str, String)> {
+    /// How the kernel speaks NFS in a mount of ours; nothing where there is none.
+    fn mount_settings(&self) -> Vec<(&'static str, String)> {
+        let lab = self.lab.as_ref().filter(|lab| lab.is_mounted());
+        let nfs = lab.map(|lab| &lab.mounting.nfs);
+        let wire = nfs.map(|nfs| [self.wire_settings(nfs), datagram_settings(nfs)].concat());
+        wire.unwrap_or_default()
+    }
+
+    /// How NFS is spoken, by whomever.
+    fn wire_settings(&self, nfs: &NfsSettings) -> Vec<(&'static str, String)> {
         let transfer_size = self.transfer_size_bytes.map(|bytes| Size(bytes.into()).to_string());
-        let mut settings = vec![
+        vec![
             ("nfsvers", nfs.version.to_string()),
             ("proto", nfs.proto.to_string()),
             ("xprtsec", nfs.xprtsec.to_string()),
             ("nconnect", nfs.nconnect.to_string()),
             ("transfer_size", transfer_size.unwrap_or_else(|| "server's".to_owned())),
-        ];
+        ]
+    }
+
+    /// The settings that only a run of the program's own client has.
+    fn nfs_settings(&self, nfs: &NfsSettings) -> Vec<(&'static str, String)> {
+        let mut settings = self.wire_settings(nfs);
         if self.clients > 0 {
             settings.push(("clients", self.clients.to_string()));
         }
@@ -221,10 +250,7 @@ impl RunSpec {
         if self.workload != Workload::Metadata && nfs.version != NfsVersion::V2 {
             settings.push(("stable", nfs.stable.to_string()));
         }
-        if nfs.proto == Proto::Udp {
-            settings.push(("timeo", Nanos(nfs.timeo_ms.saturating_mul(1_000_000)).to_string()));
-            settings.push(("retrans", nfs.retrans.to_string()));
-        }
+        settings.extend(datagram_settings(nfs));
         settings
     }
 }

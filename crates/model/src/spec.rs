@@ -245,14 +245,20 @@ impl RunSpec {
         if self.clients == 0 { self.workers } else { self.clients }
     }
 
-    /// How NFS is spoken; the defaults where it isn't.
+    /// How NFS is spoken, by the program or by the kernel that mounts for it; the defaults where
+    /// it isn't.
     pub fn nfs(&self) -> NfsSettings {
-        match &self.target {
-            Target::Nfs(nfs) => nfs.settings,
-            Target::Null | Target::Directory { .. } | Target::Directories { .. } => {
-                NfsSettings::default()
-            }
+        match (&self.target, &self.lab) {
+            (Target::Nfs(nfs), _) => nfs.settings,
+            (_, Some(lab)) if lab.is_mounted() => lab.mounting.nfs,
+            _ => NfsSettings::default(),
         }
+    }
+
+    /// Says whether it is known that NFS is spoken, by whomever.
+    pub fn speaks_nfs(&self) -> bool {
+        let mounted = || self.lab.as_ref().is_some_and(|lab| lab.is_mounted());
+        matches!(self.target, Target::Nfs(_)) || mounted()
     }
 
     /// Bytes that the file set holds.

@@ -32,6 +32,8 @@ pub enum UnitError {
 }
 
 const SIZE_HINT: &str = "write a whole number with B, KiB, MiB, GiB or TiB, such as `64KiB`";
+const BIT_RATE_HINT: &str = "write a number with kbit, mbit or gbit, such as `100mbit`";
+const FREQUENCY_HINT: &str = "write a number with kHz, MHz or GHz, such as `1200MHz`";
 const TIME_HINT: &str = "write a number with ms, s, m or h, such as `500ms` or `2s`";
 
 /// Reads a size: `4096`, `64KiB`, `64k`, `1MB` (decimal), `0.5GiB`.
@@ -71,6 +73,39 @@ pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
         _ => return Err(malformed("time", text, TIME_HINT)),
     };
     scaled(number, factor, "time", text, TIME_HINT)
+}
+
+/// Reads a rate of a link into bits per second, as tc(8) writes it: `100mbit`, `2.5gbit`.
+///
+/// # Errors
+/// When the text is not a number with a known unit.
+pub fn parse_bit_rate(text: &str) -> Result<u64, UnitError> {
+    const WHAT: &str = "rate of a link";
+    let (number, unit) = split_unit(text.trim());
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "bit" => 1,
+        "kbit" => 1_000,
+        "mbit" => 1_000_000,
+        "gbit" => 1_000_000_000,
+        _ => return Err(malformed(WHAT, text, BIT_RATE_HINT)),
+    };
+    scaled(number, factor, WHAT, text, BIT_RATE_HINT)
+}
+
+/// Reads a frequency into kHz: `1200MHz`, `2.4GHz`.
+///
+/// # Errors
+/// When the text is not a number with a known unit, or no whole number of kHz.
+pub fn parse_frequency_khz(text: &str) -> Result<u64, UnitError> {
+    const WHAT: &str = "frequency";
+    let (number, unit) = split_unit(text.trim());
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "khz" => 1,
+        "mhz" => 1_000,
+        "ghz" => 1_000_000,
+        _ => return Err(malformed(WHAT, text, FREQUENCY_HINT)),
+    };
+    scaled(number, factor, WHAT, text, FREQUENCY_HINT)
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
@@ -190,6 +225,16 @@ mod tests {
             .map(|ns| Nanos(ns).to_string())
             .to_vec();
         assert_eq!(shown, ["999 ns", "1.00 µs", "15.2 µs", "2.50 ms", "1.03 s", "75.0 s"]);
+    }
+
+    #[test]
+    fn links_and_processors_have_units_of_their_own() {
+        assert_eq!(parse_bit_rate("100mbit"), Ok(100_000_000));
+        assert_eq!(parse_bit_rate("2.5Gbit"), Ok(2_500_000_000));
+        assert_eq!(parse_frequency_khz("1.2GHz"), Ok(1_200_000));
+        // A bare number and a size of bytes would be taken for something else.
+        assert!(["100", "10MB", "", "1.00001kbit"].iter().all(|t| parse_bit_rate(t).is_err()));
+        assert!(["2400", "2.4Ghz0", "0.5kHz"].iter().all(|t| parse_frequency_khz(t).is_err()));
     }
 
     #[test]

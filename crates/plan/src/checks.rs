@@ -3,6 +3,7 @@
 //! Each check sees one run and names the setting that is best changed, with the line or flag
 //! where its level was written. Single values were judged when they were read.
 
+pub(crate) mod lab;
 mod work;
 
 use model::{Impossible, RunSpec, Sharing, Target, Workload};
@@ -111,12 +112,22 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
             (&[Setting::ClientUids], "fewer client_uids, or a smaller uid: ids have 32 bits")
         }
         Impossible::UidsWithoutAuthSys => (&[Setting::ClientUids], "client_uids 1, or sec sys"),
+        Impossible::DiskByNfs => {
+            (&[Setting::DataPath], "backend posix or uring, or data_path loopback")
+        }
+        Impossible::DatagramsInTunnel => {
+            (&[Setting::Proto, Setting::DataPath], "proto tcp, or data_path network")
+        }
+        Impossible::VersionOfServer(..) => {
+            (&[Setting::NfsVers, Setting::ServerKind], "nfsvers 3, or server_kind knfsd")
+        }
     };
     Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
 }
 
 /// Refuses a run whose settings contradict each other.
 pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    lab::check(run, written)?;
     if run.workload == Workload::App {
         return Ok(());
     }

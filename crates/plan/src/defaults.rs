@@ -5,7 +5,7 @@
 
 use model::{Durability, RunSpec, Target, Workload};
 
-use crate::setting::{Setting, Value};
+use crate::setting::{Family, Setting, Value};
 
 /// Enough trials for a median and a first idea of the spread, in a time that one waits.
 pub const TRIALS: u32 = 5;
@@ -90,7 +90,9 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
         Setting::SmallFileSize => Value::Number(SMALL_FILE_SIZE),
         Setting::IoSize => io_size(spec),
         Setting::QueueDepth => Value::Number(spec.backend.default_queue_depth().into()),
-        Setting::TransferSize => Value::Server,
+        Setting::TransferSize => Value::Open,
+        // What the target says, where it says anything.
+        _ if setting.family() == Family::Lab => setting.get(spec),
         // Shares that stand in the plan go before any name.
         Setting::Mix if spec.op_mix.shares.is_empty() => Value::Word(MIX),
         Setting::Rate if spec.workload == Workload::OpMix => Value::Number(MIX_RATE),

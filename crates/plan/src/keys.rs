@@ -4,7 +4,7 @@
 //! that the two can't part. Limits and defaults are repeated here in words; tests compare them
 //! with `limits` and `defaults`.
 
-use Section::{Faults, Plan, Server, Settings, Target, Workload};
+use Section::{Faults, Host, Plan, Server, Settings, Target, Workload};
 
 use crate::error::Fault;
 use crate::reference::KEYS;
@@ -20,6 +20,8 @@ pub enum Section {
     Server,
     /// In `[server.faults]`.
     Faults,
+    /// In a `[[host]]`.
+    Host,
     /// In a `[[target]]`.
     Target,
     /// In `[factors]`, or in a `[[workload]]`, which wins.
@@ -35,6 +37,7 @@ impl Section {
             Plan => "top level",
             Server => "[server]",
             Faults => "[server.faults]",
+            Host => "[[host]]",
             Target => "[[target]]",
             Settings => "[factors]",
             Workload => "[[workload]]",
@@ -122,6 +125,12 @@ const ALIASES: &[(&str, &str)] = &[
     ("filename", "path"),
     ("ioengine", "backend"),
     ("fsync", "durability"),
+    ("fstype", "file_system"),
+    ("filesystem", "file_system"),
+    ("mkfs_options", "format_options"),
+    ("hostname", "address"),
+    ("sysctl", "server_sysctl"),
+    ("read_ahead_kb", "bdi_read_ahead"),
 ];
 
 /// So many keys are listed in a hint.

@@ -4,9 +4,10 @@
 //! in a run is that of `fields`.
 
 pub(crate) mod fields;
+mod words;
 
 use model::Pass;
-use model::units::{parse_size, parse_time_ns};
+use model::units::{parse_bit_rate, parse_frequency_khz, parse_size, parse_time_ns};
 
 use workload::opmix::PROFILES;
 
@@ -19,12 +20,19 @@ impl Setting {
     /// Reads a level from text.
     pub(crate) fn read(self, text: &str) -> Result<Value, Fault> {
         let text = text.trim();
+        if self.open() == Some(text) {
+            return Ok(Value::Open);
+        }
         let value = match self.kind() {
-            Kind::TransferSize if text == "server" => return Ok(Value::Server),
-            Kind::Size | Kind::TransferSize => Value::Number(parse_size(text)?),
+            Kind::Size => Value::Number(parse_size(text)?),
             Kind::Count | Kind::Percent => Value::Number(read_integer(text)?),
-            Kind::Time => Value::Number(read_ms(text)?),
+            Kind::Time => Value::Number(read_time(text, 1_000_000, "milliseconds")?),
             Kind::FineTime => Value::Number(parse_time_ns(text)?),
+            Kind::MicroTime => Value::Number(read_time(text, 1_000, "microseconds")?),
+            Kind::BitRate => Value::Number(parse_bit_rate(text)?),
+            Kind::Frequency => Value::Number(parse_frequency_khz(text)?),
+            Kind::Text => return words::read_name(text).map(Value::Text),
+            Kind::Words => return words::read(self, text).map(Value::Words),
             Kind::Passes => return read_passes(text),
             Kind::Mix => return read_mix(text),
             Kind::Flag => match text {
@@ -65,15 +73,20 @@ impl Setting {
     pub(crate) fn write(self, value: &Value) -> String {
         match value {
             Value::Number(number) => match self.kind() {
-                Kind::Size | Kind::TransferSize => text::quoted(&text::size(*number)),
+                Kind::Size => text::quoted(&text::size(*number)),
                 Kind::Time => text::quoted(&text::time(*number)),
                 Kind::FineTime => text::quoted(&text::time_ns(*number)),
+                Kind::MicroTime => text::quoted(&text::time_ns(*number * 1_000)),
+                Kind::BitRate => text::quoted(&text::bit_rate(*number)),
+                Kind::Frequency => text::quoted(&text::frequency(*number)),
                 _ => number.to_string(),
             },
             Value::Flag(yes) => yes.to_string(),
             Value::Word(word) => text::quoted(word),
             Value::Passes(passes) => text::quoted(&text::passes(passes)),
-            Value::Server => text::quoted("server"),
+            Value::Text(name) => text::quoted(name),
+            Value::Words(words) => text::quoted(&words.join(&self.separator().to_string())),
+            Value::Open => text::quoted(self.open().unwrap_or_default()),
         }
     }
 }
@@ -99,14 +112,13 @@ pub(crate) fn read_integer(text: &str) -> Result<u64, Fault> {
     })
 }
 
-/// Reads a time in whole milliseconds.
-fn read_ms(text: &str) -> Result<u64, Fault> {
-    const NS_PER_MS: u64 = 1_000_000;
+/// Reads a time in whole units of so many nanoseconds.
+fn read_time(text: &str, unit_ns: u64, unit: &str) -> Result<u64, Fault> {
     let ns = parse_time_ns(text)?;
-    if !ns.is_multiple_of(NS_PER_MS) {
-        return Err(Fault::new(format!("`{text}` is not a whole number of milliseconds")));
+    if !ns.is_multiple_of(unit_ns) {
+        return Err(Fault::new(format!("`{text}` is not a whole number of {unit}")));
     }
-    Ok(ns / NS_PER_MS)
+    Ok(ns / unit_ns)
 }
 
 /// Finds a mix that is known by its name.

@@ -16,12 +16,14 @@ mod error;
 mod estimate;
 pub mod fault;
 mod keys;
+mod lab;
 mod level;
 pub mod limits;
 mod matrix;
 mod order;
 mod overrides;
 mod parse;
+mod parse_hosts;
 mod parse_targets;
 mod raw;
 mod reference;
@@ -41,6 +43,7 @@ pub use estimate::{
     TargetEstimate, estimate,
 };
 pub use keys::{KeyDoc, Section, reference};
+pub use lab::LabArg;
 pub use order::Step;
 pub use overrides::Overrides;
 pub use raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload, Settings};

@@ -48,6 +48,15 @@ pub const SERVER_MEMORY: Range =
 pub const SERVER_THREADS: Range =
     Range { min: 1, max: 64, reason: "each thread runs an event loop; more than cores is waste" };
 
+/// Bytes of the file of a loop device: the smallest that every file system fits in.
+///
+/// **Source:** mkfs.xfs(8): 300 MiB since 5.19.
+pub const LOOP_SIZE: Range =
+    Range { min: 16 * MIB, max: TIB, reason: "the server's disk must hold it" };
+
+/// Most bytes of a tmpfs.
+pub const TMPFS_SIZE: Range = Range { min: MIB, max: TIB, reason: "it is the server's memory" };
+
 /// Runs of one plan: a list of them is still readable, and so is the time they take.
 pub const RUNS_MAX: usize = 10_000;
 
@@ -97,6 +106,24 @@ const DURATION_MS: Range =
 /// **Source:** Linux, `include/linux/nfs_xdr.h`, `NFS_MIN_FILE_IO_SIZE`, `NFS_MAX_FILE_IO_SIZE`.
 const TRANSFER_SIZE: Range =
     Range { min: KIB, max: 4 * MIB, reason: "kernels take no other rsize or wsize either" };
+/// **Source:** RFC 791: every host takes 576 bytes, and lengths have 16 bits.
+const MTU: Range = Range { min: 576, max: 65_535, reason: "an IPv4 packet is no larger" };
+const RATE_LIMIT: Range =
+    Range { min: 8_000, max: 1_000_000_000_000, reason: "no link is as fast" };
+const DELAY_US: Range =
+    Range { min: 1, max: 10_000_000, reason: "no network on earth keeps a packet for so long" };
+/// **Source:** Linux, tcp_rmem and tcp_wmem are signed 32-bit numbers.
+const TCP_BUFFER: Range =
+    Range { min: 4 * KIB, max: 2 * GIB - 1, reason: "kernels count them in 31 bits" };
+/// **Source:** Linux, `include/linux/sunrpc/xprt.h`, `RPC_MIN_SLOT_TABLE`,
+/// `RPC_MAX_SLOT_TABLE_LIMIT`.
+const SLOTS: Range = Range { min: 2, max: 65_536, reason: "kernels take no more" };
+const CPU_KHZ: Range = Range { min: 100_000, max: 10_000_000, reason: "no processor is as fast" };
+const CORES: Range = Range { min: 1, max: 8_192, reason: "kernels know no more processors" };
+const NFSD_THREADS: Range =
+    Range { min: 0, max: 4_096, reason: "beyond some hundreds they only wait for each other" };
+const BDI_READ_AHEAD_KIB: Range =
+    Range { min: 0, max: MIB, reason: "a gigabyte that nobody asked for is enough" };
 /// **Source:** nfs(5), nconnect.
 const NCONNECT: Range = Range { min: 1, max: 16, reason: "kernels take no other nconnect either" };
 const CLIENTS: Range = Range {
@@ -156,6 +183,15 @@ const _: () = assert!(WORKERS.max <= defaults::SMALL_FILES);
 /// The legal values of a setting that is a number.
 pub const fn range(setting: Setting) -> Option<Range> {
     Some(match setting {
+        Setting::Mtu => MTU,
+        Setting::RateLimit => RATE_LIMIT,
+        Setting::Delay => DELAY_US,
+        Setting::TcpBuffer => TCP_BUFFER,
+        Setting::Slots => SLOTS,
+        Setting::CpuFrequency => CPU_KHZ,
+        Setting::Cores => CORES,
+        Setting::NfsdThreads => NFSD_THREADS,
+        Setting::BdiReadAhead => BDI_READ_AHEAD_KIB,
         Setting::IoSize => IO_SIZE,
         Setting::FileSize => FILE_SIZE,
         Setting::Files | Setting::SmallFiles => FILES,
@@ -212,7 +248,23 @@ pub const fn range(setting: Setting) -> Option<Range> {
         | Setting::NfsVers
         | Setting::Proto
         | Setting::XprtSec
-        | Setting::Stable => return None,
+        | Setting::Stable
+        | Setting::DataPath
+        | Setting::ServerSysctl
+        | Setting::ClientSysctl
+        | Setting::Congestion
+        | Setting::FileSystem
+        | Setting::Raid
+        | Setting::Crypt
+        | Setting::FormatOptions
+        | Setting::FsMountOptions
+        | Setting::ServerKind
+        | Setting::ExportOptions
+        | Setting::TunnelCompression
+        | Setting::TunnelCipher
+        | Setting::MountOptions
+        | Setting::Invalidation
+        | Setting::Strict => return None,
     })
 }
 
@@ -221,18 +273,30 @@ pub fn legal(setting: Setting) -> String {
     let numbers = |shown: &dyn Fn(u64) -> String| {
         range(setting).map_or_else(String::new, |range| span(range, shown))
     };
-    match setting.kind() {
+    let legal = match setting.kind() {
         Kind::Size => numbers(&show_size),
-        Kind::TransferSize => format!("{}, or \"server\"", numbers(&show_size)),
         Kind::Count | Kind::Percent => numbers(&|number| number.to_string()),
         Kind::Time => numbers(&text::time),
         Kind::FineTime => numbers(&text::time_ns),
+        Kind::MicroTime => numbers(&|us| text::time_ns(us * 1_000)),
+        Kind::BitRate => numbers(&text::bit_rate),
+        Kind::Frequency => numbers(&text::frequency),
+        Kind::Text => "a name".to_owned(),
+        Kind::Words => match setting.separator() {
+            ' ' => "arguments with a space between them".to_owned(),
+            '+' => "name=value, with `+` between several".to_owned(),
+            _ => "options with `,` between them".to_owned(),
+        },
         Kind::Flag => "true or false".to_owned(),
         Kind::Mix => {
             either(&workload::opmix::PROFILES.iter().map(|mix| mix.name).collect::<Vec<_>>())
         }
         Kind::Passes => "names with `+` between them, or \"usual\"".to_owned(),
         Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
+    };
+    match setting.open() {
+        Some(word) => format!("{legal}, or \"{word}\""),
+        None => legal,
     }
 }
 

@@ -8,13 +8,15 @@
 use std::collections::HashSet;
 
 use model::{
-    BackendKind, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Sharing, Stable, Target, Workload,
+    BackendKind, DataPath, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Sharing, Stable, Target,
+    Workload,
 };
 
 use crate::checks::{self, Written};
 use crate::defaults;
 use crate::error::{Fault, Place, PlanError};
 use crate::keys::{meaning, unknown_word};
+use crate::lab;
 use crate::limits::RUNS_MAX;
 use crate::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::resolve::Surroundings;
@@ -66,6 +68,7 @@ pub(crate) fn runs(
         return Err(fault.at(Place::Whole));
     }
     check_possible(&runs, refused)?;
+    checks::lab::check_used(raw, &runs)?;
     check_flags(raw)?;
     Ok(runs)
 }
@@ -150,7 +153,20 @@ fn counts(
         Value::Passes(passes) => passes.contains(&Pass::StrideRead),
         _ => false,
     };
+    let travels = |paths: &[&'static str]| {
+        let default = target.what.lab().map(|lab| lab.spec(backend).path.name());
+        let written = workload.settings.get(Setting::DataPath);
+        let written = written.or_else(|| raw.factors.get(Setting::DataPath));
+        match written {
+            None => default.is_some_and(|path| paths.contains(&path)),
+            Some(_) => paths.iter().any(|path| is(Setting::DataPath, path)),
+        }
+    };
     let by_settings = match setting {
+        Setting::TunnelCompression | Setting::TunnelCipher => travels(&[DataPath::Tunnel.name()]),
+        Setting::Mtu | Setting::RateLimit | Setting::Delay | Setting::ClientSysctl => {
+            travels(&[DataPath::Network.name(), DataPath::Tunnel.name()])
+        }
         Setting::Timeo | Setting::Retrans => is(Setting::Proto, Proto::Udp.name()),
         Setting::Arrivals | Setting::Ramp => {
             workload.kind.value == Workload::OpMix || above_zero(Setting::Rate)
@@ -160,7 +176,8 @@ fn counts(
         Setting::Branching => above_zero(Setting::Depth),
         _ => true,
     };
-    by_settings && setting.matters(workload.kind.value, backend)
+    let on_lab = target.what.lab().is_some();
+    by_settings && setting.matters(workload.kind.value, backend, on_lab)
 }
 
 /// Refuses a flag that changes nothing: whoever typed it expects it to.
@@ -219,17 +236,20 @@ fn base(
     backend: BackendKind,
     workload: Workload,
 ) -> RunSpec {
-    let mut what: Target = target.what.resolve(around);
+    let mut what: Target = target.what.resolve(around, backend);
     if let Target::Nfs(nfs) = &mut what {
         nfs.settings = NfsSettings::default();
     }
-    RunSpec {
+    let mut run = RunSpec {
         target_name: target.name.value.clone(),
         target: what,
         backend,
         timeout_ms: defaults::TIMEOUT_MS,
+        lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
         ..RunSpec::null(workload)
-    }
+    };
+    lab::aim(&mut run);
+    run
 }
 
 /// Multiplies the levels of the settings that matter; `levels` sees the settings before its own.

@@ -6,10 +6,15 @@
 //! `t` and the number of runs only; more trials leave earlier blocks as they are. It is part of
 //! the results' meaning and never changes.
 //!
+//! Where hosts are set up, that would make and unmake file systems, servers and mounts for every
+//! trial. Such a plan's default is to group: runs whose hosts are set up alike stand together, as
+//! blocks among themselves, and the groups follow each other so that those share most that stand
+//! side by side. What drifts then falls on groups, not on runs.
+//!
 //! **Source:** Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
 
-use model::Order;
 use model::random::{SplitMix64, mix};
+use model::{LabSpec, Order};
 
 use crate::resolve::Plan;
 
@@ -31,11 +36,49 @@ impl Plan {
         let blocks = (0..trials).flat_map(|trial| block(self.seed, trial, runs));
         match self.order {
             Order::Blocks => blocks.collect(),
+            Order::Grouped => {
+                self.groups().iter().flat_map(|group| self.blocks_of(group, trials)).collect()
+            }
             Order::Random => shuffled(self.seed, blocks.collect(), runs),
             Order::Sequential => (0..runs)
                 .flat_map(|run| (0..trials).map(move |trial| Step { run, trial }))
                 .collect(),
         }
+    }
+
+    /// The runs by how hosts are set up for them, as indices into [`Plan::runs`], groups that
+    /// share most side by side.
+    ///
+    /// Within a group nothing has to be set up anew. Runs that leave hosts alone are one, too.
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut groups = vec![(0..self.runs.len()).collect::<Vec<_>>()];
+        for layers in 0..=LabSpec::LAYERS {
+            groups = groups.iter().flat_map(|group| self.parted(group, layers)).collect();
+        }
+        groups
+    }
+
+    /// Parts runs by whether their hosts agree up to so many layers, in the order of the runs.
+    fn parted(&self, group: &[usize], layers: usize) -> Vec<Vec<usize>> {
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        for &run in group {
+            let alike =
+                |part: &&mut Vec<usize>| match (&self.runs[part[0]].lab, &self.runs[run].lab) {
+                    (Some(one), Some(other)) => one.agrees(other, layers),
+                    (one, other) => one.is_none() && other.is_none(),
+                };
+            match parts.iter_mut().find(alike) {
+                Some(part) => part.push(run),
+                None => parts.push(vec![run]),
+            }
+        }
+        parts
+    }
+
+    /// The blocks of some runs.
+    fn blocks_of(&self, group: &[usize], trials: u32) -> Vec<Step> {
+        let blocks = (0..trials).flat_map(|trial| block(self.seed, trial, group.len()));
+        blocks.map(|step| Step { run: group[step.run], ..step }).collect()
     }
 }
 

@@ -83,8 +83,8 @@ impl RawPlan {
             for workload in &mut self.workloads {
                 workload.settings.remove(setting);
             }
-            for address in self.targets.iter_mut().filter_map(|t| t.what.address_mut()) {
-                address.settings.remove(setting);
+            for known in self.targets.iter_mut().filter_map(|t| t.what.settings_mut()) {
+                known.remove(setting);
             }
             self.factors.insert(setting, levels);
         }

@@ -3,6 +3,7 @@
 //! Stops at the first fault, in the order of the text within a table. A value that passes is
 //! within its own limits; see `limits`.
 
+use model::units::parse_size;
 use model::{BackendKind, Workload};
 
 use crate::document::{self, Field, Table};
@@ -10,12 +11,12 @@ use crate::error::{Fault, PlanError, Spot};
 use crate::keys::{Section, unknown_word};
 use crate::level::in_range;
 use crate::limits::{self, Range};
-use crate::parse_targets;
 use crate::raw::{RawPlan, RawWorkload, Settings};
 use crate::repetition::RawRepetition;
 use crate::server::read_server;
 use crate::setting::{Kind, Setting, Value};
 use crate::work;
+use crate::{parse_hosts, parse_targets};
 
 const BACKENDS: [BackendKind; 4] =
     [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
@@ -34,6 +35,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
     let root = document::parse(text)?;
     let root = Table::root(text, &root)?;
     let server = root.field("server").map(|field| read_server(&field)).transpose()?;
+    let hosts = parse_hosts::read_hosts(&root)?;
     let factors = root.field("factors").map(|field| field.table(Section::Settings)).transpose()?;
     Ok(RawPlan {
         source_name: source_name.to_owned(),
@@ -44,7 +46,8 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
             .map(|field| field.number(&format!("0 to {}", u64::MAX), "1"))
             .transpose()?,
         server: server.unwrap_or_default(),
-        targets: parse_targets::read_targets(&root)?,
+        targets: parse_targets::read_targets(&root, &hosts)?,
+        hosts,
         factors: factors.map_or_else(|| Ok(Settings::default()), |table| settings(&table))?,
         workloads: read_workloads(&root)?,
     })
@@ -68,6 +71,20 @@ pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Spot<u64>, Plan
     let number = field.number(&legal, &range.min.to_string())?;
     in_range(number.value, range, &legal, &field.shown()).map_err(|fault| field.error(fault))?;
     Ok(number)
+}
+
+/// Reads a size within its limits.
+pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Spot<u64>, PlanError> {
+    let legal = limits::span(range, &limits::show_size);
+    let read = match (field.as_text(), field.as_number()) {
+        (Some(text), _) => parse_size(text).map_err(Fault::from),
+        (None, Some(bytes)) => Ok(bytes),
+        (None, None) => return Err(field.wrong_type("a size", "\"192MiB\"")),
+    };
+    let shown = || field.as_text().map_or_else(|| field.shown(), str::to_owned);
+    let bytes = read.and_then(|bytes| in_range(bytes, range, &legal, &shown()).map(|()| bytes));
+    let value = bytes.map_err(|fault| field.error(fault))?;
+    Ok(Spot { value, place: field.place() })
 }
 
 /// Reads a backend.
@@ -165,32 +182,48 @@ pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Set
 fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
     let (wanted, example) = match setting.kind() {
         Kind::Size => ("a size", "\"64KiB\""),
-        Kind::TransferSize => ("a size, or \"server\"", "\"64KiB\""),
         Kind::Count => ("an integer", "4"),
         Kind::Percent => ("an integer", "70"),
-        Kind::Time | Kind::FineTime => ("a time", "\"500ms\""),
+        Kind::Time | Kind::FineTime | Kind::MicroTime => ("a time", "\"500ms\""),
+        Kind::BitRate => ("the rate of a link", "\"100mbit\""),
+        Kind::Frequency => ("a frequency", "\"1200MHz\""),
+        Kind::Text => ("a name", "\"..\""),
+        Kind::Words => ("a text", words_example(setting)),
         Kind::Mix => ("the name of a mix", "\"sfs3-like-v3\""),
         Kind::Passes => ("names of passes", "\"write+read\""),
         Kind::Flag => ("true or false", "true"),
         Kind::Word => ("a word", "\"..\""),
     };
+    let open = |text| setting.open() == Some(text);
     let by_text = !matches!(setting.kind(), Kind::Count | Kind::Percent | Kind::Flag);
-    let by_number =
-        matches!(setting.kind(), Kind::Size | Kind::TransferSize | Kind::Count | Kind::Percent);
+    let by_number = matches!(setting.kind(), Kind::Size | Kind::Count | Kind::Percent);
     let read = match (item.as_text(), item.as_number(), item.as_flag()) {
-        (Some(text), _, _) if by_text => setting.read(text),
+        (Some(text), _, _) if by_text || open(text) => setting.read(text),
         (_, Some(number), _) if by_number => setting.within(Value::Number(number), &item.shown()),
         (_, _, Some(yes)) if setting.kind() == Kind::Flag => Ok(Value::Flag(yes)),
         // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
-        _ if setting == Setting::NfsVers && item.is_numeric() => setting.read(&item.shown()),
+        _ if setting.looks_numeric() && item.is_numeric() => setting.read(&item.shown()),
         _ if by_number && item.is_integer() => {
             return Err(item.out_of_range(&limits::legal(setting)));
         }
         _ if setting.kind() == Kind::Word => {
             return Err(item.wrong_type(&limits::legal(setting), &limits::example(setting)));
         }
-        _ => return Err(item.wrong_type(wanted, example)),
+        _ => {
+            let open = setting.open().map(|word| format!("{wanted}, or \"{word}\""));
+            return Err(item.wrong_type(open.as_deref().unwrap_or(wanted), example));
+        }
     };
     let value = read.map_err(|fault| item.error(fault))?;
     Ok(Spot { value, place: item.place() })
+}
+
+/// How the words of a setting are written, for people.
+const fn words_example(setting: Setting) -> &'static str {
+    match setting {
+        Setting::FormatOptions => "\"-b 4096\"",
+        Setting::ServerSysctl | Setting::ClientSysctl => "\"vm.dirty_ratio=5\"",
+        Setting::ExportOptions => "\"async,no_root_squash\"",
+        _ => "\"noatime\"",
+    }
 }

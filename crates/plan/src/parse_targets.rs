@@ -3,31 +3,32 @@
 //! Each `[[target]]` has a name of its own, exactly one key that says what it is, and backends
 //! that can execute ops on it.
 
-use model::BackendKind;
+use model::{BackendKind, Host};
 
 use crate::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::{Section, unknown_word};
-use crate::limits::{self, Range};
+use crate::limits::Range;
 use crate::parse::{backend, bounded, settings_among};
+use crate::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
 use crate::raw::RawTarget;
 use crate::setting::Setting;
 use crate::target::{self, TargetArg};
 use crate::text::either;
 
 /// The keys that say what a target is.
-const TARGET_KEYS: [&str; 5] = ["url", "path", "temporary", "embedded", "null"];
+const TARGET_KEYS: [&str; 6] = ["url", "path", "temporary", "embedded", "null", "server"];
 
 /// The keys that say as whom the in-memory server is used.
 const USER_KEYS: [&str; 5] = ["uid", "gid", "groups", "sec", "resvport"];
 
-pub(crate) fn read_targets(root: &Table<'_>) -> Result<Vec<RawTarget>, PlanError> {
-    let hint = "say what is measured: [[target]] with name and url, path, embedded or null";
+pub(crate) fn read_targets(root: &Table<'_>, hosts: &[Host]) -> Result<Vec<RawTarget>, PlanError> {
+    let hint = "say what is measured: [[target]] with name and url, path, embedded, null or server";
     let field = root.required("target", hint)?;
     let mut targets: Vec<RawTarget> = Vec::new();
     for table in field.tables(Section::Target)? {
-        for target in spread(&table, read_target(&table)?)? {
+        for target in spread(&table, read_target(&table, hosts)?)? {
             if targets.iter().any(|other| other.name.value == target.name.value) {
                 let what = format!("`{}` is the name of two targets", target.name.value);
                 let fault = Fault::new(what).hint("give each target its own name");
@@ -93,9 +94,10 @@ fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
     })
 }
 
-fn read_target(table: &Table<'_>) -> Result<RawTarget, PlanError> {
-    let name = read_target_name(table)?;
-    let mut what = read_what(table)?;
+fn read_target(table: &Table<'_>, hosts: &[Host]) -> Result<RawTarget, PlanError> {
+    let name = table.required("name", "such as `name = \"nfs\"`")?;
+    let name = plain_name(&name, "target")?;
+    let mut what = read_what(table, hosts)?;
     read_how(table, &mut what)?;
     let backends = match table.field("backend") {
         None => what.backends()[..1].to_vec(),
@@ -117,23 +119,7 @@ fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>
     Ok(backends)
 }
 
-fn read_target_name(table: &Table<'_>) -> Result<Spot<String>, PlanError> {
-    let field = table.required("name", "such as `name = \"nfs\"`")?;
-    let name = field.text("\"nfs\"")?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let length = name.value.len();
-    if !name.value.chars().all(plain) || !(1..=limits::NAME_LENGTH_MAX).contains(&length) {
-        let what = format!("`{:.80}` can't name a target", name.value);
-        let hint = format!(
-            "1 to {} letters, digits, `-`, `_` or `.`, so that it can be typed in filters",
-            limits::NAME_LENGTH_MAX
-        );
-        return Err(field.error(Fault::new(what).hint(hint)));
-    }
-    Ok(Spot { value: name.value.to_owned(), place: name.place })
-}
-
-fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
+fn read_what(table: &Table<'_>, hosts: &[Host]) -> Result<TargetArg, PlanError> {
     let choice = format!("one of {}", either(&TARGET_KEYS));
     // A key that is `false` counts as left out.
     let meant = |field: &Field<'_>| field.as_flag() != Some(false);
@@ -147,7 +133,11 @@ fn read_what(table: &Table<'_>) -> Result<TargetArg, PlanError> {
         };
         return Err(Fault::new(format!("[[target]] {what}")).hint(choice).at(table.place));
     };
+    if field.key() != "server" {
+        refuse_lab_keys(table)?;
+    }
     let what = match field.key() {
+        "server" => TargetArg::Lab(Box::new(read_lab(table, field, hosts)?)),
         "url" => {
             let url = field.text("\"nfs://host/export\"")?.value;
             TargetArg::Nfs(
@@ -203,20 +193,23 @@ fn id(field: &Field<'_>) -> Result<u32, PlanError> {
 fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
     let settings = settings_among(&Setting::OF_TARGETS, table)?;
     let tls = || TLS_KEYS.iter().filter_map(|key| table.field(key));
-    let Some(address) = what.address_mut() else {
-        let keys = Setting::OF_TARGETS.map(Setting::key);
-        let written = keys.iter().find_map(|key| table.field(key)).or_else(|| tls().next());
+    let refused = |field: Option<Field<'_>>| {
         let fault = Fault::new("is only for an NFS server").hint("a path is mounted by others");
-        return written.map_or(Ok(()), |field| Err(field.error(fault)));
+        field.map_or(Ok(()), |field| Err(field.error(fault)))
+    };
+    let Some(known) = what.settings_mut() else {
+        let keys = Setting::OF_TARGETS.map(Setting::key);
+        return refused(keys.iter().find_map(|key| table.field(key)).or_else(|| tls().next()));
     };
     for setting in Setting::OF_TARGETS {
         let Some(levels) = settings.get(setting) else { continue };
-        if address.settings.get(setting).is_some() {
+        if known.get(setting).is_some() {
             let fault = Fault::new("stands in the `url` too").hint("say it in one place");
             return Err(fault.of(setting.key(), levels[0].place));
         }
-        address.settings.insert(setting, levels.to_vec());
+        known.insert(setting, levels.to_vec());
     }
+    let Some(address) = what.address_mut() else { return refused(tls().next()) };
     let mut last = None;
     for field in tls() {
         let value = field.text("\"/etc/ssl/ca.pem\"")?.value;
@@ -239,6 +232,7 @@ fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
         TargetArg::Null => "the null target",
         TargetArg::Directory(_) | TargetArg::Directories(_) | TargetArg::Temporary => "a directory",
         TargetArg::Nfs(_) | TargetArg::Embedded(_) => "an NFS server",
+        TargetArg::Lab(_) => "a directory of a server",
     };
     Err(Fault::new(format!("`{}` can't be used on {is}", backend.name()))
         .hint(format!("write {}", either(&names))))

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{BackendKind, Command, NfsVersion, OpMix, Workload};
+use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
 use crate::error::{Place, Spot};
 use crate::fault::PlannedFault;
@@ -26,6 +26,8 @@ pub struct RawPlan {
     pub seed: Option<Spot<u64>>,
     /// The in-memory server.
     pub server: RawServer,
+    /// Hosts that take part beside this one.
+    pub hosts: Vec<Host>,
     /// What is measured.
     pub targets: Vec<RawTarget>,
     /// Settings of all workloads.
@@ -142,6 +144,7 @@ impl RawPlan {
             repetition: RawRepetition::default(),
             seed: None,
             server: RawServer::default(),
+            hosts: Vec::new(),
             targets: vec![RawTarget::usual(what)],
             factors: Settings::default(),
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),

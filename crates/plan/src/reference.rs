@@ -4,7 +4,7 @@
 //! and `defaults`.
 
 use crate::fault::{FaultKind, KINDS};
-use crate::keys::Section::{Faults, Plan, Server, Settings, Target, Workload};
+use crate::keys::Section::{Faults, Host, Plan, Server, Settings, Target, Workload};
 use crate::keys::{KeyDoc, Section};
 
 const fn key(
@@ -39,13 +39,17 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          share of the median; at least 5 are made."),
     key(Plan, "warmup_trials", ["integer", ""], "0 to 100", "0",
         "Trials of each run that are made first and never count."),
-    key(Plan, "order", ["text", ""], "\"blocks\", \"random\" or \"sequential\"", "blocks",
+    key(Plan, "order", ["text", ""],
+        "\"blocks\", \"random\", \"sequential\" or \"grouped\"", "blocks; with hosts: grouped",
         "blocks: a trial of every run, shuffled, then the next, so that drift falls on all alike. \
-         random: all shuffled. sequential: run after run."),
+         random: all shuffled. sequential: run after run. grouped: runs whose hosts are set up \
+         alike together, in blocks, so that file systems, servers and mounts are made once."),
     key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
         "Where every random choice comes from: offsets, mixes, data, the order of trials."),
     key(Plan, "server", ["table", ""], "", "its defaults",
         "The in-memory server, used by targets with `embedded = true`."),
+    key(Plan, "host", ["tables", ""], "", "none",
+        "Hosts that are set up for targets with `server`; docs/lab.md says what is done to them."),
     key(Plan, "target", ["tables", ""], "at least one", "required",
         "What is measured."),
     key(Plan, "factors", ["table", ""], "", "none",
@@ -70,6 +74,17 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
     fault(17),
 
+    key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
+        "What the host is called in targets and tables."),
+    key(Host, "ssh", ["text", ""], "[user@]host", "this very host",
+        "Where ssh finds it; keys, ports and proxies are those of your ssh configuration."),
+    key(Host, "ssh_config", ["text", ""], "a file", "your own",
+        "Configuration for ssh (`ssh -F`)."),
+    key(Host, "address", ["text", ""], "a name or an address", "that of `ssh`",
+        "Where the other hosts reach it, over the network that is measured."),
+    key(Host, "interface", ["text", ""], "such as eth0", "none",
+        "Its interface to that network; mtu, rate_limit and delay need it."),
+
     key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the target is called in tables and in `targets`."),
     key(Target, "url", ["text", ""],
@@ -88,9 +103,23 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "The in-memory server of this very process, over NFS on loopback."),
     key(Target, "null", ["true", ""], "true", "none",
         "Nothing: measures what the tool itself can do."),
+    key(Target, "server", ["text", ""], "the name of a [[host]]", "none",
+        "A directory of that host, on a file system and through a path that settings say; it is \
+         set up before each run, and put back."),
+    key(Target, "client", ["text", ""], "the name of a [[host]]", "none",
+        "The host that mounts it and works there, for data_path network and tunnel."),
+    key(Target, "devices", ["text or list", ""], "whole paths on the server", "none",
+        "Devices that file systems are made on: what is on them is lost, and --allow-destroy must \
+         repeat each. Without raid the first alone is used."),
+    key(Target, "loop_size", ["size", "bytes"], "16 MiB to 1 TiB", "none",
+        "Make the devices as files of this size, which must not exist yet; nothing is lost."),
+    key(Target, "directory", ["text", ""], "a whole path on the server", "none",
+        "What is there already, for file_system existing."),
+    key(Target, "tmpfs_size", ["size", "bytes"], "1 MiB to 1 TiB", "half the server's memory",
+        "Most bytes of file_system tmpfs."),
     key(Target, "backend", ["text or list", ""],
-        "path, temporary: posix, uring; url, embedded: nfs; null: null",
-        "path, temporary: posix; url, embedded: nfs; null: null",
+        "path, temporary: posix, uring; url, embedded: nfs; null: null; server: all but null",
+        "path, temporary, server: posix; url, embedded: nfs; null: null",
         "How ops are executed; a list makes runs with each."),
     key(Target, "uid", ["integer", ""], "0 to 4294967295", "the caller's",
         "User id sent to the in-memory server; a `url` has its own."),
@@ -134,6 +163,75 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
         "Only these of the targets' backends."),
 
+    key(Settings, "data_path", ["text", ""],
+        "\"disk\", \"loopback\", \"network\" or \"tunnel\"", "network; without a client: loopback",
+        "disk: the program works on the server, without NFS. loopback: there, on a mount of the \
+         server's own export. network: on the client. tunnel: on the client, through ssh. Only for \
+         targets with `server`."),
+    key(Settings, "cpu_frequency", ["frequency", "kHz"], "100MHz to 10GHz, or \"unchanged\"",
+        "unchanged", "Highest frequency of the server's processors."),
+    key(Settings, "cores", ["integer", "processors"], "1 to 8192, or \"unchanged\"", "unchanged",
+        "Processors of the server that stay online."),
+    key(Settings, "server_sysctl", ["text", ""], "name=value, with `+` between several", "none",
+        "Further sysctls of the server."),
+    key(Settings, "client_sysctl", ["text", ""], "name=value, with `+` between several", "none",
+        "Further sysctls of the client. Not for data_path disk and loopback."),
+    key(Settings, "mtu", ["integer", "bytes"], "576 to 65535, or \"unchanged\"", "unchanged",
+        "Largest packet, on both hosts. Only for data_path network and tunnel."),
+    key(Settings, "rate_limit", ["rate", "bits/s"], "8kbit to 1000gbit, or \"unchanged\"",
+        "unchanged",
+        "Most bits per second that leave each host. Only for data_path network and tunnel."),
+    key(Settings, "delay", ["time", "us"], "1us to 10s, or \"unchanged\"", "unchanged",
+        "What each packet waits before it leaves a host: the round trip is longer by twice that. \
+         Only for data_path network and tunnel."),
+    key(Settings, "congestion", ["text", ""], "a name, or \"unchanged\"", "unchanged",
+        "Congestion control of TCP on both hosts, such as cubic or bbr. Not for data_path disk."),
+    key(Settings, "tcp_buffer", ["size", "bytes"], "4 KiB to 2.0 GiB, or \"unchanged\"",
+        "unchanged", "Largest TCP buffers on both hosts. Not for data_path disk."),
+    key(Settings, "slots", ["integer", "calls"], "2 to 65536, or \"unchanged\"", "unchanged",
+        "Calls under way per connection of the client's kernel. Not for nfs, nor for data_path \
+         disk."),
+    key(Settings, "file_system", ["text", ""],
+        "\"ext4\", \"xfs\", \"btrfs\", \"tmpfs\" or \"existing\"",
+        "existing with a directory, ext4 with devices, else tmpfs",
+        "What the server keeps files on; it is made before the first run that wants it. Only for \
+         targets with `server`."),
+    key(Settings, "raid", ["text", ""], "\"none\", \"0\", \"1\", \"5\", \"6\" or \"10\"", "none",
+        "How the devices are combined (md). Only for ext4, xfs and btrfs."),
+    key(Settings, "crypt", ["true or false", ""], "true or false", "false",
+        "Encrypt the device with a key that is thrown away (dm-crypt). Only for ext4, xfs and \
+         btrfs."),
+    key(Settings, "format_options", ["text", ""], "arguments with a space between them", "none",
+        "Further arguments of mkfs. Only for ext4, xfs and btrfs."),
+    key(Settings, "fs_mount_options", ["text", ""], "options with `,` between them", "none",
+        "Options of the server's mount of its file system, such as noatime. Not for existing."),
+    key(Settings, "server_kind", ["text", ""],
+        "\"knfsd\", \"ganesha\", \"unfs3\" or \"running\"", "knfsd",
+        "Which program serves: the kernel, NFS-Ganesha, unfs3, or one that runs already and is \
+         left alone. Not for data_path disk."),
+    key(Settings, "export_options", ["text", ""], "options with `,` between them", "none",
+        "Options of exports(5), such as async. Only for knfsd."),
+    key(Settings, "nfsd_threads", ["integer", "threads"], "0 to 4096", "0",
+        "Threads of the server; 0 leaves them as they are. Only for knfsd and ganesha."),
+    key(Settings, "tunnel_compression", ["true or false", ""], "true or false", "false",
+        "Compress what goes through the tunnel (ssh -C). Only for data_path tunnel."),
+    key(Settings, "tunnel_cipher", ["text", ""], "a name, or \"unchanged\"", "unchanged",
+        "Cipher of the tunnel (ssh -c). Only for data_path tunnel."),
+    key(Settings, "mount_options", ["text", ""], "options with `,` between them", "none",
+        "Further options of nfs(5), such as noac. Not for nfs, nor for data_path disk."),
+    key(Settings, "bdi_read_ahead", ["integer", "KiB"], "0 to 1048576, or \"unchanged\"",
+        "unchanged",
+        "Read-ahead of the client's mount. Not for nfs, nor for data_path disk."),
+    key(Settings, "invalidation", ["text", ""],
+        "\"none\", \"files\", \"caches\", \"remount\", \"server-remount\" or \"server-restart\"",
+        "caches",
+        "What is done before a pass reads. files: the files leave the page cache of the host that \
+         works. caches: that is emptied, and the server's. remount: the client mounts anew. \
+         server-remount, server-restart: so does, or so begins, the server. Each includes those \
+         before it. Only for targets with `server`; others have invalidate."),
+    key(Settings, "strict", ["true or false", ""], "true or false", "false",
+        "A setting that is not in force fails the run; otherwise it is told as a caveat. Only for \
+         targets with `server`."),
     key(Settings, "passes", ["text", ""], "names with `+` between them, or \"usual\"", "usual",
         "Passes of a trial, in their order: write+read of a stream, create+stat+remove of \
          metadata. Stream and iozone: write, rewrite, read, reread, random_read, random_write, \
@@ -216,18 +314,18 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Ops in flight per worker, over NFS per client. Not for posix, whose calls are \
          synchronous."),
     key(Settings, "nfsvers", ["version", ""], "2, 3, 4.0, 4.1 or 4.2", "3",
-        "Version of NFS; it is not negotiated. Also with a target. Only for nfs."),
+        "Version of NFS; it is not negotiated. Also with a target. Only for nfs and mounts of ours."),
     key(Settings, "proto", ["text", ""], "\"tcp\" or \"udp\"", "tcp",
-        "What RPC runs over; udp for v2 and v3. Also with a target. Only for nfs."),
+        "What RPC runs over; udp for v2 and v3. Also with a target. Only for nfs and mounts of ours."),
     key(Settings, "xprtsec", ["text", ""], "\"none\" or \"tls\"", "none",
         "Protection of the transport: tls is RPC-over-TLS (RFC 9289), for v3 and newer over tcp. \
-         Also with a target. Only for nfs."),
+         Also with a target. Only for nfs and mounts of ours."),
     key(Settings, "nconnect", ["integer", "connections"], "1 to 16", "1",
-        "Connections of one client, over tcp. Also with a target. Only for nfs."),
+        "Connections of one client, over tcp. Also with a target. Only for nfs and mounts of ours."),
     key(Settings, "transfer_size", ["size or text", "bytes"],
         "1 KiB to 4 MiB, or \"server\"", "server",
         "Largest payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. \
-         Only for nfs; not for metadata."),
+         Only for nfs and mounts of ours; not for metadata."),
     key(Settings, "read_ahead", ["integer", "transfers"], "0 to 1024", "0",
         "Transfers that a client has in flight beyond what a sequential read asks for. Only for \
          nfs and stream."),
@@ -240,10 +338,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          not for metadata."),
     key(Settings, "timeo", ["time", "ms"], "1ms to 10m", "1100ms",
         "How long an answer is waited for before a call is sent again, twice as long each further \
-         time. Also with a target. Only for nfs over udp."),
+         time. Also with a target. Only over udp."),
     key(Settings, "retrans", ["integer", "times"], "0 to 30", "3",
-        "How often a call is sent again before the waits start over. Also with a target. Only for \
-         nfs over udp."),
+        "How often a call is sent again before the waits start over. Also with a target. Only over udp."),
     key(Settings, "read_percent", ["integer", "percent"], "0 to 100", "70",
         "Share of reads in a mix. Only for mixed."),
     key(Settings, "random_percent", ["integer", "percent"], "0 to 100", "100",

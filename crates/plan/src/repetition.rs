@@ -38,7 +38,8 @@ pub struct RawRepetition {
 pub(crate) struct Repeated {
     pub trials: u32,
     pub each: Repetition,
-    pub order: Order,
+    /// `None` where it follows from the runs.
+    pub order: Option<Order>,
 }
 
 impl RawRepetition {
@@ -94,7 +95,7 @@ impl RawRepetition {
         Ok(Repeated {
             trials,
             each: Repetition { discard, until_permille: until, warmup_trials },
-            order: self.order.map_or(Order::Blocks, |order| order.value),
+            order: self.order.map(|order| order.value),
         })
     }
 }

@@ -64,11 +64,13 @@ impl Plan {
             run.repetition = repeated.each;
         }
         check_paths(&runs)?;
+        let on_lab = runs.iter().any(|run| run.lab.is_some());
+        let usual = if on_lab { Order::Grouped } else { Order::Blocks };
         Ok(Self {
             name: raw.name.clone(),
             trials: repeated.trials,
             repetition: repeated.each,
-            order: repeated.order,
+            order: repeated.order.unwrap_or(usual),
             seed,
             server,
             runs,

@@ -14,7 +14,7 @@ use crate::fault::{KINDS, PlannedFault};
 use crate::keys::Section;
 use crate::level::in_range;
 use crate::limits;
-use crate::parse::bounded;
+use crate::parse::{bounded, bounded_size};
 use crate::raw::{RawFaults, RawServer};
 use crate::setting::Setting;
 use crate::text::{quoted, size};
@@ -84,7 +84,10 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     };
     let faults = table.field("faults").map(|field| read_faults(&field)).transpose()?;
     Ok(RawServer {
-        memory_bytes: table.field("memory").map(|field| read_memory_of(&field)).transpose()?,
+        memory_bytes: table
+            .field("memory")
+            .map(|field| bounded_size(&field, limits::SERVER_MEMORY))
+            .transpose()?,
         threads: table.field("threads").map(threads).transpose()?,
         discard: table.field("discard").map(|field| flag(&field)).transpose()?,
         versions: table.field("nfsvers").map(|field| read_versions(&field)).transpose()?,
@@ -95,17 +98,6 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
 fn flag(field: &Field<'_>) -> Result<Spot<bool>, PlanError> {
     let value = field.as_flag().ok_or_else(|| field.wrong_type("true or false", "true"))?;
     Ok(Spot { value, place: field.place() })
-}
-
-fn read_memory_of(field: &Field<'_>) -> Result<Spot<u64>, PlanError> {
-    let bytes = match (field.as_text(), field.as_number()) {
-        (Some(text), _) => read_memory(text).map_err(|fault| field.error(fault))?,
-        (None, Some(bytes)) => {
-            memory_in_range(bytes, &field.shown()).map_err(|fault| field.error(fault))?
-        }
-        (None, None) => return Err(field.wrong_type("a size", "\"192MiB\"")),
-    };
-    Ok(Spot { value: bytes, place: field.place() })
 }
 
 /// Reads the memory of the in-memory server, as `flag` gives it, into bytes.
@@ -130,12 +122,9 @@ pub fn parse_versions(texts: &[String], flag: &'static str) -> Result<Vec<NfsVer
 
 /// Reads the memory of the in-memory server.
 pub(crate) fn read_memory(text: &str) -> Result<u64, Fault> {
-    memory_in_range(model::units::parse_size(text)?, text)
-}
-
-fn memory_in_range(bytes: u64, shown: &str) -> Result<u64, Fault> {
+    let bytes = model::units::parse_size(text)?;
     let legal = limits::span(limits::SERVER_MEMORY, &limits::show_size);
-    in_range(bytes, limits::SERVER_MEMORY, &legal, shown).map(|()| bytes)
+    in_range(bytes, limits::SERVER_MEMORY, &legal, text).map(|()| bytes)
 }
 
 fn read_versions(field: &Field<'_>) -> Result<Vec<NfsVersion>, PlanError> {

@@ -10,7 +10,10 @@ mod concerns;
 
 pub use concerns::Family;
 
-use model::{Arrivals, Durability, Fill, NfsVersion, Pass, Proto, Sharing, Stable, XprtSec};
+use model::{
+    Arrivals, DataPath, Durability, FileSystem, Fill, Invalidation, NfsVersion, Pass, Proto, Raid,
+    ServerKind, Sharing, Stable, XprtSec,
+};
 
 /// Makes the enum, with key, flag and kind of each setting.
 macro_rules! settings {
@@ -44,6 +47,56 @@ macro_rules! settings {
 }
 
 settings! {
+    /// By which way data travels between the program and the server's disk.
+    DataPath "data_path" "--data-path" Word;
+    /// Highest frequency of the server's processors.
+    CpuFrequency "cpu_frequency" "--cpu-frequency" Frequency;
+    /// Processors of the server that stay in use.
+    Cores "cores" "--cores" Count;
+    /// Further sysctls of the server.
+    ServerSysctl "server_sysctl" "--server-sysctl" Words;
+    /// Further sysctls of the client.
+    ClientSysctl "client_sysctl" "--client-sysctl" Words;
+    /// Bytes of the largest packet.
+    Mtu "mtu" "--mtu" Count;
+    /// Most bits per second that leave each host.
+    RateLimit "rate_limit" "--rate-limit" BitRate;
+    /// What each packet that leaves a host waits.
+    Delay "delay" "--delay" MicroTime;
+    /// Congestion control of TCP.
+    Congestion "congestion" "--congestion" Text;
+    /// Largest TCP buffers.
+    TcpBuffer "tcp_buffer" "--tcp-buffer" Size;
+    /// Calls under way per connection of the client's kernel.
+    Slots "slots" "--slots" Count;
+    /// What the server keeps files on.
+    FileSystem "file_system" "--file-system" Word;
+    /// How its disks are combined.
+    Raid "raid" "--raid" Word;
+    /// Encrypt them.
+    Crypt "crypt" "--crypt" Flag;
+    /// Arguments of mkfs.
+    FormatOptions "format_options" "--format-options" Words;
+    /// Options of the server's mount of its file system.
+    FsMountOptions "fs_mount_options" "--fs-mount-options" Words;
+    /// Which program serves NFS.
+    ServerKind "server_kind" "--server-kind" Word;
+    /// Options of the export.
+    ExportOptions "export_options" "--export-options" Words;
+    /// Threads of the server.
+    NfsdThreads "nfsd_threads" "--nfsd-threads" Count;
+    /// Compress what goes through a tunnel.
+    TunnelCompression "tunnel_compression" "--tunnel-compression" Flag;
+    /// Cipher of a tunnel.
+    TunnelCipher "tunnel_cipher" "--tunnel-cipher" Text;
+    /// Further options of the client's mount.
+    MountOptions "mount_options" "--mount-options" Words;
+    /// Read-ahead of the client's mount.
+    BdiReadAhead "bdi_read_ahead" "--bdi-read-ahead" Count;
+    /// What is done before a pass reads.
+    Invalidation "invalidation" "--invalidation" Word;
+    /// A setting that is not in force fails the run.
+    Strict "strict" "--strict" Flag;
     /// Passes of a trial, in their order.
     Passes "passes" "--passes" Passes;
     /// Threads with a recorder each.
@@ -113,7 +166,7 @@ settings! {
     /// Connections of one client.
     Nconnect "nconnect" "--nconnect" Count;
     /// Largest payload of one READ or WRITE on the wire.
-    TransferSize "transfer_size" "--transfer-size" TransferSize;
+    TransferSize "transfer_size" "--transfer-size" Size;
     /// Transfers in flight beyond what a sequential reader asks for.
     ReadAhead "read_ahead" "--read-ahead" Count;
     /// Transfers in flight after the ops of a sequential writer have ended.
@@ -175,8 +228,6 @@ settings! {
 pub enum Kind {
     /// Bytes.
     Size,
-    /// Bytes, or what the server offers.
-    TransferSize,
     /// A whole number.
     Count,
     /// A share, in whole percent.
@@ -185,6 +236,12 @@ pub enum Kind {
     Time,
     /// Nanoseconds.
     FineTime,
+    /// Microseconds.
+    MicroTime,
+    /// Bits per second.
+    BitRate,
+    /// kHz.
+    Frequency,
     /// Yes or no.
     Flag,
     /// One of [`Setting::words`].
@@ -193,12 +250,16 @@ pub enum Kind {
     Mix,
     /// Names of passes with `+` between them, or `usual`.
     Passes,
+    /// A name that is known elsewhere.
+    Text,
+    /// Several words, such as options; see [`Setting::separator`].
+    Words,
 }
 
 /// One level of a setting, within its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// In bytes, milliseconds, nanoseconds, percent or pieces, as [`Setting::kind`] says.
+    /// In bytes, pieces, percent or units of time, rate and frequency, as [`Setting::kind`] says.
     Number(u64),
     /// Yes or no.
     Flag(bool),
@@ -206,8 +267,12 @@ pub enum Value {
     Word(&'static str),
     /// Passes in their order; empty for the usual ones.
     Passes(Vec<Pass>),
-    /// What the server offers.
-    Server,
+    /// A name that is known elsewhere.
+    Text(String),
+    /// Several words in their order; none where there are none.
+    Words(Vec<String>),
+    /// What others choose: see [`Setting::open`].
+    Open,
 }
 
 impl Setting {
@@ -222,9 +287,46 @@ impl Setting {
         Self::Retrans,
     ];
 
+    /// The word for a level that is left to others: to the server, or as a host has it.
+    pub const fn open(self) -> Option<&'static str> {
+        match self {
+            Self::TransferSize => Some("server"),
+            Self::CpuFrequency
+            | Self::Cores
+            | Self::Mtu
+            | Self::RateLimit
+            | Self::Delay
+            | Self::Congestion
+            | Self::TcpBuffer
+            | Self::Slots
+            | Self::TunnelCipher
+            | Self::BdiReadAhead => Some("unchanged"),
+            _ => None,
+        }
+    }
+
+    /// What stands between the words of one level of [`Kind::Words`].
+    pub const fn separator(self) -> char {
+        match self {
+            Self::FormatOptions => ' ',
+            Self::ServerSysctl | Self::ClientSysctl => '+',
+            _ => ',',
+        }
+    }
+
+    /// Says whether its words look like numbers, and may be written as such.
+    pub(crate) const fn looks_numeric(self) -> bool {
+        matches!(self, Self::NfsVers | Self::Raid)
+    }
+
     /// The words that it may be; none where it holds no word.
     pub const fn words(self) -> &'static [&'static str] {
         match self {
+            Self::DataPath => DataPath::NAMES,
+            Self::FileSystem => FileSystem::NAMES,
+            Self::Raid => Raid::NAMES,
+            Self::ServerKind => ServerKind::NAMES,
+            Self::Invalidation => Invalidation::NAMES,
             Self::NfsVers => NfsVersion::NAMES,
             Self::Proto => Proto::NAMES,
             Self::XprtSec => XprtSec::NAMES,

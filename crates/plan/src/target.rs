@@ -9,6 +9,7 @@ use model::{BackendKind, NfsTarget, Target};
 
 use crate::address::{NfsAddress, User, parse_url};
 use crate::error::{Fault, Place, PlanError};
+use crate::lab::LabArg;
 use crate::raw::Settings;
 use crate::resolve::Surroundings;
 
@@ -30,6 +31,8 @@ pub enum TargetArg {
     Nfs(NfsAddress),
     /// The in-memory server of this process; its address has no port yet.
     Embedded(NfsAddress),
+    /// Hosts that are set up for it.
+    Lab(Box<LabArg>),
 }
 
 impl TargetArg {
@@ -38,7 +41,7 @@ impl TargetArg {
         match self {
             Self::Null => "null",
             Self::Directory(_) | Self::Directories(_) | Self::Temporary => "dir",
-            Self::Nfs(_) | Self::Embedded(_) => "nfs",
+            Self::Nfs(_) | Self::Embedded(_) | Self::Lab(_) => "nfs",
         }
     }
 
@@ -50,6 +53,7 @@ impl TargetArg {
                 &[BackendKind::Posix, BackendKind::Uring]
             }
             Self::Nfs(_) | Self::Embedded(_) => &[BackendKind::Nfs],
+            Self::Lab(_) => &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs],
         }
     }
 
@@ -67,25 +71,49 @@ impl TargetArg {
     pub const fn address(&self) -> Option<&NfsAddress> {
         match self {
             Self::Nfs(address) | Self::Embedded(address) => Some(address),
-            Self::Null | Self::Directory(_) | Self::Directories(_) | Self::Temporary => None,
+            _ => None,
         }
     }
 
     pub(crate) const fn address_mut(&mut self) -> Option<&mut NfsAddress> {
         match self {
             Self::Nfs(address) | Self::Embedded(address) => Some(address),
-            Self::Null | Self::Directory(_) | Self::Directories(_) | Self::Temporary => None,
+            _ => None,
         }
     }
 
     /// The settings that were written with it.
     pub(crate) fn settings(&self) -> Option<&Settings> {
-        self.address().map(|address| &address.settings)
+        match self {
+            Self::Lab(lab) => Some(&lab.settings),
+            _ => self.address().map(|address| &address.settings),
+        }
+    }
+
+    pub(crate) fn settings_mut(&mut self) -> Option<&mut Settings> {
+        match self {
+            Self::Lab(lab) => Some(&mut lab.settings),
+            _ => self.address_mut().map(|address| &mut address.settings),
+        }
+    }
+
+    /// The hosts that are set up for it, if any are.
+    pub(crate) const fn lab(&self) -> Option<&LabArg> {
+        match self {
+            Self::Lab(lab) => Some(lab),
+            _ => None,
+        }
     }
 
     /// Fills in what only the surroundings know.
-    pub(crate) fn resolve(&self, around: &Surroundings) -> Target {
+    ///
+    /// Of hosts that are set up, the target is what the backend works on; its place follows from
+    /// the run's settings.
+    pub(crate) fn resolve(&self, around: &Surroundings, backend: BackendKind) -> Target {
         match self {
+            // What we make there belongs to root.
+            Self::Lab(_) if backend == BackendKind::Nfs => Target::Nfs(NfsTarget::new("", "")),
+            Self::Lab(_) => Target::Directory { path: PathBuf::new() },
             Self::Null => Target::Null,
             Self::Directory(path) => Target::Directory { path: path.clone() },
             Self::Directories(paths) => Target::Directories { paths: paths.clone() },

@@ -32,6 +32,26 @@ pub(crate) fn time(ms: u64) -> String {
     }
 }
 
+/// Writes bits per second with the largest unit that divides them: `100mbit`, `1500kbit`.
+pub(crate) fn bit_rate(bits_per_s: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000)];
+    let unit = UNITS.iter().find(|(_, factor)| bits_per_s.is_multiple_of(*factor));
+    match unit {
+        Some((name, factor)) => format!("{}{name}", bits_per_s / factor),
+        None => format!("{bits_per_s}bit"),
+    }
+}
+
+/// Writes kHz with the largest unit that divides them: `2GHz`, `1200MHz`.
+pub(crate) fn frequency(khz: u64) -> String {
+    const UNITS: [(&str, u64); 2] = [("GHz", 1_000_000), ("MHz", 1_000)];
+    let unit = UNITS.iter().find(|(_, factor)| khz.is_multiple_of(*factor));
+    match unit {
+        Some((name, factor)) => format!("{}{name}", khz / factor),
+        None => format!("{khz}kHz"),
+    }
+}
+
 /// Writes nanoseconds with the largest unit that divides them: `2s`, `1500us`.
 pub(crate) fn time_ns(ns: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
@@ -76,6 +96,12 @@ mod tests {
         }
         for ms in [0, 1, 1_500, 60_000, 86_400_000] {
             assert_eq!(model::units::parse_time_ns(&time(ms)), Ok(ms * 1_000_000));
+        }
+        for bits in [8_000, 2_500_000, 1_000_000_000, 1_001] {
+            assert_eq!(model::units::parse_bit_rate(&bit_rate(bits)), Ok(bits));
+        }
+        for khz in [1, 1_200_000, 3_000_000] {
+            assert_eq!(model::units::parse_frequency_khz(&frequency(khz)), Ok(khz));
         }
         assert_eq!((size(65_536), time(1_500), time(600_000)).0, "64KiB");
         assert_eq!(either(&["a", "b", "c"]), "a, b or c");

@@ -4,14 +4,15 @@
 //! `[[workload]]`; where they are none, they are split at the setting that varies slowest.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
-use model::{Identity, Repetition, RunSpec, Sec, Target};
+use model::{Host, Identity, LabSpec, Repetition, RunSpec, Sec, Target};
 
 use crate::address::write_url;
 use crate::matrix::product;
 use crate::resolve::Plan;
 use crate::setting::{Setting, Value};
-use crate::text::quoted;
+use crate::text::{self, quoted};
 use crate::work;
 
 impl Plan {
@@ -32,6 +33,7 @@ impl Plan {
         self.repetition(&mut out);
         out.push('\n');
         self.server.write(&mut out);
+        self.hosts().into_iter().for_each(|host| write_host(&mut out, host));
         let mut named: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !named.contains(&run.target_name.as_str()) {
@@ -69,11 +71,11 @@ impl Plan {
             }
         }
         let what = match &first.target {
+            _ if let Some(lab) = &first.lab => write_lab(lab),
             Target::Null => "null = true".to_owned(),
-            Target::Directory { path } => format!("path = {}", quoted(&path.to_string_lossy())),
+            Target::Directory { path } => format!("path = {}", quoted_path(path)),
             Target::Directories { paths } => {
-                let paths: Vec<_> =
-                    paths.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+                let paths: Vec<_> = paths.iter().map(|path| quoted_path(path)).collect();
                 format!("path = [{}]", paths.join(", "))
             }
             Target::Nfs(nfs) if nfs.embedded => write_embedded(&nfs.identity),
@@ -82,6 +84,49 @@ impl Plan {
         let name = quoted(&first.target_name);
         format!("\n[[target]]\nname = {name}\n{what}\nbackend = [{}]\n", backends.join(", "))
     }
+}
+
+/// Writes lines of those keys that have a value.
+fn lines(pairs: &[(&str, Option<String>)]) -> String {
+    let written = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    let written: Vec<String> = written.map(|(key, value)| format!("{key} = {value}")).collect();
+    written.join("\n")
+}
+
+fn write_host(out: &mut String, host: &Host) {
+    let text = |text: &Option<String>| text.as_deref().map(quoted);
+    let keys = lines(&[
+        ("name", Some(quoted(&host.name))),
+        ("ssh", text(&host.ssh)),
+        ("ssh_config", host.ssh_config.as_deref().map(quoted_path)),
+        ("address", text(&host.address)),
+        ("interface", text(&host.interface)),
+    ]);
+    // Writing to a String can't fail.
+    let _ = writeln!(out, "\n[[host]]\n{keys}");
+}
+
+fn write_lab(lab: &LabSpec) -> String {
+    let storage = &lab.storage;
+    let size = |bytes: u64| (bytes > 0).then(|| quoted(&text::size(bytes)));
+    let list = |paths: &[PathBuf]| {
+        let paths: Vec<String> = paths.iter().map(|path| quoted_path(path)).collect();
+        (!paths.is_empty()).then(|| format!("[{}]", paths.join(", ")))
+    };
+    let named = |path: &PathBuf| !path.as_os_str().is_empty();
+    let client = &lab.client.name;
+    lines(&[
+        ("server", Some(quoted(&lab.server.name))),
+        ("client", (*client != lab.server.name).then(|| quoted(client))),
+        ("devices", list(&storage.devices)),
+        ("loop_size", size(storage.loop_bytes)),
+        ("directory", Some(&storage.directory).filter(|d| named(d)).map(|d| quoted_path(d))),
+        ("tmpfs_size", size(storage.size_bytes)),
+    ])
+}
+
+fn quoted_path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
 }
 
 fn write_embedded(user: &Identity) -> String {

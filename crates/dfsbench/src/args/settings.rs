@@ -17,7 +17,10 @@ pub struct SettingArgs {
 
 impl Args for SettingArgs {
     fn augment_args(command: Command) -> Command {
-        command.args(Setting::ALL.map(arg))
+        // What most people ask for comes first; hosts are set up by few.
+        let mut settings = Setting::ALL;
+        settings.sort_by_key(|setting| setting.family() == Family::Lab);
+        command.args(settings.map(arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -43,10 +46,10 @@ impl FromArgMatches for SettingArgs {
 }
 
 fn arg(setting: Setting) -> Arg {
-    Arg::new(setting.key())
-        .long(setting.flag().trim_start_matches("--"))
-        .value_delimiter(',')
-        .value_name(value_name(setting.kind()))
+    let arg = Arg::new(setting.key()).long(setting.flag().trim_start_matches("--"));
+    // Options have commas of their own: each flag is then one level.
+    let arg = if setting.kind() == Kind::Words { arg } else { arg.value_delimiter(',') };
+    arg.value_name(value_name(setting.kind()))
         .action(ArgAction::Append)
         .help_heading(heading(setting.family()))
         .help(help(setting))
@@ -54,10 +57,14 @@ fn arg(setting: Setting) -> Arg {
 
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
-        Kind::Size | Kind::TransferSize => "SIZE",
+        Kind::Size => "SIZE",
         Kind::Count => "N",
         Kind::Percent => "PERCENT",
-        Kind::Time | Kind::FineTime => "TIME",
+        Kind::Time | Kind::FineTime | Kind::MicroTime => "TIME",
+        Kind::BitRate => "RATE",
+        Kind::Frequency => "FREQUENCY",
+        Kind::Text => "NAME",
+        Kind::Words => "TEXT",
         Kind::Flag => "BOOL",
         Kind::Word => "WORD",
         Kind::Mix => "MIX",
@@ -72,6 +79,7 @@ const fn heading(family: Family) -> &'static str {
         Family::Load => "Factors of load",
         Family::Data => "Factors of data",
         Family::Nfs => "Factors of NFS",
+        Family::Lab => "Factors of hosts",
     }
 }
 

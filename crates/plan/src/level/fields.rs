@@ -3,14 +3,18 @@
 //! [`Field`] is what all places have in common: a value that can be taken and put. Data files and
 //! small files share their fields, because a run has only one of them.
 
+use std::sync::LazyLock;
+
 use model::{
-    Arrivals, Durability, Fill, NfsSettings, NfsTarget, NfsVersion, Pass, Proto, RunSpec, Sharing,
-    Stable, Target, Workload, XprtSec,
+    Arrivals, DataPath, Durability, FileSystem, Fill, Host, Invalidation, LabSpec, NfsSettings,
+    NfsTarget, NfsVersion, Pass, Proto, Raid, RunSpec, ServerKind, Sharing, Stable, Target,
+    Workload, XprtSec,
 };
 
 use workload::opmix::Profile;
 
-use crate::setting::{Setting, Value};
+use crate::lab;
+use crate::setting::{Family, Setting, Value};
 use crate::work::OWN_MIX;
 
 /// A place that holds a level.
@@ -57,17 +61,65 @@ impl Field for bool {
     }
 }
 
-/// A transfer size, which the server may decide.
-impl Field for Option<u32> {
+/// Makes places of numbers that may be left to others.
+macro_rules! open_numbers {
+    ($($type:ident)+) => {
+        $(impl Field for Option<$type> {
+            fn value(&self) -> Value {
+                self.map_or(Value::Open, |number| Value::Number(number.into()))
+            }
+
+            fn put(&mut self, value: Value) -> bool {
+                *self = None;
+                value == Value::Open || self.insert(0).put(value)
+            }
+        })+
+    };
+}
+
+open_numbers! { u32 u64 }
+
+/// A name that is known elsewhere, or left to others.
+impl Field for Option<String> {
     fn value(&self) -> Value {
-        self.map_or(Value::Server, |bytes| Value::Number(bytes.into()))
+        self.clone().map_or(Value::Open, Value::Text)
     }
 
     fn put(&mut self, value: Value) -> bool {
-        let mut bytes = 0;
-        let known = value == Value::Server || bytes.put(value.clone());
-        *self = (value != Value::Server).then_some(bytes);
-        known
+        *self = match value {
+            Value::Open => None,
+            Value::Text(name) => Some(name),
+            _ => return false,
+        };
+        true
+    }
+}
+
+/// Options and arguments.
+impl Field for Vec<String> {
+    fn value(&self) -> Value {
+        Value::Words(self.clone())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Words(words) = value else { return false };
+        *self = words;
+        true
+    }
+}
+
+/// Names with their values.
+impl Field for Vec<(String, String)> {
+    fn value(&self) -> Value {
+        Value::Words(self.iter().map(|(name, value)| format!("{name}={value}")).collect())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Words(words) = value else { return false };
+        let pair = |word: String| {
+            word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
+        words.into_iter().map(pair).collect::<Option<_>>().map(|pairs| *self = pairs).is_some()
     }
 }
 
@@ -114,7 +166,10 @@ macro_rules! words {
     };
 }
 
-words! { Arrivals Durability Fill NfsVersion Proto Sharing Stable XprtSec }
+words! {
+    Arrivals DataPath Durability FileSystem Fill Invalidation NfsVersion Proto Raid ServerKind
+    Sharing Stable XprtSec
+}
 
 /// Makes the two ways to the places of settings in a type.
 macro_rules! places {
@@ -203,6 +258,37 @@ places! { of_nfs of_nfs_mut NfsSettings:
     Retrans retrans;
 }
 
+places! { of_lab of_lab_mut LabSpec:
+    DataPath path;
+    CpuFrequency tuning.cpu_khz;
+    Cores tuning.cores;
+    ServerSysctl tuning.server_sysctls;
+    ClientSysctl tuning.client_sysctls;
+    Mtu tuning.mtu_bytes;
+    RateLimit tuning.rate_bits_per_s;
+    Delay tuning.delay_us;
+    Congestion tuning.congestion;
+    TcpBuffer tuning.tcp_buffer_bytes;
+    Slots tuning.slots;
+    FileSystem storage.file_system;
+    Raid storage.raid;
+    Crypt storage.crypt;
+    FormatOptions storage.format_options;
+    FsMountOptions storage.mount_options;
+    ServerKind serving.kind;
+    ExportOptions serving.export_options;
+    NfsdThreads serving.threads;
+    TunnelCompression tunnelling.compression;
+    TunnelCipher tunnelling.cipher;
+    MountOptions mounting.options;
+    BdiReadAhead mounting.read_ahead_kib;
+    Invalidation invalidation;
+    Strict strict;
+}
+
+/// Hosts that nothing is done to, for runs that are not about hosts.
+static PLAIN: LazyLock<LabSpec> = LazyLock::new(|| LabSpec::new(Host::here(""), Host::here("")));
+
 impl Setting {
     /// Takes this setting's level from a run.
     ///
@@ -210,7 +296,8 @@ impl Setting {
     /// Where the setting has no place: a bug of this crate.
     pub fn get(self, spec: &RunSpec) -> Value {
         let nfs = spec.nfs();
-        let field = of_run(self, spec).or_else(|| of_nfs(self, &nfs));
+        let lab = spec.lab.as_deref().unwrap_or(&PLAIN);
+        let field = of_run(self, spec).or_else(|| of_lab(self, lab)).or_else(|| of_nfs(self, &nfs));
         field.unwrap_or_else(|| unreachable!("{self:?} has no place")).value()
     }
 
@@ -223,22 +310,27 @@ impl Setting {
         self.get(&plain)
     }
 
-    /// Puts a level of this setting into a run.
+    /// Puts a level of this setting into a run, and what follows from it.
     ///
     /// # Panics
-    /// Where the level is of another setting's kind, or one of NFS meets another target: a bug of
-    /// this crate.
+    /// Where the level is of another setting's kind, or one of NFS or hosts meets a run without
+    /// any: a bug of this crate.
     pub(crate) fn set(self, spec: &mut RunSpec, value: Value) {
-        let done = match of_run_mut(self, spec) {
-            Some(field) => field.put(value),
-            None => match &mut spec.target {
-                Target::Nfs(nfs) => {
-                    of_nfs_mut(self, &mut nfs.settings).is_some_and(|field| field.put(value))
-                }
-                Target::Null | Target::Directory { .. } | Target::Directories { .. } => false,
-            },
+        let place = if of_run(self, spec).is_some() {
+            of_run_mut(self, spec)
+        } else {
+            match (&mut spec.target, spec.lab.as_deref_mut()) {
+                (_, Some(lab)) if self.family() == Family::Lab => of_lab_mut(self, lab),
+                (Target::Nfs(nfs), _) => of_nfs_mut(self, &mut nfs.settings),
+                (_, Some(lab)) => of_nfs_mut(self, &mut lab.mounting.nfs),
+                _ => None,
+            }
         };
+        let done = place.is_some_and(|field| field.put(value));
         assert!(done, "{self:?} has no place in {spec:?}, or is of another kind");
+        if matches!(self.family(), Family::Lab | Family::Nfs) {
+            lab::aim(spec);
+        }
     }
 
     /// Puts a level into the settings of NFS.

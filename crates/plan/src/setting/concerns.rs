@@ -3,7 +3,10 @@
 //! What doesn't matter never multiplies runs, has its one value, and is not written; what matters
 //! to no run of a plan is a warning, or an error where it was a flag.
 
-use model::{BackendKind, Fill, NfsVersion, Pass, Proto, RunSpec, Sharing, Workload};
+use model::{
+    BackendKind, DataPath, FileSystem, Fill, LabSpec, NfsVersion, Pass, Proto, RunSpec, ServerKind,
+    Sharing, Workload,
+};
 
 use super::Setting;
 
@@ -46,8 +49,23 @@ impl Setting {
             Self::Verify => matches!(workload, W::Stream | W::Mixed | W::Bonnie),
             Self::TransferSize | Self::Stable => !matches!(workload, W::Metadata),
             Self::Direct | Self::Durability => data || workload.is_adapter(),
-            _ => !workload.is_external(),
+            _ if self.is_of_targets() => true,
+            _ => matches!(self.family(), Family::Lab) || !workload.is_external(),
         }
+    }
+
+    /// Says whether it is one of [`Self::OF_TARGETS`]: how NFS is spoken, by whomever.
+    pub(crate) const fn is_of_targets(self) -> bool {
+        matches!(
+            self,
+            Self::NfsVers
+                | Self::Proto
+                | Self::XprtSec
+                | Self::Nconnect
+                | Self::TransferSize
+                | Self::Timeo
+                | Self::Retrans
+        )
     }
 
     /// The setting that serves a workload for this one, which serves others: the number and the
@@ -62,17 +80,22 @@ impl Setting {
         }
     }
 
-    /// Says whether some run of this workload on this backend depends on it.
-    pub const fn matters(self, workload: Workload, backend: BackendKind) -> bool {
+    /// Says whether some run of this workload on this backend depends on it; `on_lab` says that
+    /// hosts are set up for it.
+    pub const fn matters(self, workload: Workload, backend: BackendKind, on_lab: bool) -> bool {
+        let by_calls = matches!(backend, BackendKind::Posix | BackendKind::Uring);
         let by_backend = match self {
             // A synchronous call is one op in flight.
             Self::QueueDepth => !matches!(backend, BackendKind::Posix),
-            Self::Direct | Self::Invalidate => {
-                matches!(backend, BackendKind::Posix | BackendKind::Uring)
-            }
+            Self::Direct => by_calls,
+            // There it follows from `invalidation`.
+            Self::Invalidate => by_calls && !on_lab,
             Self::Mmap => matches!(backend, BackendKind::Posix),
             _ => match self.family() {
-                Family::Nfs => matches!(backend, BackendKind::Nfs),
+                // A kernel mounts with them.
+                Family::Nfs if on_lab && by_calls => self.is_of_targets(),
+                Family::Nfs => matches!(backend, BackendKind::Nfs) && !workload.is_external(),
+                Family::Lab => on_lab,
                 // The null backend moves no data.
                 Family::Data => !matches!(backend, BackendKind::Null),
                 Family::Work | Family::Names | Family::Load => true,
@@ -98,7 +121,27 @@ impl Setting {
             Self::Compress | Self::Dedup => run.data.fill == Fill::Random,
             _ => true,
         };
-        by_settings && self.matters(run.workload, run.backend)
+        by_settings
+            && self.matters(run.workload, run.backend, run.lab.is_some())
+            && run.lab.as_ref().is_none_or(|lab| self.matters_on(lab))
+    }
+
+    /// Says whether a run depends on it whose hosts are set up so.
+    fn matters_on(self, lab: &LabSpec) -> bool {
+        match self {
+            Self::Mtu | Self::RateLimit | Self::Delay | Self::ClientSysctl => lab.leaves_server(),
+            Self::Congestion | Self::TcpBuffer | Self::ServerKind => lab.is_served(),
+            Self::Raid | Self::Crypt | Self::FormatOptions => lab.storage.is_formatted(),
+            Self::FsMountOptions => lab.storage.file_system != FileSystem::Existing,
+            Self::ExportOptions => lab.is_served() && lab.serving.kind == ServerKind::Knfsd,
+            Self::NfsdThreads => {
+                let ours = matches!(lab.serving.kind, ServerKind::Knfsd | ServerKind::Ganesha);
+                lab.is_served() && ours
+            }
+            Self::TunnelCompression | Self::TunnelCipher => lab.path == DataPath::Tunnel,
+            Self::MountOptions | Self::BdiReadAhead | Self::Slots => lab.is_mounted(),
+            _ => self.family() != Family::Nfs || lab.is_served(),
+        }
     }
 }
 
@@ -115,12 +158,39 @@ pub enum Family {
     Data,
     /// How NFS is spoken.
     Nfs,
+    /// How hosts are set up.
+    Lab,
 }
 
 impl Setting {
     /// What it is about.
     pub const fn family(self) -> Family {
         match self {
+            Self::DataPath
+            | Self::CpuFrequency
+            | Self::Cores
+            | Self::ServerSysctl
+            | Self::ClientSysctl
+            | Self::Mtu
+            | Self::RateLimit
+            | Self::Delay
+            | Self::Congestion
+            | Self::TcpBuffer
+            | Self::Slots
+            | Self::FileSystem
+            | Self::Raid
+            | Self::Crypt
+            | Self::FormatOptions
+            | Self::FsMountOptions
+            | Self::ServerKind
+            | Self::ExportOptions
+            | Self::NfsdThreads
+            | Self::TunnelCompression
+            | Self::TunnelCipher
+            | Self::MountOptions
+            | Self::BdiReadAhead
+            | Self::Invalidation
+            | Self::Strict => Family::Lab,
             Self::SmallFiles
             | Self::SmallFileSize
             | Self::TreeSharing

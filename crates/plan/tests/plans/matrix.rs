@@ -305,8 +305,8 @@ fn settings_without_effect_are_told() {
             "p.toml:4:11: io_size: no run of this plan depends on it (hint: Bytes of one read or \
              write. Not for metadata.)",
             "p.toml:3:17: transfer_size: no run of this plan depends on it (hint: Largest payload \
-             of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only for nfs; \
-             not for metadata.)",
+             of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only for nfs \
+             and mounts of ours; not for metadata.)",
             "p.toml:10:15: queue_depth: no run of this plan depends on it (hint: Ops in flight \
              per worker, over NFS per client. Not for posix, whose calls are synchronous.)",
         ]

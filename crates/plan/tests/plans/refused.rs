@@ -16,6 +16,17 @@ fn whole_plan(heading: &str, lines: &str) -> String {
         "target" => {
             format!("{name}[[target]]\nname = \"n\"\n{lines}[[workload]]\nkind = \"stream\"\n")
         }
+        // The second.
+        "host" => format!(
+            "{name}{lines}[[target]]\nname = \"n\"\nserver = \"s\"\n\
+             [[workload]]\nkind = \"mixed\"\n"
+        ),
+        // The eighth.
+        "lab" => format!(
+            "{name}[[host]]\nname = \"s\"\nssh = \"root@s\"\n[[host]]\nname = \"c\"\naddress = \"c\"\n\
+             {lines}\
+             [[workload]]\nkind = \"mixed\"\n"
+        ),
         // The seventh.
         "workload" => format!("{name}{target}[[workload]]\n{lines}"),
         other => panic!("no heading `{other}`"),

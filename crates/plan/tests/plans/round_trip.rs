@@ -7,10 +7,15 @@ use proptest::prelude::*;
 
 const QUICK: &str = include_str!("../../../../presets/quick.toml");
 
-fn reads_back(first: &Plan) {
+pub fn reads_back(first: &Plan) {
     let text = first.to_toml();
     let elsewhere = Surroundings { temp_dir: "/other".into(), uid: 1, gid: 2, seed: 3 };
     let again = RawPlan::parse(&text, "again").and_then(|raw| Plan::resolve(&raw, &elsewhere));
+    let again_runs = again.as_ref().map_or_else(|error| panic!("{error}\n{text}"), |p| &p.runs);
+    // The first run that differs says more than two plans.
+    for (run, read) in first.runs.iter().zip(again_runs) {
+        assert_eq!(read, run, "{text}");
+    }
     assert_eq!(again.as_ref(), Ok(first), "{text}");
     assert_eq!(again.unwrap().to_toml(), text);
 }
@@ -240,9 +245,27 @@ fn factors() -> impl Strategy<Value = String> {
         levels("durability", &["\"sync\"", "\"none\""]),
         file_set("stream"),
         file_set("metadata"),
-        over_nfs(),
+        (over_nfs(), of_hosts()),
     )
-        .prop_map(|(a, b, c, d, e, f, g, h, i)| [a, b, c, d, e, f, g, h, i].concat())
+        .prop_map(|(a, b, c, d, e, f, g, h, (i, j))| [a, b, c, d, e, f, g, h, i, j].concat())
+}
+
+/// The settings that only runs on hosts have.
+fn of_hosts() -> impl Strategy<Value = String> {
+    let one = |key: &'static str, values: &'static [&'static str]| {
+        prop::sample::select(values).prop_map(move |level| format!("{key} = {level}\n"))
+    };
+    (
+        one("mount_options", &["\"\"", "[\"noac\", \"hard,nocto\"]"]),
+        one("server_sysctl", &["\"\"", "\"a.b=1+net.c=1 2 3\""]),
+        one("slots", &["\"unchanged\"", "128"]),
+        one("tcp_buffer", &["\"unchanged\"", "\"1MiB\""]),
+        one("congestion", &["\"bbr\"", "\"unchanged\""]),
+        one("format_options", &["\"-E a=1,b\"", "\"\""]),
+        one("invalidation", &["\"none\"", "\"server-restart\""]),
+        one("cpu_frequency", &["\"1.2GHz\"", "\"unchanged\""]),
+    )
+        .prop_map(|(a, b, c, d, e, f, g, h)| [a, b, c, d, e, f, g, h].concat())
 }
 
 /// The settings that only runs over NFS have; v3 over TCP is always among them, so that some run
@@ -271,6 +294,8 @@ fn plans() -> impl Strategy<Value = String> {
         "embedded = true\nuid = 3",
         "embedded = true\ngroups = [4, 5]\nsec = \"none\"\nresvport = true",
         "url = \"nfs://[fe80::1]:2049/a/b?gid=1&mountport=20048\"",
+        "server = \"s\"\nclient = \"c\"\ndevices = [\"/dev/b\", \"/dev/c\"]\nbackend = [\"posix\", \"nfs\"]",
+        "server = \"c\"\ntmpfs_size = \"1GiB\"\nnfsvers = [3, 4.0]",
         "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true&family=ipv6\"\ntls_ca = \"/a b/ca.pem\"",
     ];
     let kinds = ["stream", "mixed", "metadata"];
@@ -282,7 +307,8 @@ fn plans() -> impl Strategy<Value = String> {
     let workload = prop::collection::vec(workload, 1..3);
     (target, factors(), workload, 1..40_u32).prop_map(|(targets, factors, workloads, trials)| {
         let head = format!("name = \"t\"\ntrials = {trials}\n[factors]\n{factors}");
-        let head = head + "[server]\nmemory = \"1TiB\"\n";
+        let head = head + "[server]\nmemory = \"1TiB\"\n[[host]]\nname = \"c\"\naddress = \"c\"\n";
+        let head = head + "[[host]]\nname = \"s\"\nssh = \"root@s\"\nssh_config = \"a b\"\n";
         let targets = targets
             .iter()
             .enumerate()

@@ -1,0 +1,133 @@
+//! What a plan would do to hosts, in its order, as commands that people can read and try.
+//!
+//! Every state in which hosts are set up is shown once, with what is left as it is, undone and
+//! done where the runs before it end. Nothing is executed, and no host is asked.
+
+use std::fmt::Write as _;
+
+use lab::{commands, compose, redo_from};
+use model::{Host, Invalidation, LabSpec, LabStep};
+use plan::Plan;
+
+/// Describes what is done to hosts; empty for plans that leave them alone.
+pub fn describe(plan: &Plan) -> String {
+    let hosts = plan.hosts();
+    if hosts.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\nhosts:\n");
+    for host in hosts {
+        // Writing to a String never fails.
+        let _ = writeln!(text, "  {}: {}", host.name, reached(host));
+    }
+    let mut seen: Vec<&LabSpec> = Vec::new();
+    let mut applied: Vec<LabStep> = Vec::new();
+    let changes = changes(plan);
+    for (runs, lab) in changes.iter().map(|group| (group, group_lab(plan, group))) {
+        let Some(lab) = lab.filter(|lab| !seen.contains(lab)) else { continue };
+        seen.push(lab);
+        let _ = writeln!(text, "\nstate {}, for {}:", seen.len(), numbers(runs));
+        match compose(lab) {
+            Ok(steps) => {
+                transition(&mut text, &applied, &steps);
+                invalidation(&mut text, lab, &steps);
+                applied = steps;
+            }
+            Err(error) => {
+                let _ = writeln!(text, "  can't be made: {error}");
+            }
+        }
+    }
+    text.push_str("\nat the end all of it is undone, the last first\n");
+    let _ = writeln!(text, "{}", told(plan, changes.len()));
+    for (host, device) in plan.destroys() {
+        let device = device.display();
+        let _ = writeln!(text, "lost:     all on {device} of {host} (--allow-destroy {device})");
+    }
+    text
+}
+
+fn reached(host: &Host) -> String {
+    match (&host.ssh, &host.ssh_config) {
+        (Some(ssh), Some(config)) => format!("ssh -F {} {ssh}", config.display()),
+        (Some(ssh), None) => format!("ssh {ssh}"),
+        (None, _) => "this host".to_owned(),
+    }
+}
+
+/// Runs that are made one after the other without a change of hosts between them.
+fn changes(plan: &Plan) -> Vec<Vec<usize>> {
+    let possible = |run: &usize| plan.runs[*run].impossible().is_none();
+    let mut changes: Vec<Vec<usize>> = Vec::new();
+    for run in plan.order().into_iter().map(|step| step.run).filter(possible) {
+        match changes.last_mut().filter(|last| alike(plan, last[0], run)) {
+            Some(last) if last.contains(&run) => {}
+            Some(last) => last.push(run),
+            None => changes.push(vec![run]),
+        }
+    }
+    changes
+}
+
+fn alike(plan: &Plan, one: usize, other: usize) -> bool {
+    match (&plan.runs[one].lab, &plan.runs[other].lab) {
+        (Some(one), Some(other)) => one.agrees(other, LabSpec::LAYERS),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+fn group_lab<'a>(plan: &'a Plan, runs: &[usize]) -> Option<&'a LabSpec> {
+    plan.runs[runs[0]].lab.as_deref()
+}
+
+/// Numbers of runs as the matrix above has them.
+fn numbers(runs: &[usize]) -> String {
+    let mut numbers: Vec<usize> = runs.iter().map(|run| run + 1).collect();
+    numbers.sort_unstable();
+    let shown: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    format!("run{} {}", if shown.len() == 1 { "" } else { "s" }, shown.join(", "))
+}
+
+/// What is left, undone and done between two states.
+fn transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
+    let kept = applied.iter().zip(steps).take_while(|(old, new)| old == new).count();
+    if kept > 0 {
+        let _ = writeln!(text, "  {kept} of {} steps stand already", steps.len());
+    }
+    for step in applied[kept..].iter().rev() {
+        lines(text, "undo ", step);
+    }
+    for step in &steps[kept..] {
+        lines(text, "", step);
+    }
+    if steps.is_empty() {
+        text.push_str("  nothing\n");
+    }
+}
+
+fn lines(text: &mut String, prefix: &str, step: &LabStep) {
+    for command in commands(&step.action) {
+        let _ = writeln!(text, "  {}: {prefix}{command}", step.host);
+    }
+}
+
+fn invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
+    let again = steps.len() - redo_from(steps, lab.invalidation);
+    let _ = match lab.invalidation {
+        Invalidation::None => Ok(()),
+        how if again == 0 => writeln!(text, "  before a pass reads: {how}"),
+        how => writeln!(text, "  before a pass reads: {how}: the last {again} steps anew"),
+    };
+}
+
+fn told(plan: &Plan, changes: usize) -> String {
+    let order = plan.order;
+    let least = plan.groups().len();
+    match changes {
+        1 => format!("order {order}: hosts are set up once"),
+        _ if changes <= least => format!("order {order}: hosts are set up {changes} times"),
+        _ => format!(
+            "order {order}: hosts are set up {changes} times; order grouped would do with {least}"
+        ),
+    }
+}

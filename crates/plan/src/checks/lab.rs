@@ -1,0 +1,128 @@
+//! Settings of hosts that don't go together, with each other or with what a target says.
+//!
+//! What a kernel can't do is found out where it is tried; what no hosts could do is refused here.
+
+use model::{DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
+
+use super::Written;
+use crate::error::{Fault, Place, PlanError};
+use crate::raw::{RawPlan, RawTarget};
+use crate::setting::Setting;
+
+/// Refuses what can't be set up for a run.
+pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let Some(lab) = run.lab.as_deref() else { return Ok(()) };
+    let fault = |settings: &[Setting], what: String, hint: &str| {
+        Err(written.fault(run, settings, Fault::new(what).hint(hint)))
+    };
+    if let Some((what, hint)) = of_storage(lab) {
+        return fault(&[Setting::Raid, Setting::FileSystem], what, hint);
+    }
+    if let Some((what, hint)) = of_hosts(lab) {
+        return fault(&[Setting::DataPath], what, hint);
+    }
+    if lab.is_served()
+        && lab.serving.kind == ServerKind::Running
+        && lab.storage.file_system != FileSystem::Existing
+    {
+        let what = format!("a running server doesn't serve a new {}", lab.storage.file_system);
+        let hint = "file_system existing with the `directory` that it exports, or knfsd";
+        return fault(&[Setting::ServerKind, Setting::FileSystem], what, hint);
+    }
+    let [mtu, rate, delay] = [Setting::Mtu, Setting::RateLimit, Setting::Delay];
+    let tuning = &lab.tuning;
+    let of_link = [
+        (mtu, tuning.mtu_bytes.is_some()),
+        (rate, tuning.rate_bits_per_s.is_some()),
+        (delay, tuning.delay_us.is_some()),
+    ];
+    let nameless = [&lab.server, &lab.client].into_iter().find(|host| host.interface.is_none());
+    match (of_link.into_iter().find(|(_, changed)| *changed), nameless) {
+        (Some((setting, _)), Some(host)) => {
+            let what = format!("the interface of host `{}` is not known", host.name);
+            fault(&[setting], what, "write `interface` in its [[host]], such as \"eth0\"")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Devices that an array needs at least.
+///
+/// **Source:** md(4).
+const fn devices_min(raid: Raid) -> usize {
+    match raid {
+        Raid::None => 1,
+        Raid::Raid0 | Raid::Raid1 | Raid::Raid10 => 2,
+        Raid::Raid5 => 3,
+        Raid::Raid6 => 4,
+    }
+}
+
+fn of_storage(lab: &LabSpec) -> Option<(String, &'static str)> {
+    let storage = &lab.storage;
+    if storage.file_system == FileSystem::Existing && storage.directory.as_os_str().is_empty() {
+        let hint = "write `directory` in the [[target]], or another file_system";
+        return Some(("no directory of the server is named".to_owned(), hint));
+    }
+    let (has, needs) = (storage.devices.len(), devices_min(storage.raid));
+    if !storage.is_formatted() || has >= needs {
+        return None;
+    }
+    let what = match storage.raid {
+        Raid::None => format!("{} needs a device", storage.file_system),
+        raid => format!("raid {raid} needs {needs} devices, not {has}"),
+    };
+    Some((what, "write `devices` in the [[target]]; with `loop_size` they are files"))
+}
+
+fn of_hosts(lab: &LabSpec) -> Option<(String, &'static str)> {
+    if !lab.leaves_server() {
+        return None;
+    }
+    let path = lab.path;
+    if lab.client.name == lab.server.name {
+        let what = format!("data_path {path} needs a client beside `{}`", lab.server.name);
+        return Some((what, "write `client` in the [[target]]"));
+    }
+    // An export is for the client that mounts it.
+    let exported = matches!(lab.serving.kind, ServerKind::Knfsd | ServerKind::Unfs3);
+    let both: &[_] = match path {
+        DataPath::Network if exported => &[(&lab.server, &lab.client), (&lab.client, &lab.server)],
+        _ => &[(&lab.server, &lab.client)],
+    };
+    let (lost, other) = both.iter().find(|(host, _)| host.reached_at().is_none())?;
+    let what = format!("`{}` can't know where `{}` is", other.name, lost.name);
+    Some((what, "write `address` in its [[host]]"))
+}
+
+/// Refuses what a target names and no run uses: it was meant to be used.
+pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanError> {
+    for target in &raw.targets {
+        let Some(lab) = target.what.lab() else { continue };
+        let used = |by: &dyn Fn(&LabSpec) -> bool| {
+            let of_target = runs.iter().filter(|run| run.target_name == target.name.value);
+            let mut labs = of_target.filter_map(|run| run.lab.as_deref()).peekable();
+            // Flags may have left none.
+            labs.peek().is_none() || labs.any(by)
+        };
+        let existing = |lab: &LabSpec| lab.storage.file_system == FileSystem::Existing;
+        if let Some(directory) = &lab.directory
+            && !used(&existing)
+        {
+            let hint = "leave it out, or ask for file_system existing";
+            return Err(idle(target, "directory", directory.place, hint));
+        }
+        if let Some(devices) = &lab.devices
+            && !used(&|lab| lab.storage.is_formatted())
+        {
+            let hint = "leave them out, or ask for file_system ext4, xfs or btrfs";
+            return Err(idle(target, "devices", devices.place, hint));
+        }
+    }
+    Ok(())
+}
+
+fn idle(target: &RawTarget, key: &'static str, place: Place, hint: &str) -> PlanError {
+    let what = format!("no run of `{}` uses it", target.name.value);
+    Fault::new(what).hint(hint).of(key, place)
+}

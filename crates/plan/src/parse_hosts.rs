@@ -1,0 +1,186 @@
+//! The hosts of a plan's text, and the targets that are set up on them.
+//!
+//! What is read here ends up in arguments of `ssh`, so that names and addresses are held to what
+//! such names are made of.
+
+use std::path::PathBuf;
+
+use model::Host;
+
+use crate::document::{Field, Table};
+use crate::error::{Fault, Place, PlanError, Spot};
+use crate::keys::{Section, unknown_word};
+use crate::lab::LabArg;
+use crate::limits;
+use crate::parse::bounded_size;
+use crate::raw::Settings;
+use crate::text::either;
+
+/// The keys of a `[[target]]` that is set up on hosts.
+pub(crate) const LAB_KEYS: [&str; 5] =
+    ["client", "devices", "loop_size", "directory", "tmpfs_size"];
+
+/// Characters of the name of a network interface.
+///
+/// **Source:** Linux, `IFNAMSIZ` without the end of the string.
+const INTERFACE_LENGTH_MAX: usize = 15;
+
+/// Reads every `[[host]]`.
+pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<Host>, PlanError> {
+    let mut hosts: Vec<Host> = Vec::new();
+    let Some(field) = root.field("host") else { return Ok(hosts) };
+    for table in field.tables(Section::Host)? {
+        let (host, place) = read_host(&table)?;
+        if hosts.iter().any(|other| other.name == host.name) {
+            let what = format!("`{}` is the name of two hosts", host.name);
+            return Err(Fault::new(what).hint("give each host its own name").of("name", place));
+        }
+        hosts.push(host);
+    }
+    Ok(hosts)
+}
+
+fn read_host(table: &Table<'_>) -> Result<(Host, Place), PlanError> {
+    let field = table.required("name", "such as `name = \"server\"`")?;
+    let name = plain_name(&field, "host")?;
+    let text = |key: &'static str, example: &str, plain: fn(&str) -> bool, hint: &str| {
+        let Some(field) = table.field(key) else { return Ok(None) };
+        let text = field.text(example)?.value;
+        if text.is_empty() || text.starts_with('-') || !plain(text) {
+            let fault = Fault::new(format!("`{text:.80}` can't be one")).hint(hint);
+            return Err(field.error(fault));
+        }
+        Ok(Some(text.to_owned()))
+    };
+    let hint = "a name or an address, with a user and an `@` before it where one is needed";
+    let ssh = text("ssh", "\"root@10.0.0.1\"", |text| is_address(text, "@"), hint)?;
+    let address =
+        text("address", "\"10.0.0.1\"", |text| is_address(text, ""), "a name or an address")?;
+    let file = |text: &str| !text.contains(char::is_control);
+    let ssh_config = text("ssh_config", "\"ssh_config\"", file, "a file for `ssh -F`")?;
+    let hint = "what `ip link` calls it, such as `eth0`";
+    let interface = text("interface", "\"eth0\"", is_interface, hint)?;
+    if let Some(field) = table.field("ssh_config").filter(|_| ssh.is_none()) {
+        let fault = Fault::new("is only for a host that ssh leads to").hint("write `ssh`, too");
+        return Err(field.error(fault));
+    }
+    let ssh_config = ssh_config.map(PathBuf::from);
+    Ok((Host { name: name.value, ssh, ssh_config, address, interface }, name.place))
+}
+
+/// Reads a name that can be typed in filters.
+pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Spot<String>, PlanError> {
+    let name = field.text("\"nfs\"")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let length = name.value.len();
+    if !name.value.chars().all(plain) || !(1..=limits::NAME_LENGTH_MAX).contains(&length) {
+        let what = format!("`{:.80}` can't name a {of}", name.value);
+        let hint = format!(
+            "1 to {} letters, digits, `-`, `_` or `.`, so that it can be typed in filters",
+            limits::NAME_LENGTH_MAX
+        );
+        return Err(field.error(Fault::new(what).hint(hint)));
+    }
+    Ok(Spot { value: name.value.to_owned(), place: name.place })
+}
+
+fn is_address(text: &str, further: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:%".contains(c) || further.contains(c))
+}
+
+fn is_interface(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+    text.len() <= INTERFACE_LENGTH_MAX && text != "." && text != ".." && text.chars().all(plain)
+}
+
+/// Reads a target that is set up on hosts; `server` is the field that names its server.
+pub(crate) fn read_lab(
+    table: &Table<'_>,
+    server: &Field<'_>,
+    hosts: &[Host],
+) -> Result<LabArg, PlanError> {
+    let loop_bytes = read_size(table, "loop_size", limits::LOOP_SIZE)?;
+    let lab = LabArg {
+        server: known_host(server, hosts)?,
+        client: table.field("client").map(|field| known_host(&field, hosts)).transpose()?,
+        devices: table.field("devices").map(|field| read_devices(&field)).transpose()?,
+        loop_bytes: loop_bytes.unwrap_or(0),
+        directory: table.field("directory").map(|field| read_file(&field)).transpose()?,
+        tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?.unwrap_or(0),
+        settings: Settings::default(),
+    };
+    if let (Some(client), Some(field)) = (&lab.client, table.field("client"))
+        && client.name == lab.server.name
+    {
+        let fault = Fault::new(format!("`{}` is the server, too", client.name));
+        let hint = "leave it out: a server mounts its own export on data_path loopback";
+        return Err(field.error(fault.hint(hint)));
+    }
+    if let Some(field) = table.field("loop_size").filter(|_| lab.devices.is_none()) {
+        let fault = Fault::new("is only for `devices`").hint("name the files under `devices`");
+        return Err(field.error(fault));
+    }
+    Ok(lab)
+}
+
+fn known_host(field: &Field<'_>, hosts: &[Host]) -> Result<Host, PlanError> {
+    let name = field.text("\"server\"")?.value;
+    let found = hosts.iter().find(|host| host.name == name);
+    found.cloned().ok_or_else(|| {
+        let known: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        let fault = unknown_word("host", name, &known);
+        let fault = if known.is_empty() {
+            fault.hint(format!("begin with [[host]] and `name = \"{name}\"`"))
+        } else {
+            fault
+        };
+        field.error(fault)
+    })
+}
+
+fn read_devices(field: &Field<'_>) -> Result<Spot<Vec<PathBuf>>, PlanError> {
+    let mut devices = Vec::new();
+    for item in field.items()? {
+        let device = read_file(&item)?.value;
+        if devices.contains(&device) {
+            let what = format!("`{}` stands in the list twice", device.display());
+            return Err(item.error(Fault::new(what).hint("each device is used once")));
+        }
+        devices.push(device);
+    }
+    Ok(Spot { value: devices, place: field.place() })
+}
+
+/// Reads a place of another host, which no directory of this one leads to.
+fn read_file(field: &Field<'_>) -> Result<Spot<PathBuf>, PlanError> {
+    let path = field.text("\"/srv/data\"")?;
+    let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let whole = path.value.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain));
+    if !whole || path.value.contains(char::is_control) {
+        let fault = Fault::new(format!("`{:.80}` is no whole path", path.value));
+        let hint = "from the root on, without `.`, `..` and a `/` at its end; not the root itself";
+        return Err(field.error(fault.hint(hint)));
+    }
+    Ok(Spot { value: PathBuf::from(path.value), place: path.place })
+}
+
+fn read_size(
+    table: &Table<'_>,
+    key: &'static str,
+    range: limits::Range,
+) -> Result<Option<u64>, PlanError> {
+    let Some(field) = table.field(key) else { return Ok(None) };
+    bounded_size(&field, range).map(|spot| Some(spot.value))
+}
+
+/// Refuses keys of hosts with a target that has none.
+pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
+    match LAB_KEYS.iter().find_map(|key| table.field(key)) {
+        Some(field) => {
+            let fault = Fault::new("is only for a target with `server`");
+            let hint = format!("{} belong to a target that we set up", either(&LAB_KEYS));
+            Err(field.error(fault.hint(hint)))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,208 @@
+//! Plans whose hosts are set up: what runs want of them, in which order, and what would be lost.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{around, plan};
+use crate::round_trip::reads_back;
+use model::lab::{MOUNT_POINT, STORAGE_POINT, TUNNEL_PORT};
+use model::{DataPath, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
+use plan::{Overrides, Plan, RawPlan, Setting};
+
+const HOSTS: &str = "name = \"t\"\ntrials = 2\nseed = 5\n\
+    [[host]]\nname = \"s\"\nssh = \"root@10.0.0.1\"\nssh_config = \"c f\"\ninterface = \"eth0\"\n\
+    [[host]]\nname = \"c\"\naddress = \"10.0.0.2\"\ninterface = \"eth1\"\n";
+
+/// A plan of one target on two hosts, with these lines of it and these factors.
+fn on_hosts(target: &str, factors: &str) -> Plan {
+    plan(&text(target, factors)).unwrap()
+}
+
+fn text(target: &str, factors: &str) -> String {
+    format!(
+        "{HOSTS}[[target]]\nname = \"n\"\nserver = \"s\"\nclient = \"c\"\n{target}\n\
+         [factors]\n{factors}\n[[workload]]\nkind = \"stream\"\n"
+    )
+}
+
+fn lab(run: &RunSpec) -> &LabSpec {
+    run.lab.as_deref().unwrap()
+}
+
+#[test]
+fn settings_of_a_mount_do_not_multiply_runs_on_the_disk() {
+    let plan = on_hosts(
+        "",
+        "data_path = [\"disk\", \"loopback\", \"network\", \"tunnel\"]\nnfsvers = [3, 4.2]\n\
+         transfer_size = [\"server\", \"64KiB\"]\ntunnel_compression = [false, true]\n",
+    );
+    let count = |path| plan.runs.iter().filter(|run| lab(run).path == path).count();
+    let counts = [DataPath::Disk, DataPath::Loopback, DataPath::Network, DataPath::Tunnel];
+    assert_eq!(counts.map(count), [1, 4, 4, 8]);
+    let last = plan.runs.last().unwrap();
+    assert_eq!(lab(last).mounting.nfs.version, NfsVersion::V4_2);
+    let options = lab(last).mounting.all_options();
+    assert_eq!(options, ["vers=4.2", "proto=tcp", "rsize=65536", "wsize=65536"]);
+    let at = |run: &RunSpec| match &run.target {
+        Target::Directory { path } => path.clone(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(at(&plan.runs[0]), Path::new(STORAGE_POINT));
+    assert!(plan.runs[1..].iter().all(|run| at(run) == Path::new(MOUNT_POINT)));
+    assert_eq!(plan.varying(), ["data_path", "nfsvers", "transfer_size", "tunnel_compression"]);
+    reads_back(&plan);
+}
+
+#[test]
+fn what_is_given_says_what_is_meant() {
+    let first = |target: &str, factors: &str| on_hosts(target, factors).runs[0].clone();
+    let of = |target: &str| lab(&first(target, "")).storage.file_system.name();
+    assert_eq!(of(""), "tmpfs");
+    assert_eq!(of("devices = \"/dev/vdb\""), "ext4");
+    assert_eq!(of("directory = \"/srv\""), "existing");
+    let plain = first("", "");
+    assert_eq!((lab(&plain).path, plain.invalidate), (DataPath::Network, true));
+    assert!(!first("", "invalidation = \"none\"").invalidate);
+    let disk = first("directory = \"/srv\"", "data_path = \"disk\"");
+    assert_eq!(disk.target, Target::Directory { path: "/srv".into() });
+    // The program's own client speaks to the server, where a kernel mounts nothing.
+    let own = |path: &str| {
+        let factors = format!("data_path = \"{path}\"\nproto = [\"udp\", \"tcp\"]");
+        on_hosts("backend = \"nfs\"", &factors).runs
+    };
+    let network = own("network");
+    let Target::Nfs(nfs) = &network[0].target else { panic!("{}", network[0].target) };
+    assert_eq!((nfs.host.as_str(), nfs.port, nfs.identity.uid), ("10.0.0.1", None, 0));
+    assert_eq!((nfs.path.as_str(), nfs.settings.proto), (STORAGE_POINT, Proto::Udp));
+    assert!(lab(&network[0]).serving.udp && !lab(&network[1]).serving.udp);
+    let Target::Nfs(nfs) = &own("tunnel")[1].target else { panic!() };
+    assert_eq!((nfs.host.as_str(), nfs.port), ("127.0.0.1", Some(TUNNEL_PORT)));
+}
+
+#[test]
+fn every_setting_of_hosts_reads_back() {
+    let plan = on_hosts(
+        "devices = [\"/var/a\", \"/var/b c\"]\nloop_size = \"64MiB\"\ndirectory = \"/srv\"\n\
+         tmpfs_size = \"1GiB\"\nnfsvers = 4.1\nbackend = [\"posix\", \"nfs\"]\n",
+        "data_path = [\"network\", \"tunnel\"]\ncpu_frequency = [\"unchanged\", \"1200MHz\"]\n\
+         cores = 2\nserver_sysctl = [\"\", \"vm.dirty_ratio=5+net.ipv4.tcp_rmem=4096 1 2\"]\n\
+         client_sysctl = \"a.b=1\"\nmtu = [\"unchanged\", 9000]\nrate_limit = \"100mbit\"\n\
+         delay = \"500us\"\ncongestion = \"bbr\"\ntcp_buffer = \"4MiB\"\nslots = 128\n\
+         file_system = [\"xfs\", \"tmpfs\", \"existing\"]\nraid = [\"none\", 0]\ncrypt = [true, false]\n\
+         format_options = \"-E a=1,b\"\nfs_mount_options = \"noatime,nodiratime\"\n\
+         server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
+         nfsd_threads = 64\ntunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
+         mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
+         invalidation = [\"none\", \"remount\"]\nstrict = true\n",
+    );
+    assert!(plan.to_toml().contains("\ndelay = \"500us\"\n"));
+    reads_back(&plan);
+    // None of them is told unless it was asked for.
+    let told = |run: &RunSpec, name: &str| {
+        let settings = run.settings();
+        let found = settings.into_iter().find(|(known, _)| *known == name);
+        found.is_some_and(|(_, value)| RunSpec::unset(name).as_ref() != Some(&value))
+    };
+    let of_hosts = Setting::ALL.into_iter().filter(|s| s.family() == plan::Family::Lab);
+    let always = [Setting::DataPath, Setting::FileSystem, Setting::Invalidation];
+    let quiet = on_hosts("", "");
+    for setting in of_hosts {
+        let asked = plan.runs.iter().any(|run| told(run, setting.key()));
+        assert!(asked, "{setting:?} is not told");
+        let idle = !told(&quiet.runs[0], setting.key());
+        assert!(idle || always.contains(&setting), "{setting:?} is told by itself");
+    }
+}
+
+#[test]
+fn runs_with_the_same_hosts_stand_together() {
+    let factors = "io_size = [\"4KiB\", \"1MiB\"]\nnfsvers = [3, 4.1]\n\
+                   file_system = [\"xfs\", \"tmpfs\"]\nqueue_depth = [1, 2]\n";
+    let target = "devices = \"/dev/vdb\"\nbackend = \"uring\"";
+    let plan = on_hosts(target, factors);
+    assert_eq!(plan.order, Order::Grouped);
+    let groups = plan.groups();
+    assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [4; 4]);
+    let of = |run: usize| {
+        let lab = lab(&plan.runs[run]);
+        (lab.storage.file_system.name(), lab.mounting.nfs.version.name())
+    };
+    let states = [("xfs", "3"), ("xfs", "4.1"), ("tmpfs", "3"), ("tmpfs", "4.1")];
+    assert_eq!(groups.iter().map(|group| of(group[0])).collect::<Vec<_>>(), states);
+    // Both blocks of a group come before the next group begins, each run once in each.
+    let order = plan.order();
+    for (steps, state) in order.chunks(8).zip(states) {
+        assert!(steps.iter().all(|step| of(step.run) == state), "{steps:?}");
+        assert!(steps[..4].iter().all(|step| step.trial == 0), "{steps:?}");
+        assert!(steps[4..].iter().all(|step| step.trial == 1), "{steps:?}");
+    }
+    let mut all: Vec<_> = order.iter().map(|step| (step.run, step.trial)).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 32);
+    let blocks = text(target, factors).replace("seed = 5", "seed = 5\norder = \"blocks\"");
+    assert_eq!(self::plan(&blocks).unwrap().order, Order::Blocks);
+}
+
+#[test]
+fn runs_that_leave_hosts_alone_are_one_group() {
+    let both = text("", "nfsvers = [3, 4.1]")
+        + "[[target]]\nname = \"d\"\npath = \"m\"\n[[workload]]\nkind = \"mixed\"\n";
+    let plan = plan(&both).unwrap();
+    let groups = plan.groups();
+    let names = groups.iter().map(|group| {
+        let names = group.iter().map(|run| plan.runs[*run].target_name.as_str());
+        names.collect::<Vec<_>>()
+    });
+    assert_eq!(names.collect::<Vec<_>>(), [vec!["n", "n"], vec!["n", "n"], vec!["d", "d"]]);
+}
+
+#[test]
+fn devices_are_lost_only_where_they_are_named_again() {
+    let target = "devices = [\"/dev/vdb\", \"/dev/vdc\"]";
+    let raid = on_hosts(target, "raid = [\"none\", 1]");
+    let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+    let refused = |plan: &Plan, names: &[&str]| {
+        plan.check_destroy(&paths(names)).err().map(|error| error.to_string())
+    };
+    assert_eq!(raid.destroys().len(), 2);
+    assert_eq!(
+        refused(&raid, &[]).unwrap(),
+        "--allow-destroy: what is on /dev/vdb of host `s` would be lost (hint: if that is meant, \
+         add --allow-destroy /dev/vdb --allow-destroy /dev/vdc)"
+    );
+    assert!(refused(&raid, &["/dev/vdb"]).unwrap().contains("add --allow-destroy /dev/vdc)"));
+    assert_eq!(refused(&raid, &["/dev/vdb", "/dev/vdc"]), None);
+    // A device that isn't formatted, and files that don't exist yet, lose nothing.
+    let first = on_hosts(target, "");
+    assert_eq!(refused(&first, &["/dev/vdb"]), None);
+    assert_eq!(
+        refused(&first, &["/dev/vdb", "/dev/vdd"]).unwrap(),
+        "--allow-destroy: the plan formats no `/dev/vdd` (hint: --allow-destroy /dev/vdb)"
+    );
+    let files = on_hosts(&format!("{target}\nloop_size = \"1GiB\""), "");
+    assert_eq!(refused(&files, &[]), None);
+}
+
+#[test]
+fn flags_of_hosts_are_levels_too() {
+    let mut raw = RawPlan::parse(&text("", "nfsd_threads = 4"), "p.toml").unwrap();
+    let flags = Overrides::default()
+        .with(Setting::NfsdThreads, &["8", "64"])
+        .with(Setting::MountOptions, &["noac,nocto", ""])
+        .with(Setting::TunnelCipher, &["aes128-ctr"]);
+    raw.apply(&flags).unwrap();
+    // A flag that changes nothing is refused: no data goes through a tunnel here.
+    let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+    assert!(error.starts_with("--tunnel-cipher: no run of this plan depends on it"), "{error}");
+    let mut raw = RawPlan::parse(&text("", "data_path = \"tunnel\""), "p.toml").unwrap();
+    raw.apply(&flags).unwrap();
+    let plan = Plan::resolve(&raw, &around()).unwrap();
+    let wanted: Vec<_> = plan
+        .runs
+        .iter()
+        .map(|run| (lab(run).serving.threads, lab(run).mounting.options.join(",")))
+        .collect();
+    let (both, none) = ("noac,nocto".to_owned(), String::new());
+    let expected = [(8, both.clone()), (8, none.clone()), (64, both), (64, none)];
+    assert_eq!(wanted, expected);
+}
