@@ -1,10 +1,37 @@
-//! What is read from and done to a host: facts, counters, caches.
+//! What is read from and done to a host: facts, counters, caches, and actions that are undone.
 //!
-//! Everything here names its source, so that a reader can look for himself. Nothing here changes
-//! a host except [`cache::drop_file`], which drops clean pages of our own files.
+//! Principal type: [`Lab`], the changes that were made to this host, each with how it is put back
+//! on disk before it is made. Everything here names its source, so that a reader can look for
+//! himself. Nothing here knows of other hosts: whoever sets up several has a `Lab` on each.
 
+mod actions;
 pub mod cache;
+mod clean;
+mod commands;
+mod compose;
 pub mod counters;
+mod error;
 pub mod facts;
+mod inforce;
+mod invalidate;
+mod lab;
+mod log;
 pub mod mounts;
+mod options;
+mod packages;
+mod processes;
+pub mod safety;
+mod servers;
+mod step;
 pub mod telemetry;
+mod undo;
+mod unmount;
+
+pub use actions::commands;
+pub use clean::{Cleaned, clean};
+pub use compose::{ComposeError, compose, redo_from};
+pub use error::LabError;
+pub use lab::Lab;
+
+/// Where everything of ours lies that needs no disk: mount points, links to servers, their files.
+pub const RUN: &str = "/run/dfsbench";

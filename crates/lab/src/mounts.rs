@@ -19,6 +19,17 @@ pub struct Mount {
     pub mount_point: String,
     /// Options in force, comma-separated.
     pub options: String,
+    /// Number of its device, as `major:minor`.
+    pub device: String,
+    /// Number of the mount itself: one that was made anew has another.
+    pub id: i32,
+}
+
+/// The mount on exactly this point; of several the last, which is in force.
+pub fn at(point: &Path) -> Option<Mount> {
+    let point = point.canonicalize().unwrap_or_else(|_| point.to_owned());
+    let mounts = Process::myself().ok()?.mountinfo().ok()?;
+    mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
 }
 
 impl Mount {
@@ -62,6 +73,20 @@ impl Mount {
     }
 }
 
+/// Where a device is mounted, by its number or its node.
+///
+/// A file system may have a number of its own (btrfs): then the node tells.
+pub fn of_device(number: &str, node: &Path) -> Vec<String> {
+    let Some(mounts) = Process::myself().and_then(|process| process.mountinfo()).ok() else {
+        return Vec::new();
+    };
+    let is_it = |mount: &MountInfo| {
+        mount.majmin == number || mount.mount_source.as_deref() == node.to_str()
+    };
+    let points = mounts.0.into_iter().filter(is_it).map(|mount| mount.mount_point);
+    points.map(|point| point.display().to_string()).collect()
+}
+
 impl From<MountInfo> for Mount {
     fn from(mount: MountInfo) -> Self {
         let mut options: Vec<String> = mount
@@ -80,6 +105,8 @@ impl From<MountInfo> for Mount {
             source: mount.mount_source.unwrap_or_default(),
             mount_point: mount.mount_point.display().to_string(),
             options: options.join(","),
+            device: mount.majmin,
+            id: mount.mnt_id,
         }
     }
 }

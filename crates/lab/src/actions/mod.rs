@@ -1,0 +1,204 @@
+//! What can be done to a host, one file per family.
+//!
+//! For each action there are four functions: what is [`known`](Known) before, which [`steps`] are
+//! taken, how they are [undone](undo), and what is in force afterwards ([`check`]). Steps follow
+//! from the action and what is known alone, so that a dry run shows what would be done.
+
+use std::path::{Path, PathBuf};
+
+use model::{Action, Device, InForce};
+
+use crate::error::LabError;
+use crate::safety;
+use crate::step::Step;
+use crate::undo::Undo;
+
+pub mod cpu;
+pub mod export;
+pub mod ganesha;
+pub mod mount;
+pub mod nfsd;
+pub mod nfsmount;
+pub mod shape;
+pub mod storage;
+pub mod tuning;
+pub mod tunnel;
+pub mod unfs3;
+
+/// What the steps of an action need to know of the host.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Nodes of the action's devices, in its order.
+    pub nodes: Vec<PathBuf>,
+    /// UUID of a file system that is made.
+    pub uuid: String,
+    /// The kernel's NFS server.
+    pub nfsd: nfsd::Host,
+    /// Processors that are online, by number.
+    pub online: Vec<u32>,
+    /// Something answers to rpcbind's port.
+    pub rpcbind: bool,
+}
+
+impl Known {
+    /// Looks at the host.
+    ///
+    /// # Errors
+    /// Where a device isn't there.
+    pub fn of(action: &Action) -> Result<Self, LabError> {
+        let nodes: Result<_, _> = devices(action).into_iter().map(storage::node).collect();
+        Ok(Self {
+            nodes: nodes?,
+            uuid: storage::new_uuid(),
+            nfsd: nfsd::Host::now(),
+            online: cpu::online(),
+            rpcbind: nfsd::rpcbind_runs(),
+        })
+    }
+
+    /// What a dry run takes for it: a host on which nothing runs.
+    pub fn nothing(action: &Action) -> Self {
+        let nodes = devices(action).into_iter().map(storage::placeholder).collect();
+        Self { nodes, uuid: "UUID".to_owned(), ..Self::default() }
+    }
+}
+
+/// The devices that an action uses.
+pub fn devices(action: &Action) -> Vec<&Device> {
+    match action {
+        Action::Raid { devices, .. } => devices.iter().collect(),
+        Action::Crypt { device, .. } | Action::Format { device, .. } => vec![device],
+        Action::Mount { device, .. } => device.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What an action runs, as a dry run prints it.
+///
+/// What depends on the host is shown as it is where nothing runs yet.
+pub fn commands(action: &Action) -> Vec<String> {
+    steps(action, &Known::nothing(action)).iter().map(ToString::to_string).collect()
+}
+
+/// What an action does.
+pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
+    match action {
+        Action::LoopFile { file, bytes } => storage::loop_steps(file, *bytes),
+        Action::Raid { name, level, .. } => storage::raid_steps(name, *level, known),
+        Action::Crypt { name, .. } => storage::crypt_steps(name, known),
+        Action::Format { file_system, options, .. } => {
+            storage::format_steps(*file_system, options, known)
+        }
+        Action::Mount { file_system, point, options, .. } => {
+            mount::steps(*file_system, point, options, known)
+        }
+        Action::Export { directory, clients, options } => {
+            export::steps(directory, clients, options)
+        }
+        Action::Nfsd { threads, versions, udp, transfer_max_bytes } => {
+            let wanted = nfsd::Wanted::new(*threads, versions, *udp, *transfer_max_bytes);
+            nfsd::steps(&wanted, known)
+        }
+        Action::Ganesha { directory, threads, versions } => {
+            ganesha::steps(directory, *threads, versions, known)
+        }
+        Action::Unfs3 { directory, clients } => unfs3::steps(directory, clients, known),
+        Action::Tunnel { ssh, local_port, remote_port, compression, cipher } => {
+            let ports = [*local_port, *remote_port];
+            tunnel::steps(ssh, ports, *compression, cipher.as_deref())
+        }
+        Action::NfsMount { source, point, options } => nfsmount::steps(source, point, options),
+        Action::ReadAhead { point, kib } => tuning::read_ahead_steps(point, *kib),
+        Action::Sysctl { name, value } => tuning::sysctl_steps(name, value),
+        Action::Mtu { interface, bytes } => shape::mtu_steps(interface, *bytes),
+        Action::Shape { interface, rate_bits_per_s, delay_us } => {
+            shape::steps(interface, *rate_bits_per_s, *delay_us)
+        }
+        Action::CpuFrequency { khz } => cpu::frequency_steps(*khz, known),
+        Action::Cores { online } => cpu::core_steps(*online, known),
+    }
+}
+
+/// How an action is undone, the last first; looks at what it would change.
+///
+/// # Errors
+/// Where the host can't do it, or it would harm what isn't ours.
+pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    match action {
+        Action::LoopFile { file, .. } => storage::loop_undo(file),
+        Action::Raid { name, devices, .. } => {
+            safety::may_destroy(devices, &known.nodes, allowed)?;
+            storage::raid_undo(name, known)
+        }
+        Action::Crypt { name, device } => {
+            safety::may_destroy(std::slice::from_ref(device), &known.nodes, allowed)?;
+            storage::crypt_undo(name)
+        }
+        Action::Format { device, .. } => {
+            safety::may_destroy(std::slice::from_ref(device), &known.nodes, allowed)?;
+            Ok(storage::format_undo(known))
+        }
+        Action::Mount { file_system, point, .. } => mount::undo(*file_system, point),
+        Action::Export { directory, clients, .. } => export::undo(directory, clients),
+        Action::Nfsd { .. } => nfsd::undo(known),
+        Action::Ganesha { directory, .. } => ganesha::undo(directory, known),
+        Action::Unfs3 { directory, .. } => unfs3::undo(directory, known),
+        Action::Tunnel { local_port, .. } => tunnel::undo(*local_port),
+        Action::NfsMount { point, .. } => nfsmount::undo(point),
+        Action::ReadAhead { point, .. } => tuning::read_ahead_undo(point),
+        Action::Sysctl { name, .. } => tuning::sysctl_undo(name),
+        Action::Mtu { interface, .. } => shape::mtu_undo(interface),
+        Action::Shape { interface, .. } => shape::undo(interface),
+        Action::CpuFrequency { .. } => cpu::frequency_undo(known),
+        Action::Cores { online } => cpu::core_undo(known, *online),
+    }
+}
+
+/// Reads back what is in force after an action.
+///
+/// # Errors
+/// Where it can't be read.
+pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
+    match action {
+        Action::LoopFile { file, bytes } => storage::check_loop(file, *bytes),
+        Action::Raid { name, level, devices } => storage::check_raid(name, *level, devices.len()),
+        Action::Crypt { name, .. } => storage::check_crypt(name),
+        Action::Format { file_system, .. } => storage::check_format(*file_system, known),
+        Action::Mount { file_system, point, options, .. } => {
+            mount::check(*file_system, point, options)
+        }
+        Action::Export { directory, clients, options } => {
+            export::check(directory, clients, options)
+        }
+        Action::Nfsd { threads, versions, udp, transfer_max_bytes } => {
+            Ok(nfsd::check(&nfsd::Wanted::new(*threads, versions, *udp, *transfer_max_bytes)))
+        }
+        Action::Ganesha { directory, threads, versions } => {
+            ganesha::check(directory, *threads, versions)
+        }
+        Action::Unfs3 { directory, .. } => unfs3::check(directory),
+        Action::Tunnel { local_port, compression, cipher, .. } => {
+            tunnel::check(*local_port, *compression, cipher.as_deref())
+        }
+        Action::NfsMount { source, point, options } => nfsmount::check(source, point, options),
+        Action::ReadAhead { point, kib } => tuning::check_read_ahead(point, *kib),
+        Action::Sysctl { name, value } => tuning::check_sysctl(name, value),
+        Action::Mtu { interface, bytes } => shape::check_mtu(interface, *bytes),
+        Action::Shape { interface, rate_bits_per_s, delay_us } => {
+            shape::check(interface, *rate_bits_per_s, *delay_us)
+        }
+        Action::CpuFrequency { khz } => cpu::check_frequency(*khz),
+        Action::Cores { online } => Ok(cpu::check_cores(*online)),
+    }
+}
+
+/// What is done, for people and the undo log.
+pub fn name(action: &Action) -> String {
+    let last = commands(action).pop();
+    last.unwrap_or_else(|| "nothing".to_owned())
+}
+
+/// Puts the folder of a mount point or a server first, where it has to be made.
+pub fn folder_undo(path: &Path) -> Option<Undo> {
+    (!path.exists()).then(|| Undo::Folder { path: path.to_owned() })
+}

@@ -1,0 +1,355 @@
+//! The kernel's NFS server: its threads, versions and transports.
+//!
+//! Principal types: [`Wanted`], what a run asks for; [`State`], how the server is, as
+//! /proc/fs/nfsd says. Helpers that must run beside it (rpcbind, rpc.mountd) are started where they
+//! don't, and ended with it. **Source:** nfsd(7), rpc.nfsd(8), rpc.mountd(8).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::{InForce, NfsVersion};
+use serde::{Deserialize, Serialize};
+
+use super::Known;
+use crate::RUN;
+use crate::commands::{Runner, SOON};
+use crate::error::LabError;
+use crate::inforce::Findings;
+use crate::mounts;
+use crate::processes;
+use crate::servers;
+use crate::step::Step;
+use crate::undo::Undo;
+
+/// Where the server is told what to do.
+pub const FOLDER: &str = "/proc/fs/nfsd";
+/// Threads of a server that is started without a number of them. **Source:** rpc.nfsd(8).
+const THREADS: u32 = 8;
+/// Port of rpc.mountd, as IANA has it for `mountd`.
+pub const MOUNT_PORT: u16 = 20_048;
+/// Versions that the server may be told about.
+const VERSIONS: [NfsVersion; 5] =
+    [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
+
+/// What is asked of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    threads: u32,
+    versions: Vec<NfsVersion>,
+    udp: bool,
+    transfer_max_bytes: u32,
+}
+
+/// How the server is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// Its threads; 0 where it doesn't run.
+    pub threads: u32,
+    /// Its versions, such as `-2 +3 +4 +4.1`; empty where it never ran.
+    pub versions: String,
+    /// It offers UDP.
+    pub udp: bool,
+    /// Largest transfer, in bytes; 0 where that isn't known.
+    pub transfer_max_bytes: u32,
+}
+
+/// The server and its helpers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Its file system is mounted.
+    pub is_mounted: bool,
+    /// How it is.
+    pub state: State,
+    /// rpc.mountd runs.
+    pub mountd: bool,
+}
+
+impl Wanted {
+    /// Zero and empty leave things as they are.
+    pub fn new(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Self {
+        Self { threads, versions: versions.to_vec(), udp, transfer_max_bytes }
+    }
+
+    /// The words of rpc.nfsd that start it so.
+    fn words(&self, threads: u32) -> Vec<String> {
+        let mut words = vec!["rpc.nfsd".to_owned()];
+        if !self.versions.is_empty() {
+            // A minor version alone leaves the others of v4 as they were.
+            let has_v4 = self.versions.iter().any(|version| version.major() == 4);
+            for version in VERSIONS {
+                let offered = self.versions.contains(&version);
+                let name = version.name();
+                match (offered, version) {
+                    // Old and new programs part over v2: most can't even be told about it.
+                    (false, NfsVersion::V2) => {}
+                    (true, _) => words.extend(["-V".to_owned(), name.to_owned()]),
+                    (false, _) if version.minor().is_some() && !has_v4 => {}
+                    (false, _) => words.extend(["-N".to_owned(), name.to_owned()]),
+                }
+            }
+            if !has_v4 {
+                words.extend(["-N".to_owned(), "4".to_owned()]);
+            }
+        }
+        words.push(if self.udp { "--udp" } else { "--no-udp" }.to_owned());
+        words.push("--tcp".to_owned());
+        words.push(threads.to_string());
+        words
+    }
+
+    /// Only the number of threads is new to a server that is so.
+    fn is_live_change(&self, state: &State) -> bool {
+        let versions = self.versions.is_empty()
+            || VERSIONS
+                .iter()
+                .all(|version| state.offers(*version) == self.versions.contains(version));
+        let transfer =
+            self.transfer_max_bytes == 0 || self.transfer_max_bytes == state.transfer_max_bytes;
+        state.threads > 0 && versions && transfer && self.udp == state.udp
+    }
+}
+
+impl State {
+    /// Reads it from the kernel.
+    pub fn now() -> Self {
+        let read = |name: &str| {
+            let text = fs::read_to_string(Path::new(FOLDER).join(name)).unwrap_or_default();
+            text.trim().to_owned()
+        };
+        Self {
+            threads: read("threads").parse().unwrap_or(0),
+            versions: read("versions"),
+            udp: read("portlist").lines().any(|line| line.starts_with("udp")),
+            transfer_max_bytes: read("max_block_size").parse().unwrap_or(0),
+        }
+    }
+
+    /// It offers a version. **Source:** nfsd(7), `versions`: `+4` alone has all minor versions that
+    /// aren't taken away.
+    pub fn offers(&self, version: NfsVersion) -> bool {
+        let has = |word: &str| self.versions.split_ascii_whitespace().any(|found| found == word);
+        match version {
+            NfsVersion::V4_0 => has("+4") && !has("-4.0"),
+            other => has(&format!("+{}", other.name())),
+        }
+    }
+
+    fn offered(&self) -> Vec<NfsVersion> {
+        VERSIONS.into_iter().filter(|version| self.offers(*version)).collect()
+    }
+}
+
+impl Host {
+    /// Looks at the host.
+    pub fn now() -> Self {
+        Self {
+            is_mounted: mounts::at(Path::new(FOLDER)).is_some(),
+            state: State::now(),
+            mountd: runs("rpc.mountd"),
+        }
+    }
+}
+
+/// Something answers to rpcbind's port on the loopback.
+pub fn rpcbind_runs() -> bool {
+    servers::answers(111)
+}
+
+/// Starts the server and what it needs, or changes the running one.
+pub fn steps(wanted: &Wanted, known: &Known) -> Vec<Step> {
+    let state = &known.nfsd.state;
+    if wanted.is_live_change(state) {
+        let threads = (wanted.threads != 0).then_some(wanted.threads);
+        return threads
+            .map(|threads| Step::write(file("threads"), threads.to_string()))
+            .into_iter()
+            .collect();
+    }
+    let mut steps = Vec::new();
+    if !known.nfsd.is_mounted {
+        steps.push(Step::run(["modprobe", "nfsd"]));
+        steps.push(Step::run(["mount", "-t", "nfsd", "--", "nfsd", FOLDER]));
+    }
+    steps.extend(helpers(known));
+    if state.threads > 0 {
+        steps.push(Step::run(["rpc.nfsd", "0"]));
+    }
+    if wanted.transfer_max_bytes != 0 {
+        steps.push(Step::write(file("max_block_size"), wanted.transfer_max_bytes.to_string()));
+    }
+    let threads = match (wanted.threads, state.threads) {
+        (0, 0) => THREADS,
+        (0, now) => now,
+        (asked, _) => asked,
+    };
+    steps.push(Step::run(wanted.words(threads)));
+    // Nobody has anything to reclaim from a server that has just been started; it may be over.
+    steps.push(Step::Offer { path: file("v4_end_grace"), text: "Y".to_owned() });
+    steps
+}
+
+fn helpers(known: &Known) -> Vec<Step> {
+    let mut steps = rpcbind_steps(known);
+    if !known.nfsd.mountd {
+        let folder = Path::new(RUN).join("mountd");
+        let port = MOUNT_PORT.to_string();
+        let argv = ["rpc.mountd", "--foreground", "--port", &port].map(str::to_owned).to_vec();
+        let link = folder.join("rpc.mountd");
+        steps.extend([Step::Folder(folder), Step::Start { link, argv, as_root: true }]);
+    }
+    steps
+}
+
+/// Starts rpcbind where nobody answers for it.
+pub fn rpcbind_steps(known: &Known) -> Vec<Step> {
+    if known.rpcbind {
+        return Vec::new();
+    }
+    let folder = Path::new(RUN).join("rpcbind");
+    let argv = ["rpcbind", "-f", "-w"].map(str::to_owned).to_vec();
+    let link = folder.join("rpcbind");
+    vec![Step::Folder(folder), Step::Start { link, argv, as_root: true }, Step::Await(111)]
+}
+
+/// Ends the rpcbind that [`rpcbind_steps`] started.
+pub fn rpcbind_undo(known: &Known) -> Vec<Undo> {
+    if known.rpcbind { Vec::new() } else { helper_undo("rpcbind", "rpcbind").to_vec() }
+}
+
+fn helper_undo(folder: &str, program: &str) -> [Undo; 2] {
+    let folder = Path::new(RUN).join(folder);
+    [Undo::Tree { path: folder.clone() }, Undo::End { program: folder.join(program) }]
+}
+
+/// Sets the server as it was, and ends the helpers that we started.
+///
+/// # Errors
+/// Where a program is missing.
+pub fn undo(known: &Known) -> Result<Vec<Undo>, LabError> {
+    for program in ["rpc.nfsd", "rpc.mountd", "exportfs"] {
+        if crate::commands::find(program).is_none() {
+            return Err(crate::packages::missing(program));
+        }
+    }
+    let host = &known.nfsd;
+    let mut undo = Vec::new();
+    if !host.is_mounted {
+        let (point, file_system) = (PathBuf::from(FOLDER), "nfsd".to_owned());
+        undo.push(Undo::Unmount { point, file_system });
+    }
+    undo.extend(rpcbind_undo(known));
+    if !host.mountd {
+        undo.extend(helper_undo("mountd", "rpc.mountd"));
+    }
+    undo.push(Undo::Nfsd { state: host.state.clone() });
+    Ok(undo)
+}
+
+/// Sets the server as it was.
+///
+/// # Errors
+/// Where it can't be stopped or started.
+pub fn restore(runner: &Runner, state: &State) -> Result<(), LabError> {
+    let now = State::now();
+    if now == *state || (now.threads == 0 && state.threads == 0) {
+        return Ok(());
+    }
+    let wanted = Wanted::new(state.threads, &state.offered(), state.udp, state.transfer_max_bytes);
+    if state.threads > 0 && wanted.is_live_change(&now) {
+        return runner.write(&file("threads"), &state.threads.to_string());
+    }
+    runner.run(&["rpc.nfsd", "0"], SOON)?;
+    if state.transfer_max_bytes != 0 && now.transfer_max_bytes != state.transfer_max_bytes {
+        runner.write(&file("max_block_size"), &state.transfer_max_bytes.to_string())?;
+    }
+    if state.threads > 0 {
+        let words = wanted.words(state.threads);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        runner.run(&words, SOON)?;
+    }
+    Ok(())
+}
+
+/// Reads the server back.
+pub fn check(wanted: &Wanted) -> InForce {
+    let state = State::now();
+    let source = |name: &str| file(name).display().to_string();
+    let mut findings = Findings::new("server");
+    let threads = state.threads.to_string();
+    let asked = if wanted.threads == 0 { threads.clone() } else { wanted.threads.to_string() };
+    findings.compare("threads of nfsd", &asked, &threads, &source("threads"));
+    if state.threads == 0 {
+        findings.differ("threads of nfsd", "some", "0", &source("threads"));
+    }
+    findings.fact("versions of nfsd", &state.versions, source("versions"));
+    for version in wanted.versions.iter().filter(|version| !state.offers(**version)) {
+        let name = format!("version {version} of nfsd");
+        findings.differ(&name, "offered", &state.versions, &source("versions"));
+    }
+    if wanted.udp != state.udp {
+        let word = |udp: bool| if udp { "offered" } else { "not offered" };
+        findings.differ("UDP of nfsd", word(wanted.udp), word(state.udp), &source("portlist"));
+    }
+    let transfer = state.transfer_max_bytes.to_string();
+    let asked = match wanted.transfer_max_bytes {
+        0 => transfer.clone(),
+        asked => asked.to_string(),
+    };
+    findings.compare("largest transfer of nfsd", &asked, &transfer, &source("max_block_size"));
+    findings.done()
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+fn runs(program: &str) -> bool {
+    processes::names().any(|name| name == program)
+}
+
+#[cfg(test)]
+mod tests {
+    use NfsVersion::{V2, V3, V4_0, V4_1, V4_2};
+
+    use super::*;
+
+    fn state(versions: &str) -> State {
+        State { threads: 4, versions: versions.to_owned(), udp: false, transfer_max_bytes: 65_536 }
+    }
+
+    #[test]
+    fn versions_are_read_as_nfsd_prints_them() {
+        let offered = |text: &str| state(text).offered();
+        assert_eq!(offered("-2 +3 +4 +4.1 +4.2"), [V3, V4_0, V4_1, V4_2]);
+        assert_eq!(offered("+3 +4 -4.0 +4.1 -4.2"), [V3, V4_1]);
+        assert_eq!(offered("+2 +3 -4 -4.1 -4.2"), [V2, V3]);
+        assert_eq!(offered(""), []);
+    }
+
+    #[test]
+    fn only_threads_change_while_it_runs() {
+        let known = |state: State| Known {
+            nfsd: Host { is_mounted: true, state, mountd: true },
+            rpcbind: true,
+            ..Known::default()
+        };
+        let shown = |wanted: &Wanted, state: State| -> Vec<String> {
+            steps(wanted, &known(state)).iter().map(ToString::to_string).collect()
+        };
+        let all = "-2 +3 +4 +4.1 +4.2";
+        let live = shown(&Wanted::new(16, &[], false, 0), state(all));
+        assert_eq!(live, ["echo 16 > /proc/fs/nfsd/threads"]);
+        let v3 = shown(&Wanted::new(0, &[V3], true, 1 << 20), state(all));
+        assert_eq!(
+            v3,
+            [
+                "rpc.nfsd 0",
+                "echo 1048576 > /proc/fs/nfsd/max_block_size",
+                "rpc.nfsd -V 3 -N 4 --udp --tcp 4",
+                "echo Y > /proc/fs/nfsd/v4_end_grace"
+            ]
+        );
+        let same = [V3, V4_0, V4_1, V4_2];
+        assert_eq!(shown(&Wanted::new(4, &same, false, 65_536), state(all)).len(), 1);
+    }
+}

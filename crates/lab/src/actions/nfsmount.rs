@@ -1,0 +1,164 @@
+//! Mounts an export with the kernel's client, and reads back what came of its options.
+//!
+//! **Source:** nfs(5); /proc/self/mountstats: `opts:` holds what is in force after the negotiation
+//! with the server, each `xprt:` line is a connection.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use model::InForce;
+
+use super::folder_undo;
+use crate::error::LabError;
+use crate::inforce::Findings;
+use crate::options::{self, Asked};
+use crate::safety;
+use crate::step::Step;
+use crate::undo::Undo;
+
+const STATS: &str = "/proc/self/mountstats";
+/// What mounting may take: a server in its period of grace answers late.
+const LIMIT: Duration = Duration::from_secs(150);
+
+/// Makes the mount point and mounts.
+pub fn steps(source: &str, point: &Path, options: &[String]) -> Vec<Step> {
+    let mut argv: Vec<String> = ["mount", "-t", "nfs"].map(str::to_owned).to_vec();
+    if !options.is_empty() {
+        argv.extend(["-o".to_owned(), options.join(",")]);
+    }
+    argv.extend(["--".to_owned(), source.to_owned(), point.display().to_string()]);
+    vec![Step::Folder(point.to_owned()), Step::within(LIMIT, argv)]
+}
+
+/// Unmounts, and removes the mount point where it is made.
+///
+/// # Errors
+/// Where something is mounted there already, or mount.nfs is missing.
+pub fn undo(point: &Path) -> Result<Vec<Undo>, LabError> {
+    if crate::commands::find("mount.nfs").is_none() {
+        return Err(crate::packages::missing("mount.nfs"));
+    }
+    safety::may_mount_on(point)?;
+    let unmount = Undo::Unmount { point: point.to_owned(), file_system: "nfs".to_owned() };
+    Ok(folder_undo(point).into_iter().chain([unmount]).collect())
+}
+
+/// Reads the mount back.
+///
+/// # Errors
+/// Where nothing is mounted there.
+pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<InForce, LabError> {
+    let text = fs::read_to_string(STATS);
+    let text = text.map_err(|error| LabError::file("read", Path::new(STATS), error))?;
+    let nothing = || LabError::Unable(format!("no NFS is mounted on {}", point.display()));
+    let stats = MountStats::of(&text, point).ok_or_else(nothing)?;
+    let mut findings = Findings::new("target");
+    findings.compare("export", source, &stats.source, STATS);
+    findings.fact("mount options", &stats.options, STATS);
+    findings.fact("seconds since it was mounted", &stats.age_s, STATS);
+    findings.fact("connections", stats.connections.to_string(), STATS);
+    findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
+    let asked = Asked::nfs(asked);
+    options::compare(&mut findings, &asked, &stats.options, STATS);
+    let wanted = asked.iter().find(|option| option.name == "nconnect");
+    let wanted = wanted.and_then(|option| option.value.as_ref()?.parse::<usize>().ok());
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != stats.connections) {
+        let found = stats.connections.to_string();
+        findings.differ("connections", wanted.to_string(), found, STATS);
+    }
+    Ok(findings.done())
+}
+
+/// What the kernel counts of one NFS mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountStats {
+    /// What is mounted.
+    pub source: String,
+    /// Options in force.
+    pub options: String,
+    /// Seconds since it was mounted, as the kernel prints them.
+    pub age_s: String,
+    /// Connections to the server.
+    pub connections: usize,
+    /// Bytes that were read from the server since.
+    pub server_read_bytes: u64,
+}
+
+impl MountStats {
+    /// Finds a mount in the text of /proc/self/mountstats; of several the last.
+    pub fn of(text: &str, point: &Path) -> Option<Self> {
+        let point = point.display().to_string().replace(' ', "\\040");
+        let mut found = None;
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            let Some(source) = header(line, &point) else { continue };
+            let mut stats = Self { source: source.to_owned(), ..Self::default() };
+            while let Some(line) = lines.next_if(|line| !line.starts_with("device ")) {
+                stats.take(line.trim());
+            }
+            found = Some(stats);
+        }
+        found
+    }
+
+    fn take(&mut self, line: &str) {
+        let Some((name, rest)) = line.split_once(':') else { return };
+        let rest = rest.trim();
+        match name {
+            "opts" => rest.clone_into(&mut self.options),
+            "age" => rest.clone_into(&mut self.age_s),
+            "xprt" => self.connections += 1,
+            // normalread normalwrite directread directwrite serverread serverwrite ...
+            "bytes" => {
+                let read = rest.split_ascii_whitespace().nth(4);
+                self.server_read_bytes = read.and_then(|read| read.parse().ok()).unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The source of `device SOURCE mounted on POINT with fstype nfs4 statvers=1.1`.
+fn header<'a>(line: &'a str, point: &str) -> Option<&'a str> {
+    let (source, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
+    let (found, kind) = rest.split_once(" with fstype ")?;
+    (found == point && kind.starts_with("nfs")).then_some(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+device proc mounted on /proc with fstype proc
+device server:/export mounted on /run/dfsbench/mount with fstype nfs4 statvers=1.1
+\topts:\trw,vers=4.2,rsize=65536,wsize=65536,hard,proto=tcp,nconnect=2,sec=sys,local_lock=none
+\tage:\t12
+\tcaps:\tcaps=0x3ffbffff,wtmult=512
+\tevents:\t0 0 0
+\tbytes:\t10 20 30 40 50 60 70 80
+\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)
+\txprt:\ttcp 0 0 2 0 0
+\txprt:\ttcp 0 0 2 0 0
+\tper-op statistics
+\t        NULL: 1 1 0 44 24 0 0 0 0
+device tmpfs mounted on /tmp with fstype tmpfs
+";
+
+    #[test]
+    fn the_mount_is_found_with_its_connections_and_bytes() {
+        let stats = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap();
+        assert_eq!((stats.source.as_str(), stats.age_s.as_str()), ("server:/export", "12"));
+        assert_eq!((stats.connections, stats.server_read_bytes), (2, 50));
+        assert!(stats.options.starts_with("rw,vers=4.2"));
+        assert_eq!(MountStats::of(TEXT, Path::new("/tmp")), None);
+    }
+
+    #[test]
+    fn no_text_makes_it_fail() {
+        for end in 0..TEXT.len() {
+            let _ = MountStats::of(&TEXT[..end], Path::new("/run/dfsbench/mount"));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Runs programs of the host: argument vectors, a time limit each, and errors that help.
+//!
+//! Principal type: [`Runner`]. Where it isn't root it puts `sudo -n` in front. A program that it
+//! waits for has the lock of the undo log as its standard input: whoever holds that lock later
+//! knows that nothing of an earlier dfsbench is still at work, however that one ended.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+
+use crate::error::LabError;
+use crate::packages;
+
+/// Most bytes that are kept of what a program prints, per stream.
+const KEPT_MAX: u64 = 1 << 20;
+/// What a program that was killed may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// Where programs are, whatever the environment says.
+const FOLDERS: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// What most programs may take.
+pub const SOON: Duration = Duration::from_secs(60);
+/// What programs may take that write to whole devices.
+pub const LONG: Duration = Duration::from_secs(900);
+
+/// Runs programs as root.
+#[derive(Debug, Default)]
+pub struct Runner {
+    lock: Option<File>,
+    /// Those that stay: kept so that the ended ones can be reaped.
+    started: Vec<Child>,
+}
+
+/// What a program printed.
+#[derive(Debug)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+}
+
+/// Where a program of this name is.
+pub fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.exists());
+    }
+    FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
+}
+
+/// This process may do anything.
+pub fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+impl Runner {
+    /// One whose programs hold a lock while they run.
+    pub const fn with_lock(lock: File) -> Self {
+        Self { lock: Some(lock), started: Vec::new() }
+    }
+
+    /// Runs a program to its end, and returns what it printed, whatever its exit code.
+    ///
+    /// # Errors
+    /// Where it is missing, can't be started, needs a password or exceeds its time.
+    pub fn output(&self, argv: &[&str], limit: Duration) -> Result<Output, LabError> {
+        let mut command = command(argv, true)?;
+        command.stdin(self.stdin(argv)?);
+        let mut child = spawn(&mut command, argv)?;
+        self.await_end(&mut child, argv, limit)
+    }
+
+    /// As [`Runner::output`], where an exit code other than 0 is an error.
+    ///
+    /// # Errors
+    /// As [`Runner::output`], and with what it printed on stderr.
+    pub fn run(&self, argv: &[&str], limit: Duration) -> Result<String, LabError> {
+        let output = self.output(argv, limit)?;
+        if output.status.success() { Ok(output.stdout) } else { Err(failed(argv, &output)) }
+    }
+
+    /// Writes to a file of the kernel, such as one below /proc/sys.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
+        if is_root() {
+            // Never creates: a setting that isn't there must not become a file.
+            let written = fs::OpenOptions::new().write(true).open(path);
+            let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+            return written.map_err(|error| LabError::file("write", path, error));
+        }
+        let name = path.display().to_string();
+        let argv = ["tee", name.as_str()];
+        let mut command = command(&argv, true)?;
+        command.stdin(Stdio::piped());
+        let mut child = spawn(&mut command, &argv)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A tee that has failed says why itself.
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        let output = self.await_end(&mut child, &argv, SOON)?;
+        if output.status.success() { Ok(()) } else { Err(failed(&argv, &output)) }
+    }
+
+    /// Starts a program that stays, in a process group of its own and without the lock.
+    ///
+    /// `argv[0]` is the path that it runs by: it can be found by that later.
+    ///
+    /// # Errors
+    /// Where it can't be started.
+    pub fn start(&mut self, argv: &[&str], as_root: bool) -> Result<(), LabError> {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = command(argv, as_root)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.process_group(0);
+        let child = command.spawn().map_err(|error| LabError::start(argv, error))?;
+        self.started.push(child);
+        Ok(())
+    }
+
+    /// Takes leave of programs that were started and have ended.
+    pub fn reap(&mut self) {
+        self.started.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+
+    fn stdin(&self, argv: &[&str]) -> Result<Stdio, LabError> {
+        let lock = self.lock.as_ref().map(File::try_clone).transpose();
+        let lock = lock.map_err(|error| LabError::start(argv, error))?;
+        Ok(lock.map_or_else(Stdio::null, Stdio::from))
+    }
+
+    fn await_end(
+        &self,
+        child: &mut Child,
+        argv: &[&str],
+        limit: Duration,
+    ) -> Result<Output, LabError> {
+        let stdout = child.stdout.take().map(keep);
+        let stderr = child.stderr.take().map(keep);
+        let ended = wait(child, limit).map_err(|error| LabError::start(argv, error))?;
+        if !ended {
+            self.kill(child);
+            return Err(LabError::TooSlow { command: show(argv), seconds: limit.as_secs() });
+        }
+        let status = child.wait().map_err(|error| LabError::start(argv, error))?;
+        let text = |stream: Option<Receiver<String>>| {
+            stream.and_then(|stream| stream.recv_timeout(GRACE).ok()).unwrap_or_default()
+        };
+        Ok(Output { status, stdout: text(stdout), stderr: text(stderr) })
+    }
+
+    /// Ends a program that takes too long; one that hangs in the kernel is left to it.
+    fn kill(&self, child: &mut Child) {
+        if !is_root() {
+            let id = child.id().to_string();
+            // It runs as root, and only root may end it.
+            let _ = self.output(&["kill", "-KILL", id.as_str()], GRACE);
+        }
+        let _ = child.kill();
+        if let Ok(true) = wait(child, GRACE) {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// An argument vector as people read it: words that a shell would split stand in quotes.
+pub fn show<T: AsRef<str>>(argv: &[T]) -> String {
+    let words: Vec<String> = argv.iter().map(|word| quoted(word.as_ref())).collect();
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn command(argv: &[&str], as_root: bool) -> Result<Command, LabError> {
+    let (name, arguments) = argv.split_first().expect("a command has a name");
+    let path = find(name).ok_or_else(|| packages::missing(name))?;
+    let mut command = if as_root && !is_root() {
+        let sudo = find("sudo").ok_or_else(|| LabError::NotRoot { command: show(argv) })?;
+        let mut command = Command::new(sudo);
+        command.arg("-n").arg(path);
+        command
+    } else {
+        Command::new(path)
+    };
+    command.args(arguments).env("LC_ALL", "C").env("PATH", FOLDERS.join(":"));
+    Ok(command)
+}
+
+fn spawn(command: &mut Command, argv: &[&str]) -> Result<Child, LabError> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| LabError::start(argv, error))
+}
+
+/// Reads a stream to its end beside us, and keeps its beginning.
+fn keep(mut stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        // What can't be read is not there; the exit code tells whether that is an error.
+        let _ = stream.by_ref().take(KEPT_MAX).read_to_end(&mut kept);
+        let _ = io::copy(&mut stream, &mut io::sink());
+        // Nobody may wait any more.
+        let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
+    });
+    receiver
+}
+
+/// Waits until a child has ended, which it says.
+fn wait(child: &Child, limit: Duration) -> io::Result<bool> {
+    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+    loop {
+        let mut polled = [PollFd::new(&ended, PollFlags::IN)];
+        match poll(&mut polled, Some(&limit)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+fn failed(argv: &[&str], output: &Output) -> LabError {
+    let said = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+    if said.starts_with("sudo:") {
+        return LabError::NotRoot { command: show(argv) };
+    }
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let said = lines[lines.len().saturating_sub(4)..].join("; ");
+    LabError::Failed { command: show(argv), status: output.status.to_string(), said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_split_them() {
+        assert_eq!(show(&["mount", "-o", "size=64m,noatime"]), "mount -o size=64m,noatime");
+        assert_eq!(show(&["a b", "", "it's"]), r"'a b' '' 'it'\''s'");
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let error = packages::missing("mkfs.xfs").to_string();
+        assert!(
+            error.contains("mkfs.xfs") && error.contains("apt-get install xfsprogs"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        if !is_root() && find("sudo").is_none() {
+            return;
+        }
+        let error = Runner::default().output(&["sleep", "30"], Duration::from_millis(50));
+        assert!(matches!(error, Err(LabError::TooSlow { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn what_a_failing_program_says_is_told() {
+        if !is_root() && find("sudo").is_none() {
+            return;
+        }
+        let error = Runner::default().run(&["ls", "/no/such/place"], SOON).unwrap_err();
+        assert!(error.to_string().contains("No such file"), "{error}");
+    }
+}

@@ -1,0 +1,355 @@
+//! From the state that a run wants to the actions that make it, in the order in which they build
+//! on each other. Pure: nothing is asked of any host.
+//!
+//! The order is: tuning, devices, file system, kernel's server, mount, export, tunnel, client's
+//! mount, read-ahead. What is undone for an invalidation is a tail of it, see [`redo_from`]: that
+//! is why the kernel's server starts before the file system is mounted, but not before memory is,
+//! which a remount would empty.
+
+use std::path::PathBuf;
+
+use model::lab::{MOUNT_POINT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
+use model::{
+    Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Raid,
+    ServerKind,
+};
+use thiserror::Error;
+
+/// Name of our array and of our mapping.
+const NAME: &str = "dfsbench";
+/// Ports of a tunnel, for NFS and for MOUNT: on the client, on the server.
+const TUNNELS: [(u16, u16); 2] = [(TUNNEL_PORT, 2_049), (TUNNEL_MOUNT_PORT, 20_048)];
+/// Smallest and first size of TCP's buffers, in bytes: to receive, to send.
+///
+/// **Source:** tcp(7), `tcp_rmem` and `tcp_wmem`.
+const BUFFERS: [(&str, &str, [u64; 2]); 2] = [
+    ("net.ipv4.tcp_rmem", "net.core.rmem_max", [4_096, 131_072]),
+    ("net.ipv4.tcp_wmem", "net.core.wmem_max", [4_096, 16_384]),
+];
+
+/// Why a state can't be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ComposeError {
+    /// A file system needs a device.
+    #[error("{0} needs a device: give `devices`, or `loop_size` for files")]
+    NoDevice(FileSystem),
+    /// A level of RAID wants more devices.
+    #[error("RAID {level} needs at least {needed} devices, and there are {given}")]
+    FewDevices {
+        /// The level.
+        level: Raid,
+        /// How many it needs.
+        needed: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// Nobody knows how other hosts reach this one.
+    #[error("host `{0}` has no address for the other hosts: give its `address`")]
+    NoAddress(String),
+    /// Nobody knows which interface is measured.
+    #[error("host `{0}` has no interface that could be tuned: give its `interface`")]
+    NoInterface(String),
+}
+
+/// Turns the state that a run wants into actions for its hosts, the first first.
+///
+/// # Errors
+/// Where the state contradicts itself or leaves out what is needed.
+pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
+    let mut steps = Vec::new();
+    tune(spec, &mut steps)?;
+    let server = |action| LabStep { host: spec.server.name.clone(), action };
+    let (devices, device) = devices(spec)?;
+    steps.extend(devices.into_iter().map(server));
+    let mount = mount(spec, device).map(server);
+    let in_memory = spec.storage.file_system == FileSystem::Tmpfs;
+    let serves = spec.is_served();
+    let nfsd = (serves && spec.serving.kind == ServerKind::Knfsd).then(|| server(nfsd(spec)));
+    if in_memory {
+        steps.extend(mount);
+        steps.extend(nfsd);
+    } else {
+        steps.extend(nfsd);
+        steps.extend(mount);
+    }
+    if serves {
+        steps.extend(serve(spec)?.map(server));
+        connect(spec, &mut steps)?;
+    }
+    Ok(steps)
+}
+
+/// The first step that is undone, and applied anew, to invalidate what hosts remember.
+///
+/// Between the two caches are dropped on every host. What is in memory only is never unmounted.
+pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
+    let first = |is: fn(&Action) -> bool| steps.iter().position(|step| is(&step.action));
+    let mount = first(|action| matches!(action, Action::NfsMount { .. } | Action::Tunnel { .. }));
+    let storage = first(|action| matches!(action, Action::Mount { .. }));
+    let is_memory = |at: usize| matches!(&steps[at].action, Action::Mount { device: None, .. });
+    let above = storage.map(|at| if is_memory(at) { at + 1 } else { at });
+    let server = first(|action| {
+        matches!(action, Action::Nfsd { .. } | Action::Ganesha { .. } | Action::Unfs3 { .. })
+    });
+    let export = first(|action| matches!(action, Action::Export { .. }));
+    let candidates = match how {
+        Invalidation::None | Invalidation::Files | Invalidation::Caches => [None; 4],
+        // On the server's own disk there is no other mount.
+        Invalidation::Remount => [mount.or(above), None, None, None],
+        Invalidation::ServerRemount => [mount, above, export, None],
+        Invalidation::ServerRestart => [mount, above, export, server],
+    };
+    candidates.into_iter().flatten().min().unwrap_or(steps.len())
+}
+
+fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    let tuning = &spec.tuning;
+    let is_one = spec.client.name == spec.server.name;
+    let both: &[&Host] = if is_one { &[&spec.server] } else { &[&spec.server, &spec.client] };
+    for host in both {
+        let mut push = |action| steps.push(LabStep { host: host.name.clone(), action });
+        if spec.path == DataPath::Disk {
+            break;
+        }
+        if let Some(bytes) = tuning.mtu_bytes {
+            push(Action::Mtu { interface: interface(spec, host)?, bytes });
+        }
+        if tuning.rate_bits_per_s.is_some() || tuning.delay_us.is_some() {
+            push(Action::Shape {
+                interface: interface(spec, host)?,
+                rate_bits_per_s: tuning.rate_bits_per_s,
+                delay_us: tuning.delay_us,
+            });
+        }
+        if let Some(name) = &tuning.congestion {
+            push(sysctl("net.ipv4.tcp_congestion_control", name.clone()));
+        }
+        for (name, most, first) in BUFFERS {
+            if let Some(bytes) = tuning.tcp_buffer_bytes {
+                let [smallest, first] = first.map(|size| size.min(bytes));
+                push(sysctl(most, bytes.to_string()));
+                push(sysctl(name, format!("{smallest} {first} {bytes}")));
+            }
+        }
+    }
+    let mut push = |host: &Host, action| steps.push(LabStep { host: host.name.clone(), action });
+    if let Some(slots) = tuning.slots.filter(|_| spec.path != DataPath::Disk) {
+        push(&spec.client, sysctl("sunrpc.tcp_max_slot_table_entries", slots.to_string()));
+    }
+    if let Some(khz) = tuning.cpu_khz {
+        push(&spec.server, Action::CpuFrequency { khz });
+    }
+    if let Some(online) = tuning.cores {
+        push(&spec.server, Action::Cores { online });
+    }
+    for (name, value) in &tuning.server_sysctls {
+        push(&spec.server, sysctl(name, value.clone()));
+    }
+    for (name, value) in &tuning.client_sysctls {
+        push(&spec.client, sysctl(name, value.clone()));
+    }
+    Ok(())
+}
+
+fn sysctl(name: &str, value: String) -> Action {
+    Action::Sysctl { name: name.to_owned(), value }
+}
+
+/// The interface that data of a run goes through.
+fn interface(spec: &LabSpec, host: &Host) -> Result<String, ComposeError> {
+    match (&host.interface, spec.path) {
+        (_, DataPath::Loopback) => Ok("lo".to_owned()),
+        (Some(interface), _) => Ok(interface.clone()),
+        (None, _) => Err(ComposeError::NoInterface(host.name.clone())),
+    }
+}
+
+/// Makes what the file system lies on, and the file system.
+fn devices(spec: &LabSpec) -> Result<(Vec<Action>, Option<Device>), ComposeError> {
+    let storage = &spec.storage;
+    let file_system = storage.file_system;
+    if !storage.is_formatted() {
+        return Ok((Vec::new(), None));
+    }
+    let mut actions = Vec::new();
+    let device = |path: &PathBuf| match storage.loop_bytes {
+        0 => Device::Node(path.clone()),
+        _ => Device::Loop(path.clone()),
+    };
+    if storage.loop_bytes != 0 {
+        let files = storage.used().iter().cloned();
+        actions.extend(files.map(|file| Action::LoopFile { file, bytes: storage.loop_bytes }));
+    }
+    let mut devices: Vec<Device> = storage.used().iter().map(device).collect();
+    if storage.raid != Raid::None {
+        enough(storage.raid, devices.len())?;
+        let (name, level) = (NAME.to_owned(), storage.raid);
+        actions.push(Action::Raid { name: name.clone(), level, devices });
+        devices = vec![Device::Array(name)];
+    }
+    let Some(device) = devices.into_iter().next() else {
+        return Err(ComposeError::NoDevice(file_system));
+    };
+    let device = if storage.crypt {
+        actions.push(Action::Crypt { name: NAME.to_owned(), device });
+        Device::Mapped(NAME.to_owned())
+    } else {
+        device
+    };
+    let options = storage.format_options.clone();
+    actions.push(Action::Format { device: device.clone(), file_system, options });
+    Ok((actions, Some(device)))
+}
+
+/// **Source:** md(4).
+const fn enough(level: Raid, given: usize) -> Result<(), ComposeError> {
+    let needed = match level {
+        Raid::None => 1,
+        Raid::Raid0 | Raid::Raid1 | Raid::Raid10 => 2,
+        Raid::Raid5 => 3,
+        Raid::Raid6 => 4,
+    };
+    if given < needed {
+        return Err(ComposeError::FewDevices { level, needed, given });
+    }
+    Ok(())
+}
+
+fn mount(spec: &LabSpec, device: Option<Device>) -> Option<Action> {
+    let storage = &spec.storage;
+    let mut options = storage.mount_options.clone();
+    let file_system = storage.file_system;
+    match file_system {
+        FileSystem::Existing => return None,
+        FileSystem::Tmpfs if storage.size_bytes != 0 => {
+            options.push(format!("size={}", storage.size_bytes));
+        }
+        _ => {}
+    }
+    Some(Action::Mount { device, file_system, point: storage.place().to_owned(), options })
+}
+
+fn nfsd(spec: &LabSpec) -> Action {
+    let serving = &spec.serving;
+    Action::Nfsd {
+        threads: serving.threads,
+        versions: serving.versions.clone(),
+        udp: serving.udp,
+        transfer_max_bytes: serving.transfer_max_bytes,
+    }
+}
+
+/// Exports the directory, by the kernel's server or one of its own.
+fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
+    let (serving, directory) = (&spec.serving, spec.storage.place().to_owned());
+    Ok(match serving.kind {
+        ServerKind::Running => None,
+        ServerKind::Ganesha => {
+            let versions = serving.versions.clone();
+            Some(Action::Ganesha { directory, threads: serving.threads, versions })
+        }
+        ServerKind::Unfs3 => Some(Action::Unfs3 { directory, clients: clients(spec)? }),
+        ServerKind::Knfsd => {
+            let options = export_options(spec);
+            Some(Action::Export { directory, clients: clients(spec)?, options })
+        }
+    })
+}
+
+/// Who may mount the export: the client as the server sees it.
+fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
+    match spec.path {
+        DataPath::Network => reach(&spec.client),
+        DataPath::Disk | DataPath::Loopback | DataPath::Tunnel => Ok("127.0.0.1".to_owned()),
+    }
+}
+
+fn export_options(spec: &LabSpec) -> Vec<String> {
+    let mut options = spec.serving.export_options.clone();
+    let has = |options: &[String], names: &[&str]| {
+        let name = |option: &String| option.split('=').next().unwrap_or_default().to_owned();
+        options.iter().any(|option| names.contains(&name(option).as_str()))
+    };
+    let mut add = |others: &[&str], option: &str| {
+        if !has(&options, others) {
+            options.push(option.to_owned());
+        }
+    };
+    add(&["ro", "rw"], "rw");
+    // Its checks cost and protect little; exportfs warns where neither is said.
+    add(&["subtree_check", "no_subtree_check"], "no_subtree_check");
+    if spec.path == DataPath::Tunnel {
+        // ssh comes from any port.
+        add(&["secure", "insecure"], "insecure");
+    }
+    if spec.storage.file_system == FileSystem::Tmpfs {
+        // Memory has no UUID by which clients could know it. Any number does.
+        add(&["fsid"], "fsid=3573");
+    }
+    options
+}
+
+/// How the other hosts reach a host.
+fn reach(host: &Host) -> Result<String, ComposeError> {
+    let address = host.reached_at().map(str::to_owned);
+    address.ok_or_else(|| ComposeError::NoAddress(host.name.clone()))
+}
+
+/// Mounts the export on the client, through a tunnel where one is wanted.
+fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    let mut push = |action| steps.push(LabStep { host: spec.worker().name.clone(), action });
+    let mounting = &spec.mounting;
+    let is_v4 = mounting.nfs.version >= NfsVersion::V4_0;
+    let mut options = mounting.all_options();
+    if spec.path == DataPath::Tunnel {
+        for (local_port, remote_port) in TUNNELS.into_iter().take(if is_v4 { 1 } else { 2 }) {
+            push(Action::Tunnel {
+                ssh: ssh_to(spec)?,
+                local_port,
+                remote_port,
+                compression: spec.tunnelling.compression,
+                cipher: spec.tunnelling.cipher.clone(),
+            });
+        }
+        options.push(format!("port={TUNNEL_PORT}"));
+        if !is_v4 {
+            options.push(format!("mountport={TUNNEL_MOUNT_PORT}"));
+            // Locks would go past the tunnel.
+            options.extend(["mountproto=tcp".to_owned(), "nolock".to_owned()]);
+        }
+    }
+    if !spec.is_mounted() {
+        return Ok(());
+    }
+    let address = match spec.path {
+        DataPath::Network => reach(&spec.server)?,
+        _ => "127.0.0.1".to_owned(),
+    };
+    let source = format!("{}:{}", bracketed(&address), spec.storage.place().display());
+    let point = PathBuf::from(MOUNT_POINT);
+    push(Action::NfsMount { source, point: point.clone(), options });
+    if let Some(kib) = mounting.read_ahead_kib {
+        push(Action::ReadAhead { point, kib });
+    }
+    Ok(())
+}
+
+/// An address of IPv6 stands in brackets before a path. **Source:** nfs(5).
+fn bracketed(address: &str) -> String {
+    if address.contains(':') && !address.starts_with('[') {
+        format!("[{address}]")
+    } else {
+        address.to_owned()
+    }
+}
+
+/// How the client's ssh finds the server; a configuration file is this host's.
+fn ssh_to(spec: &LabSpec) -> Result<String, ComposeError> {
+    let server = &spec.server;
+    let ssh = match &server.ssh {
+        Some(ssh) => ssh.clone(),
+        None => reach(server)?,
+    };
+    let config = server.ssh_config.as_ref().filter(|_| spec.client.ssh.is_none());
+    Ok(config.map_or_else(|| ssh.clone(), |config| format!("-F {} {ssh}", config.display())))
+}

@@ -1,0 +1,113 @@
+//! What can go wrong when a host is set up, each with a hint.
+//!
+//! The host isn't named here: whoever asked knows which it was.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a host could not be set up, checked or put back.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// A program isn't installed.
+    #[error("program `{program}` is missing; as root: `apt-get install {package}`")]
+    Missing {
+        /// Its name.
+        program: String,
+        /// The package that has it.
+        package: String,
+    },
+    /// Nobody may do this but root.
+    #[error(
+        "`{command}` needs root, and `sudo -n` isn't allowed; run as root, or let sudo do it \
+         without a password"
+    )]
+    NotRoot {
+        /// The command.
+        command: String,
+    },
+    /// A program failed.
+    #[error("`{command}` ended with {status}: {said}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The end of what it said.
+        said: String,
+    },
+    /// A program ran for too long and was killed.
+    #[error("`{command}` did not end within {seconds} s and was killed")]
+    TooSlow {
+        /// The command.
+        command: String,
+        /// Its limit, in seconds.
+        seconds: u64,
+    },
+    /// A file, or a setting that is one.
+    #[error("cannot {doing} {}: {error}", path.display())]
+    File {
+        /// What was tried, such as `write`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// It would harm what isn't ours.
+    #[error("{0}")]
+    Refused(String),
+    /// It is in use, and by whom.
+    #[error("{} is busy: {}", point.display(), holders.join(", "))]
+    Busy {
+        /// The mount point.
+        point: PathBuf,
+        /// Who holds it, such as `bash (pid 17)`.
+        holders: Vec<String>,
+    },
+    /// This host can't do that.
+    #[error("this host can't do that: {0}")]
+    Unable(String),
+    /// A server that was started doesn't answer.
+    #[error("{what} did not come up: {why}")]
+    Silent {
+        /// What was started.
+        what: String,
+        /// What is known, such as the end of its log.
+        why: String,
+    },
+    /// Another dfsbench is at work here.
+    #[error("another dfsbench sets up this host: {holders}; wait until it has ended")]
+    Locked {
+        /// Which processes.
+        holders: String,
+    },
+    /// An earlier dfsbench was killed here.
+    #[error("{0} changes of an earlier campaign are still there; `dfsbench clean` puts them back")]
+    Leftovers(usize),
+    /// Several went wrong.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<LabError>),
+}
+
+impl LabError {
+    /// Says what was tried with a file.
+    pub fn file(doing: &'static str, path: &Path, error: io::Error) -> Self {
+        Self::File { doing, path: path.to_owned(), error }
+    }
+
+    /// Says that a command can't be started.
+    pub fn start(argv: &[&str], error: io::Error) -> Self {
+        let program = argv.first().copied().unwrap_or_default();
+        Self::file("run", Path::new(program), error)
+    }
+
+    /// One error of several; `None` of none.
+    pub fn of_all(mut errors: Vec<Self>) -> Option<Self> {
+        match errors.len() {
+            0 | 1 => errors.pop(),
+            _ => Some(Self::Several(errors)),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Puts together what is in force after an action, and where that is not what was asked for.
+
+use model::{Difference, Fact, InForce};
+
+/// Facts and differences of one action, as they are found.
+#[derive(Debug)]
+pub struct Findings {
+    scope: &'static str,
+    found: InForce,
+}
+
+impl Findings {
+    /// Of something that facts call `scope`: `host`, `server`, `target` or `network`.
+    pub fn new(scope: &'static str) -> Self {
+        Self { scope, found: InForce::default() }
+    }
+
+    /// Notes a fact.
+    pub fn fact(&mut self, name: &str, value: impl Into<String>, source: impl Into<String>) {
+        self.found.facts.push(Fact::new(self.scope, name, value, source));
+    }
+
+    /// Notes a fact that was asked for, and a difference where it isn't so.
+    ///
+    /// White space counts as one blank: the kernel prints lists with tabs.
+    pub fn compare(&mut self, name: &str, asked: &str, found: &str, source: &str) {
+        let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (asked, found) = (plain(asked), plain(found));
+        self.fact(name, &found, source);
+        if asked != found {
+            self.differ(name, asked, found, source);
+        }
+    }
+
+    /// Notes that something was asked for and is not so.
+    pub fn differ(
+        &mut self,
+        name: &str,
+        asked: impl Into<String>,
+        found: impl Into<String>,
+        source: &str,
+    ) {
+        self.found.differences.push(Difference {
+            name: name.to_owned(),
+            asked: asked.into(),
+            found: found.into(),
+            source: source.to_owned(),
+        });
+    }
+
+    /// All of it.
+    pub fn done(self) -> InForce {
+        self.found
+    }
+}

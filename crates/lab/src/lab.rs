@@ -1,0 +1,125 @@
+//! The changes that were made to this host, as a stack: the last is put back first.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::{Action, Fact, InForce, Invalidation};
+
+use crate::actions::{self, Known};
+use crate::commands::Runner;
+use crate::error::LabError;
+use crate::invalidate;
+use crate::log::UndoLog;
+use crate::undo::Undo;
+
+/// What an earlier dfsbench that was killed may take to let go of the log.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What was done to this host and is to be put back.
+#[derive(Debug)]
+pub struct Lab {
+    campaign: String,
+    allow_destroy: Vec<PathBuf>,
+    runner: Runner,
+    log: UndoLog,
+    /// Numbers in the log and how they are put back, the oldest first.
+    applied: Vec<(u64, Vec<Undo>)>,
+}
+
+impl Lab {
+    /// Takes this host for a campaign.
+    ///
+    /// `allow_destroy` are the devices that may lose what is on them: those that the command line
+    /// repeated.
+    ///
+    /// # Errors
+    /// Where another dfsbench has it, or an earlier one left something behind.
+    pub fn open(
+        state_dir: &Path,
+        campaign: &str,
+        allow_destroy: Vec<PathBuf>,
+    ) -> Result<Self, LabError> {
+        let log = UndoLog::open(state_dir, PATIENCE)?;
+        match log.open_entries().len() {
+            0 => {}
+            left => return Err(LabError::Leftovers(left)),
+        }
+        let runner = Runner::with_lock(log.lock()?);
+        let campaign = campaign.to_owned();
+        Ok(Self { campaign, allow_destroy, runner, log, applied: Vec::new() })
+    }
+
+    /// Does something to this host, and reads back what is in force.
+    ///
+    /// What fails is put back at once.
+    ///
+    /// # Errors
+    /// Where it would harm what isn't ours, can't be done, or can't be read back.
+    pub fn apply(&mut self, action: &Action) -> Result<InForce, LabError> {
+        let known = Known::of(action)?;
+        let undo = actions::undo(action, &known, &self.allow_destroy)?;
+        let id = self.log.begin(&self.campaign, actions::name(action), undo.clone())?;
+        self.applied.push((id, undo));
+        let done = actions::steps(action, &known)
+            .iter()
+            .try_for_each(|step| step.perform(&mut self.runner))
+            .and_then(|()| actions::check(action, &known));
+        done.map_err(|error| match self.undo_last() {
+            Ok(()) => error,
+            Err(undo) => LabError::Several(vec![error, undo]),
+        })
+    }
+
+    /// How many changes there are.
+    pub fn height(&self) -> usize {
+        self.applied.len()
+    }
+
+    /// Puts the last change back; does nothing where there is none.
+    ///
+    /// # Errors
+    /// Where it can't be put back: it is kept, and can be asked for again.
+    pub fn undo_last(&mut self) -> Result<(), LabError> {
+        let Some((id, undo)) = self.applied.last() else { return Ok(()) };
+        let id = *id;
+        put_back(&mut self.runner, undo)?;
+        self.applied.pop();
+        self.log.undone(id)
+    }
+
+    /// Puts everything back, and goes on where something can't be.
+    ///
+    /// # Errors
+    /// With all that can't be put back; `dfsbench clean` tries again.
+    pub fn undo_all(&mut self) -> Result<(), LabError> {
+        let mut errors = Vec::new();
+        for (id, undo) in std::mem::take(&mut self.applied).into_iter().rev() {
+            let done = put_back(&mut self.runner, &undo).and_then(|()| self.log.undone(id));
+            if let Err(error) = done {
+                errors.push(error);
+                self.applied.insert(0, (id, undo));
+            }
+        }
+        LabError::of_all(errors).map_or(Ok(()), Err)
+    }
+
+    /// Drops what this host holds in memory of its files, and says what it held before and after.
+    ///
+    /// Mounting anew is no matter of one host: see [`crate::redo_from`].
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn invalidate(
+        &mut self,
+        how: Invalidation,
+        directory: Option<&Path>,
+    ) -> Result<Vec<Fact>, LabError> {
+        invalidate::drop_caches(&self.runner, how, directory)
+    }
+}
+
+/// Puts one change back: what was done last first, and all of it, whatever fails.
+pub fn put_back(runner: &mut Runner, undo: &[Undo]) -> Result<(), LabError> {
+    let errors = undo.iter().rev().filter_map(|undo| undo.put_back(runner).err());
+    LabError::of_all(errors.collect()).map_or(Ok(()), Err)
+}

@@ -1,0 +1,243 @@
+//! The undo log of a host: what is to be put back, on disk before it is needed.
+//!
+//! Principal type: [`UndoLog`]. One line of JSON per change, synced before the change is made, and
+//! another when it was put back. One process at a time holds the log; the lock is that of an open
+//! file, which the programs that it waits for hold with it, so that whoever gets it next knows that
+//! none of them is still at work. A last line that is cut off belongs to a change that never began.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::processes;
+use crate::undo::Undo;
+
+const LOG: &str = "undo.jsonl";
+const LOCK: &str = "lock";
+/// How often a lock that somebody holds is asked for again.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A change that is to be put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number, which only grows.
+    pub id: u64,
+    /// The campaign that made it.
+    pub campaign: String,
+    /// The boot of the host in which it was made: what the kernel held is gone with it.
+    pub boot: String,
+    /// What was done, for people.
+    pub what: String,
+    /// How it is put back, the last first.
+    pub undo: Vec<Undo>,
+}
+
+/// A line of the log.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Begin(Entry),
+    Undone(u64),
+}
+
+/// The open undo log of this host.
+#[derive(Debug)]
+pub struct UndoLog {
+    path: PathBuf,
+    file: File,
+    lock: File,
+    open: Vec<Entry>,
+    next_id: u64,
+}
+
+impl UndoLog {
+    /// Opens the log in a folder, made where it is missing; waits for the lock for a while.
+    ///
+    /// # Errors
+    /// Where somebody else holds it, or it can't be read or written.
+    pub fn open(folder: &Path, patience: Duration) -> Result<Self, LabError> {
+        fs::create_dir_all(folder).map_err(|error| LabError::file("make", folder, error))?;
+        let lock = open(&folder.join(LOCK))?;
+        await_lock(&lock, &folder.join(LOCK), patience)?;
+        let path = folder.join(LOG);
+        let file = open(&path)?;
+        let entries = read(&file, &path)?;
+        let next_id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+        Ok(Self { path, file, lock, open: entries, next_id })
+    }
+
+    /// The lock, for the programs that are run meanwhile.
+    ///
+    /// # Errors
+    /// Where this process has too many files open.
+    pub fn lock(&self) -> Result<File, LabError> {
+        self.lock.try_clone().map_err(|error| LabError::file("hold", &self.path, error))
+    }
+
+    /// What is to be put back, the oldest first.
+    pub fn open_entries(&self) -> &[Entry] {
+        &self.open
+    }
+
+    /// Notes how a change will be put back; it may be made once this returns.
+    ///
+    /// # Errors
+    /// Where it can't be written: then it must not be made.
+    pub fn begin(
+        &mut self,
+        campaign: &str,
+        what: String,
+        undo: Vec<Undo>,
+    ) -> Result<u64, LabError> {
+        let (id, boot) = (self.next_id, boot_id());
+        let entry = Entry { id, campaign: campaign.to_owned(), boot, what, undo };
+        self.append(&Line::Begin(entry.clone()))?;
+        self.next_id += 1;
+        self.open.push(entry);
+        Ok(id)
+    }
+
+    /// Notes that a change was put back. Once all were, the log is empty again.
+    ///
+    /// # Errors
+    /// Where it can't be written: it will be put back once more, which does no harm.
+    pub fn undone(&mut self, id: u64) -> Result<(), LabError> {
+        self.open.retain(|entry| entry.id != id);
+        if !self.open.is_empty() {
+            return self.append(&Line::Undone(id));
+        }
+        let emptied = self.file.set_len(0).and_then(|()| self.file.sync_all());
+        emptied.map_err(|error| LabError::file("empty", &self.path, error))
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), LabError> {
+        let mut text = serde_json::to_vec(line).expect("a line has no maps with other keys");
+        text.push(b'\n');
+        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        written.map_err(|error| LabError::file("write", &self.path, error))
+    }
+}
+
+/// Which boot of the host this is; empty where the kernel doesn't say.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+fn open(path: &Path) -> Result<File, LabError> {
+    let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+    file.map_err(|error| LabError::file("open", path, error))
+}
+
+fn await_lock(lock: &File, path: &Path, patience: Duration) -> Result<(), LabError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) if waited < patience => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let holders = processes::with_open_file(path).join(", ");
+                return Err(LabError::Locked { holders });
+            }
+            Err(errno) => return Err(LabError::file("lock", path, errno.into())),
+        }
+        processes::pause(POLL);
+        waited += POLL;
+    }
+}
+
+/// The entries that were begun and not put back.
+fn read(mut file: &File, path: &Path) -> Result<Vec<Entry>, LabError> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(|error| LabError::file("read", path, error))?;
+    // A line that was cut off while it was written: its change never began.
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < text.len() {
+        file.set_len(whole as u64).map_err(|error| LabError::file("mend", path, error))?;
+    }
+    let mut entries: Vec<Entry> = Vec::new();
+    for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
+        match serde_json::from_slice(line) {
+            Ok(Line::Begin(entry)) => entries.push(entry),
+            Ok(Line::Undone(id)) => entries.retain(|entry| entry.id != id),
+            Err(error) => {
+                let message = format!("line {}: {error}", number + 1);
+                let error = std::io::Error::new(ErrorKind::InvalidData, message);
+                return Err(LabError::file("read", path, error));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_ONCE: Duration = Duration::ZERO;
+
+    fn undo() -> Vec<Undo> {
+        vec![Undo::File { path: PathBuf::from("/no/such/file") }]
+    }
+
+    fn in_new_folder() -> (tempfile::TempDir, UndoLog) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+        (folder, log)
+    }
+
+    #[test]
+    fn what_was_begun_and_not_undone_is_found_again() {
+        let (folder, mut log) = in_new_folder();
+        let first = log.begin("c", "first".to_owned(), undo()).unwrap();
+        let second = log.begin("c", "second".to_owned(), undo()).unwrap();
+        log.undone(first).unwrap();
+        drop(log);
+        let mut log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+        let [entry] = log.open_entries() else { panic!("{log:?}") };
+        assert_eq!((entry.id, entry.what.as_str(), &entry.undo), (second, "second", &undo()));
+        log.undone(second).unwrap();
+        assert_eq!(fs::metadata(folder.path().join(LOG)).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_never_began() {
+        let (folder, mut log) = in_new_folder();
+        log.begin("c", "whole".to_owned(), undo()).unwrap();
+        drop(log);
+        let path = folder.path().join(LOG);
+        let whole = fs::read(&path).unwrap();
+        for cut in 1..whole.len() {
+            fs::write(&path, [whole.as_slice(), &whole[..cut]].concat()).unwrap();
+            let mut log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+            assert_eq!(log.open_entries().len(), 1, "cut at {cut}");
+            log.begin("c", "next".to_owned(), undo()).unwrap();
+            drop(log);
+            let log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+            assert_eq!(log.open_entries().len(), 2, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_makes_no_sense_is_an_error_with_its_line() {
+        let (folder, log) = in_new_folder();
+        drop(log);
+        fs::write(folder.path().join(LOG), "{}\n{\"undone\":1}\n").unwrap();
+        let error = UndoLog::open(folder.path(), AT_ONCE).unwrap_err().to_string();
+        assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn one_at_a_time_holds_it_and_is_named() {
+        let (folder, log) = in_new_folder();
+        let error = UndoLog::open(folder.path(), AT_ONCE).unwrap_err().to_string();
+        assert!(error.contains(&std::process::id().to_string()), "{error}");
+        drop(log);
+        UndoLog::open(folder.path(), AT_ONCE).unwrap();
+    }
+}

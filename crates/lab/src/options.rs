@@ -1,0 +1,199 @@
+//! Options of mounts, as asked for and as the kernel lists them.
+//!
+//! The kernel leaves some defaults out of its list, writes sizes in its own units and gives some
+//! options another name; what can't be told from the list is not called a difference.
+
+use crate::inforce::Findings;
+
+/// Flags that the kernel doesn't list because they are what is so anyway.
+///
+/// **Source:** mount(8), `defaults`; nfs(5).
+const DEFAULTS: [&str; 16] = [
+    "defaults",
+    "async",
+    "auto",
+    "noauto",
+    "exec",
+    "suid",
+    "dev",
+    "nouser",
+    "diratime",
+    "strictatime",
+    "cto",
+    "ac",
+    "rdirplus",
+    "sharecache",
+    "noiversion",
+    "loud",
+];
+/// Options that mount programs use and the kernel never sees.
+const USED_UP: [&str; 11] = [
+    "_netdev",
+    "nofail",
+    "bg",
+    "fg",
+    "retry",
+    "nosharetransport",
+    "loop",
+    "x-systemd.automount",
+    "nolock",
+    "intr",
+    "nointr",
+];
+
+/// One option that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What the kernel calls it.
+    pub name: String,
+    /// Its value; `None` for a flag.
+    pub value: Option<String>,
+}
+
+impl Asked {
+    /// Options of a local file system.
+    pub fn local(options: &[String]) -> Vec<Self> {
+        let words = options.iter().flat_map(|option| option.split(','));
+        words.filter(|word| !word.is_empty()).map(Self::of).collect()
+    }
+
+    /// Options of nfs(5), under the names by which the kernel lists them.
+    pub fn nfs(options: &[String]) -> Vec<Self> {
+        Self::local(options).into_iter().flat_map(Self::of_nfs).collect()
+    }
+
+    fn of(word: &str) -> Self {
+        match word.split_once('=') {
+            Some((name, value)) => Self { name: name.to_owned(), value: Some(value.to_owned()) },
+            None => Self { name: word.to_owned(), value: None },
+        }
+    }
+
+    /// **Source:** nfs(5): `nfsvers` is `vers`, `tcp` is `proto=tcp`, `actimeo` sets four others.
+    fn of_nfs(self) -> Vec<Self> {
+        let with =
+            |name: &str, value: &str| Self { name: name.to_owned(), value: Some(value.to_owned()) };
+        match (self.name.as_str(), self.value.as_deref()) {
+            // The newest that the server has: 4.2, most likely.
+            ("vers" | "nfsvers", Some("4")) | ("minorversion", _) => Vec::new(),
+            ("nfsvers", Some(value)) => vec![with("vers", value)],
+            (proto @ ("tcp" | "udp" | "rdma"), None) => vec![with("proto", proto)],
+            ("actimeo", Some(value)) => ["acregmin", "acregmax", "acdirmin", "acdirmax"]
+                .map(|name| with(name, value))
+                .to_vec(),
+            ("noac", None) => vec![self, Self { name: "sync".to_owned(), value: None }],
+            _ => vec![self],
+        }
+    }
+}
+
+/// Compares options with the kernel's list.
+pub fn compare(findings: &mut Findings, asked: &[Asked], listed: &str, source: &str) {
+    let listed: Vec<Asked> = listed.split(',').map(Asked::of).collect();
+    for option in asked {
+        let found = listed.iter().find(|found| found.name == option.name);
+        match (&option.value, found) {
+            (None, Some(_)) => {}
+            (Some(asked), Some(Asked { value: Some(found), .. })) => {
+                if !is_same(asked, found) {
+                    findings.differ(&option.name, asked, found, source);
+                }
+            }
+            (Some(asked), Some(_)) => findings.differ(&option.name, asked, "set", source),
+            (value, None) => {
+                if let Some(found) = contradicts(option, &listed) {
+                    let asked = value.as_deref().unwrap_or("set");
+                    findings.differ(&option.name, asked, found, source);
+                }
+            }
+        }
+    }
+}
+
+/// What the list says against an option that it doesn't hold.
+fn contradicts(option: &Asked, listed: &[Asked]) -> Option<String> {
+    let name = option.name.as_str();
+    let has = |name: &str| listed.iter().any(|found| found.name == name);
+    let against = match name.strip_prefix("no") {
+        Some(positive) => positive.to_owned(),
+        None => format!("no{name}"),
+    };
+    let pairs = [("hard", "soft"), ("soft", "hard"), ("rw", "ro"), ("ro", "rw"), ("async", "sync")];
+    let other = pairs.iter().find(|(one, _)| *one == name).map(|(_, other)| *other);
+    if let Some(other) = other.filter(|other| has(other)) {
+        return Some(other.to_owned());
+    }
+    if has(&against) {
+        return Some(against);
+    }
+    // `x-` and `comment=` are for people and programs.
+    let silent = DEFAULTS.contains(&name) || USED_UP.contains(&name) || name.starts_with("x-");
+    (!silent).then(|| "not listed".to_owned())
+}
+
+/// The same word, or the same number of bytes.
+fn is_same(asked: &str, found: &str) -> bool {
+    asked == found || matches!((bytes(asked), bytes(found)), (Some(a), Some(b)) if a == b)
+}
+
+/// A number with the suffixes of mount(8).
+fn bytes(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.chars().last()?.to_ascii_lowercase() {
+        'k' => (&text[..text.len() - 1], 1 << 10),
+        'm' => (&text[..text.len() - 1], 1 << 20),
+        'g' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differences(asked: &[Asked], listed: &str) -> Vec<(String, String)> {
+        let mut findings = Findings::new("target");
+        compare(&mut findings, asked, listed, "here");
+        let found = findings.done().differences;
+        found.into_iter().map(|difference| (difference.name, difference.found)).collect()
+    }
+
+    fn local(options: &str) -> Vec<Asked> {
+        Asked::local(&[options.to_owned()])
+    }
+
+    fn nfs(options: &str) -> Vec<Asked> {
+        Asked::nfs(&[options.to_owned()])
+    }
+
+    #[test]
+    fn what_the_kernel_lists_otherwise_is_the_same() {
+        let listed = "rw,noatime,size=65536k,mode=755";
+        assert_eq!(differences(&local("noatime,size=64m,defaults,dev"), listed), []);
+        let listed = "rw,vers=4.2,rsize=65536,proto=tcp,hard,acregmin=1,acregmax=1,acdirmin=1,\
+                      acdirmax=1,sync,noac,sec=sys";
+        assert_eq!(differences(&nfs("nfsvers=4.2,tcp,rsize=64k,actimeo=1,noac,cto"), listed), []);
+    }
+
+    #[test]
+    fn what_is_not_in_force_is_found() {
+        let name = |name: &str, found: &str| (name.to_owned(), found.to_owned());
+        let listed = "rw,relatime,size=65536k";
+        assert_eq!(
+            differences(&local("size=1m,noatime,ro"), listed),
+            [name("size", "65536k"), name("noatime", "not listed"), name("ro", "rw")]
+        );
+        let listed = "rw,vers=4.1,rsize=65536,soft,proto=tcp,noac";
+        assert_eq!(
+            differences(&nfs("vers=4.2,rsize=1m,hard,udp,nconnect=4,ac"), listed),
+            [
+                name("vers", "4.1"),
+                name("rsize", "65536"),
+                name("hard", "soft"),
+                name("proto", "tcp"),
+                name("nconnect", "not listed"),
+                name("ac", "noac")
+            ]
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! Which package has a program that is missing.
+//!
+//! Names of Debian and Ubuntu; where another system calls it otherwise, the program's own name is
+//! what to search for.
+
+use crate::error::LabError;
+
+const PACKAGES: [(&str, &str); 32] = [
+    ("blkid", "util-linux"),
+    ("blockdev", "util-linux"),
+    ("cryptsetup", "cryptsetup-bin"),
+    ("exportfs", "nfs-kernel-server"),
+    ("fincore", "util-linux-extra"),
+    ("ganesha.nfsd", "nfs-ganesha nfs-ganesha-vfs"),
+    ("install", "coreutils"),
+    ("ip", "iproute2"),
+    ("kill", "procps"),
+    ("losetup", "mount"),
+    ("mdadm", "mdadm"),
+    ("mkdir", "coreutils"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("modprobe", "kmod"),
+    ("mount", "mount"),
+    ("mount.nfs", "nfs-common"),
+    ("rm", "coreutils"),
+    ("rmdir", "coreutils"),
+    ("rpc.mountd", "nfs-kernel-server"),
+    ("rpc.nfsd", "nfs-kernel-server"),
+    ("rpcbind", "rpcbind"),
+    ("rpcinfo", "rpcbind"),
+    ("ss", "iproute2"),
+    ("ssh", "openssh-client"),
+    ("tc", "iproute2"),
+    ("tee", "coreutils"),
+    ("truncate", "coreutils"),
+    ("umount", "mount"),
+    ("unfsd", "unfs3"),
+    ("wipefs", "util-linux"),
+];
+
+/// The package that has a program, or the program's own name.
+pub fn package_of(program: &str) -> &str {
+    PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package)
+}
+
+/// Says that a program is missing, and how to get it.
+pub fn missing(program: &str) -> LabError {
+    LabError::Missing { program: program.to_owned(), package: package_of(program).to_owned() }
+}

@@ -1,0 +1,128 @@
+//! Programs that run on this host: those that we started, and those that hold something.
+//!
+//! A program that we started is known by the path it was started by, below /run/dfsbench: numbers
+//! of processes are given anew, that path isn't. **Source:** proc_pid_cmdline(5), pidfd_open(2).
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::commands::{Runner, SOON, is_root};
+use crate::error::LabError;
+
+/// What a server may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits for a moment.
+#[expect(clippy::disallowed_methods, reason = "a host that is set up isn't measured")]
+pub fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Numbers of the processes that run by this path, or that `sudo` is about to run by it.
+pub fn running_by(program: &Path) -> Vec<u32> {
+    numbers().filter(|pid| runs_by(*pid, program)).collect()
+}
+
+/// Ends the processes that run by this path: politely, then not.
+///
+/// # Errors
+/// Where one of them doesn't end.
+pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        for pid in running_by(program) {
+            signal_and_wait(runner, pid, program, signal)?;
+        }
+        runner.reap();
+    }
+    match running_by(program).first() {
+        None => Ok(()),
+        Some(pid) => {
+            let what = program.display();
+            Err(LabError::Unable(format!("{what} (pid {pid}) doesn't end when it is killed")))
+        }
+    }
+}
+
+/// Processes that have an open file, as `name (pid n)`.
+pub fn with_open_file(path: &Path) -> Vec<String> {
+    let Ok(wanted) = path.metadata() else { return Vec::new() };
+    holders(|link| {
+        link.metadata()
+            .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
+    })
+}
+
+/// Processes that hold something below a mount point: open files, mapped files, working and root
+/// directories; as `name (pid n)`.
+pub fn below(point: &Path) -> Vec<String> {
+    holders(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(point)))
+}
+
+/// Names of all processes, as the kernel shortens them.
+pub fn names() -> impl Iterator<Item = String> {
+    let comm = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm"));
+    numbers().filter_map(move |pid| Some(comm(pid).ok()?.trim().to_owned()))
+}
+
+fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for pid in numbers() {
+        let base = PathBuf::from(format!("/proc/{pid}"));
+        let open = ["fd", "map_files"].into_iter().flat_map(|name| entries(&base.join(name)));
+        let places = ["cwd", "root", "exe"].into_iter().map(|name| base.join(name));
+        if open.chain(places).any(|link| holds(&link)) {
+            let name = fs::read_to_string(base.join("comm")).unwrap_or_default();
+            found.push(format!("{} (pid {pid})", name.trim()));
+        }
+    }
+    found
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+fn numbers() -> impl Iterator<Item = u32> {
+    let names = entries(Path::new("/proc")).into_iter();
+    names.filter_map(|path| path.file_name()?.to_str()?.parse().ok())
+}
+
+fn runs_by(pid: u32, program: &Path) -> bool {
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let mut words = line.split(|byte| *byte == 0);
+    let program = program.as_os_str().as_encoded_bytes();
+    let first = words.next().unwrap_or_default();
+    first == program || (first.ends_with(b"sudo") && words.any(|word| word == program))
+}
+
+fn signal_and_wait(
+    runner: &Runner,
+    pid: u32,
+    program: &Path,
+    signal: Signal,
+) -> Result<(), LabError> {
+    let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
+    // It may have ended by now.
+    let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return Ok(()) };
+    // The handle stays that of one process: what is read now holds for it.
+    if !runs_by(pid, program) {
+        return Ok(());
+    }
+    if is_root() || pidfd_send_signal(&handle, signal).is_ok() {
+        // One that has just ended needs no signal.
+        let _ = pidfd_send_signal(&handle, signal);
+    } else {
+        let (name, pid) = (if signal == Signal::TERM { "-TERM" } else { "-KILL" }, pid.to_string());
+        runner.run(&["kill", name, pid.as_str()], SOON)?;
+    }
+    let limit = Timespec::try_from(PATIENCE).expect("ten seconds fit");
+    // An interrupted wait is a short one; what still runs is killed next.
+    let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit));
+    Ok(())
+}

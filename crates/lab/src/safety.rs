@@ -1,0 +1,281 @@
+//! What must not be touched: decided from facts about a device or a path, before anything is done.
+//!
+//! Principal type: [`DeviceFacts`], what is known of a device; [`refuse`] decides over it and is
+//! pure, so that every rule has its test without a device. A device is destroyed only where the
+//! plan names it and the command line repeats it, and never where anything is on it or uses it.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use model::Device;
+use serde_json::Value;
+
+use crate::commands::{Runner, SOON};
+use crate::error::LabError;
+use crate::mounts;
+
+/// What is known of a device that would lose what is on it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// Its node, as the plan names it.
+    pub node: PathBuf,
+    /// There is something of that name.
+    pub exists: bool,
+    /// The name is a link to another.
+    pub is_link: bool,
+    /// It is a block device.
+    pub is_block: bool,
+    /// Where it is mounted.
+    pub mounted: Vec<String>,
+    /// It is used to swap.
+    pub swap: bool,
+    /// Devices that are made of it, such as `md0` and `dm-1`.
+    pub holders: Vec<String>,
+    /// Its partitions.
+    pub partitions: Vec<String>,
+    /// Signatures on it: partition tables, file systems, members of arrays.
+    pub signatures: Vec<String>,
+    /// The kernel says that somebody has it for himself.
+    pub is_claimed: bool,
+}
+
+/// Says why a device must not lose what is on it; `None` where it may.
+///
+/// `allowed` are the devices that the command line named.
+pub fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
+    let node = facts.node.display();
+    let why = if !facts.exists {
+        "there is no such device".to_owned()
+    } else if facts.is_link {
+        "it is a link; name the device itself".to_owned()
+    } else if !facts.is_block {
+        "it is no block device".to_owned()
+    } else if !allowed.contains(&facts.node) {
+        format!("the command line doesn't say `--allow-destroy {node}`")
+    } else if !facts.mounted.is_empty() {
+        format!("it is mounted on {}", facts.mounted.join(", "))
+    } else if facts.swap {
+        "it is used to swap".to_owned()
+    } else if !facts.holders.is_empty() {
+        format!("{} is made of it", facts.holders.join(", "))
+    } else if !facts.partitions.is_empty() {
+        format!("it has partitions: {}", facts.partitions.join(", "))
+    } else if !facts.signatures.is_empty() {
+        let found = facts.signatures.join(", ");
+        format!("there is something on it ({found}); if it may go: `wipefs --all {node}`")
+    } else if facts.is_claimed {
+        "somebody has it for himself".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!("{node} is left alone: {why}"))
+}
+
+/// Refuses to let devices of the user's lose what is on them, see [`refuse`]. Those that we made
+/// of files or of devices are ours.
+///
+/// # Errors
+/// Where one of them must be left alone.
+pub fn may_destroy(
+    devices: &[Device],
+    nodes: &[PathBuf],
+    allowed: &[PathBuf],
+) -> Result<(), LabError> {
+    for (device, node) in devices.iter().zip(nodes) {
+        if let Device::Node(_) = device
+            && let Some(why) = refuse(&look_at(node)?, allowed)
+        {
+            return Err(LabError::Refused(why));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses mount points that are used, or that others rely on.
+///
+/// # Errors
+/// Where nothing may be mounted there.
+pub fn may_mount_on(point: &Path) -> Result<(), LabError> {
+    let refused = |why: &str| {
+        Err(LabError::Refused(format!("nothing is mounted on {}: {why}", point.display())))
+    };
+    if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
+        return refused("it is no absolute path");
+    }
+    if point.parent().is_none() {
+        return refused("it is the root of the host");
+    }
+    if point.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+        return refused("it is a link");
+    }
+    if mounts::at(point).is_some() {
+        return refused("something is mounted there");
+    }
+    let has_files = fs::read_dir(point).is_ok_and(|mut entries| entries.next().is_some());
+    if has_files { refused("files in it would vanish from sight") } else { Ok(()) }
+}
+
+/// Refuses to export what nobody should.
+///
+/// # Errors
+/// Where the directory is the root of the host, or none.
+pub fn may_export(directory: &Path) -> Result<(), LabError> {
+    let real = directory.canonicalize();
+    let real = real.map_err(|error| LabError::file("export", directory, error))?;
+    let why = if real.parent().is_none() {
+        "it is the root of the host"
+    } else if real != directory {
+        "there is a link in its name"
+    } else if !real.is_dir() {
+        "it is no directory"
+    } else {
+        return Ok(());
+    };
+    Err(LabError::Refused(format!("{} is not exported: {why}", directory.display())))
+}
+
+/// Finds out what is known of a device.
+///
+/// # Errors
+/// Where wipefs can't look at it.
+pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
+    let mut facts = DeviceFacts { node: node.to_owned(), ..DeviceFacts::default() };
+    let Ok(metadata) = node.symlink_metadata() else { return Ok(facts) };
+    facts.exists = true;
+    // `/dev/./vdb` and links of folders on the way lead elsewhere, too.
+    facts.is_link = node.canonicalize().ok().as_deref() != Some(node);
+    facts.is_block = metadata.file_type().is_block_device();
+    if facts.is_link || !facts.is_block {
+        return Ok(facts);
+    }
+    let number = rustix::fs::stat(node).map(|stat| stat.st_rdev).unwrap_or_default();
+    let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    let folder = PathBuf::from(format!("/sys/dev/block/{number}"));
+    facts.mounted = mounts::of_device(&number, node);
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    facts.swap = swaps.lines().any(|line| line.split(' ').next() == node.to_str());
+    facts.holders = names(&folder.join("holders"));
+    let mut inner = names(&folder);
+    inner.retain(|name| folder.join(name).join("partition").exists());
+    facts.partitions = inner;
+    facts.signatures = signatures(node)?;
+    facts.is_claimed = is_claimed(node);
+    Ok(facts)
+}
+
+/// What is on a device. **Source:** wipefs(8): `--no-act` changes nothing.
+fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
+    let node = node.display().to_string();
+    let argv = ["wipefs", "--no-act", "--json", node.as_str()];
+    let text = Runner::default().run(&argv, SOON)?;
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let found: Option<Value> = serde_json::from_str(&text).ok();
+    let found = found.as_ref().and_then(|found| found["signatures"].as_array());
+    let Some(found) = found else {
+        // What can't be understood is something.
+        return Ok(vec!["what wipefs says of it can't be understood".to_owned()]);
+    };
+    Ok(found.iter().map(|one| one["type"].as_str().unwrap_or("unknown").to_owned()).collect())
+}
+
+/// **Source:** open(2): `O_EXCL` without `O_CREAT` fails where a block device is in use.
+fn is_claimed(node: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    let opened = open(node, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty());
+    matches!(opened, Err(rustix::io::Errno::BUSY))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blank() -> DeviceFacts {
+        DeviceFacts {
+            node: PathBuf::from("/dev/vdb"),
+            exists: true,
+            is_block: true,
+            ..DeviceFacts::default()
+        }
+    }
+
+    fn why(change: impl FnOnce(&mut DeviceFacts)) -> Option<String> {
+        let mut facts = blank();
+        change(&mut facts);
+        refuse(&facts, &[PathBuf::from("/dev/vdb")])
+    }
+
+    type Rule = fn(&mut DeviceFacts);
+
+    #[test]
+    fn only_a_blank_device_that_was_allowed_is_destroyed() {
+        assert_eq!(why(|_| ()), None);
+        let one = || vec!["x".to_owned()];
+        let rules: [(&str, Rule); 5] = [
+            ("no such device", |facts| facts.exists = false),
+            ("it is a link", |facts| facts.is_link = true),
+            ("no block device", |facts| facts.is_block = false),
+            ("used to swap", |facts| facts.swap = true),
+            ("for himself", |facts| facts.is_claimed = true),
+        ];
+        for (says, rule) in rules {
+            assert!(why(rule).unwrap().contains(says), "{says}");
+        }
+        assert!(why(|facts| facts.mounted = one()).unwrap().contains("mounted on x"));
+        assert!(why(|facts| facts.holders = one()).unwrap().contains("x is made of it"));
+        assert!(why(|facts| facts.partitions = one()).unwrap().contains("partitions: x"));
+        assert!(why(|facts| facts.signatures = one()).unwrap().contains("wipefs --all /dev/vdb"));
+    }
+
+    #[test]
+    fn a_device_that_the_command_line_does_not_name_is_left_alone() {
+        for allowed in [vec![], vec![PathBuf::from("/dev/vdc")], vec![PathBuf::from("/dev/vdb1")]] {
+            let why = refuse(&blank(), &allowed).unwrap();
+            assert!(why.contains("--allow-destroy /dev/vdb"), "{why}");
+        }
+    }
+
+    #[test]
+    fn links_and_files_are_no_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        assert!(look_at(&link).unwrap().is_link);
+        assert!(!look_at(Path::new("/dev/null")).unwrap().is_block);
+        assert!(!look_at(Path::new("/dev/no-such-device")).unwrap().exists);
+        let through = Path::new("/dev/../dev/null");
+        assert!(look_at(through).unwrap().is_link);
+    }
+
+    #[test]
+    fn the_root_of_the_host_is_neither_exported_nor_mounted_on() {
+        for path in ["/", "/proc/..", "/usr/../"] {
+            assert!(may_export(Path::new(path)).is_err(), "{path}");
+            assert!(may_mount_on(Path::new(path)).is_err(), "{path}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        assert!(may_export(&link).is_err());
+        assert!(may_mount_on(&link).is_err());
+        may_export(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_mounted_over_files_or_mounts() {
+        let folder = tempfile::tempdir().unwrap();
+        may_mount_on(folder.path()).unwrap();
+        fs::write(folder.path().join("file"), "precious").unwrap();
+        assert!(may_mount_on(folder.path()).is_err());
+        assert!(may_mount_on(Path::new("/proc")).is_err());
+        assert!(may_mount_on(Path::new("relative")).is_err());
+    }
+}

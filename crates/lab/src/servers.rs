@@ -1,0 +1,100 @@
+//! Servers in user space that we start: waits until they answer, or says why they don't.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::processes::{self, pause};
+
+/// How often a server is asked.
+const POLL: Duration = Duration::from_millis(50);
+/// How often at most where nothing else is known.
+const TRIES: u32 = 200;
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Number of the program NFS. **Source:** RFC 1813, 3.
+const NFS: u32 = 100_003;
+
+/// Waits until a program that was started by `link` is up.
+///
+/// # Errors
+/// Where it ends or stays silent, with the end of its log.
+pub fn await_up(
+    what: &str,
+    link: &Path,
+    log: &Path,
+    patience: Duration,
+    is_up: impl Fn() -> bool,
+) -> Result<(), LabError> {
+    let mut waited = Duration::ZERO;
+    // It may need a moment until it is seen.
+    let startup = Duration::from_secs(1);
+    loop {
+        if is_up() {
+            return Ok(());
+        }
+        let is_gone = waited > startup && processes::running_by(link).is_empty();
+        if is_gone || waited > patience {
+            let why = if is_gone { "it ended" } else { "it is silent" };
+            let why = format!("{why}; {}", end_of(log));
+            return Err(LabError::Silent { what: what.to_owned(), why });
+        }
+        pause(POLL);
+        waited += POLL;
+    }
+}
+
+/// Something answers on a TCP port of the loopback.
+pub fn answers(port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    TcpStream::connect_timeout(&address, ANSWER).is_ok()
+}
+
+/// Waits until something answers on a TCP port of the loopback.
+///
+/// # Errors
+/// Where nothing does in time.
+pub fn await_port(port: u16) -> Result<(), LabError> {
+    for _ in 0..TRIES {
+        if answers(port) {
+            return Ok(());
+        }
+        pause(POLL);
+    }
+    let (what, why) = (format!("port {port} of the loopback"), "it is silent".to_owned());
+    Err(LabError::Silent { what, why })
+}
+
+/// An NFS server answers to the null call of this version on a port of the loopback.
+pub fn serves(port: u16, version: u32) -> bool {
+    ask(port, version).is_some()
+}
+
+/// **Source:** RFC 5531, 9 and 11: a call of procedure 0 without credentials, as one last fragment;
+/// the answer is accepted (0) with success (0).
+fn ask(port: u16, version: u32) -> Option<()> {
+    const XID: u32 = 0x6466_7362;
+    let call = [0x8000_0028, XID, 0, 2, NFS, version, 0, 0, 0, 0, 0];
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER).ok()?;
+    stream.set_read_timeout(Some(ANSWER)).ok()?;
+    stream.write_all(&call.map(u32::to_be_bytes).concat()).ok()?;
+    let mut reply = [0; 28];
+    stream.read_exact(&mut reply).ok()?;
+    let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| reply[at * 4 + i]));
+    let accepted = [word(1), word(2), word(3), word(6)];
+    (accepted == [XID, 1, 0, 0]).then_some(())
+}
+
+/// The last lines of a log.
+fn end_of(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.is_empty() {
+        return "it says nothing".to_owned();
+    }
+    lines[lines.len().saturating_sub(6)..].join("; ")
+}

@@ -1,0 +1,157 @@
+//! The single commands that an action is made of: shown by a dry run, done by [`Step::perform`].
+
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{getegid, geteuid};
+
+use crate::commands::{self, Runner, SOON};
+use crate::error::LabError;
+use crate::{RUN, packages, servers};
+
+/// One command, or what is as small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Runs a program to its end.
+    Run {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// Writes to a setting of the kernel.
+    Write {
+        /// The setting's file.
+        path: PathBuf,
+        /// What is written.
+        text: String,
+    },
+    /// As [`Step::Write`], where a refusal is fine.
+    Offer {
+        /// The setting's file.
+        path: PathBuf,
+        /// What is written.
+        text: String,
+    },
+    /// Makes a folder where it is missing.
+    Folder(PathBuf),
+    /// Writes a file of ours, below /run/dfsbench.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        text: String,
+    },
+    /// Starts a program that stays, by a link of ours so that it can be found again.
+    Start {
+        /// The link.
+        link: PathBuf,
+        /// The program that it leads to, and its arguments.
+        argv: Vec<String>,
+        /// As root, or as who we are.
+        as_root: bool,
+    },
+    /// Waits until something answers on a TCP port of the loopback.
+    Await(u16),
+}
+
+impl Step {
+    /// A program that ends soon.
+    pub fn run<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
+        Self::within(SOON, argv)
+    }
+
+    /// A program that may take so long.
+    pub fn within<T: Into<String>>(limit: Duration, argv: impl IntoIterator<Item = T>) -> Self {
+        Self::Run { argv: argv.into_iter().map(Into::into).collect(), limit }
+    }
+
+    /// A setting of the kernel.
+    pub fn write(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        Self::Write { path: path.into(), text: text.into() }
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// Where it can't be done.
+    pub fn perform(&self, runner: &mut Runner) -> Result<(), LabError> {
+        match self {
+            Self::Run { argv, limit } => {
+                let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+                runner.run(&argv, *limit).map(drop)
+            }
+            Self::Write { path, text } => runner.write(path, text),
+            Self::Offer { path, text } => {
+                // Where it matters the check finds out.
+                let _ = runner.write(path, text);
+                Ok(())
+            }
+            Self::Folder(path) => make_folder(runner, path),
+            Self::File { path, text } => {
+                fs::write(path, text).map_err(|error| LabError::file("write", path, error))
+            }
+            Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
+            Self::Await(port) => servers::await_port(*port),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run { argv, .. } => f.write_str(&commands::show(argv)),
+            Self::Write { path, text } | Self::Offer { path, text } => {
+                write!(f, "echo {} > {}", commands::show(&[text]), path.display())
+            }
+            Self::Folder(path) => write!(f, "mkdir -p {}", path.display()),
+            Self::File { path, text } => {
+                write!(f, "write {} ({} lines)", path.display(), text.lines().count())
+            }
+            Self::Start { argv, .. } => write!(f, "{} &", commands::show(argv)),
+            Self::Await(port) => write!(f, "wait for port {port} of 127.0.0.1"),
+        }
+    }
+}
+
+/// Makes a folder, by root where we may not; what lies below /run/dfsbench is then ours.
+fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    match builder.recursive(true).mode(0o755).create(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let (user, group) = (geteuid().as_raw().to_string(), getegid().as_raw().to_string());
+            let folders = [RUN.to_owned(), path.display().to_string()];
+            let skipped = usize::from(!path.starts_with(RUN));
+            for folder in &folders[skipped..] {
+                let argv =
+                    ["install", "-d", "-o", user.as_str(), "-g", group.as_str(), "--", folder];
+                runner.run(&argv, SOON)?;
+            }
+            Ok(())
+        }
+        Err(error) => Err(LabError::file("make", path, error)),
+    }
+}
+
+fn start(runner: &mut Runner, link: &Path, argv: &[String], as_root: bool) -> Result<(), LabError> {
+    let (name, arguments) = argv.split_first().expect("a command has a name");
+    let program = commands::find(name).ok_or_else(|| packages::missing(name))?;
+    match symlink(&program, link) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(LabError::file("make", link, error));
+        }
+        _ => {}
+    }
+    let link = link.display().to_string();
+    let mut words = vec![link.as_str()];
+    words.extend(arguments.iter().map(String::as_str));
+    runner.start(&words, as_root)
+}

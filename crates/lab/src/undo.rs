@@ -1,0 +1,186 @@
+//! How one change of a host is put back, as data that suffices alone.
+//!
+//! Principal type: [`Undo`]. It is made before the change and holds what the change loses, such as
+//! the old value of a sysctl. Everything can be put back twice, and also where the change was
+//! never made: each looks first whether there is something to do.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::actions::{export, nfsd, shape, storage};
+use crate::commands::{Runner, SOON};
+use crate::error::LabError;
+use crate::processes;
+use crate::{RUN, unmount};
+
+/// How one change is put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "undo", rename_all = "kebab-case")]
+pub enum Undo {
+    /// Writes the old value of a kernel's setting.
+    Write {
+        /// Below /proc or /sys.
+        path: PathBuf,
+        /// The old value.
+        text: String,
+    },
+    /// Gives an interface its old largest packet back.
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// The old value, in bytes.
+        bytes: u32,
+    },
+    /// Takes our tc rules from an interface.
+    Shape {
+        /// The interface.
+        interface: String,
+    },
+    /// Unmounts what we mounted.
+    Unmount {
+        /// Where.
+        point: PathBuf,
+        /// Type of the file system, as far as it is known: `nfs` stands for `nfs4`, too.
+        file_system: String,
+    },
+    /// Removes a folder that we made, if it is empty.
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Removes a folder of ours below /run/dfsbench with what is in it.
+    Tree {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Removes a file that we made.
+    File {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Detaches the loop device of a file.
+    Loop {
+        /// The file behind it.
+        file: PathBuf,
+    },
+    /// Stops an array and takes its marks from the devices.
+    Array {
+        /// Its name under /dev/md.
+        name: String,
+        /// Its devices.
+        devices: Vec<PathBuf>,
+    },
+    /// Closes a mapping of dm-crypt.
+    Mapped {
+        /// Its name under /dev/mapper.
+        name: String,
+    },
+    /// Takes the marks of a file system that we made from a device.
+    Wipe {
+        /// The device.
+        device: PathBuf,
+        /// The file system's UUID: another one isn't ours.
+        uuid: String,
+    },
+    /// Ends programs that we started.
+    End {
+        /// The path that they run by, which nobody else uses.
+        program: PathBuf,
+    },
+    /// Takes back an export.
+    Export {
+        /// The directory.
+        directory: PathBuf,
+        /// Who could mount it.
+        clients: String,
+    },
+    /// Sets the kernel's NFS server as it was.
+    Nfsd {
+        /// How it was.
+        state: nfsd::State,
+    },
+}
+
+impl Undo {
+    /// There is something to put back even after the host was started anew.
+    pub const fn outlives_boot(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::Array { .. } | Self::Wipe { .. })
+            || matches!(self, Self::Folder { .. })
+    }
+
+    /// Puts it back; does nothing where there is nothing to do.
+    ///
+    /// # Errors
+    /// Where it can't be put back; asking again later is safe.
+    pub fn put_back(&self, runner: &mut Runner) -> Result<(), LabError> {
+        match self {
+            Self::Write { path, text } => write(runner, path, text),
+            Self::Mtu { interface, bytes } => shape::restore_mtu(runner, interface, *bytes),
+            Self::Shape { interface } => shape::remove(runner, interface),
+            Self::Unmount { point, file_system } => unmount::at(runner, point, file_system),
+            Self::Folder { path } => remove_folder(runner, path),
+            Self::Tree { path } => remove_tree(runner, path),
+            Self::File { path } => remove_file(runner, path),
+            Self::Loop { file } => storage::detach(runner, file),
+            Self::Array { name, devices } => storage::stop_array(runner, name, devices),
+            Self::Mapped { name } => storage::close_mapped(runner, name),
+            Self::Wipe { device, uuid } => storage::wipe(runner, device, uuid),
+            Self::End { program } => processes::end(runner, program),
+            Self::Export { directory, clients } => export::take_back(runner, directory, clients),
+            Self::Nfsd { state } => nfsd::restore(runner, state),
+        }
+    }
+}
+
+fn write(runner: &Runner, path: &Path, text: &str) -> Result<(), LabError> {
+    if !(path.starts_with("/proc") || path.starts_with("/sys")) {
+        let path = path.display();
+        return Err(LabError::Refused(format!("the undo log names {path}, which is no setting")));
+    }
+    // What belonged to a mount or an interface is gone with it.
+    if path.exists() { runner.write(path, text) } else { Ok(()) }
+}
+
+fn remove_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    match fs::remove_dir(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // Somebody has put something there since: then it isn't ours alone.
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display().to_string();
+            runner.run(&["rmdir", "--ignore-fail-on-non-empty", "--", path.as_str()], SOON)?;
+            Ok(())
+        }
+        Err(error) => Err(LabError::file("remove", path, error)),
+    }
+}
+
+fn remove_tree(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    let inner = path.strip_prefix(RUN).map_or(0, |inner| inner.components().count());
+    if inner == 0 || path.components().any(|part| part.as_os_str() == "..") {
+        let path = path.display();
+        return Err(LabError::Refused(format!("the undo log names {path}, which isn't ours")));
+    }
+    if !path.exists() {
+        return Ok(());
+    }
+    let path = path.display().to_string();
+    runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], SOON)?;
+    Ok(())
+}
+
+fn remove_file(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(LabError::file("look at", path, error)),
+        Ok(metadata) if !metadata.is_file() => return Ok(()),
+        Ok(_) => {}
+    }
+    let path = path.display().to_string();
+    runner.run(&["rm", "--", path.as_str()], SOON)?;
+    Ok(())
+}

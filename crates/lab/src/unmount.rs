@@ -1,0 +1,85 @@
+//! Unmounts what we mounted, and says who holds what can't be unmounted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use procfs::process::Process;
+
+use crate::commands::Runner;
+use crate::error::LabError;
+use crate::mounts::{self, Mount};
+use crate::processes;
+
+/// What unmounting may take: data may have to be written first.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What unmounting from a server that is gone may take before it is forced.
+const NFS_LIMIT: Duration = Duration::from_secs(20);
+/// How often a busy file system is asked for again: the kernel's server lets files go after a
+/// while.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Unmounts a mount point of ours; does nothing where nothing of that type is mounted.
+///
+/// # Errors
+/// Where it is busy, with those who hold it.
+pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
+    let is_ours = |mount: &Mount| mount.file_system.starts_with(file_system);
+    for _ in 0..TRIES {
+        if !mounts::at(point).is_some_and(|mount| is_ours(&mount)) {
+            return Ok(());
+        }
+        if file_system == "nfs" { nfs(runner, point)? } else { local(runner, point)? }
+    }
+    match mounts::at(point) {
+        Some(mount) if is_ours(&mount) => {
+            let holders = holders(point);
+            Err(LabError::Busy { point: point.to_owned(), holders })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn local(runner: &Runner, point: &Path) -> Result<(), LabError> {
+    let point = point.display().to_string();
+    match runner.run(&["umount", "--", point.as_str()], LIMIT) {
+        Ok(_) => Ok(()),
+        Err(LabError::Failed { said, .. }) if said.contains("busy") => {
+            processes::pause(PAUSE);
+            Ok(())
+        }
+        Err(LabError::Failed { said, .. }) if said.contains("not mounted") => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A server that is gone must not keep the host from being put back.
+fn nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
+    let name = point.display().to_string();
+    match runner.run(&["umount", "--", name.as_str()], NFS_LIMIT) {
+        Err(LabError::TooSlow { .. }) => {
+            runner.run(&["umount", "--force", "--lazy", "--", name.as_str()], NFS_LIMIT)?;
+            Ok(())
+        }
+        Err(LabError::Failed { said, .. }) if said.contains("busy") => {
+            processes::pause(PAUSE);
+            Ok(())
+        }
+        Err(LabError::Failed { said, .. }) if said.contains("not mounted") => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Who holds a mount point: processes, and mounts on it.
+fn holders(point: &Path) -> Vec<String> {
+    let mut holders = processes::below(point);
+    let mounts = Process::myself().and_then(|process| process.mountinfo());
+    let inner = mounts.into_iter().flat_map(|mounts| mounts.0).map(|mount| mount.mount_point);
+    let inner = inner.filter(|inner| inner != point && inner.starts_with(point));
+    holders.extend(inner.map(|inner| format!("the mount on {}", inner.display())));
+    if holders.is_empty() {
+        holders.push("held by the kernel, such as by its NFS server or a loop device".to_owned());
+    }
+    holders
+}
