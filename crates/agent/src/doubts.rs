@@ -11,7 +11,7 @@ use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
     Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Sharing, Stable,
-    Target,
+    Target, Workload,
 };
 
 use crate::accounting;
@@ -195,6 +195,8 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     };
     let is_nfs = matches!(spec.target, Target::Nfs(_));
     let answered_safe = is_nfs && spec.nfs().stable != Stable::Unstable;
-    (writes && !answered_safe && spec.durability == Durability::None)
+    // bonnie++ syncs whatever it is asked for.
+    let syncs_unasked = spec.workload == Workload::Bonniexx;
+    (writes && !answered_safe && !syncs_unasked && spec.durability == Durability::None)
         .then(|| CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))
 }

@@ -123,6 +123,9 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
         return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));
     }
     let (setting, how) = match spec.durability {
+        Durability::None | Durability::Close if syncs(row) => {
+            ("", "the program made the file safe (fsync) inside the timed window, unasked")
+        }
         Durability::None => (", durability none", UNSAFE),
         Durability::Close => (
             ", durability close",

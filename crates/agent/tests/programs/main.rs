@@ -200,6 +200,13 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
             let PassEnd { result, broken, .. } = rig.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert!(result.ops() > 0 && result.window_ns > 0, "{workload} {pass}");
+            // bonnie++ syncs what it wrote although nobody asked for that.
+            let syncs = result.kinds.iter().any(|kind| kind.kind == OpKind::Sync);
+            let unasked = workload == Workload::Bonniexx && pass.writes();
+            assert_eq!(syncs, unasked, "{workload} {pass}");
+            let told = result.caveats.iter().map(|caveat| caveat.code).collect::<Vec<_>>();
+            assert_eq!(told.contains(&CaveatCode::OptionNotInForce), unasked, "{told:?}");
+            assert!(!told.contains(&CaveatCode::NotDurable) || !unasked, "{told:?}");
         }
     }
 }
