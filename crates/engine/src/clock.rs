@@ -11,6 +11,10 @@ pub trait Clock: Send + Sync {
     /// The time now.
     fn now_ns(&self) -> u64;
 
+    /// The time of day in nanoseconds since 1970 UTC, which may be set at any time: for instants
+    /// that people read, never for durations.
+    fn calendar_ns(&self) -> u64;
+
     /// Sleeps until an instant; returns at once where it has passed, and early where a signal came.
     fn sleep_until(&self, instant_ns: u64);
 }
@@ -41,6 +45,10 @@ impl Clock for SystemClock {
         monotonic_ns() - self.origin_ns
     }
 
+    fn calendar_ns(&self) -> u64 {
+        in_ns(clock_gettime(ClockId::Realtime))
+    }
+
     fn sleep_until(&self, instant_ns: u64) {
         let instant_ns = self.origin_ns.saturating_add(instant_ns);
         let time = Timespec {
@@ -54,6 +62,10 @@ impl Clock for SystemClock {
 
 #[inline]
 fn monotonic_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    in_ns(clock_gettime(ClockId::Monotonic))
+}
+
+#[inline]
+const fn in_ns(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -16,7 +16,9 @@ pub mod pace;
 pub mod recorder;
 pub mod site;
 pub mod thread_io;
+pub mod thread_wait;
 pub mod touched;
+mod watch;
 pub mod worker;
 
 pub use backend::{Backend, Lost};

@@ -15,8 +15,9 @@ pub const ERROR_KINDS_MAX: usize = 8;
 /// How long a backend may wait before its worker looks whether it should stop.
 pub const TICK: Duration = Duration::from_millis(50);
 
-/// Length of an interval sample.
-pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the watcher of a pass looks at the counters: as often as an eye follows, and the
+/// shortest interval sample there is.
+pub const WATCH_TICK: Duration = Duration::from_millis(100);
 
 /// How often a sync commits again because the server restarted meanwhile; one that restarts more
 /// often than this during one sync is not a server whose data can be made safe.
@@ -46,4 +47,4 @@ pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
 pub const CAP_CREDIT_NS: u64 = 10_000_000;
 
 const _: () = assert!(ALIGNMENT.is_power_of_two());
-const _: () = assert!(TICK.as_millis() <= SAMPLE_INTERVAL.as_millis());
+const _: () = assert!(TICK.as_millis() <= WATCH_TICK.as_millis());

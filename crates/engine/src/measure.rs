@@ -1,30 +1,28 @@
 //! Runs one pass on a site and puts together what its workers recorded.
 //!
 //! Every worker opens its backend first; when all are open they start at once. The calling thread
-//! watches meanwhile: it takes interval samples from the workers' counters, reports progress and
-//! passes on a wish to stop. Windows: `window_ns` spans from the first start to the last end,
+//! watches meanwhile ([`crate::watch`]) and passes on a wish to stop. Windows: `window_ns` spans from the first start to the last end,
 //! `common_window_ns` from the last start to the first end.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use model::{
-    Caveat, ClientResult, Durability, IntervalSample, Offered, Pass, PassResult, RunSpec, Scope,
-    WarmedUp,
+    Caveat, ClientResult, Durability, IntervalSample, Offered, Pass, PassResult, ProcessorWait,
+    RunSpec, Scope, WarmedUp, Work,
 };
 use workload::{Mismatches, OpStream};
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
 use crate::clock::Clock;
-use crate::limits::SAMPLE_INTERVAL;
 use crate::pace::{Pace, Timing};
 use crate::recorder::{Recorder, merge};
 use crate::site::{Opened, Site, SiteError};
 use crate::thread_io::ThreadIo;
+use crate::thread_wait::thread_wait_ns;
 use crate::touched::Touched;
+use crate::watch::{Watch, Watched};
 use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 
 /// What the caller lends to a pass.
@@ -33,7 +31,7 @@ pub struct Monitor<'a> {
     pub stop: &'a AtomicBool,
     /// Called once all backends are open, right before the start: for counts of what follows.
     pub opened: &'a dyn Fn(),
-    /// Gets each interval sample as it is taken.
+    /// Gets what was done since the last time, some ten times a second.
     pub observe: &'a mut dyn FnMut(IntervalSample),
     /// Reads the processor time of the client, all its threads together.
     pub client_cpu_ns: &'a dyn Fn() -> u64,
@@ -54,6 +52,9 @@ struct WorkerReport {
     start_ns: u64,
     end_ns: u64,
     due_span_ns: u64,
+    /// What it waited for a processor, where the kernel says.
+    wait: Option<ProcessorWait>,
+    slots: u32,
     tally: Tally,
     clients: Vec<ClientResult>,
     caveats: Vec<Caveat>,
@@ -73,14 +74,14 @@ pub fn measure(
     seed: u64,
     monitor: &mut Monitor<'_>,
 ) -> Result<Measured, SiteError> {
-    let shared = Shared::default();
+    let shared = Shared::new(spec.workers);
     let progress: Vec<Progress> = (0..spec.workers).map(|_| Progress::default()).collect();
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
         let mut gates = Vec::with_capacity(spec.workers as usize);
         for worker in 0..spec.workers {
-            let (gate, start) = mpsc::channel::<()>();
+            let (gate, start) = mpsc::channel::<u64>();
             let (shared, progress) = (&shared, &progress[worker as usize]);
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
@@ -88,12 +89,11 @@ pub fn measure(
                 // Whoever can't be told is gone, and then the gate is closed too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
-                let started = start.recv().is_ok();
+                let begun_ns = start.recv().ok();
                 let report = opened.and_then(|ready| {
-                    if !started {
-                        return Err(SiteError::Stopped);
-                    }
-                    Ok(ready.run(site.clock().as_ref(), (spec, pass), (shared, progress)))
+                    let begun_ns = begun_ns.ok_or(SiteError::Stopped)?;
+                    let clock = site.clock().as_ref();
+                    Ok(ready.run((clock, begun_ns), (spec, pass), (shared, progress)))
                 });
                 let _ = done.send(report);
             };
@@ -106,16 +106,17 @@ pub fn measure(
         drop((done, ready));
         let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
         (monitor.opened)();
-        let mut cpu = CpuTime::new(monitor, warm_at_ns(site, spec));
+        let clock = site.clock().as_ref();
+        let begun_ns = clock.now_ns();
+        let watch = Watch::new(clock, &progress, spec, begun_ns, monitor);
         if all_opened {
             for gate in &gates {
-                let _ = gate.send(());
+                let _ = gate.send(begun_ns);
             }
         }
         drop(gates);
-        let clock = site.clock();
-        let (reports, samples) = watch(&reports, &progress, &shared, (clock, monitor, &mut cpu));
-        assemble(reports, (spec, pass), samples, cpu.spent_ns(monitor))
+        let (reports, watched) = collect(&reports, progress.len(), (watch, monitor, &shared));
+        assemble(reports, (spec, pass), watched)
     })
 }
 
@@ -127,6 +128,7 @@ struct Ready {
     pace: Option<Pace>,
     touched: Option<Touched>,
     io_before: Option<ThreadIo>,
+    waited_before_ns: Option<u64>,
 }
 
 impl Ready {
@@ -141,13 +143,15 @@ impl Ready {
         let stream = OpStream::new(spec, pass, worker, seed);
         let pace = Pace::new(spec, &stream, opened.queue_depth);
         let touched = Touched::new(spec, pass, seed);
+        // Reading it is itself counted by what follows, which stays next to the ops.
+        let waited_before_ns = thread_wait_ns();
         let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
-        Ok(Self { opened, recorder, stream, pace, touched, io_before })
+        Ok(Self { opened, recorder, stream, pace, touched, io_before, waited_before_ns })
     }
 
     fn run(
         self,
-        clock: &dyn Clock,
+        (clock, begun_ns): (&dyn Clock, u64),
         (spec, pass): (&RunSpec, Pass),
         (shared, progress): (&Shared, &Progress),
     ) -> WorkerReport {
@@ -156,7 +160,8 @@ impl Ready {
             // Sleeps end when they should, not up to 50 us later; where refused, they don't.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
-        let timing = Timing::of(spec, pass, clock.now_ns());
+        let started_ns = clock.now_ns();
+        let timing = Timing::of(spec, pass, started_ns).counting_as_one(begun_ns);
         let worker = Worker {
             stream: self.stream,
             backend: backend.as_mut(),
@@ -184,12 +189,18 @@ impl Ready {
             let (read_bytes, write_bytes) = after.since(before);
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
+        let wait = self.waited_before_ns.zip(thread_wait_ns());
         let due_span_ns = timing.due_span_ns(end.recorder.due().1);
         WorkerReport {
             end,
             start_ns,
             end_ns,
             due_span_ns,
+            wait: wait.map(|(before, after)| ProcessorWait {
+                waited_ns: after.saturating_sub(before),
+                of_ns: end_ns - started_ns,
+            }),
+            slots: queue_depth as u32,
             tally,
             clients: backend.clients(),
             caveats,
@@ -204,30 +215,17 @@ fn closes_in_time(spec: &RunSpec) -> bool {
 
 type Reports = Vec<Result<WorkerReport, SiteError>>;
 
-/// Collects the workers' reports and samples their counters until all have reported.
-fn watch(
+/// Collects the workers' reports, and watches until all have reported.
+fn collect(
     incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
-    progress: &[Progress],
-    shared: &Shared,
-    (clock, monitor, cpu): (&Arc<dyn Clock>, &mut Monitor<'_>, &mut CpuTime),
-) -> (Reports, Vec<IntervalSample>) {
-    let origin_ns = clock.now_ns();
-    let mut reports = Vec::with_capacity(progress.len());
-    let mut samples = Vec::new();
-    let mut seen = (0, 0);
-    let mut take = |observe: &mut dyn FnMut(IntervalSample)| {
-        let sum = |of: fn(&Progress) -> u64| progress.iter().map(of).sum::<u64>();
-        let now = (sum(|p| p.ops.load(Relaxed)), sum(|p| p.bytes.load(Relaxed)));
-        let at_ns = clock.now_ns() - origin_ns;
-        let sample = IntervalSample { at_ns, ops: now.0 - seen.0, bytes: now.1 - seen.1 };
-        seen = now;
-        samples.push(sample);
-        observe(sample);
-    };
-    while reports.len() < progress.len() {
-        match incoming.recv_timeout(cpu.until_warm(clock.as_ref(), monitor)) {
+    workers: usize,
+    (mut watch, monitor, shared): (Watch<'_>, &mut Monitor<'_>, &Shared),
+) -> (Reports, Watched) {
+    let mut reports = Vec::with_capacity(workers);
+    while reports.len() < workers {
+        match incoming.recv_timeout(watch.until_next()) {
             Ok(report) => reports.push(report),
-            Err(RecvTimeoutError::Timeout) => take(monitor.observe),
+            Err(RecvTimeoutError::Timeout) => watch.look(monitor),
             // Somebody ended without a report: he panicked, and the scope will say so.
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -235,15 +233,13 @@ fn watch(
             shared.stop.store(true, Relaxed);
         }
     }
-    take(monitor.observe);
-    (reports, samples)
+    (reports, watch.end(monitor))
 }
 
 fn assemble(
     reports: Reports,
     (spec, pass): (&RunSpec, Pass),
-    samples: Vec<IntervalSample>,
-    client_cpu_ns: u64,
+    watched: Watched,
 ) -> Result<Measured, SiteError> {
     let (good, bad): (Vec<_>, Vec<_>) = reports.into_iter().partition(Result::is_ok);
     let mut errors = bad.into_iter().filter_map(Result::err).collect::<Vec<_>>();
@@ -265,14 +261,22 @@ fn assemble(
             first_done_bytes: 0,
             first_done_ns: first_end - first_start,
             start_skew_ns: last_start - first_start,
-            client_cpu_ns,
+            client_cpu_ns: watched.client_cpu_ns,
             server_cpu_ns: None,
             storage_read_bytes: None,
             truths: Vec::new(),
-            samples,
+            samples: watched.samples,
             kinds: Vec::new(),
             clients: Vec::new(),
-            scope: Scope::default(),
+            scope: Scope {
+                stalls: watched.stalls,
+                common: Some(Work::default()),
+                processor_wait: reports
+                    .iter()
+                    .all(|report| report.wait.is_some())
+                    .then(ProcessorWait::default),
+                ..Scope::default()
+            },
             telemetry: Vec::new(),
             caveats: Vec::new(),
         },
@@ -312,9 +316,16 @@ fn assemble(
 
 impl Measured {
     fn add(&mut self, report: WorkerReport) {
-        self.result.first_done_ops += report.end.first_done.0;
-        self.result.first_done_bytes += report.end.first_done.1;
+        self.result.first_done_ops += report.end.first_done.ops;
+        self.result.first_done_bytes += report.end.first_done.bytes;
         let scope = &mut self.result.scope;
+        scope.slots += report.slots;
+        if let Some(common) = &mut scope.common {
+            common.add(report.end.common);
+        }
+        if let Some((all, wait)) = scope.processor_wait.as_mut().zip(report.wait) {
+            all.add(wait);
+        }
         if let Some(offered) = &mut scope.offered {
             offered.due_ops += report.end.recorder.due().0 + report.end.unmet;
             offered.span_ns = offered.span_ns.max(report.due_span_ns);
@@ -342,42 +353,6 @@ fn merge_warmup(all: &mut Vec<WarmedUp>, more: Vec<WarmedUp>) {
                 known.bytes += warm.bytes;
             }
         }
-    }
-}
-
-/// When the warm-up of a pass that starts now will be over; `None` where there is none.
-fn warm_at_ns(site: &Site, spec: &RunSpec) -> Option<u64> {
-    let warmup_ns = spec.warmup_ns();
-    (warmup_ns > 0).then(|| site.clock().now_ns().saturating_add(warmup_ns))
-}
-
-/// Processor time of the client since what it does counts.
-struct CpuTime {
-    before_ns: u64,
-    /// When to read it again; `None` once that was done.
-    warm_at_ns: Option<u64>,
-}
-
-impl CpuTime {
-    fn new(monitor: &Monitor<'_>, warm_at_ns: Option<u64>) -> Self {
-        Self { before_ns: (monitor.client_cpu_ns)(), warm_at_ns }
-    }
-
-    /// Reads it once the warm-up has ended, and says how long to wait before this is asked again.
-    fn until_warm(&mut self, clock: &dyn Clock, monitor: &Monitor<'_>) -> Duration {
-        let Some(warm_at_ns) = self.warm_at_ns else { return SAMPLE_INTERVAL };
-        let left_ns = warm_at_ns.saturating_sub(clock.now_ns());
-        if left_ns > 0 {
-            return SAMPLE_INTERVAL.min(Duration::from_nanos(left_ns));
-        }
-        self.before_ns = (monitor.client_cpu_ns)();
-        self.warm_at_ns = None;
-        SAMPLE_INTERVAL
-    }
-
-    /// Two clocks make this figure; in a very short pass their difference may run backwards.
-    fn spent_ns(&self, monitor: &Monitor<'_>) -> u64 {
-        (monitor.client_cpu_ns)().saturating_sub(self.before_ns)
     }
 }
 

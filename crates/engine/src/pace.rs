@@ -33,6 +33,22 @@ impl Timing {
         Self { start_ns, counts_ns, deadline_ns }
     }
 
+    /// Lets all workers count from the same instant where they warm up, whoever starts late:
+    /// `begun_ns` is when the gates opened.
+    #[must_use]
+    pub fn counting_as_one(mut self, begun_ns: u64) -> Self {
+        let warmup_ns = self.counts_ns - self.start_ns;
+        if warmup_ns > 0 {
+            let late_ns = self.counts_ns - begun_ns.saturating_add(warmup_ns).max(self.start_ns);
+            self.counts_ns -= late_ns;
+            self.deadline_ns = match self.deadline_ns {
+                NO_LIMIT => NO_LIMIT,
+                deadline_ns => deadline_ns - late_ns,
+            };
+        }
+        self
+    }
+
     /// The instant for [`crate::recorder::Recorder::counting_from`]: 0 where everything counts.
     pub const fn counts_since(&self) -> u64 {
         if self.counts_ns > self.start_ns { self.counts_ns } else { 0 }

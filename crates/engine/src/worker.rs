@@ -6,9 +6,11 @@
 //! the last completion instead of asking the clock once more. Only a worker with a [`Pace`] looks
 //! at the clock before it starts an op, and sleeps where there is nothing to wait for.
 
+mod stages;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use model::{Completion, Op, OpKind};
+use model::{Completion, Op, OpKind, Work};
 use workload::OpStream;
 
 use crate::backend::{Backend, Lost, NO_LIMIT};
@@ -18,14 +20,8 @@ use crate::pace::{Pace, Timing, Wait};
 use crate::recorder::Recorder;
 use crate::touched::Touched;
 
-/// What the workers of a pass and their watcher share.
-#[derive(Debug, Default)]
-pub struct Shared {
-    /// Everybody is to stop at once.
-    pub stop: AtomicBool,
-    /// Some worker has done all its ops.
-    pub first_done: AtomicBool,
-}
+use stages::Marks;
+pub use stages::Shared;
 
 /// Counters of one worker for whoever watches, on a cache line of their own.
 #[derive(Debug, Default)]
@@ -35,6 +31,8 @@ pub struct Progress {
     pub ops: AtomicU64,
     /// Bytes moved.
     pub bytes: AtomicU64,
+    /// Nothing is under way but a sync, or nothing at all: nobody waits for a completion.
+    pub idle: AtomicBool,
 }
 
 /// How a worker's pass ended.
@@ -80,8 +78,10 @@ pub struct WorkerEnd {
     pub recorder: Recorder,
     /// How it ended.
     pub ending: Ending,
-    /// Ops and bytes when the first worker was done.
-    pub first_done: (u64, u64),
+    /// What it had done when the first worker was done.
+    pub first_done: Work,
+    /// What of it was done since the last worker had started.
+    pub common: Work,
     /// What it touched.
     pub touched: Option<Touched>,
     /// Ops that fell due and were not started, for want of time.
@@ -102,7 +102,29 @@ struct Pipe {
     cut: Option<u64>,
     in_flight: usize,
     exhausted: bool,
+    /// What is in flight is a sync.
+    syncing: bool,
     completions: Vec<Completion>,
+}
+
+impl Pipe {
+    /// Starts the sync that was held back, where there is one.
+    fn begin_sync(&mut self, progress: &Progress) {
+        if let Some(sync) = self.sync.take() {
+            self.syncing = true;
+            progress.idle.store(true, Relaxed);
+            self.waiting.push(sync);
+        }
+    }
+
+    /// Takes note of the end of a sync, where it has ended: nothing else is in flight with it.
+    #[cold]
+    fn end_sync(&mut self, progress: &Progress) {
+        if self.in_flight == 0 {
+            self.syncing = false;
+            progress.idle.store(false, Relaxed);
+        }
+    }
 }
 
 impl Worker<'_> {
@@ -116,13 +138,17 @@ impl Worker<'_> {
             cut: None,
             in_flight: 0,
             exhausted: false,
+            syncing: false,
             completions: Vec::with_capacity(self.queue_depth),
         };
-        let mut first_done = None;
-        let ending = self.drive(&mut pipe, &mut first_done);
+        let mut marks = Marks::default();
+        self.shared.starts();
+        marks.look(self.shared, || self.done());
+        let ending = self.drive(&mut pipe, &mut marks);
         if ending == Ending::Complete {
-            self.shared.first_done.store(true, Relaxed);
+            self.shared.is_done();
         }
+        self.progress.idle.store(true, Relaxed);
         if matches!(ending, Ending::Lost(_)) {
             self.recorder.lost();
         }
@@ -130,22 +156,28 @@ impl Worker<'_> {
         if matches!(ending, Ending::Lost(_) | Ending::TooManyErrors) {
             self.shared.stop.store(true, Relaxed);
         }
-        let all = (self.recorder.ops(), self.recorder.bytes());
+        let all = self.done();
         let unmet = self.unmet(&pipe, &ending);
         if let Some(touched) = &mut self.touched {
             let (ops, bytes) = self.recorder.all();
             touched.once(self.stream.files_begun().unwrap_or(ops), bytes);
         }
+        let (first_done, common) = marks.finish(all);
         WorkerEnd {
             recorder: self.recorder,
             ending,
-            first_done: first_done.unwrap_or(all),
+            first_done,
+            common,
             touched: self.touched,
             unmet,
         }
     }
 
-    fn drive(&mut self, pipe: &mut Pipe, first_done: &mut Option<(u64, u64)>) -> Ending {
+    fn done(&self) -> Work {
+        Work { ops: self.recorder.ops(), bytes: self.recorder.bytes() }
+    }
+
+    fn drive(&mut self, pipe: &mut Pipe, marks: &mut Marks) -> Ending {
         let mut ending = Ending::Complete;
         loop {
             if ending == Ending::Complete {
@@ -160,9 +192,7 @@ impl Worker<'_> {
             } else if let Err(Lost(reason)) = self.reap(pipe) {
                 return Ending::Lost(reason);
             }
-            if first_done.is_none() && self.shared.first_done.load(Relaxed) {
-                *first_done = Some((self.recorder.ops(), self.recorder.bytes()));
-            }
+            marks.look(self.shared, || self.done());
             if self.shared.stop.load(Relaxed) {
                 ending = Ending::Stopped;
             } else if self.recorder.errors() >= ERRORS_MAX {
@@ -187,7 +217,7 @@ impl Worker<'_> {
             }
         }
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
-            pipe.waiting.extend(pipe.sync.take());
+            pipe.begin_sync(self.progress);
         }
     }
 
@@ -237,7 +267,7 @@ impl Worker<'_> {
             break;
         }
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
-            pipe.waiting.extend(pipe.sync.take());
+            pipe.begin_sync(self.progress);
         }
         pipe.wake_ns = if stream.is_endless() { wake_ns.min(timing.deadline_ns) } else { wake_ns };
     }
@@ -245,7 +275,9 @@ impl Worker<'_> {
     /// Sleeps until an instant, but looks now and then whether it should stop.
     fn sleep(&self, until_ns: u64) {
         let tick_ns = self.clock.now_ns().saturating_add(TICK.as_nanos() as u64);
+        self.progress.idle.store(true, Relaxed);
         self.clock.sleep_until(until_ns.min(tick_ns));
+        self.progress.idle.store(false, Relaxed);
     }
 
     /// Ops that fell due in time and were never started, once time was up.
@@ -286,6 +318,9 @@ impl Worker<'_> {
             pipe.completions.iter().for_each(|completion| pace.ended(completion));
         }
         pipe.in_flight -= pipe.completions.len();
+        if pipe.syncing {
+            pipe.end_sync(self.progress);
+        }
         if self.pace.is_none()
             && self.stream.is_endless()
             && pipe.completions.last().is_some_and(|last| last.done_ns >= self.timing.deadline_ns)

@@ -122,6 +122,12 @@ codes! {
     ClientSaturated, "client-saturated", Degraded,
         "The workers had no processor time left: the client limits the figure.",
         "Use fewer or larger ops, more workers, or a faster client.";
+    Stalled, "stalled", Degraded,
+        "Workers had ops under way and ended none for a long time.",
+        "Look at what the target did then; --stall says how long is too long.";
+    NotSteady, "not-steady", Degraded,
+        "The rate had not settled: it changed in the course of the pass.",
+        "Use a longer --warmup and --duration; the time series shows when it changed.";
     Retransmits, "retransmits", Degraded,
         "Calls were sent again because their answers did not come in time.",
         "Look for loss on the way (netstat -su, ethtool -S); use TCP, or smaller transfers.";
@@ -152,12 +158,18 @@ codes! {
     Outlier, "outlier", Degraded,
         "Some trials lie far from the others.",
         "Look at the trials; repeat on a quiet machine.";
+    Drift, "drift", Degraded,
+        "The trials rise or fall in the order in which they were made.",
+        "Find what changes from trial to trial: a cache that fills, a disk that ages, heat.";
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and nothing here counts what came from it.",
         "Use files larger than memory, --direct true, or mount anew in between.";
     SharedHost, "shared-host", Note,
         "Client and server shared the processors of one host.",
         "Read the figure as that of the whole machine, not of a server.";
+    Clock, "clock", Note,
+        "The clock of the day was set, or the host slept, while it was measured.",
+        "The rates stand, they come from another clock; its instants don't fit those of other logs.";
     NotDurable, "not-durable", Note,
         "Nobody waited until the written data was safe.",
         "Use --durability sync to include fsync or COMMIT.";

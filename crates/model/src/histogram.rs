@@ -86,6 +86,54 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// The same with the values that a closed loop left out while it waited: an estimate of what
+    /// arrivals at an even pace would have seen.
+    ///
+    /// A slot that ends an op every `pace_ns` would have had further ones due while it waited for a
+    /// long one: for each value `v` above the pace there are also `v - pace`, `v - 2 pace` and so
+    /// on, down to the pace itself. A pace of 0 adds nothing.
+    ///
+    /// **Source:** `HdrHistogram`, `recordValueWithExpectedInterval` and
+    /// `copyCorrectedForCoordinatedOmission`; Tene, "How NOT to measure latency" (2013).
+    #[must_use]
+    pub fn with_omitted(&self, pace_ns: u64) -> Self {
+        let mut all = self.clone();
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        for (bucket, &times) in counted.filter(|_| pace_ns > 0) {
+            let value_ns = middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
+            all.record_series(value_ns, pace_ns, times);
+        }
+        all
+    }
+
+    /// Counts `value_ns - k * pace_ns` for every k from 1 on for which it is at least the pace,
+    /// bucket by bucket: there may be billions.
+    fn record_series(&mut self, value_ns: u64, pace_ns: u64, times: u64) {
+        let Some(left_out) = (value_ns / pace_ns).checked_sub(1).filter(|steps| *steps > 0) else {
+            return;
+        };
+        let mut step = 1;
+        while step <= left_out {
+            let bucket = bucket_of::<SUB_BITS>(value_ns - step * pace_ns);
+            // The last step that stays in this bucket.
+            let last = ((value_ns - lowest_of::<SUB_BITS>(bucket)) / pace_ns).min(left_out);
+            let steps = last - step + 1;
+            let (smallest, largest) = (value_ns - last * pace_ns, value_ns - step * pace_ns);
+            // Only a damaged file holds so many that their number is beyond 64 bits.
+            let Some(more) =
+                steps.checked_mul(times).filter(|more| self.count.checked_add(*more).is_some())
+            else {
+                return;
+            };
+            self.counts[bucket] += more;
+            self.count += more;
+            let twice = (u128::from(largest) + u128::from(smallest)) * u128::from(steps);
+            self.sum = self.sum.saturating_add((twice / 2).saturating_mul(times.into()));
+            self.min = self.min.min(smallest);
+            step = last + 1;
+        }
+    }
+
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
@@ -262,6 +310,22 @@ mod tests {
         assert_eq!(Histogram::new().quantile(0.5), 0);
     }
 
+    #[test]
+    fn a_stall_stands_for_all_that_would_have_been_due_in_it() {
+        // 900 ops of 1 ms and one of 100 ms: 98 more were due, from 99 ms down to 2 ms and 1 ms.
+        let mut h = Histogram::new();
+        h.record_n(1_000_000, 900);
+        h.record(100_000_000);
+        let estimate = h.with_omitted(1_000_000);
+        // The middle of the bucket of 100 ms lies a little above it, and counts as the largest.
+        assert_eq!(estimate.count(), 901 + 99);
+        assert_eq!((estimate.min(), estimate.max()), (1_000_000, 100_000_000));
+        assert!(h.quantile(0.99) < 1_010_000 && estimate.quantile(0.99) > 89_000_000);
+        assert_eq!(h.with_omitted(0), h);
+        assert_eq!(h.with_omitted(u64::MAX), h);
+        assert_eq!(Histogram::new().with_omitted(5), Histogram::new());
+    }
+
     proptest! {
         #[test]
         fn quantiles_stay_within_the_stated_bound(
@@ -300,7 +364,30 @@ mod tests {
 
         #[test]
         fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = Histogram::from_bytes(&bytes);
+            if let Some(histogram) = Histogram::from_bytes(&bytes) {
+                let _ = histogram.with_omitted(bytes.len() as u64);
+            }
+        }
+
+        #[test]
+        fn what_was_left_out_is_what_the_definition_says(
+            values in prop::collection::vec(0_u64..50_000, 0..40),
+            pace in 1_u64..20_000,
+        ) {
+            let (mut h, mut truth) = (Histogram::new(), Histogram::new());
+            for v in &values {
+                h.record(*v);
+            }
+            truth.merge(&h);
+            for (bucket, count) in h.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let value = middle_of::<SUB_BITS>(bucket).clamp(h.min, h.max);
+                let mut missing = value.saturating_sub(pace);
+                while missing >= pace {
+                    truth.record_n(missing, *count);
+                    missing -= pace;
+                }
+            }
+            prop_assert_eq!(h.with_omitted(pace), truth);
         }
     }
 }

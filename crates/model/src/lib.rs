@@ -17,6 +17,7 @@ pub mod op;
 pub mod pass;
 pub mod random;
 pub mod repetition;
+pub mod sampling;
 pub mod scope;
 mod settings;
 pub mod spec;
@@ -45,6 +46,7 @@ pub use nfs::{
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use pass::{Opens, Pass};
 pub use repetition::{Discard, Order, Repetition};
+pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
 pub use telemetry::{Metric, MetricKind, Telemetry};

@@ -1,4 +1,4 @@
-//! What a pass was offered, and how much of the file set it touched.
+//! What a pass was offered, how much of the file set it touched, and what was seen of its course.
 //!
 //! Beside the figures of a pass: they say for what they hold. All of it may be absent, as in
 //! results of earlier releases.
@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::op::OpKind;
+use crate::sampling::{ProcessorWait, Stalls, Work};
 
-/// What a pass was offered, and what it touched.
+/// What a pass was offered, what it touched, and how it went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
@@ -19,6 +20,14 @@ pub struct Scope {
     pub warmup: Vec<WarmedUp>,
     /// What a command of the user's used, where one was timed.
     pub program: Option<ProgramUse>,
+    /// Done between the last worker's start and the first worker's end, while all were busy.
+    pub common: Option<Work>,
+    /// Times without a completion; `None` where nobody looked.
+    pub stalls: Option<Stalls>,
+    /// How long the workers waited for a processor; `None` where the kernel does not say.
+    pub processor_wait: Option<ProcessorWait>,
+    /// Ops that could be in flight at a time, all workers together; 0 where it is not known.
+    pub slots: u32,
 }
 
 impl Scope {

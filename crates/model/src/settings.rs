@@ -65,6 +65,8 @@ const OPTIONAL: &[Optional] = &[
     option("time_max", is_ours, |r| ms(r.load.time_max_ms)),
     option("ops", is_ours, |r| r.load.ops_max.to_string()),
     option("bytes", is_ours, |r| size(r.load.bytes_max)),
+    option("interval", is_ours, |r| ms(r.sampling.interval_ms)),
+    option("stall", is_ours, |r| ms(r.sampling.stall_ms)),
     option("data", writes, |r| r.data.fill.to_string()),
     option(
         "compress",

@@ -12,6 +12,7 @@ use crate::lab::LabSpec;
 use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
 use crate::repetition::Repetition;
+use crate::sampling::Sampling;
 use crate::words::words;
 use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
 
@@ -178,6 +179,9 @@ pub struct RunSpec {
     /// How the run is repeated.
     #[serde(default)]
     pub repetition: Repetition,
+    /// How a pass is watched.
+    #[serde(default)]
+    pub sampling: Sampling,
     /// How hosts are set up; `None` where nothing is done to any.
     #[serde(default)]
     pub lab: Option<Box<LabSpec>>,
@@ -214,6 +218,7 @@ impl RunSpec {
             op_mix: OpMix::default(),
             command: Command::default(),
             repetition: Repetition::default(),
+            sampling: Sampling::default(),
             lab: None,
         }
     }

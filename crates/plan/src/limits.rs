@@ -140,6 +140,10 @@ const TIMEO_MS: Range =
     Range { min: 1, max: 600_000, reason: "a datagram that is lost is not missed so late" };
 const RETRANS: Range =
     Range { min: 0, max: 30, reason: "each time the wait is doubled: further ones never come" };
+const INTERVAL_MS: Range =
+    Range { min: 100, max: 60_000, reason: "a minute hides what an interval is to show" };
+const STALL_MS: Range =
+    Range { min: 0, max: 3_600_000, reason: "nobody waits for a completion for over an hour" };
 const THINK_TIME_NS: Range = Range {
     min: 0,
     max: 60_000_000_000,
@@ -210,6 +214,8 @@ pub const fn range(setting: Setting) -> Option<Range> {
         Setting::Skew => SKEW,
         Setting::Warmup | Setting::Ramp | Setting::TimeMax => Range { min: 0, ..DURATION_MS },
         Setting::ThinkTime => THINK_TIME_NS,
+        Setting::Interval => INTERVAL_MS,
+        Setting::Stall => STALL_MS,
         Setting::Rate => RATE,
         Setting::Bandwidth => BANDWIDTH,
         Setting::Ops => OPS,

@@ -366,6 +366,12 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "A pass ends after so many ops, all workers together; 0 is no bound."),
     key(Settings, "bytes", ["size", "bytes"], "0 B to 1 PiB", "0",
         "A pass ends after so many bytes, all workers together; 0 is no bound."),
+    key(Settings, "interval", ["time", "ms"], "100ms to 1m", "1s",
+        "Length of the interval samples that are kept of each pass: its time series. Not for \
+         programs of others."),
+    key(Settings, "stall", ["time", "ms"], "0ms to 1h", "1s",
+        "A worker that has ops under way and ends none for so long stalls, which is a caveat; 0 \
+         looks for none. Not for programs of others."),
     key(Settings, "direct", ["true or false", ""], "true or false", "false",
         "Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for \
          posix and uring; not for metadata."),

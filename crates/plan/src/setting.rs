@@ -199,6 +199,10 @@ settings! {
     Ops "ops" "--ops" Count;
     /// Most bytes of a pass, all workers together.
     Bytes "bytes" "--bytes" Size;
+    /// Length of an interval sample.
+    Interval "interval" "--interval" Time;
+    /// Time without a completion that is a stall.
+    Stall "stall" "--stall" Time;
     /// Bypass the page cache.
     Direct "direct" "--direct" Flag;
     /// Move data by memory mapping.

@@ -8,8 +8,8 @@ use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, Metric,
     MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass,
-    PassResult, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Target, Telemetry, TlsOptions, Trial,
-    TrialState, Truth, WarmedUp, WorkingSet, Workload, XprtSec,
+    PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target,
+    Telemetry, TlsOptions, Trial, TrialState, Truth, WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -85,6 +85,13 @@ fn scope() -> Scope {
         offered: Some(Offered { rate_per_s: 1000, due_ops: 998, span_ns: 1_000_000_000 }),
         working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
+        common: Some(Work { ops: 7, bytes: 28_672 }),
+        stalls: Some(Stalls {
+            count: 2,
+            longest: Stall { at_ns: 5, lasts_ns: 2_000_000_000, workers: 3 },
+        }),
+        processor_wait: Some(ProcessorWait { waited_ns: 1, of_ns: 2 }),
+        slots: 16,
     }
 }
 

@@ -231,6 +231,8 @@ places! { of_run of_run_mut RunSpec:
     Bandwidth load.bytes_per_s;
     Ops load.ops_max;
     Bytes load.bytes_max;
+    Interval sampling.interval_ms;
+    Stall sampling.stall_ms;
     Direct direct;
     Mmap layout.mmap;
     Durability durability;

@@ -216,6 +216,8 @@ impl Setting {
             | Self::Ops
             | Self::Bytes
             | Self::TimeMax
+            | Self::Interval
+            | Self::Stall
             | Self::Duration => Family::Load,
             Self::Durability
             | Self::TimedClose

@@ -1,0 +1,254 @@
+//! What the calling thread sees while workers work: interval samples, stalls, processor time.
+//!
+//! [`Watch`] reads the counters that workers store anyway, some ten times a second, so that nothing
+//! it finds costs the measured loop anything. All its instants count from where the pass begins to
+//! count. What it says of a stall is a lower bound: a tick that comes late makes none.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use model::{IntervalSample, RunSpec, Stall, Stalls, Work};
+
+use crate::clock::Clock;
+use crate::limits::WATCH_TICK;
+use crate::measure::Monitor;
+use crate::worker::Progress;
+
+const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
+
+/// Watches the workers of one pass.
+pub struct Watch<'a> {
+    clock: &'a dyn Clock,
+    progress: &'a [Progress],
+    /// The instant from which on ops count.
+    origin_ns: u64,
+    interval_ns: u64,
+    /// When to look again for whoever wants to see the progress, and when the next sample ends.
+    next: (u64, u64),
+    /// What had been done at the last look, and at the end of the last sample.
+    seen: (Work, Work),
+    samples: Vec<IntervalSample>,
+    standing: Standing,
+    /// Processor time when the pass began to count; `None` until then.
+    cpu_before_ns: Option<u64>,
+}
+
+/// What was seen of a pass.
+pub struct Watched {
+    /// What was done in each interval.
+    pub samples: Vec<IntervalSample>,
+    /// Times without a completion; `None` where nobody looked.
+    pub stalls: Option<Stalls>,
+    /// Processor time of the client while the pass counted.
+    pub client_cpu_ns: u64,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch a pass whose gates are about to open, at `begun_ns`.
+    pub fn new(
+        clock: &'a dyn Clock,
+        progress: &'a [Progress],
+        spec: &RunSpec,
+        begun_ns: u64,
+        monitor: &Monitor<'_>,
+    ) -> Self {
+        let origin_ns = begun_ns.saturating_add(spec.warmup_ns());
+        let interval_ns = spec.sampling.interval_ns().max(TICK_NS);
+        let at_once = spec.warmup_ns() == 0;
+        Self {
+            clock,
+            progress,
+            origin_ns,
+            interval_ns,
+            next: (origin_ns.saturating_add(TICK_NS), origin_ns.saturating_add(interval_ns)),
+            seen: (Work::default(), Work::default()),
+            samples: Vec::new(),
+            standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
+            // Two clocks make this figure; in a very short pass their difference may run backwards.
+            cpu_before_ns: at_once.then(|| (monitor.client_cpu_ns)()),
+        }
+    }
+
+    /// How long to wait before [`Self::look`] is due.
+    pub fn until_next(&self) -> Duration {
+        let (live_ns, sample_ns) = self.next;
+        let due_ns =
+            if self.cpu_before_ns.is_none() { self.origin_ns } else { live_ns.min(sample_ns) };
+        let left_ns = due_ns.saturating_sub(self.clock.now_ns());
+        WATCH_TICK.min(Duration::from_nanos(left_ns))
+    }
+
+    /// Looks at the counters.
+    pub fn look(&mut self, monitor: &mut Monitor<'_>) {
+        let now_ns = self.clock.now_ns();
+        if now_ns < self.origin_ns {
+            return;
+        }
+        if self.cpu_before_ns.is_none() {
+            self.cpu_before_ns = Some((monitor.client_cpu_ns)());
+            self.standing.reset(0);
+        }
+        let at_ns = now_ns - self.origin_ns;
+        if now_ns >= self.next.0 {
+            (monitor.observe)(sample(self.done(), &mut self.seen.0, at_ns));
+            self.standing.look(self.progress, at_ns);
+            self.next.0 = following(self.next.0, TICK_NS, now_ns);
+        }
+        if now_ns >= self.next.1 {
+            self.take(at_ns);
+            self.next.1 = following(self.next.1, self.interval_ns, now_ns);
+        }
+    }
+
+    /// Ends with what is left.
+    pub fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
+        let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
+        self.take(at_ns);
+        (monitor.observe)(sample(self.done(), &mut self.seen.0, at_ns));
+        let cpu_ns = (monitor.client_cpu_ns)();
+        Watched {
+            samples: self.samples,
+            stalls: self.standing.end(),
+            client_cpu_ns: self.cpu_before_ns.map_or(0, |before| cpu_ns.saturating_sub(before)),
+        }
+    }
+
+    fn take(&mut self, at_ns: u64) {
+        let taken = sample(self.done(), &mut self.seen.1, at_ns);
+        self.samples.push(taken);
+    }
+
+    fn done(&self) -> Work {
+        let sum = |of: fn(&Progress) -> u64| self.progress.iter().map(of).sum();
+        Work { ops: sum(|p| p.ops.load(Relaxed)), bytes: sum(|p| p.bytes.load(Relaxed)) }
+    }
+}
+
+/// What was done since `seen`, which is brought up to date.
+fn sample(done: Work, seen: &mut Work, at_ns: u64) -> IntervalSample {
+    let sample = IntervalSample { at_ns, ops: done.ops - seen.ops, bytes: done.bytes - seen.bytes };
+    *seen = done;
+    sample
+}
+
+/// The next instant of a regular series that lies ahead; those that were missed are left out.
+fn following(last_ns: u64, step_ns: u64, now_ns: u64) -> u64 {
+    let steps = (now_ns - last_ns) / step_ns + 1;
+    last_ns.saturating_add(steps.saturating_mul(step_ns))
+}
+
+/// Finds the times in which workers end nothing.
+struct Standing {
+    /// How long a stall lasts at least; `None` where nobody looks.
+    least_ns: Option<u64>,
+    /// Of each worker: what it had done when it was last seen to move, and when that was.
+    workers: Vec<(u64, u64)>,
+    current: Option<Stall>,
+    found: Stalls,
+}
+
+impl Standing {
+    fn new(workers: usize, least_ns: u64) -> Self {
+        let least_ns = (least_ns > 0).then_some(least_ns);
+        Self { least_ns, workers: vec![(0, 0); workers], current: None, found: Stalls::default() }
+    }
+
+    fn reset(&mut self, at_ns: u64) {
+        for (_, since_ns) in &mut self.workers {
+            *since_ns = at_ns;
+        }
+    }
+
+    fn look(&mut self, progress: &[Progress], at_ns: u64) {
+        let Some(least_ns) = self.least_ns else { return };
+        let (mut standing, mut since_ns) = (0, at_ns);
+        for (progress, last) in progress.iter().zip(&mut self.workers) {
+            let ops = progress.ops.load(Relaxed);
+            if ops != last.0 || progress.idle.load(Relaxed) {
+                *last = (ops, at_ns);
+            } else if at_ns - last.1 >= least_ns {
+                standing += 1;
+                since_ns = since_ns.min(last.1);
+            }
+        }
+        if standing == 0 {
+            self.close();
+            return;
+        }
+        let stall = self.current.get_or_insert(Stall { at_ns: since_ns, ..Stall::default() });
+        stall.at_ns = stall.at_ns.min(since_ns);
+        stall.lasts_ns = at_ns - stall.at_ns;
+        stall.workers = stall.workers.max(standing);
+    }
+
+    fn close(&mut self) {
+        if let Some(stall) = self.current.take() {
+            self.found.add(stall);
+        }
+    }
+
+    fn end(mut self) -> Option<Stalls> {
+        self.close();
+        self.least_ns.map(|_| self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn standing(workers: usize) -> (Standing, Vec<Progress>) {
+        let progress = (0..workers).map(|_| Progress::default()).collect();
+        (Standing::new(workers, 1_000 * MS), progress)
+    }
+
+    #[test]
+    fn a_worker_that_ends_nothing_for_long_stalls_until_it_ends_something() {
+        let (mut standing, progress) = standing(2);
+        for tick in 1..=40_u64 {
+            progress[0].ops.store(tick, Relaxed);
+            // The other one is last seen to move at 0.5 s, and again at 3 s.
+            progress[1].ops.store(if tick < 30 { tick.min(5) } else { tick }, Relaxed);
+            standing.look(&progress, tick * 100 * MS);
+        }
+        let longest = Stall { at_ns: 500 * MS, lasts_ns: 2_400 * MS, workers: 1 };
+        assert_eq!(standing.end(), Some(Stalls { count: 1, longest }));
+    }
+
+    #[test]
+    fn stalls_that_overlap_are_one_and_the_last_may_be_open() {
+        let (mut standing, progress) = standing(2);
+        for tick in 1..=50_u64 {
+            progress[0].ops.store(tick.min(10), Relaxed);
+            progress[1].ops.store(tick.min(20), Relaxed);
+            standing.look(&progress, tick * 100 * MS);
+        }
+        let longest = Stall { at_ns: 1_000 * MS, lasts_ns: 4_000 * MS, workers: 2 };
+        assert_eq!(standing.end(), Some(Stalls { count: 1, longest }));
+    }
+
+    #[test]
+    fn nobody_stalls_who_has_nothing_to_do_or_is_only_looked_at_late() {
+        let (mut standing, progress) = standing(1);
+        progress[0].idle.store(true, Relaxed);
+        for tick in 1..=30 {
+            standing.look(&progress, tick * 100 * MS);
+        }
+        progress[0].idle.store(false, Relaxed);
+        progress[0].ops.store(1, Relaxed);
+        standing.look(&progress, 9_000 * MS);
+        progress[0].ops.store(2, Relaxed);
+        standing.look(&progress, 15_000 * MS);
+        assert_eq!(standing.end(), Some(Stalls::default()));
+        assert_eq!(Standing::new(1, 0).end(), None);
+    }
+
+    #[test]
+    fn a_series_goes_on_in_step_after_a_delay() {
+        assert_eq!(following(100, 100, 100), 200);
+        assert_eq!(following(100, 100, 199), 200);
+        assert_eq!(following(100, 100, 450), 500);
+    }
+}

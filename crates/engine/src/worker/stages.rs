@@ -1,0 +1,134 @@
+//! How far the workers of a pass are together, and what each had done by then.
+//!
+//! [`Shared`] goes through three stages: some worker has not started yet, all are busy, one has done
+//! all its ops. Each worker compares one byte after each reap and takes a [`Marks`] when it has
+//! changed, at most a batch late, at the start as at the end.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+
+use model::Work;
+
+/// Some worker has not started yet.
+const STARTING: u8 = 0;
+/// All have started, and none has ended.
+const ALL_BUSY: u8 = 1;
+/// Some worker has done all its ops.
+const FIRST_DONE: u8 = 2;
+
+/// What the workers of a pass and their watcher share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Everybody is to stop at once.
+    pub stop: AtomicBool,
+    /// One of the stages above, and never back.
+    stage: AtomicU8,
+    started: AtomicU32,
+    workers: u32,
+}
+
+impl Shared {
+    /// Makes what so many workers share.
+    pub fn new(workers: u32) -> Self {
+        Self { workers, ..Self::default() }
+    }
+
+    /// Takes note of a worker that starts.
+    pub(super) fn starts(&self) {
+        if self.started.fetch_add(1, Relaxed) + 1 >= self.workers {
+            self.stage.fetch_max(ALL_BUSY, Relaxed);
+        }
+    }
+
+    /// Takes note of a worker that has done all its ops.
+    pub(super) fn is_done(&self) {
+        self.stage.fetch_max(FIRST_DONE, Relaxed);
+    }
+}
+
+/// What one worker had done when the workers together came to a stage.
+#[derive(Default)]
+pub(super) struct Marks {
+    seen: u8,
+    all_busy: Option<Work>,
+    first_done: Option<Work>,
+}
+
+impl Marks {
+    /// Looks whether a stage was reached since the last time.
+    #[inline]
+    pub(super) fn look(&mut self, shared: &Shared, done: impl Fn() -> Work) {
+        let stage = shared.stage.load(Relaxed);
+        if stage != self.seen {
+            self.note(stage, done());
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, stage: u8, done: Work) {
+        self.seen = stage;
+        self.all_busy.get_or_insert(done);
+        if stage == FIRST_DONE {
+            self.first_done = Some(done);
+        }
+    }
+
+    /// What was done when the first worker was done, and what of it while all were busy, by a
+    /// worker that has done `all`.
+    pub(super) fn finish(self, all: Work) -> (Work, Work) {
+        let first_done = self.first_done.unwrap_or(all);
+        // Who never saw all of them busy had ended before they were.
+        let before = self.all_busy.unwrap_or(first_done);
+        let common =
+            Work { ops: first_done.ops - before.ops, bytes: first_done.bytes - before.bytes };
+        (first_done, common)
+    }
+}
+
+const _: () = assert!(STARTING == 0, "marks begin as nothing");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn work(ops: u64) -> Work {
+        Work { ops, bytes: ops * 10 }
+    }
+
+    #[test]
+    fn what_was_done_before_the_last_start_and_after_the_first_end_is_not_common() {
+        let shared = Shared::new(2);
+        let mut marks = Marks::default();
+        shared.starts();
+        marks.look(&shared, || work(0));
+        marks.look(&shared, || work(5));
+        shared.starts();
+        marks.look(&shared, || work(7));
+        marks.look(&shared, || work(20));
+        shared.is_done();
+        marks.look(&shared, || work(30));
+        assert_eq!(marks.finish(work(100)), (work(30), work(23)));
+    }
+
+    #[test]
+    fn who_is_first_to_end_has_all_its_work_in_common_but_what_it_did_alone() {
+        let shared = Shared::new(1);
+        let mut marks = Marks::default();
+        shared.starts();
+        marks.look(&shared, || work(0));
+        assert_eq!(marks.finish(work(9)), (work(9), work(9)));
+    }
+
+    #[test]
+    fn who_ends_before_the_last_start_has_nothing_in_common() {
+        let shared = Shared::new(2);
+        let mut quick = Marks::default();
+        shared.starts();
+        quick.look(&shared, || work(0));
+        shared.is_done();
+        assert_eq!(quick.finish(work(4)), (work(4), work(0)));
+        let mut late = Marks::default();
+        shared.starts();
+        late.look(&shared, || work(0));
+        assert_eq!(late.finish(work(8)), (work(0), work(0)));
+    }
+}

@@ -1,0 +1,130 @@
+//! How a pass is watched while it runs, and what was seen that way.
+//!
+//! A watcher looks at the workers' counters from outside; the measured loop takes no part in it.
+//! Instants count from where the pass begins to count, the end of ramp and warm-up.
+
+use serde::{Deserialize, Serialize};
+
+/// How a pass is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    /// Length of an interval sample, in milliseconds.
+    pub interval_ms: u64,
+    /// A worker that has ops under way and ends none for so long stalls, in milliseconds; 0 where
+    /// nobody looks.
+    pub stall_ms: u64,
+}
+
+impl Sampling {
+    /// Length of an interval sample, in nanoseconds.
+    pub const fn interval_ns(self) -> u64 {
+        self.interval_ms.saturating_mul(1_000_000)
+    }
+
+    /// How long a stall lasts at least, in nanoseconds; 0 where nobody looks.
+    pub const fn stall_ns(self) -> u64 {
+        self.stall_ms.saturating_mul(1_000_000)
+    }
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { interval_ms: 1_000, stall_ms: 1_000 }
+    }
+}
+
+/// Times in which workers had ops under way and ended none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stalls {
+    /// How many there were; those of several workers that overlap are one.
+    pub count: u32,
+    /// The longest of them.
+    pub longest: Stall,
+}
+
+impl Stalls {
+    /// Takes in one more.
+    pub fn add(&mut self, stall: Stall) {
+        self.count = self.count.saturating_add(1);
+        if stall.lasts_ns > self.longest.lasts_ns {
+            self.longest = stall;
+        }
+    }
+}
+
+/// A time in which at least one worker had ops under way and ended none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stall {
+    /// Since when, in nanoseconds.
+    pub at_ns: u64,
+    /// How long at least: the watcher may have missed a tenth of a second at either end.
+    pub lasts_ns: u64,
+    /// Workers that stood still at the same time, at most.
+    pub workers: u32,
+}
+
+/// Ops that ended well, syncs not counted, and the bytes that they moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// Ops.
+    pub ops: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// How long threads that could have run waited for a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessorWait {
+    /// Waited, all workers together, in nanoseconds.
+    pub waited_ns: u64,
+    /// Of so much time, from their starts to their ends.
+    pub of_ns: u64,
+}
+
+impl Work {
+    /// Adds what another worker did.
+    pub const fn add(&mut self, more: Self) {
+        self.ops += more.ops;
+        self.bytes += more.bytes;
+    }
+}
+
+impl ProcessorWait {
+    /// Adds what another worker waited.
+    pub const fn add(&mut self, more: Self) {
+        self.waited_ns += more.waited_ns;
+        self.of_ns += more.of_ns;
+    }
+
+    /// The share that was waited, 0 to 1.
+    pub fn share(self) -> f64 {
+        self.waited_ns as f64 / self.of_ns.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_stall_is_kept_and_all_are_counted() {
+        let stall = |at_ns, lasts_ns| Stall { at_ns, lasts_ns, workers: 1 };
+        let mut stalls = Stalls::default();
+        for found in [stall(1, 5), stall(10, 9), stall(30, 9), stall(50, 2)] {
+            stalls.add(found);
+        }
+        assert_eq!((stalls.count, stalls.longest), (4, stall(10, 9)));
+    }
+
+    #[test]
+    fn a_wait_is_a_share_of_the_time_there_was() {
+        let wait = ProcessorWait { waited_ns: 250, of_ns: 1_000 };
+        assert!((wait.share() - 0.25).abs() < 1e-12);
+        assert!(ProcessorWait::default().share().abs() < 1e-12);
+    }
+}
