@@ -2,13 +2,14 @@
 //!
 //! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
 
+mod course;
 mod load;
 mod mount;
 
 use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
 use lab::mounts::Mount;
-use model::units::{Nanos, Size, three_digits};
+use model::units::{Nanos, Size};
 use model::{
     Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Sharing, Stable,
     Target, Workload,
@@ -16,6 +17,10 @@ use model::{
 
 use crate::accounting;
 
+pub use course::{
+    CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX,
+    about_calendar,
+};
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 
@@ -25,9 +30,6 @@ pub const WINDOW_MIN_NS: u64 = 20_000_000;
 
 /// Below this share of the window with all workers busy, the rate is that of fewer workers.
 pub const COMMON_SHARE_MIN: f64 = 0.9;
-
-/// Above this share of their processor time the workers could not have asked for more.
-pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 
 /// Below this share of bytes read from storage the page cache had its hand in the figure.
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
@@ -63,7 +65,8 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     [
         too_short(result),
         unsynchronised(spec, result),
-        client_saturated(spec, result),
+        course::client_saturated(spec, result),
+        course::stalled(spec, result),
         shared_host(spec),
         not_durable(spec, result.pass),
     ]
@@ -158,24 +161,6 @@ fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
             Nanos(result.window_ns),
             share * 100.0,
             Nanos(result.start_skew_ns),
-        ))
-    })
-}
-
-/// On a directory the workers' time is the file system's own, on the null target all there is.
-fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let Target::Nfs(_) = spec.target else { return None };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let busy_max = (spec.workers as usize).min(cores);
-    let available = result.window_ns as f64 * busy_max as f64;
-    let share = result.client_cpu_ns as f64 / available.max(1.0);
-    (share > CLIENT_CPU_SHARE_MAX).then(|| {
-        CaveatCode::ClientSaturated.because(format!(
-            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
-            Nanos(result.client_cpu_ns),
-            Nanos(result.window_ns),
-            spec.workers,
-            three_digits(share * 100.0),
         ))
     })
 }

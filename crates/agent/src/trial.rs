@@ -12,7 +12,7 @@ use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, measure};
 use fleet::{Assignment, Broken, PassEnd};
 use lab::mounts::Mount;
 use lab::{cache, counters};
-use model::{CaveatCode, Fact, IntervalSample, Pass, PassResult, RunSpec};
+use model::{Caveat, CaveatCode, Fact, IntervalSample, Pass, PassResult, RunSpec};
 
 use crate::accounting::{self, Witnesses};
 use crate::{Agent, doubts};
@@ -28,6 +28,8 @@ pub(crate) struct Trial<'a> {
     mount: Option<Mount>,
     /// The program that works in our place.
     external: Option<External>,
+    /// Time of day and instant when the clocks were last compared.
+    clocks: Cell<(u64, u64)>,
 }
 
 impl<'a> Trial<'a> {
@@ -46,7 +48,8 @@ impl<'a> Trial<'a> {
         let external =
             spec.workload.is_external().then(|| External::begin(&site, spec, &agent.stop));
         let external = external.transpose()?;
-        Ok(Self { agent, assignment, site, mount, external })
+        let clocks = Cell::new(clocks(agent));
+        Ok(Self { agent, assignment, site, mount, external, clocks })
     }
 
     /// Settings of the target that are in force.
@@ -168,7 +171,16 @@ impl<'a> Trial<'a> {
         caveats.extend(doubts::about_mount(result, self.mount.as_ref()));
         let memory = lab::facts::memory_bytes();
         caveats.extend(doubts::about_data(spec, result, self.mount.as_ref(), memory));
+        caveats.extend(self.calendar());
         result.caveats.extend(caveats);
+    }
+
+    /// Compares the clocks with what they said the last time.
+    fn calendar(&self) -> Option<Caveat> {
+        let now = clocks(self.agent);
+        let before = self.clocks.replace(now);
+        let calendar_ns = i128::from(now.0) - i128::from(before.0);
+        doubts::about_calendar(calendar_ns, now.1 - before.1)
     }
 
     fn is_on_local_server(&self) -> bool {
@@ -179,6 +191,11 @@ impl<'a> Trial<'a> {
         let server = self.agent.local_server.as_ref()?;
         server.thread_ids.iter().map(|id| counters::thread_cpu_ns(*id)).sum()
     }
+}
+
+/// The time of day, and the instant of the monotonic clock.
+fn clocks(agent: &Agent) -> (u64, u64) {
+    (agent.clock.calendar_ns(), agent.clock.now_ns())
 }
 
 pub(crate) fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
