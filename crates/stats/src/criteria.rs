@@ -60,3 +60,41 @@ pub const INTERACTION_PROBABILITY_MAX: f64 = 0.01;
 /// Half of what makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]): a smaller difference
 /// could seldom be shown with the trials that people have the patience for.
 pub const EFFECT_MIN: f64 = 0.05;
+
+/// Rounds that a pass is cut into to see whether it had settled.
+///
+/// **Source:** SNIA, SSS Performance Test Specification 2.0.2, 2.1.24: five rounds.
+pub const ROUNDS: usize = 5;
+
+/// The rates of the rounds may range over this share of their mean.
+///
+/// **Source:** as [`ROUNDS`], (a).
+pub const STEADY_RANGE_MAX: f64 = 0.20;
+
+/// Their line of best fit may rise or fall by this share of their mean.
+///
+/// **Source:** as [`ROUNDS`], (b).
+pub const STEADY_SLOPE_MAX: f64 = 0.10;
+
+/// A shorter round, in nanoseconds, shows the scheduler and not the target; nine tenths of a
+/// second, for an interval of one second that ends early.
+pub const ROUND_NS_MIN: u64 = 900_000_000;
+
+/// Fewer ops in a round are too coarse: one more or less would be over a hundredth.
+pub const ROUND_OPS_MIN: u64 = 100;
+
+/// Of an open loop chance alone moves a round by one part in the root of its ops: of 500 by 4.5 %,
+/// and five rounds seldom range over more than four and a half times that, which is
+/// [`STEADY_RANGE_MAX`].
+pub const ROUND_OPS_OPEN_MIN: u64 = 500;
+
+/// Trials from which a drift is looked for: four in order are no rarity, with one in twelve.
+pub const DRIFT_TRIALS_MIN: usize = 5;
+
+/// How probable a drift may be by chance: five trials that fall or rise one after the other are
+/// less than that, at one in sixty, and no other order of five is.
+pub const DRIFT_PROBABILITY_MAX: f64 = 0.02;
+
+/// A drift of less than this share of the median, from the first trial to the last, misleads nobody:
+/// it is within [`EFFECT_MIN`].
+pub const DRIFT_SHARE_MIN: f64 = EFFECT_MIN;

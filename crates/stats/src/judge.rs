@@ -41,6 +41,9 @@ pub struct Judged {
     pub bytes_per_s: Option<Summary>,
     /// The figure up to the moment the first worker ended (`first_done`).
     pub first_done: Option<Summary>,
+    /// The figure over the window in which all workers were busy, from the last start to the first
+    /// end; `None` also in results of earlier releases.
+    pub common: Option<Summary>,
     /// Share of the window in which all workers were busy: median of the trials, 0 to 1.
     pub common_window_share: Option<f64>,
     /// The rate of every trial that has one, also of those set aside.
@@ -49,6 +52,9 @@ pub struct Judged {
     pub response_time: Histogram,
     /// Sent to done, merged over the trials behind the figures.
     pub service_time: Histogram,
+    /// An estimate of the response times that arrivals at an even pace would have seen, where a
+    /// closed loop waited for its answers instead; `None` in open loops.
+    pub estimated_response_time: Option<Histogram>,
     /// Processor time, over all trials behind the figures together.
     pub cpu: Option<Cpu>,
     /// Processor time of the client as a share of the window, in percent of one core.
@@ -202,11 +208,13 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         ops_per_s,
         bytes_per_s: bytes_per_s.filter(|_| moves_data),
         first_done: summed(if pass.is_byte_rate() { first_byte_rate } else { first_op_rate }),
+        common: summed(if pass.is_byte_rate() { common_byte_rate } else { common_op_rate }),
         common_window_share: median(&shares),
         points: sorted.points(pass),
         response_time: merged(used.iter().map(|result| result.response_time())),
         service_time: merged(used.iter().map(|result| result.service_time())),
-        cpu: cpu(&used, pass.is_byte_rate() || pass == Pass::Mix),
+        estimated_response_time: parts::estimated_response_time(&run.spec, &used),
+        cpu: parts::cpu(&used, pass.is_byte_rate() || pass == Pass::Mix),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
@@ -217,7 +225,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
     };
-    judged.caveats = doubt::caveats(&sorted, &judged);
+    judged.caveats = doubt::caveats(&run.spec, &sorted, &judged);
     judged.verdict = verdict(&sorted, &judged);
     judged
 }
@@ -362,6 +370,14 @@ fn first_op_rate(result: &PassResult) -> Option<f64> {
     per_second(result.first_done_ops, result.first_done_ns)
 }
 
+fn common_byte_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.scope.common?.bytes, result.common_window_ns)
+}
+
+fn common_op_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.scope.common?.ops, result.common_window_ns)
+}
+
 fn common_share(result: &PassResult) -> Option<f64> {
     (result.window_ns > 0).then(|| result.common_window_ns as f64 / result.window_ns as f64)
 }
@@ -374,21 +390,6 @@ fn merged(histograms: impl Iterator<Item = Histogram>) -> Histogram {
     all
 }
 
-fn cpu(used: &[&PassResult], moves_data: bool) -> Option<Cpu> {
-    const GIB: f64 = (1_u64 << 30) as f64;
-    let client_ns: u64 = used.iter().map(|result| result.client_cpu_ns).sum();
-    let server_ns: Option<u64> = used.iter().map(|result| result.server_cpu_ns).sum();
-    let (unit, amount, divisor_ns) = if moves_data {
-        let bytes: u64 = used.iter().map(|result| result.bytes()).sum();
-        (CpuUnit::SecondsPerGib, bytes as f64 / GIB, 1e9)
-    } else {
-        let ops: u64 = used.iter().map(|result| result.ops()).sum();
-        (CpuUnit::MicrosPerOp, ops as f64, 1e3)
-    };
-    let share = |ns: u64| ns as f64 / divisor_ns / amount;
-    (amount > 0.0).then(|| Cpu { unit, client: share(client_ns), server: server_ns.map(share) })
-}
-
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // exact figures are the point
-mod tests;
+pub(crate) mod tests;

@@ -17,7 +17,9 @@ mod outlier;
 mod rank;
 mod rate;
 mod regression;
+pub mod steady;
 mod summary;
+mod trend;
 
 pub use compare::{Comparison, Outcome, compare};
 pub use effects::{Effects, Observation, effects};
@@ -27,4 +29,6 @@ pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, 
 pub use outlier::{Score, modified_z_scores};
 pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;
+pub use steady::Steadiness;
 pub use summary::{Summary, median, summary};
+pub use trend::{Trend, trend};

@@ -3,8 +3,9 @@
 //! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
 //! as the figure itself is; shares are of all their ops together.
 
-use model::{OpKind, PassResult, ProgramUse, WorkingSet};
+use model::{Histogram, OpKind, PassResult, ProgramUse, RunSpec, WorkingSet};
 
+use super::{Cpu, CpuUnit};
 use crate::summary::median;
 
 /// What one kind of op did within a pass of several kinds.
@@ -84,4 +85,39 @@ pub(super) fn program(used: &[&PassResult]) -> Option<ProgramUse> {
 pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
     let sets = used.iter().filter_map(|result| result.scope.working_set);
     sets.max_by_key(|set| (set.bytes, set.files))
+}
+
+/// Processor time for the work, over all trials together; `None` where nothing was done.
+pub(super) fn cpu(used: &[&PassResult], moves_data: bool) -> Option<Cpu> {
+    const GIB: f64 = (1_u64 << 30) as f64;
+    let client_ns: u64 = used.iter().map(|result| result.client_cpu_ns).sum();
+    let server_ns: Option<u64> = used.iter().map(|result| result.server_cpu_ns).sum();
+    let (unit, amount, divisor_ns) = if moves_data {
+        let bytes: u64 = used.iter().map(|result| result.bytes()).sum();
+        (CpuUnit::SecondsPerGib, bytes as f64 / GIB, 1e9)
+    } else {
+        let ops: u64 = used.iter().map(|result| result.ops()).sum();
+        (CpuUnit::MicrosPerOp, ops as f64, 1e3)
+    };
+    let share = |ns: u64| ns as f64 / divisor_ns / amount;
+    (amount > 0.0).then(|| Cpu { unit, client: share(client_ns), server: server_ns.map(share) })
+}
+
+/// Service times with those that a closed loop left out while it waited, each trial at its own
+/// pace: as often as one of its slots ended an op, one would have been due.
+///
+/// **Source:** the pace is that of wrk 4 (`stats_correct`): the time that was measured, over the ops
+/// of each connection.
+pub(super) fn estimated_response_time(spec: &RunSpec, used: &[&PassResult]) -> Option<Histogram> {
+    if spec.load.rate_per_s > 0 || used.iter().any(|result| result.scope.slots == 0) {
+        return None;
+    }
+    let mut all = Histogram::new();
+    for result in used {
+        let slots = u128::from(result.scope.slots);
+        let pace_ns = u128::from(result.window_ns) * slots / u128::from(result.ops().max(1));
+        let pace_ns = u64::try_from(pace_ns).unwrap_or(u64::MAX);
+        all.merge(&result.service_time().with_omitted(pace_ns));
+    }
+    (all.count() > 0).then_some(all)
 }

@@ -9,6 +9,8 @@ use model::{
 
 use super::*;
 
+mod course;
+
 const MB: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
@@ -30,7 +32,7 @@ fn spec(workload: Workload) -> RunSpec {
 }
 
 /// A pass of one second in which `bytes` were moved by ops of 1 MB and 100 µs.
-fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
+pub(crate) fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
     let ops = bytes / MB;
     let mut time = Histogram::new();
     time.record_n(100_000, ops);
@@ -209,7 +211,7 @@ fn a_wide_interval_is_said_with_its_numbers() {
         judged.caveats[0].evidence,
         "the interval from 90.0 MB/s to 130 MB/s is ±17 % of the median 115 MB/s (at most ±10 %)"
     );
-    assert_eq!(codes(&pass(&writes(&[95, 97, 100, 103, 105]), Pass::Write)), Vec::<&str>::new());
+    assert_eq!(codes(&pass(&writes(&[95, 103, 100, 97, 105]), Pass::Write)), Vec::<&str>::new());
 }
 
 #[test]

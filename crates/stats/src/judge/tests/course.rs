@@ -1,0 +1,102 @@
+//! What the order of trials and the course of each say: drift, steadiness, the common window, and
+//! the estimate of what a closed loop left out.
+
+use model::{IntervalSample, Work};
+
+use super::*;
+
+fn doubt_of(judged: &Judged, code: CaveatCode) -> Option<String> {
+    let found = judged.caveats.iter().find(|caveat| caveat.code == code)?;
+    Some(found.evidence_line())
+}
+
+#[test]
+fn trials_in_perfect_order_are_a_drift_and_others_are_none() {
+    let drift = |rates: &[u64]| doubt_of(&pass(&writes(rates), Pass::Write), CaveatCode::Drift);
+    assert_eq!(
+        drift(&[100, 99, 97, 96, 94]).unwrap(),
+        "5 trials fall by 6.19 % of their median from the first to the last (at most 5 %); by \
+         chance 1.67 % of all orders are as regular (Mann and Kendall)"
+    );
+    assert!(drift(&[94, 96, 97, 99, 100]).unwrap().starts_with("5 trials rise by 6.19 %"));
+    // As regular, but within 5 %; larger, but in no order; too few.
+    assert_eq!(drift(&[1_000, 1_010, 1_020, 1_030, 1_040]), None);
+    assert_eq!(drift(&[100, 110, 105, 115, 90]), None);
+    assert_eq!(drift(&[100, 110, 120, 130]), None);
+}
+
+#[test]
+fn a_drift_is_looked_for_in_the_order_in_which_trials_were_made() {
+    let mut run = writes(&[100, 99, 97, 96, 94]);
+    for (trial, position) in run.trials.iter_mut().zip([7, 30, 11, 2, 19]) {
+        trial.position = position;
+    }
+    assert_eq!(doubt_of(&pass(&run, Pass::Write), CaveatCode::Drift), None);
+}
+
+/// A mix with a sample each second.
+fn mixes(trials: &[&[u64]]) -> Run {
+    let made = trials.iter().enumerate().map(|(index, ops)| {
+        let window_ns = ops.len() as u64 * SECOND;
+        let sample = |(number, ops): (usize, &u64)| IntervalSample {
+            at_ns: (number as u64 + 1) * SECOND,
+            ops: *ops,
+            bytes: 0,
+        };
+        let mix = PassResult {
+            window_ns,
+            first_done_ns: window_ns,
+            samples: ops.iter().enumerate().map(sample).collect(),
+            ..result(Pass::Mix, OpKind::Read, ops.iter().sum::<u64>() * MB)
+        };
+        trial(index as u32, TrialState::Done, vec![mix])
+    });
+    Run { index: 0, spec: spec(Workload::Mixed), trials: made.collect() }
+}
+
+#[test]
+fn trials_that_had_not_settled_are_counted_and_told_with_two_numbers() {
+    let even: &[u64] = &[1_000; 6];
+    let judged = pass(&mixes(&[even, even, even]), Pass::Mix);
+    assert_eq!(doubt_of(&judged, CaveatCode::NotSteady), None);
+    let rising: &[u64] = &[600, 800, 1_000, 1_200, 1_400];
+    let judged = pass(&mixes(&[even, rising, rising]), Pass::Mix);
+    assert_eq!(
+        doubt_of(&judged, CaveatCode::NotSteady).unwrap(),
+        "2 of 3 trials: over five rounds of 1.00 s or more the rate ranged over 80.0 % of its mean \
+         (at most 20 %), and its trend rose by 80.0 % (at most 10 %)"
+    );
+    assert_eq!(judged.verdict, Verdict::Degraded);
+}
+
+#[test]
+fn the_common_figure_is_that_of_the_time_when_all_were_busy() {
+    let mut run = writes(&[90, 100, 110]);
+    assert!(pass(&run, Pass::Write).common.is_none(), "earlier releases did not keep it");
+    for trial in &mut run.trials {
+        let result = &mut trial.passes[0];
+        result.common_window_ns = SECOND / 2;
+        result.scope.common = Some(Work { ops: 1, bytes: 80 * MB });
+    }
+    let judged = pass(&run, Pass::Write);
+    assert_eq!(judged.common.map(|common| common.median), Some(160e6));
+}
+
+#[test]
+fn a_closed_loop_has_an_estimate_and_an_open_one_needs_none() {
+    // 900 ops of 1 ms and a stall of 100 ms in one slot: a second, at 1.11 ms each.
+    let mut run = writes(&[901]);
+    let kind = &mut run.trials[0].passes[0].kinds[0];
+    kind.service_time = Histogram::new();
+    kind.service_time.record_n(MB, 900);
+    kind.service_time.record(100 * MB);
+    assert!(pass(&run, Pass::Write).estimated_response_time.is_none(), "slots are not known");
+    run.trials[0].passes[0].scope.slots = 1;
+    let judged = pass(&run, Pass::Write);
+    let estimate = judged.estimated_response_time.unwrap();
+    // Once every 1.11 ms in 100 ms, less the one that was measured and the last one.
+    assert_eq!(estimate.count(), 901 + 89);
+    assert!(estimate.quantile(0.99) > 80 * MB && judged.service_time.quantile(0.99) < 2 * MB);
+    run.spec.load.rate_per_s = 10;
+    assert!(pass(&run, Pass::Write).estimated_response_time.is_none());
+}

@@ -1,0 +1,115 @@
+//! Whether a pass had settled: the declared criterion of steady state.
+//!
+//! [`rounds`] cuts the part of a pass in which all workers were busy into five rounds of equal
+//! length, and [`Steadiness::of`] holds their rates against the two limits of the criterion. A figure
+//! is that of its whole pass, so the rounds cover the whole pass and not only its end.
+//!
+//! **Source:** SNIA, Solid State Storage Performance Test Specification 2.0.2 (2020), 2.1.24: over
+//! a measurement window of five rounds the values range over no more than 20 % of their average,
+//! and the line of best fit rises or falls by no more than 10 % of it.
+
+use model::{IntervalSample, PassResult, RunSpec};
+
+use crate::criteria::{
+    ROUND_NS_MIN, ROUND_OPS_MIN, ROUND_OPS_OPEN_MIN, ROUNDS, STEADY_RANGE_MAX, STEADY_SLOPE_MAX,
+};
+
+/// How even the rates of the rounds are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steadiness {
+    /// From the smallest to the largest, as a share of their average.
+    pub range: f64,
+    /// How far their line of best fit rises (or falls, where negative) from the first to the last,
+    /// as a share of their average.
+    pub slope: f64,
+}
+
+impl Steadiness {
+    /// Measures rates, in the order of time; `None` where there are fewer than two or nothing was
+    /// done.
+    pub fn of(rates: &[f64]) -> Option<Self> {
+        let n = rates.len() as f64;
+        let mean = rates.iter().sum::<f64>() / n;
+        if rates.len() < 2 || mean.is_nan() || mean <= 0.0 {
+            return None;
+        }
+        let smallest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = rates.iter().copied().fold(0.0, f64::max);
+        let middle = (n - 1.0) / 2.0;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (number, rate) in rates.iter().enumerate() {
+            let x = number as f64 - middle;
+            products += x * (rate - mean);
+            squares += x * x;
+        }
+        let slope = products / squares * (n - 1.0) / mean;
+        Some(Self { range: (largest - smallest) / mean, slope })
+    }
+
+    /// Says whether both limits are kept.
+    pub fn is_steady(self) -> bool {
+        self.range <= STEADY_RANGE_MAX && self.slope.abs() <= STEADY_SLOPE_MAX
+    }
+}
+
+/// The rounds of a pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounds {
+    /// The rate of each, in bytes or ops per second.
+    pub rates: [f64; ROUNDS],
+    /// The length of the shortest, in nanoseconds.
+    pub shortest_ns: u64,
+}
+
+/// Cuts a pass into rounds.
+///
+/// `None` where it can't be judged: passes that end by their files and move none, or sync what they
+/// wrote at the end of each; passes too short, or with too few ops in a round.
+pub fn rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
+    let syncs = result.kinds.iter().any(|kind| kind.kind == model::OpKind::Sync && kind.done > 0);
+    let can_be_even = result.pass.is_timed() || result.pass.moves_blocks() && !syncs;
+    if !can_be_even {
+        return None;
+    }
+    let samples = whole_samples(spec, result);
+    let is_open = spec.load.rate_per_s > 0;
+    let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
+    let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
+    for (round, rate) in rounds.rates.iter_mut().enumerate() {
+        let of_round = |number| number * samples.len() / ROUNDS;
+        let part = &samples[of_round(round)..of_round(round + 1)];
+        let lasts_ns: u64 = part.iter().map(|(lasts_ns, _)| lasts_ns).sum();
+        let sum = |of: fn(&IntervalSample) -> u64| part.iter().map(|(_, s)| of(s)).sum::<u64>();
+        let (ops, bytes) = (sum(|sample| sample.ops), sum(|sample| sample.bytes));
+        if lasts_ns < ROUND_NS_MIN {
+            return None;
+        }
+        let amount = if result.pass.is_byte_rate() { bytes } else { ops };
+        *rate = amount as f64 * 1e9 / lasts_ns as f64;
+        rounds.shortest_ns = rounds.shortest_ns.min(lasts_ns);
+    }
+    let ops: u64 = samples.iter().map(|(_, sample)| sample.ops).sum();
+    (ops >= ops_min * ROUNDS as u64).then_some(rounds)
+}
+
+/// The samples of full length in which all workers were busy, each with its length.
+fn whole_samples<'a>(spec: &RunSpec, result: &'a PassResult) -> Vec<(u64, &'a IntervalSample)> {
+    let interval_ns = spec.sampling.interval_ns();
+    // The watcher comes a little late to the end of an interval, and so to that of the pass.
+    let slack_ns = interval_ns / 20;
+    let mut begins_ns = 0;
+    let mut whole = Vec::new();
+    for sample in &result.samples {
+        let lasts_ns = sample.at_ns.saturating_sub(begins_ns);
+        let all_busy = begins_ns + slack_ns >= result.start_skew_ns
+            && sample.at_ns <= result.first_done_ns + slack_ns;
+        if all_busy && lasts_ns + slack_ns >= interval_ns {
+            whole.push((lasts_ns, sample));
+        }
+        begins_ns = sample.at_ns;
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Whether figures rise or fall in their order: the test for a monotonic trend.
+//!
+//! [`trend`] counts how many pairs rise and how many fall (Mann and Kendall), and says how
+//! probable as uneven a count is for figures in an order of chance. Up to [`EXACT_MAX`] figures that
+//! is counted out, beyond it is the normal approximation with the correction for continuity. How
+//! far they rise is Sen's slope: the median of the slopes of all pairs.
+//!
+//! **Source:** Mann, "Nonparametric tests against trend", Econometrica 13 (1945); Kendall, "Rank
+//! Correlation Methods" (1948); Sen, "Estimates of the regression coefficient based on Kendall's
+//! tau", Journal of the American Statistical Association 63 (1968).
+
+use statrs::function::erf::erfc;
+
+use crate::summary::median;
+
+/// Figures up to which the distribution is counted out.
+const EXACT_MAX: usize = 50;
+
+/// How figures change in their order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trend {
+    /// How probable as clear a trend is by chance, 0 to 1.
+    pub probability: f64,
+    /// From the first to the last, as a share of the median; negative where they fall.
+    pub change: f64,
+}
+
+/// Looks for a trend; `None` for fewer than three figures, and where the median is not above 0.
+pub fn trend(figures: &[f64]) -> Option<Trend> {
+    let middle = median(figures).filter(|median| *median > 0.0)?;
+    if figures.len() < 3 || figures.iter().any(|figure| !figure.is_finite()) {
+        return None;
+    }
+    let (mut score, mut slopes) = (0_i64, Vec::new());
+    for (later, b) in figures.iter().enumerate() {
+        for (earlier, a) in figures[..later].iter().enumerate() {
+            score += i64::from(b > a) - i64::from(b < a);
+            slopes.push((b - a) / (later - earlier) as f64);
+        }
+    }
+    let slope = median(&slopes)?;
+    Some(Trend {
+        probability: probability(figures.len(), score.unsigned_abs()),
+        change: slope * (figures.len() - 1) as f64 / middle,
+    })
+}
+
+/// How probable it is that rising and falling pairs of `n` figures differ by `score` or more.
+fn probability(n: usize, score: u64) -> f64 {
+    if score == 0 {
+        return 1.0;
+    }
+    if n > EXACT_MAX {
+        let n = n as f64;
+        let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
+        return erfc((score as f64 - 1.0) / (2.0 * variance).sqrt());
+    }
+    // Of all orders of n figures, the share with so many falling pairs.
+    let pairs = n * (n - 1) / 2;
+    let mut shares = vec![1.0_f64];
+    for figure in 2..=n {
+        let mut next = vec![0.0; shares.len() + figure - 1];
+        for (falling, share) in shares.iter().enumerate() {
+            for more in 0..figure {
+                next[falling + more] += share / figure as f64;
+            }
+        }
+        shares = next;
+    }
+    let far = |falling: usize| pairs.abs_diff(2 * falling) as u64 >= score;
+    let far: f64 = (0..=pairs).filter(|falling| far(*falling)).map(|f| shares[f]).sum();
+    far.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, truth: f64) -> bool {
+        (found - truth).abs() < 1e-9
+    }
+
+    #[test]
+    fn chances_are_those_of_kendalls_table() {
+        // Kendall (1948), appendix table 1, both tails: S = 10 of 5, 8 of 5, 15 of 6, 25 of 10.
+        assert!(close(probability(5, 10), 2.0 / 120.0));
+        assert!(close(probability(5, 8), 10.0 / 120.0));
+        assert!(close(probability(6, 15), 2.0 / 720.0));
+        assert!((probability(10, 25) - 0.028).abs() < 0.001, "{}", probability(10, 25));
+        assert!(close(probability(7, 0), 1.0));
+        // The two ways agree where they meet.
+        let (n, score) = (EXACT_MAX, 241);
+        let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
+        let normal = erfc((score as f64 - 1.0) / (2.0 * variance).sqrt());
+        assert!((probability(n, score) - normal).abs() < 0.002);
+    }
+
+    #[test]
+    fn figures_that_fall_one_after_the_other_have_a_trend() {
+        let found = trend(&[120.0, 115.0, 110.0, 105.0, 100.0]).unwrap();
+        assert!(close(found.probability, 2.0 / 120.0) && close(found.change, -20.0 / 110.0));
+        let one_off = trend(&[100.0, 101.0, 102.0, 60.0, 103.0, 104.0]).unwrap();
+        assert!(close(one_off.change, 0.75 * 5.0 / 101.5), "{one_off:?}");
+    }
+
+    #[test]
+    fn an_order_of_chance_has_none() {
+        let found = trend(&[100.0, 120.0, 95.0, 118.0, 101.0]).unwrap();
+        assert!(found.probability > 0.5, "{found:?}");
+        let same = trend(&[5.0; 60]).unwrap();
+        assert!(close(same.probability, 1.0) && close(same.change, 0.0));
+        assert_eq!(trend(&[1.0, 2.0]), None);
+        assert_eq!(trend(&[0.0; 9]), None);
+        assert_eq!(trend(&[1.0, f64::NAN, 2.0]), None);
+    }
+}
