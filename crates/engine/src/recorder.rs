@@ -4,7 +4,7 @@
 //! service time and is recorded once. What was due, or sent, before the instant from which on
 //! ops count is counted apart and times nothing; its failures are failures.
 
-use model::{Completion, Histogram, KindResult, OpError, OpKind, Outcome, WarmedUp};
+use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, WarmedUp};
 
 use crate::limits::ERROR_KINDS_MAX;
 
@@ -89,21 +89,31 @@ impl Recorder {
         warm.collect()
     }
 
-    /// Counts an op that the backend accepted.
+    /// Counts ops that the backend accepted.
     ///
     /// # Panics
-    /// When the pass was not to contain this kind: a bug.
+    /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
-    pub fn issued(&mut self, kind: OpKind) {
-        self.kind(kind).issued += 1;
+    pub fn issued(&mut self, ops: &[Op]) {
+        for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
+            self.kind(alike[0].kind).issued += alike.len() as u64;
+        }
     }
 
-    /// Counts an op that ended.
+    /// Counts ops that ended; those that follow each other and differ in nothing that is recorded
+    /// are counted together, since backends look at the clock once for a whole batch.
     ///
     /// # Panics
     /// As [`Self::issued`].
     #[inline]
-    pub fn ended(&mut self, completion: &Completion) {
+    pub fn ended(&mut self, completions: &[Completion]) {
+        for alike in completions.chunk_by(are_alike) {
+            self.ended_alike(&alike[0], alike.len() as u64);
+        }
+    }
+
+    #[inline]
+    fn ended_alike(&mut self, completion: &Completion, times: u64) {
         let kind_of = completion.op.kind;
         let due_ns = completion.op.due_ns;
         let at_ns = if due_ns == 0 { completion.sent_ns } else { due_ns };
@@ -111,24 +121,25 @@ impl Recorder {
         let kind = self.kind(kind_of);
         match completion.outcome {
             Outcome::Done(bytes) if is_warmup => {
-                kind.warm_done += 1;
-                kind.warm_bytes += u64::from(bytes);
+                kind.warm_done += times;
+                kind.warm_bytes += u64::from(bytes) * times;
             }
             Outcome::Done(bytes) => {
-                kind.done += 1;
-                kind.bytes += u64::from(bytes);
-                kind.service_time.record(completion.service_time_ns());
+                let bytes = u64::from(bytes) * times;
+                kind.done += times;
+                kind.bytes += bytes;
+                kind.service_time.record_n(completion.service_time_ns(), times);
                 if due_ns != 0 {
-                    kind.response_time.record(completion.response_time_ns());
+                    kind.response_time.record_n(completion.response_time_ns(), times);
                 }
                 if kind_of != OpKind::Sync {
-                    self.ops += 1;
-                    self.bytes += u64::from(bytes);
+                    self.ops += times;
+                    self.bytes += bytes;
                 }
             }
             Outcome::Failed(error) => {
-                kind.failed(error, 1);
-                self.errors += 1;
+                kind.failed(error, times);
+                self.errors += times;
             }
         }
     }
@@ -216,6 +227,16 @@ impl Kind {
     }
 }
 
+/// Says whether two ops that ended differ in nothing that is recorded.
+#[inline]
+fn are_alike(one: &Completion, other: &Completion) -> bool {
+    one.done_ns == other.done_ns
+        && one.sent_ns == other.sent_ns
+        && one.op.due_ns == other.op.due_ns
+        && one.op.kind == other.op.kind
+        && one.outcome == other.outcome
+}
+
 /// Adds what another worker recorded.
 pub fn merge(all: &mut Vec<KindResult>, more: Vec<KindResult>) {
     for result in more {
@@ -238,5 +259,54 @@ fn merge_kind(known: &mut KindResult, more: KindResult) {
             Some((_, total)) => *total += count,
             None => known.errors.push((error, count)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder() -> Recorder {
+        Recorder::new(&[OpKind::Read, OpKind::Write, OpKind::Sync]).counting_from(1_000)
+    }
+
+    #[test]
+    fn a_batch_counts_as_its_ops_do_one_by_one() {
+        let failed = Outcome::Failed(OpError(5));
+        let (done, read, write) = (Outcome::Done(4096), OpKind::Read, OpKind::Write);
+        let ended = |kind, due_ns, sent_ns, done_ns, outcome| {
+            let op = Op { due_ns, offset_bytes: done_ns, len_bytes: 4096, file: 0, kind };
+            Completion { op, sent_ns, done_ns, outcome }
+        };
+        let batch = [
+            ended(read, 0, 900, 2_000, done),
+            ended(read, 0, 900, 2_000, done),
+            ended(read, 0, 1_500, 2_000, done),
+            ended(read, 0, 1_500, 2_000, done),
+            ended(write, 0, 1_500, 2_000, done),
+            ended(write, 0, 1_500, 2_500, done),
+            ended(write, 0, 1_500, 2_500, Outcome::Done(1)),
+            ended(read, 1_200, 1_500, 2_500, done),
+            ended(read, 1_300, 1_500, 2_500, done),
+            ended(read, 1_300, 1_500, 2_500, failed),
+            ended(read, 1_300, 1_500, 2_500, failed),
+            ended(OpKind::Sync, 0, 1_500, 2_500, Outcome::Done(0)),
+        ];
+        let (mut one, mut all) = (recorder(), recorder());
+        let ops = batch.map(|completion| completion.op);
+        all.issued(&ops);
+        all.ended(&batch);
+        for (op, completion) in ops.iter().zip(&batch) {
+            one.issued(std::slice::from_ref(op));
+            one.ended(std::slice::from_ref(completion));
+        }
+        assert_eq!((all.ops(), all.bytes(), all.errors()), (7, 6 * 4096 + 1, 2));
+        assert_eq!((one.ops(), one.bytes(), one.errors()), (7, 6 * 4096 + 1, 2));
+        assert_eq!(all.warmup(), [WarmedUp { kind: read, done: 2, bytes: 8192 }]);
+        assert_eq!(all.warmup(), one.warmup());
+        let kinds = all.finish();
+        assert_eq!(kinds, one.finish());
+        let times = |kind: &KindResult| (kind.service_time.count(), kind.response_time.count());
+        assert_eq!(kinds.iter().map(times).collect::<Vec<_>>(), [(4, 2), (3, 3), (1, 1)]);
     }
 }

@@ -19,8 +19,11 @@ pub struct Touched {
 }
 
 struct Bits {
+    /// Files that were touched otherwise than by their bytes.
     files: Vec<u64>,
     units: Vec<u64>,
+    /// Files that have bits.
+    file_count: u64,
     units_per_file: u64,
     unit_shift: u32,
 }
@@ -81,17 +84,12 @@ impl Touched {
 
     /// What was touched in all.
     pub fn working_set(&self) -> WorkingSet {
-        let count =
-            |bits: &[u64]| bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         let Some(bits) = &self.bits else {
             return WorkingSet { files: self.files, bytes: self.bytes, unit_bytes: 0 };
         };
         let unit_bytes = 1 << bits.unit_shift;
-        WorkingSet {
-            files: self.files + count(&bits.files),
-            bytes: self.bytes + count(&bits.units) * unit_bytes,
-            unit_bytes,
-        }
+        let (files, units) = bits.count();
+        WorkingSet { files: self.files + files, bytes: self.bytes + units * unit_bytes, unit_bytes }
     }
 }
 
@@ -110,6 +108,7 @@ impl Bits {
         Self {
             files: written(files),
             units: written(files * units(unit_shift)),
+            file_count: files,
             units_per_file: units(unit_shift),
             unit_shift,
         }
@@ -118,22 +117,47 @@ impl Bits {
     /// Says whether there is a bit for the file.
     #[inline]
     fn touch(&mut self, file: u32, offset: u64, bytes: u32) -> bool {
-        let Some(word) = self.files.get_mut(file as usize / 64) else { return false };
-        *word |= 1 << (file % 64);
-        if bytes == 0 {
+        let file = u64::from(file);
+        if file >= self.file_count {
+            return false;
+        }
+        let first = offset >> self.unit_shift;
+        if bytes == 0 || first >= self.units_per_file {
+            set(&mut self.files, file);
             return true;
         }
-        let base = u64::from(file) * self.units_per_file;
-        let first = offset >> self.unit_shift;
+        let base = file * self.units_per_file;
+        set(&mut self.units, base + first);
         let last = (offset + u64::from(bytes) - 1) >> self.unit_shift;
-        for unit in first..=last.min(self.units_per_file - 1) {
-            let bit = base + unit;
-            if let Some(word) = self.units.get_mut((bit / 64) as usize) {
-                *word |= 1 << (bit % 64);
-            }
+        for unit in first + 1..=last.min(self.units_per_file - 1) {
+            set(&mut self.units, base + unit);
         }
         true
     }
+
+    /// Files and units that were touched.
+    fn count(&self) -> (u64, u64) {
+        let (mut files, mut units) = (0, 0);
+        for file in 0..self.file_count {
+            let base = file * self.units_per_file;
+            let within = (base..base + self.units_per_file).filter(|bit| has(&self.units, *bit));
+            let within = within.count() as u64;
+            files += u64::from(within > 0 || has(&self.files, file));
+            units += within;
+        }
+        (files, units)
+    }
+}
+
+#[inline]
+fn set(bits: &mut [u64], bit: u64) {
+    if let Some(word) = bits.get_mut((bit / 64) as usize) {
+        *word |= 1 << (bit % 64);
+    }
+}
+
+fn has(bits: &[u64], bit: u64) -> bool {
+    bits[(bit / 64) as usize] & 1 << (bit % 64) != 0
 }
 
 /// Zeros that were written: pages that were never touched would fault in the measured loop.
@@ -194,6 +218,21 @@ mod tests {
         one.merge(&two);
         let expected = WorkingSet { files: 2, bytes: 4 << 12, unit_bytes: 1 << 12 };
         assert_eq!(one.working_set(), expected);
+    }
+
+    #[test]
+    fn files_count_by_their_bytes_by_their_names_and_from_the_first_new_number_on() {
+        let spec = spec(Workload::Transactions);
+        let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
+        let known = u32::try_from(FileSet::of(&spec, 1).files()).unwrap();
+        touched.ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
+        touched.ended(&[done(OpKind::Remove, 4, 0, 0), done(OpKind::Append, 5, 1 << 50, 10)]);
+        assert_eq!(touched.working_set().files, 3);
+        let unit_bytes = touched.working_set().unit_bytes;
+        assert_eq!(touched.working_set().bytes, unit_bytes);
+        touched.ended(&[done(OpKind::Create, known, 0, 700)]);
+        let set = touched.working_set();
+        assert_eq!((set.files, set.bytes), (4, unit_bytes + 700));
     }
 
     #[test]

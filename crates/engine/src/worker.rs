@@ -206,6 +206,10 @@ impl Worker<'_> {
         if self.pace.is_some() {
             return self.refill_in_time(pipe);
         }
+        if pipe.sync.is_none() && !pipe.exhausted {
+            let taken = pipe.waiting.len() + pipe.in_flight;
+            self.stream.take(self.queue_depth.saturating_sub(taken), &mut pipe.waiting);
+        }
         while pipe.sync.is_none()
             && !pipe.exhausted
             && pipe.waiting.len() + pipe.in_flight < self.queue_depth
@@ -293,9 +297,7 @@ impl Worker<'_> {
             return;
         }
         let accepted = self.backend.submit(&pipe.waiting);
-        for op in &pipe.waiting[..accepted] {
-            self.recorder.issued(op.kind);
-        }
+        self.recorder.issued(&pipe.waiting[..accepted]);
         pipe.in_flight += accepted;
         if accepted == pipe.waiting.len() {
             pipe.waiting.clear();
@@ -308,9 +310,7 @@ impl Worker<'_> {
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
         let result = self.backend.reap(min, pipe.wake_ns, &mut pipe.completions);
-        for completion in &pipe.completions {
-            self.recorder.ended(completion);
-        }
+        self.recorder.ended(&pipe.completions);
         if let Some(touched) = &mut self.touched {
             touched.ended(&pipe.completions);
         }

@@ -3,7 +3,7 @@
 //! [`OpStream`] is a function of run, pass, worker and seed. What comes next is said by one small
 //! module per family of passes; here stand what they have in common: bounds, due instants and the
 //! syncs that make durable what was written. A stream ends by itself, or, where time bounds it,
-//! when its owner calls [`OpStream::finish`]. `next_op` neither allocates nor fails.
+//! when its owner calls [`OpStream::finish`]. Neither `take` nor `next_op` allocates or fails.
 
 mod by_name;
 mod mixed;
@@ -159,41 +159,39 @@ impl OpStream {
         }
     }
 
+    /// Appends up to `room` ops, and fewer where something other than ops of one kind after the
+    /// other comes next: then [`Self::next_op`] says what it is. Ops of a batch cost a fraction of
+    /// what single ones do.
+    #[inline]
+    pub fn take(&mut self, room: usize, out: &mut Vec<Op>) {
+        if !self.is_plain {
+            return;
+        }
+        let room = usize::try_from(self.ops_left).map_or(room, |left| left.min(room));
+        let taken = match &mut self.family {
+            Family::Sweep(sweep) => sweep.take(room, out),
+            Family::Mixed(mixed) => {
+                mixed.take(room, out);
+                room
+            }
+            _ => 0,
+        };
+        self.ops_left -= taken as u64;
+    }
+
     /// Gives the next op. In an open loop its `due_ns` counts from the start of the pass and is
     /// not 0; a sync, and every op of a closed loop, is due at once and has 0.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "an op that goes through memory costs fourfold")]
     pub fn next_op(&mut self) -> Option<Op> {
         if self.ops_left == 0 {
             return self.last_ops();
         }
-        // Four numbers stay in registers; an op that several arms make goes through memory.
-        let (kind, file, offset_bytes, len_bytes) = match &mut self.family {
-            Family::Sweep(sweep) if sweep.has_piece() => sweep.piece(),
-            Family::Mixed(mixed) => mixed.next(),
-            _ => return self.other_op(),
-        };
-        let due_ns = self.take_note(len_bytes);
-        Some(Op { due_ns, offset_bytes, len_bytes, file, kind })
-    }
-
-    /// The next op of the families for which speed is nothing, and of sweeps between two stretches.
-    #[inline(never)]
-    fn other_op(&mut self) -> Option<Op> {
         let Some(op) = self.family.next() else { return self.final_sync() };
         if op.kind == OpKind::Sync {
             return Some(op);
         }
-        let due_ns = self.take_note(op.len_bytes);
-        Some(Op { due_ns, ..op })
-    }
-
-    /// Counts an op and says when it is due.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "see `next_op`")]
-    fn take_note(&mut self, len_bytes: u32) -> u64 {
         self.ops_left -= 1;
-        if self.is_plain { 0 } else { self.take_more_note(len_bytes) }
+        let due_ns = if self.is_plain { 0 } else { self.take_note(op.len_bytes) };
+        Some(Op { due_ns, ..op })
     }
 
     /// What is left once a bound is reached: the sync of a file that was begun, and all others.
@@ -207,8 +205,7 @@ impl OpStream {
     }
 
     /// Counts bytes that are bounded, and says when the op that was just taken is due.
-    #[inline(never)]
-    fn take_more_note(&mut self, len_bytes: u32) -> u64 {
+    fn take_note(&mut self, len_bytes: u32) -> u64 {
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(len_bytes));
         if self.bytes_left == 0 {
             self.ops_left = 0;
@@ -252,14 +249,10 @@ impl Family {
         }
     }
 
-    #[inline(never)]
     fn next(&mut self) -> Option<Op> {
         match self {
             Self::Sweep(sweep) => sweep.next(),
-            Self::Mixed(mixed) => {
-                let (kind, file, offset, len) = mixed.next();
-                Some(op(kind, file, offset, len))
-            }
+            Self::Mixed(mixed) => Some(mixed.next()),
             Self::Scatter(scatter) => scatter.next(),
             Self::ByName(names) => names.next(),
             Self::Pool(pool) => pool.next(),

@@ -53,13 +53,16 @@ impl Backend for Null {
 
     fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let done_ns = self.clock.now_ns();
-        for op in self.queue.drain(..) {
-            self.seen += 1;
-            let lost = self.loses.is_some_and(|every| self.seen.is_multiple_of(every));
-            self.ops += u64::from(!lost);
+        let seen = self.seen + self.queue.len() as u64;
+        let lost = self.loses.map_or(0, |every| seen / every - self.seen / every);
+        self.ops += self.queue.len() as u64 - lost;
+        self.seen = seen;
+        let sent_ns = self.sent_ns;
+        out.extend(self.queue.iter().map(|op| {
             let outcome = Outcome::Done(op.len_bytes);
-            out.push(Completion { op, sent_ns: self.sent_ns, done_ns, outcome });
-        }
+            Completion { op: *op, sent_ns, done_ns, outcome }
+        }));
+        self.queue.clear();
         Ok(())
     }
 

@@ -6,8 +6,9 @@
 //! With random places alone a run is one op. So workers change who executes an op, never which.
 
 use model::random::{below, draw};
-use model::{OpKind, Pass, RunSpec};
+use model::{Op, OpKind, Pass, RunSpec};
 
+use super::op;
 use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
@@ -32,6 +33,7 @@ pub(super) const SEEKS: u64 = 4000;
 pub(super) struct Mixed {
     seed: u64,
     io_size: u32,
+    files: u64,
     /// Whole blocks in a file.
     blocks: u64,
     set_blocks: u64,
@@ -66,6 +68,7 @@ impl Mixed {
         Self {
             seed,
             io_size: spec.io_size_bytes,
+            files: u64::from(spec.files),
             blocks,
             set_blocks,
             kinds: if seeks {
@@ -85,9 +88,18 @@ impl Mixed {
         }
     }
 
-    /// Kind, file, offset and length of the next op.
+    /// Appends the next ops.
     #[inline]
-    pub(super) fn next(&mut self) -> (OpKind, u32, u64, u32) {
+    pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) {
+        if self.run == 1 && self.random_percent >= 100 && self.popular.is_none() {
+            out.extend((0..count).map(|_| self.anywhere()));
+        } else {
+            out.extend((0..count).map(|_| self.next()));
+        }
+    }
+
+    /// The next op.
+    pub(super) fn next(&mut self) -> Op {
         let seed = draw(self.seed, self.index);
         if self.run == 1 && self.random_percent >= 100 {
             self.index += self.workers;
@@ -95,11 +107,29 @@ impl Mixed {
         } else {
             self.follow(seed);
         }
-        // One draw places the op in the whole set; a draw from that draw decides its kind.
-        let is_first = below(draw(seed, 0), 100) < self.first_percent;
+        self.op(seed, self.at / self.blocks, self.at % self.blocks)
+    }
+
+    /// The next op where all are spread over the set evenly: what [`Self::next`] gives, without a
+    /// division.
+    #[inline]
+    fn anywhere(&mut self) -> Op {
+        let seed = draw(self.seed, self.index);
+        self.index += self.workers;
+        // A share of the files is the same share of the blocks, rounded down to a file's first.
+        let file = below(seed, self.files);
+        self.op(seed, file, below(seed, self.set_blocks) - file * self.blocks)
+    }
+
+    /// One draw places the op in the whole set; a draw from that draw decides its kind.
+    #[inline]
+    fn op(&self, seed: u64, file: u64, block: u64) -> Op {
+        let is_first = match self.first_percent {
+            100.. => true,
+            percent => below(draw(seed, 0), 100) < percent,
+        };
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
-        let offset = self.at % self.blocks * u64::from(self.io_size);
-        (kind, (self.at / self.blocks) as u32, offset, self.io_size)
+        op(kind, file as u32, block * u64::from(self.io_size), self.io_size)
     }
 
     #[inline]

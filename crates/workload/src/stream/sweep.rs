@@ -89,26 +89,24 @@ impl Sweep {
     }
 
     pub(super) fn next(&mut self) -> Option<Op> {
-        if !self.has_piece() {
-            return self.leave();
-        }
-        let (kind, file, offset, len) = self.piece();
-        Some(op(kind, file, offset, len))
+        if self.next < self.pieces { Some(self.piece()) } else { self.leave() }
     }
 
-    /// Says whether this stretch has another piece.
+    /// Appends the next pieces of this stretch, and says how many there were.
     #[inline]
-    pub(super) const fn has_piece(&self) -> bool {
-        self.next < self.pieces
+    pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) -> usize {
+        let count = (self.pieces - self.next).min(count as u64) as usize;
+        out.extend((0..count).map(|_| self.piece()));
+        count
     }
 
-    /// The next piece of this stretch: kind, file, offset and length of its op.
+    /// The next piece of this stretch.
     #[inline]
-    pub(super) fn piece(&mut self) -> (OpKind, u32, u64, u32) {
+    fn piece(&mut self) -> Op {
         let piece = if self.order == Order::Forward { self.next } else { self.walk() };
         self.next += 1;
         let offset = self.start + piece * self.io_size;
-        (self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
+        op(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
     }
 
     /// The next piece of a walk that does not simply go on.

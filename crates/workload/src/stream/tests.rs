@@ -67,6 +67,53 @@ const SWEEPS: [Pass; 11] = [
     Pass::Update,
 ];
 
+/// The ops of a stream, in batches of changing sizes where there are any, up to about `most`.
+fn batches(mut stream: OpStream, most: usize) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for room in (0..5).cycle() {
+        let (before, mut batch) = (ops.len(), Vec::with_capacity(room));
+        stream.take(room, &mut batch);
+        assert!(batch.len() <= room);
+        ops.extend(batch);
+        if before + room > ops.len() {
+            ops.extend(stream.next_op());
+        }
+        let is_over = room > 0 && ops.len() == before;
+        if is_over || ops.len() >= most {
+            break;
+        }
+    }
+    ops
+}
+
+#[test]
+fn batches_hold_the_same_ops_as_single_ones() {
+    let mut plans: Vec<(RunSpec, Pass)> = Vec::new();
+    for pass in SWEEPS.into_iter().chain([Pass::Mix, Pass::Seeks]) {
+        let workload = if pass == Pass::Mix { Workload::Mixed } else { Workload::Stream };
+        for (layout, ops_max, rate_per_s) in [
+            (Layout::default(), 0, 0),
+            (Layout::default(), 21, 0),
+            (Layout::default(), 0, 1000),
+            (shared(8192), 0, 0),
+            (Layout { random_percent: 50, skew_percent: 0, ..Layout::default() }, 0, 0),
+            (Layout { skew_percent: 90, ..Layout::default() }, 33, 0),
+        ] {
+            let load = Load { ops_max, rate_per_s, ..Load::default() };
+            plans.push((RunSpec { layout, load, ..spec(workload, 2) }, pass));
+        }
+    }
+    for (spec, pass) in plans {
+        let stream = || OpStream::new(&spec, pass, 1, 42);
+        let mut single = stream();
+        let expected: Vec<Op> = std::iter::from_fn(|| single.next_op()).take(500).collect();
+        let mut found = batches(stream(), 500);
+        found.truncate(500);
+        assert!(found.len() > 5, "{pass}: {} ops", found.len());
+        assert_eq!(found, expected, "{pass} {:?} {:?}", spec.layout, spec.load);
+    }
+}
+
 #[test]
 fn a_write_pass_covers_every_byte_once_and_syncs_each_file_last() {
     for workers in [1, 2, 3, 4] {
