@@ -3,6 +3,8 @@
 //! Nothing is measured, written or connected to. The assumed rates are printed with the estimate,
 //! because they are guesses about a target that nobody has measured yet.
 
+mod hosts;
+
 use std::fmt::Write as _;
 
 use model::units::{Nanos, Size};
@@ -50,6 +52,7 @@ pub fn describe(plan: &Plan) -> String {
     for target in &estimate.targets {
         let _ = writeln!(text, "space:    {} on {}", Size(target.peak_bytes), target.name);
     }
+    text.push_str(&hosts::describe(plan));
     text
 }
 

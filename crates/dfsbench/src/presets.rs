@@ -29,13 +29,14 @@ pub struct Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         QUICK,
         THROUGHPUT_FACTORS,
         TRIMMED_OPTIONS,
         preset!("app"),
         preset!("bonnie"),
         preset!("copies"),
+        preset!("data-paths"),
         preset!("iozone"),
         preset!("metadata"),
         preset!("op-mix"),
@@ -65,7 +66,12 @@ mod tests {
             assert_eq!(raw.without_effect(), [], "{}", preset.name);
             let impossible = plan.runs.iter().filter(|run| run.impossible().is_some()).count();
             // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file each.
-            let expected = if preset.name == TRIMMED_OPTIONS.name { 2 * (2 + 2) } else { 0 };
+            // Of v2 every file of 4 GiB, of v4 and of the tunnel what goes over UDP.
+            let expected = match preset.name {
+                name if name == TRIMMED_OPTIONS.name => 2 * (2 + 2),
+                "data-paths" => 2 * (2 + 2) + 5,
+                _ => 0,
+            };
             assert_eq!(impossible, expected, "{}", preset.name);
         }
     }

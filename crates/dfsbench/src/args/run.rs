@@ -21,7 +21,7 @@ use super::{EXAMPLES, Format, RESULTS};
 pub struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `embedded` (the in-memory server), `null`, or a preset: quick, throughput-factors,
-    /// trimmed-options, bonnie, copies, iozone, metadata, op-mix, raid-matrix, transactions or app
+    /// trimmed-options, bonnie, copies, data-paths, iozone, metadata, op-mix, raid-matrix, transactions or app
     /// [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
@@ -49,7 +49,8 @@ pub struct RunArgs {
     /// Trials of each run that are made first and never count [default: 0]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     warmup_trials: Option<String>,
-    /// Order of the trials: blocks (one of every run, shuffled, then the next), random, sequential
+    /// Order of the trials: blocks (one of every run, shuffled, then the next), random, sequential,
+    /// grouped (runs whose hosts are set up alike together)
     #[arg(long, value_name = "ORDER", help_heading = "Trials")]
     order: Option<String>,
     /// Seed of every random choice [default: drawn and printed]

@@ -95,19 +95,17 @@ fn transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
         let _ = writeln!(text, "  {kept} of {} steps stand already", steps.len());
     }
     for step in applied[kept..].iter().rev() {
-        lines(text, "undo ", step);
+        for command in commands(&step.action).iter().rev() {
+            let _ = writeln!(text, "  {}: undo {command}", step.host);
+        }
     }
     for step in &steps[kept..] {
-        lines(text, "", step);
+        for command in commands(&step.action) {
+            let _ = writeln!(text, "  {}: {command}", step.host);
+        }
     }
     if steps.is_empty() {
         text.push_str("  nothing\n");
-    }
-}
-
-fn lines(text: &mut String, prefix: &str, step: &LabStep) {
-    for command in commands(&step.action) {
-        let _ = writeln!(text, "  {}: {prefix}{command}", step.host);
     }
 }
 
@@ -115,8 +113,11 @@ fn invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
     let again = steps.len() - redo_from(steps, lab.invalidation);
     let _ = match lab.invalidation {
         Invalidation::None => Ok(()),
-        how if again == 0 => writeln!(text, "  before a pass reads: {how}"),
-        how => writeln!(text, "  before a pass reads: {how}: the last {again} steps anew"),
+        how => match again {
+            0 => writeln!(text, "  before a pass reads: {how}"),
+            1 => writeln!(text, "  before a pass reads: {how}, the last step anew"),
+            _ => writeln!(text, "  before a pass reads: {how}, the last {again} steps anew"),
+        },
     };
 }
 

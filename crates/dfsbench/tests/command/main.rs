@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod compare;
 mod help;
+mod hosts;
 mod interruption;
 mod results_file;
 mod rig;

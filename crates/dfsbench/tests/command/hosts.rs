@@ -1,0 +1,99 @@
+//! Plans whose hosts are set up: what a dry run tells of them, and what is refused at once.
+
+use crate::rig::Rig;
+
+const PLAN: &str = r#"
+name = "hosts"
+seed = 1
+[[host]]
+name = "server"
+ssh = "root@192.0.2.1"
+ssh_config = "lab config"
+[[host]]
+name = "client"
+address = "192.0.2.2"
+[[target]]
+name = "nfs"
+server = "server"
+client = "client"
+devices = ["/dev/vdz"]
+[factors]
+file_size = "1MiB"
+data_path = ["disk", "network"]
+nfsvers = [3, 4.2]
+export_options = "async"
+invalidation = "remount"
+[[workload]]
+kind = "stream"
+"#;
+
+/// The lines of a dry run on hosts, from the list of hosts on.
+fn told(plan: &str, flags: &[&str]) -> Vec<String> {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
+    let end = rig.run(&[&["run", "hosts.toml", "--dry-run"], flags].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    rig.assert_target_is_empty();
+    let lines = end.stdout.lines().skip_while(|line| *line != "hosts:");
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+/// The lines of one state.
+fn state(told: &[String], number: usize) -> &[String] {
+    let begins = |line: &String| line.starts_with(&format!("state {number}, "));
+    let state = &told[told.iter().position(begins).unwrap()..];
+    &state[..state.iter().position(String::is_empty).unwrap()]
+}
+
+#[test]
+fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
+    let told = told(PLAN, &[]);
+    assert_eq!(told[1], "server: ssh -F lab config root@192.0.2.1");
+    assert_eq!(told[2], "client: this host");
+    let disk = state(&told, 1);
+    assert_eq!(disk[0], "state 1, for run 1:");
+    assert!(
+        disk[1].starts_with("server: mkfs.ext4 ") && disk[1].ends_with(" /dev/vdz"),
+        "{disk:?}"
+    );
+    assert_eq!(disk.last().unwrap(), "before a pass reads: remount, the last step anew");
+    assert!(disk.iter().all(|line| !line.contains("exportfs")), "{disk:?}");
+    let old = state(&told, 2);
+    let export = old.iter().position(|line| line.starts_with("server: exportfs ")).unwrap();
+    assert!(old[export].contains("async") && old[export].contains("192.0.2.2"), "{old:?}");
+    let mount = old.iter().position(|line| line.contains("vers=3,proto=tcp")).unwrap();
+    assert!(mount > export && old[mount].starts_with("client: mount -t nfs "), "{old:?}");
+    // Only the mount differs: everything else stands.
+    let new = state(&told, 3);
+    assert!(new.iter().skip(2).all(|line| !line.starts_with("server: ")), "{new:?}");
+    assert!(new.iter().any(|line| line.starts_with("client: undo ") && line.contains("vers=3")));
+    assert!(new.iter().any(|line| line.contains("vers=4.2")), "{new:?}");
+    let end = &told[told.len() - 2..];
+    assert_eq!(end[0], "order grouped: hosts are set up 3 times");
+    assert_eq!(end[1], "lost:     all on /dev/vdz of server (--allow-destroy /dev/vdz)");
+}
+
+#[test]
+fn a_dry_run_tells_what_another_order_costs() {
+    let blocks = told(PLAN, &["--order", "blocks", "--trials", "4"]);
+    let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
+    // Twelve trials, of which neighbours may be alike where two blocks meet.
+    assert!(last.ends_with("times; order grouped would do with 3"), "{last}");
+    // Plans that leave hosts alone say nothing of them.
+    assert!(told("name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"stream\"\n", &[]).is_empty());
+}
+
+#[test]
+fn the_preset_of_data_paths_tells_why_rows_are_empty() {
+    let rig = Rig::new();
+    let end = rig.run(&["run", "data-paths", "--dry-run"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
+    // On each mount v4 twice over UDP but through the tunnel, where nothing is; v2 over TCP and UDP.
+    assert_eq!(rows("none: a tunnel carries TCP only"), 4);
+    assert_eq!(rows("runs over TCP only"), 2 * 2);
+    assert_eq!(rows("none: file too large for v2"), 2 * 2 + 1);
+    assert_eq!(rows("write, read"), 1 + 2 * (2 + 2) + 3);
+    assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
+    assert!(end.stdout.contains("order grouped: hosts are set up 12 times"), "{}", end.stdout);
+}
