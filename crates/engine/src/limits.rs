@@ -42,6 +42,10 @@ pub const LISTING_BYTES: usize = 4096;
 /// hold.
 pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
 
+/// Bits of one worker for the blocks of an op mix that a server may still lose: 4 MiB, which are
+/// 32 GiB in use by KiB. A larger set keeps watch on verifiers only.
+pub const UNCOMMITTED_BITS_MAX: usize = 32 << 20;
+
 /// How far a bandwidth cap may be made up for after a delay, in nanoseconds: more than a sleep
 /// takes too long, less than anybody would call a burst.
 pub const CAP_CREDIT_NS: u64 = 10_000_000;

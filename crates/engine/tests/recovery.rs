@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::backend::{Backend, Lost, Recovered};
+use engine::backend::{Backend, Lost, Recovered, Tally};
 use engine::pace::Timing;
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Site, SiteConfig, SystemClock};
 use model::{
-    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass,
-    Proto, RunSpec, Target, Workload,
+    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, OpMix,
+    Pass, Proto, RunSpec, Target, Workload,
 };
 use nfs_client::proto::nfs3::Status;
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig};
-use workload::{OpStream, Pattern, pass_size};
+use workload::{Name, OpStream, Pattern, Places, pass_size};
 
 const FILE_BYTES: u64 = 1 << 20;
 const IO_BYTES: u32 = 16 << 10;
@@ -92,6 +92,22 @@ impl Rig {
 
     /// Runs a pass with a disturbance after so many ops, and returns what it took.
     fn run(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Recovered {
+        let tally = self.drive(pass, after_ops, disturb);
+        let spec = &self.spec;
+        let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
+        assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
+        let bytes = u64::from(spec.files) * FILE_BYTES;
+        let moved = if pass == Pass::Write { tally.write_bytes } else { tally.read_bytes };
+        // What was refused and made again went over the wire twice, but never less than once.
+        assert!(moved >= Some(bytes), "{moved:?} of {bytes}");
+        if !tally.recovered.repeats() {
+            assert_eq!(moved, Some(bytes), "each byte counted once");
+        }
+        tally.recovered
+    }
+
+    /// Runs a pass with a disturbance, to its end and without an error.
+    fn drive(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Tally {
         let (site, spec) = (&self.site, &self.spec);
         site.prepare(spec, pass).unwrap();
         let backend = site.open(spec, pass, 0).unwrap().backend;
@@ -115,17 +131,7 @@ impl Rig {
         assert_eq!(end.ending, Ending::Complete);
         assert_eq!(end.recorder.errors(), 0, "{:?}: {pass:?}", spec.target);
         assert!(disturbed.disturb.is_none(), "the pass was disturbed");
-        let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
-        assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
-        let tally = disturbed.backend.tally();
-        let bytes = u64::from(spec.files) * FILE_BYTES;
-        let moved = if pass == Pass::Write { tally.write_bytes } else { tally.read_bytes };
-        // What was refused and made again went over the wire twice, but never less than once.
-        assert!(moved >= Some(bytes), "{moved:?} of {bytes}");
-        if !tally.recovered.repeats() {
-            assert_eq!(moved, Some(bytes), "each byte counted once");
-        }
-        tally.recovered
+        disturbed.backend.tally()
     }
 
     /// Compares what the server holds with what was to be written.
@@ -166,6 +172,45 @@ fn what_a_restart_loses_is_written_again_before_the_sync_ends() {
             assert!(recovery.reconnects > 0, "{recovery:?}");
         }
         rig.check_files();
+    }
+}
+
+#[test]
+fn what_a_restart_loses_of_a_mix_is_written_again_before_its_next_commit() {
+    for version in [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_2] {
+        let faults = FaultPlan { lose_unstable: true, ..FaultPlan::default() };
+        let mut rig = Rig::new(over(version, Proto::Tcp), faults);
+        let shares = vec![(OpKind::Write, 7_000), (OpKind::Commit, 1_000), (OpKind::Read, 2_000)];
+        rig.spec = RunSpec {
+            workload: Workload::OpMix,
+            op_mix: OpMix {
+                shares,
+                set_bytes_per_rate: 0,
+                append_percent: 100,
+                accessed_percent: 100,
+                ..OpMix::default()
+            },
+            files: 40,
+            io_size_bytes: 8 << 10,
+            duration_ms: 800,
+            ..rig.spec
+        };
+        let recovered = rig.drive(Pass::OpMix, 200, Server::restart_now).recovered;
+        assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
+        // What was appended in several calls has no hole where the first of them was lost.
+        let pattern = Pattern::new(1, IO_BYTES as usize);
+        let places = Places::of(&rig.spec);
+        for number in 0..rig.spec.files {
+            let place = places.path_of(places.of_number(number));
+            let place = place.as_c_str().to_str().unwrap().trim_matches('.').to_owned();
+            let name = Name::file(number);
+            let path = format!("/export/.dfsbench-recovery/{place}/{}", name.as_str());
+            let content = rig.server.read_file(&path).unwrap();
+            for (at, chunk) in content.chunks(1 << 10).enumerate() {
+                let wanted = pattern.slice(number, (at as u64) << 10, chunk.len() as u32);
+                assert!(chunk == wanted, "v{version}: {path} at {at} KiB of {}", content.len());
+            }
+        }
     }
 }
 

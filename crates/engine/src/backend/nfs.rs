@@ -30,6 +30,7 @@ use transfers::Transfers;
 
 pub use many::Many;
 pub use set::NfsFiles;
+pub use uncommitted::Grid;
 
 /// Executes ops as NFS calls.
 pub struct Nfs {

@@ -124,6 +124,17 @@ impl OpMixSet {
         u64::try_from(bytes).map_or(most, |bytes| bytes.min(most))
     }
 
+    /// Where writes to a file end at most, in bytes: what is appended lies behind its size. 0 where
+    /// it is not in use.
+    pub fn written_end(&self, file: u32) -> u64 {
+        let rank = u64::from(file) * self.step_back % u64::from(self.data_files);
+        if file >= self.data_files || rank >= u64::from(self.used_files) {
+            return 0;
+        }
+        let largest = self.profile.writes.iter().map(|range| range.most_kib).max().unwrap_or(0);
+        self.size_of(rank as u32) + (u64::from(largest) << 10)
+    }
+
     /// Number of the data file of this rank; those in use have the first ranks.
     #[inline]
     pub(super) const fn number_of(&self, rank: u32) -> u32 {

@@ -62,7 +62,7 @@ pub(super) fn judge(
             let index = common.index(transfer.file);
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
             if let Some(books) = common.books.as_mut().filter(|_| in_set) {
-                books.written(index, transfer.offset, verifier);
+                books.written(index, (transfer.offset, count), verifier);
             }
             Ok(Judged::Moved(count))
         }

@@ -10,7 +10,7 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::Version;
 use workload::{Mismatches, Pattern, Places};
 
-use super::uncommitted::{Piece, Uncommitted};
+use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
 use crate::clients::ClientBooks;
 
@@ -34,9 +34,9 @@ pub struct NfsFiles {
     pub stride: u32,
     /// Unstable data may be written to the files.
     pub is_written: bool,
-    /// Size of each file in bytes, and of the blocks they are written in, where all files are equal
-    /// and so are all blocks: what a server lost can be written again then.
-    pub grid: Option<(u64, u32)>,
+    /// The blocks that the files are written in, where they are not too many to keep books on: what
+    /// a server lost can be written again then.
+    pub grid: Option<Grid>,
     /// How safe a WRITE is to be before it is answered.
     pub stable: StableHow,
     /// Largest payload of a READ.
@@ -80,10 +80,10 @@ pub(super) struct Common {
 }
 
 impl Common {
-    pub(super) fn new(set: NfsFiles) -> Self {
+    pub(super) fn new(mut set: NfsFiles) -> Self {
         let unstable = set.stable == StableHow::Unstable && set.version != Version::V2;
-        let books = (unstable && set.is_written).then(|| match set.grid {
-            Some((file_bytes, block)) => Uncommitted::new(set.files.len(), file_bytes, block),
+        let books = (unstable && set.is_written).then(|| match set.grid.take() {
+            Some(grid) => Uncommitted::new(grid),
             None => Uncommitted::without_blocks(),
         });
         Self {

@@ -44,7 +44,7 @@ pub(super) struct Transfers {
     parked: Vec<u32>,
     /// Number of the file that is being opened anew.
     reopening: Option<u32>,
-    /// Of a WRITE made again; the next sync fails with it.
+    /// Of a WRITE made again; the next sync or commit fails with it.
     again_error: Option<OpError>,
     /// Data moves under the anonymous stateid: the opens are another client's.
     is_guest: bool,
@@ -185,12 +185,15 @@ impl Transfers {
         }
         while let Some(&slot) = self.waiting.front() {
             let state = &mut self.ops[slot as usize];
-            let syncs = state.op.kind == OpKind::Sync && state.stage == Stage::Act;
+            let acts = state.stage == Stage::Act;
+            let syncs = acts && state.op.kind == OpKind::Sync;
+            let commits = syncs || (acts && state.op.kind == OpKind::Commit);
             // Nothing is safe before all of it has been taken under one verifier.
-            if syncs && common.is_rewriting() {
+            if commits && common.is_rewriting() {
                 return;
             }
-            if syncs && (common.books.is_none() || self.again_error.is_some()) {
+            let is_vain = commits && self.again_error.is_some();
+            if is_vain || (syncs && common.books.is_none()) {
                 self.waiting.pop_front();
                 state.error = self.again_error.take();
                 self.finish(slot, now_ns);

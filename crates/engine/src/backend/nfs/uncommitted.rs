@@ -1,10 +1,12 @@
 //! What a server has taken and may still lose: unstable WRITEs since the last COMMIT.
 //!
-//! [`Uncommitted`] keeps one bit for each block of each file. When a write verifier changes, the
+//! [`Uncommitted`] keeps one bit for each block of each file; files may differ in size. When a write verifier changes, the
 //! server restarted and may have lost what those bits stand for: all of it is written again, under
 //! the new verifier. The bits are allocated before the start and never grow.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (write verifiers).
+
+use std::ops::Range;
 
 use nfs_client::proto::nfs3::Verifier;
 
@@ -16,13 +18,94 @@ pub(super) struct Piece {
     pub(super) len: u32,
 }
 
+/// The blocks of a set of files.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    block_bytes: u32,
+    /// Most bytes that are written again by one piece.
+    piece_bytes: u32,
+    files: Extents,
+}
+
+#[derive(Clone, Debug)]
+enum Extents {
+    /// So many files of this size, in bytes.
+    Even(usize, u64),
+    /// The first block of each file, and the number of all blocks.
+    Each(Vec<usize>),
+}
+
+impl Grid {
+    /// So many files of this size, written in blocks of this size.
+    pub const fn even(files: usize, file_bytes: u64, block_bytes: u32) -> Self {
+        let block_bytes = if block_bytes == 0 { 1 } else { block_bytes };
+        Self { block_bytes, piece_bytes: block_bytes, files: Extents::Even(files, file_bytes) }
+    }
+
+    /// Files that are written up to these ends, in pieces of any number of blocks.
+    pub fn of_ends(ends: impl Iterator<Item = u64>, block_bytes: u32, piece_bytes: u32) -> Self {
+        let block_bytes = block_bytes.max(1);
+        let mut firsts = vec![0];
+        let mut next = 0;
+        for end in ends {
+            next += end.div_ceil(u64::from(block_bytes)) as usize;
+            firsts.push(next);
+        }
+        Self {
+            block_bytes,
+            piece_bytes: piece_bytes.max(block_bytes),
+            files: Extents::Each(firsts),
+        }
+    }
+
+    /// Blocks of all files.
+    pub fn blocks(&self) -> usize {
+        match &self.files {
+            Extents::Even(files, _) => files * self.blocks_of(0).len(),
+            Extents::Each(firsts) => firsts.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// The blocks of a file.
+    fn blocks_of(&self, file: usize) -> Range<usize> {
+        match &self.files {
+            Extents::Even(_, file_bytes) => {
+                let each = file_bytes.div_ceil(u64::from(self.block_bytes)) as usize;
+                file * each..(file + 1) * each
+            }
+            Extents::Each(firsts) => match firsts.get(file..=file + 1) {
+                Some([first, end]) => *first..*end,
+                _ => 0..0,
+            },
+        }
+    }
+
+    /// The file that a block is of.
+    fn file_of(&self, block: usize) -> usize {
+        match &self.files {
+            Extents::Even(..) => block / self.blocks_of(0).len(),
+            Extents::Each(firsts) => firsts.partition_point(|first| *first <= block) - 1,
+        }
+    }
+
+    /// The piece that begins with a block and has so many.
+    fn piece(&self, block: usize, count: usize) -> Piece {
+        let file = self.file_of(block);
+        let offset = (block - self.blocks_of(file).start) as u64 * u64::from(self.block_bytes);
+        let len = count as u64 * u64::from(self.block_bytes);
+        let len = match self.files {
+            Extents::Even(_, file_bytes) => len.min(file_bytes - offset),
+            Extents::Each(_) => len,
+        };
+        Piece { file, offset, len: len as u32 }
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Uncommitted {
     verifier: Option<Verifier>,
-    file_bytes: u64,
-    block_bytes: u32,
-    blocks_per_file: usize,
+    grid: Grid,
     /// Answered under the verifier in force, not committed.
     taken: Bits,
     /// Answered under an earlier one.
@@ -33,17 +116,14 @@ pub(super) struct Uncommitted {
 }
 
 impl Uncommitted {
-    /// Keeps books on so many files of this size, written in blocks of this size.
-    pub(super) fn new(files: usize, file_bytes: u64, block_bytes: u32) -> Self {
-        let block_bytes = block_bytes.max(1);
-        let blocks_per_file = file_bytes.div_ceil(u64::from(block_bytes)) as usize;
+    /// Keeps books on these blocks.
+    pub(super) fn new(grid: Grid) -> Self {
+        let blocks = grid.blocks();
         Self {
             verifier: None,
-            file_bytes,
-            block_bytes,
-            blocks_per_file,
-            taken: Bits::new(files * blocks_per_file),
-            lost: Bits::new(files * blocks_per_file),
+            grid,
+            taken: Bits::new(blocks),
+            lost: Bits::new(blocks),
             lost_count: 0,
             cursor: 0,
         }
@@ -51,30 +131,37 @@ impl Uncommitted {
 
     /// Keeps watch on the verifier only: nothing is known of where data was written.
     pub(super) fn without_blocks() -> Self {
-        Self::new(0, 0, 1)
+        Self::new(Grid::even(0, 0, 1))
     }
 
     /// Says whether it is known what has to be written again.
     pub(super) const fn knows_blocks(&self) -> bool {
-        self.blocks_per_file > 0
+        !self.taken.0.is_empty()
     }
 
-    /// Takes note of an unstable WRITE that was answered with this verifier.
-    pub(super) fn written(&mut self, file: usize, offset: u64, verifier: Verifier) {
+    /// Takes note of an unstable WRITE of so many bytes that was answered with this verifier.
+    pub(super) fn written(&mut self, file: usize, (offset, len): (u64, u32), verifier: Verifier) {
         self.look_at(verifier);
-        if !self.knows_blocks() {
+        if !self.knows_blocks() || len == 0 {
             return;
         }
-        self.taken
-            .set(file * self.blocks_per_file + (offset / u64::from(self.block_bytes)) as usize);
+        let block = u64::from(self.grid.block_bytes);
+        let blocks = self.grid.blocks_of(file);
+        let last = (offset + u64::from(len) - 1) / block;
+        for number in offset / block..=last {
+            let at = blocks.start + number as usize;
+            debug_assert!(at < blocks.end, "{offset} + {len} of file {file}");
+            if at < blocks.end {
+                self.taken.set(at);
+            }
+        }
     }
 
     /// Takes note of a COMMIT of a whole file, and says whether all of it is safe.
     pub(super) fn committed(&mut self, file: usize, verifier: Verifier) -> bool {
         let safe = !self.look_at(verifier);
         if safe {
-            let first = file * self.blocks_per_file;
-            (first..first + self.blocks_per_file).for_each(|block| self.taken.clear(block));
+            self.taken.clear_all(self.grid.blocks_of(file));
         }
         safe
     }
@@ -89,14 +176,14 @@ impl Uncommitted {
         if self.lost_count == 0 {
             return None;
         }
-        let block = self.lost.next_from(self.cursor)?;
-        self.lost.clear(block);
-        self.lost_count -= 1;
-        self.cursor = block;
-        let (file, number) = (block / self.blocks_per_file, block % self.blocks_per_file);
-        let offset = number as u64 * u64::from(self.block_bytes);
-        let len = u64::from(self.block_bytes).min(self.file_bytes - offset) as u32;
-        Some(Piece { file, offset, len })
+        let first = self.lost.next_from(self.cursor)?;
+        let most = (self.grid.piece_bytes / self.grid.block_bytes) as usize;
+        let end = self.grid.blocks_of(self.grid.file_of(first)).end.min(first + most);
+        let count = (first..end).take_while(|block| self.lost.has(*block)).count();
+        self.lost.clear_all(first..first + count);
+        self.lost_count -= count;
+        self.cursor = first;
+        Some(self.grid.piece(first, count))
     }
 
     /// Compares a verifier with the one in force; another one means that all that was taken so far
@@ -125,8 +212,14 @@ impl Bits {
         self.0[at / 64] |= 1 << (at % 64);
     }
 
-    fn clear(&mut self, at: usize) {
-        self.0[at / 64] &= !(1 << (at % 64));
+    fn has(&self, at: usize) -> bool {
+        self.0[at / 64] & (1 << (at % 64)) != 0
+    }
+
+    fn clear_all(&mut self, range: Range<usize>) {
+        for at in range {
+            self.0[at / 64] &= !(1 << (at % 64));
+        }
     }
 
     /// Returns the first bit at or after `at` that is set, or the first one of all.
@@ -166,11 +259,11 @@ mod tests {
 
     #[test]
     fn what_was_taken_under_an_earlier_verifier_is_written_again() {
-        let mut books = Uncommitted::new(2, 250, 100);
-        books.written(0, 0, FIRST);
-        books.written(1, 200, FIRST);
+        let mut books = Uncommitted::new(Grid::even(2, 250, 100));
+        books.written(0, (0, 10), FIRST);
+        books.written(1, (200, 10), FIRST);
         assert!(!books.has_lost());
-        books.written(1, 0, SECOND);
+        books.written(1, (0, 10), SECOND);
         assert!(books.has_lost());
         assert_eq!(all_lost(&mut books), [(0, 0, 100), (1, 200, 50)]);
         assert!(!books.has_lost());
@@ -178,9 +271,9 @@ mod tests {
 
     #[test]
     fn a_commit_under_the_same_verifier_ends_the_books_of_its_file_only() {
-        let mut books = Uncommitted::new(2, 200, 100);
-        books.written(0, 100, FIRST);
-        books.written(1, 100, FIRST);
+        let mut books = Uncommitted::new(Grid::even(2, 200, 100));
+        books.written(0, (100, 10), FIRST);
+        books.written(1, (100, 10), FIRST);
         assert!(books.committed(0, FIRST));
         assert!(!books.committed(1, SECOND));
         assert_eq!(all_lost(&mut books), [(1, 100, 100)]);
@@ -190,7 +283,7 @@ mod tests {
     fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
         let mut books = Uncommitted::without_blocks();
         assert!(!books.knows_blocks());
-        books.written(17, 1 << 40, FIRST);
+        books.written(17, (1 << 40, 10), FIRST);
         assert!(books.committed(3, FIRST));
         assert!(!books.committed(3, SECOND));
         assert!(!books.has_lost());
@@ -198,12 +291,29 @@ mod tests {
     }
 
     #[test]
+    fn files_of_all_sizes_are_written_again_in_whole_runs() {
+        let ends = [300, 0, 1000, 100];
+        let mut books = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
+        books.written(0, (100, 200), FIRST);
+        books.written(2, (0, 600), FIRST);
+        books.written(2, (900, 100), FIRST);
+        books.written(3, (0, 100), FIRST);
+        assert!(!books.committed(1, SECOND));
+        // No longer than a piece, and never from one file into the next.
+        let runs = [(0, 100, 200), (2, 0, 400), (2, 400, 200), (2, 900, 100), (3, 0, 100)];
+        assert_eq!(all_lost(&mut books), runs);
+        books.written(2, (500, 100), SECOND);
+        assert!(books.committed(2, SECOND) && !books.committed(0, FIRST));
+        assert_eq!(all_lost(&mut books), []);
+    }
+
+    #[test]
     fn many_blocks_come_back_once_each() {
-        let mut books = Uncommitted::new(3, 64 * 300, 64);
+        let mut books = Uncommitted::new(Grid::even(3, 64 * 300, 64));
         for file in 0..3 {
-            (0..300).step_by(7).for_each(|block| books.written(file, block * 64, FIRST));
+            (0..300).step_by(7).for_each(|block| books.written(file, (block * 64, 10), FIRST));
         }
-        books.written(2, 0, SECOND);
+        books.written(2, (0, 10), SECOND);
         let mut lost = all_lost(&mut books);
         assert_eq!(lost.len(), 3 * 43);
         lost.dedup();

@@ -12,16 +12,17 @@ use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount};
 use workload::names::Sort;
-use workload::opmix::Profile;
+use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
 
 use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opened_files};
 use super::filling::make_file;
 use super::{NfsSite, Shared, told};
 use crate::backend::Backend;
-use crate::backend::nfs::{Many, Nfs, NfsFiles};
+use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles};
 use crate::clients::ClientBooks;
 use crate::clock::Clock;
+use crate::limits::UNCOMMITTED_BITS_MAX;
 
 impl NfsSite {
     pub(in super::super) fn open(
@@ -80,7 +81,7 @@ impl NfsSite {
             Shared { files, links: Arc::default() }
         };
         let mount = self.mount();
-        let is_even = pass != Pass::OpMix;
+        let grid = grid(spec, pass, files.len());
         Ok(NfsFiles {
             version: mount.version(),
             directory: self.work,
@@ -91,7 +92,7 @@ impl NfsSite {
             first,
             stride,
             is_written: pass.opens() != Opens::Nothing && pass.writes(),
-            grid: is_even.then_some((spec.file_size_bytes, spec.io_size_bytes)),
+            grid,
             stable: stable_how(spec),
             // Files that are opened by name move in pieces of `io_size` at most.
             rsize: mount.rsize().min(largest_op(spec).max(1)),
@@ -201,6 +202,19 @@ fn backend(
     }
     let many = Many::new(connections, per_connection, set, clock);
     Ok(Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?))
+}
+
+/// The blocks that files are written in; `None` where there are too many for books.
+fn grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
+    if pass != Pass::OpMix {
+        return Some(Grid::even(files, spec.file_size_bytes, spec.io_size_bytes));
+    }
+    let set = OpMixSet::of(spec);
+    // Sizes are whole KiB, and requests begin at multiples of `io_size` or at a file's end.
+    let unit = 1 << spec.io_size_bytes.trailing_zeros().min(10);
+    let ends = (0..set.files()).map(|file| set.written_end(file));
+    let grid = Grid::of_ends(ends, unit, spec.io_size_bytes);
+    (grid.blocks() <= UNCOMMITTED_BITS_MAX).then_some(grid)
 }
 
 /// The most that one op moves, in bytes.
