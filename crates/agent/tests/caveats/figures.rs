@@ -153,6 +153,8 @@ fn data_that_shrinks_on_its_way_is_doubted() {
         source: "s".into(),
         mount_point: "/m".into(),
         options: options.into(),
+        device: "0:1".into(),
+        id: 1,
     };
     let written = done(Pass::Write, &[(OpKind::Write, 10)]);
     let random = stream(Path::new("/"));
@@ -189,6 +191,8 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
         source: "s".into(),
         mount_point: "/m".into(),
         options: "rw".into(),
+        device: "0:1".into(),
+        id: 1,
     };
     let read = done(Pass::Read, &[(OpKind::Read, 10)]);
     let noted = |spec: &RunSpec, file_system, memory| {

@@ -38,6 +38,8 @@ fn codes((pass, kind): (Pass, OpKind), bytes: u64, counters: &[(&str, u64)]) -> 
         source: "server:/export".to_owned(),
         mount_point: "/mnt".to_owned(),
         options: String::new(),
+        device: "0:1".into(),
+        id: 1,
     };
     let local = Mount { file_system: "ext4".to_owned(), ..mount.clone() };
     assert!(about_mount(&result, Some(&local)).is_empty() && about_mount(&result, None).is_empty());
