@@ -30,8 +30,6 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Agent {
     /// The clock of every worker.
     pub clock: Arc<dyn Clock>,
-    /// Tells the calendar time in nanoseconds since 1970 UTC.
-    pub calendar_ns: fn() -> u64,
     /// Set by whoever wants everything to stop.
     pub stop: Arc<AtomicBool>,
     /// A server of ours in this process, where there is one.
@@ -101,7 +99,7 @@ impl Held<'_> {
             Order::Facts => Report::Facts(lab::facts::host()),
             Order::Clock => Report::Clock(Reading {
                 mono_ns: self.agent.clock.now_ns(),
-                wall_ns: (self.agent.calendar_ns)(),
+                wall_ns: self.agent.clock.calendar_ns(),
             }),
             order => Report::Failed(format!("this agent can't obey {order:?}")),
         }

@@ -113,12 +113,7 @@ fn measure(
     (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
 ) -> Result<Campaign, Failure> {
     let (mut transport, agent_end) = in_process::pair();
-    let agent = Agent {
-        clock: Arc::new(SystemClock::new()),
-        calendar_ns,
-        stop: Arc::clone(stop),
-        local_server,
-    };
+    let agent = Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(stop), local_server };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
     let mut progress = Progress::new(plan, means.quiet);
     let result = {

@@ -7,5 +7,6 @@ mod stamps;
 
 mod accounting;
 mod causes;
+mod course;
 mod figures;
 mod mount;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use agent::{Agent, Calls, LocalServer, ServerCounts};
-use engine::SystemClock;
+use engine::{Clock, SystemClock};
 use fleet::in_process::{self, InProcess};
 use fleet::{Assignment, Order, PassEnd, Report, Transport as _};
 use model::{BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Target, Workload};
@@ -21,7 +21,12 @@ pub struct Rig {
 
 impl Rig {
     pub fn new() -> Self {
-        Self::with(None)
+        Self::with(None, Arc::new(SystemClock::new()))
+    }
+
+    /// An agent with a clock of its own.
+    pub fn on(clock: Arc<dyn Clock>) -> Self {
+        Self::with(None, clock)
     }
 
     /// An agent that knows the counters of a server.
@@ -35,18 +40,14 @@ impl Rig {
                 calls: Calls::from_counts(|kind| counters.served(kind)),
             }
         });
-        Self::with(Some(LocalServer { counts, thread_ids: Vec::new() }))
+        let server = LocalServer { counts, thread_ids: Vec::new() };
+        Self::with(Some(server), Arc::new(SystemClock::new()))
     }
 
-    fn with(local_server: Option<LocalServer>) -> Self {
+    fn with(local_server: Option<LocalServer>, clock: Arc<dyn Clock>) -> Self {
         let (transport, end) = in_process::pair();
         let stop = Arc::new(AtomicBool::new(false));
-        let agent = Agent {
-            clock: Arc::new(SystemClock::new()),
-            calendar_ns: || 0,
-            stop: Arc::clone(&stop),
-            local_server,
-        };
+        let agent = Agent { clock, stop: Arc::clone(&stop), local_server };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
         Self { transport: Some(transport), thread: Some(thread), stop }
     }

@@ -1,0 +1,302 @@
+//! Causes planted in the course of a pass: a server that stands still, processors that others
+//! take, a worker that lags, a clock that is set; and a clean pass, which is silent.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
+
+use agent::doubts::{self, about_calendar};
+use engine::{Clock, SystemClock};
+use model::{
+    Caveat, CaveatCode, Load, Pass, PassResult, ProcessorWait, Run, RunSpec, Sampling, Scope,
+    Severity, Trial, TrialState, Workload,
+};
+use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
+use stats::{Judged, judge};
+
+use crate::figures::result;
+use crate::rig::{Rig, codes, nfs, server, stream};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn evidence(caveats: &[Caveat], code: CaveatCode) -> Option<&str> {
+    caveats.iter().find(|caveat| caveat.code == code).map(|caveat| caveat.evidence.as_str())
+}
+
+/// A mix of small reads for a time; its pace is that of the load, on a server that could do more.
+fn mix(on: RunSpec, duration_ms: u64, load: Load) -> RunSpec {
+    RunSpec {
+        workload: Workload::Mixed,
+        read_percent: 100,
+        io_size_bytes: 4096,
+        file_size_bytes: 1 << 20,
+        duration_ms,
+        load,
+        ..on
+    }
+}
+
+/// A mix over NFS, in which the server stands still for a time, half a second after its start.
+fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult {
+    let mut rig = Rig::new();
+    rig.begin(spec);
+    std::thread::scope(|scope| {
+        if let Some(lasts) = stall {
+            scope.spawn(move || {
+                // Preparations take less.
+                std::thread::park_timeout(Duration::from_secs(1));
+                server.stall_now(lasts);
+            });
+        }
+        let end = rig.run(Pass::Mix);
+        assert_eq!((end.broken, end.result.errors()), (None, 0));
+        end.result
+    })
+}
+
+fn judged(spec: &RunSpec, result: PassResult) -> Judged {
+    let trial = Trial {
+        index: 0,
+        position: 0,
+        started_unix_ms: 0,
+        state: TrialState::Done,
+        passes: vec![result],
+        facts: Vec::new(),
+    };
+    judge::pass(&Run { index: 0, spec: spec.clone(), trials: vec![trial] }, Pass::Mix)
+}
+
+#[test]
+fn a_server_that_stands_still_stalls_its_workers_and_is_not_steady() {
+    let server = server(ServerConfig::default());
+    // 500 ops per second, which any machine can do.
+    let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
+    let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
+    let found = mixed(&spec, &server, Some(Duration::from_millis(1_800)));
+    let said = evidence(&found.caveats, CaveatCode::Stalled).expect("stalled");
+    assert!(said.starts_with("1 x no op ended for 1.00 s or more; "), "{said}");
+    assert!(said.contains(" at 2 of 2 workers"), "{said}");
+    let longest = found.scope.stalls.unwrap().longest;
+    assert!((SECOND..5 * SECOND / 2).contains(&longest.lasts_ns), "{longest:?}");
+    assert!(longest.at_ns < 4 * SECOND, "{longest:?}");
+    // What was done is in the samples, and nowhere twice.
+    assert_eq!(found.samples.iter().map(|sample| sample.ops).sum::<u64>(), found.ops());
+    assert!(found.samples.len() >= 6, "{:?}", found.samples);
+    let judged = judged(&spec, found);
+    let not_steady = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::NotSteady);
+    assert!(not_steady.is_some(), "{:?}", judged.caveats);
+}
+
+#[test]
+fn a_pass_at_an_even_pace_is_steady_and_stalls_nobody() {
+    let server = server(ServerConfig::default());
+    let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
+    let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
+    let found = mixed(&spec, &server, None);
+    assert_eq!(evidence(&found.caveats, CaveatCode::Stalled), None);
+    assert_eq!(found.scope.stalls.map(|stalls| stalls.count), Some(0));
+    let judged = judged(&spec, found);
+    let not_steady = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::NotSteady);
+    assert_eq!(not_steady, None);
+}
+
+#[test]
+fn who_has_nothing_to_do_or_syncs_does_not_stall() {
+    let server = server(ServerConfig::default());
+    let sampling = Sampling { stall_ms: 300, ..Sampling::default() };
+    let load = Load { rate_per_s: 1, ..Load::default() };
+    let spec = RunSpec { sampling, ..mix(nfs(&server), 2_000, load) };
+    let found = mixed(&spec, &server, None);
+    assert_eq!(found.scope.stalls.map(|stalls| stalls.count), Some(0));
+    let off = Sampling { stall_ms: 0, ..sampling };
+    let spec = RunSpec { sampling: off, duration_ms: 100, ..spec };
+    assert_eq!(mixed(&spec, &server, None).scope.stalls, None);
+}
+
+#[test]
+fn the_estimate_of_a_closed_loop_is_near_what_an_open_loop_measures() {
+    let faults = FaultPlan {
+        service_time: ServiceTime::Fixed { time_ns: 2_000_000 },
+        ..FaultPlan::default()
+    };
+    let server = server(ServerConfig { faults, ..ServerConfig::default() });
+    let stall = Some(Duration::from_secs(1));
+    let think = Load { think_time_ns: 20_000_000, ..Load::default() };
+    let closed_spec = RunSpec { queue_depth: 4, ..mix(nfs(&server), 3_500, think) };
+    let closed = judged(&closed_spec, mixed(&closed_spec, &server, stall));
+    let rate_per_s = closed.ops_per_s.unwrap().median as u64;
+    let open_load = Load { rate_per_s, ..Load::default() };
+    let open_spec = RunSpec { queue_depth: 64, ..mix(nfs(&server), 3_500, open_load) };
+    let open = judged(&open_spec, mixed(&open_spec, &server, stall));
+    let truth = open.response_time.quantile(0.95) as f64;
+    let estimate = closed.estimated_response_time.unwrap();
+    let estimated = estimate.quantile(0.95) as f64;
+    let served = closed.service_time.quantile(0.95) as f64;
+    assert!((0.6..1.5).contains(&(estimated / truth)), "{estimated} for {truth}");
+    assert!(served < truth / 3.0, "{served} hides {truth}");
+    assert!(open.estimated_response_time.is_none());
+}
+
+#[test]
+fn a_worker_with_twice_the_work_lags_and_leaves_the_common_window() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut spec = RunSpec { workers: 2, files: 3, ..stream(directory.path()) };
+    spec.file_size_bytes = 4 << 20;
+    // Each worker may move 8 MiB a second: one is done after half a second, the other after one.
+    spec.load.bytes_per_s = 16 << 20;
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let found = rig.run(Pass::Write).result;
+    assert!(evidence(&found.caveats, CaveatCode::Unsynchronised).is_some());
+    let common = found.scope.common.unwrap();
+    assert_eq!(found.bytes(), 12 << 20);
+    // At the first end one file is done, and about as much of the other worker's two.
+    let until_first = found.first_done_bytes;
+    assert!((5 << 20..=10 << 20).contains(&until_first), "{until_first}");
+    assert!(common.bytes <= until_first && common.bytes >= until_first / 2, "{common:?}");
+    assert!(found.common_window_ns <= found.first_done_ns);
+    assert!(found.first_done_ns < found.window_ns * 4 / 5);
+    let per_s = |bytes: u64, ns: u64| bytes as f64 * 1e9 / ns as f64;
+    let (while_busy, last_done) =
+        (per_s(common.bytes, found.common_window_ns), per_s(found.bytes(), found.window_ns));
+    assert!(while_busy > last_done * 1.1, "{while_busy} and {last_done}");
+}
+
+#[test]
+fn what_warms_up_is_in_no_sample_and_all_count_from_one_instant() {
+    let server = server(ServerConfig::default());
+    let load = Load { warmup_ms: 400, bytes_per_s: 4 << 20, ..Load::default() };
+    let mut spec = RunSpec { workers: 2, ..mix(nfs(&server), 600, load) };
+    spec.sampling.interval_ms = 100;
+    let found = mixed(&spec, &server, None);
+    assert!(found.scope.warmup[0].done > 0);
+    assert_eq!(found.start_skew_ns, 0);
+    let last = found.samples.last().unwrap();
+    assert_eq!(found.samples.iter().map(|sample| sample.ops).sum::<u64>(), found.ops());
+    assert!(last.at_ns < found.window_ns + SECOND / 2, "{last:?} of {}", found.window_ns);
+    assert!(found.samples[0].ops > 0, "{:?}", found.samples);
+    assert!(found.samples.len() >= 4, "{:?}", found.samples);
+}
+
+/// Processes that take all the time they get.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn start() -> Self {
+        let count = std::thread::available_parallelism().map_or(2, usize::from) * 4;
+        let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..count).map(|_| hog()).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+#[test]
+fn processors_that_others_take_are_missed() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let spec = mix(stream(directory.path()), 1_000, Load::default());
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let hogs = Hogs::start();
+    let caveats = rig.run(Pass::Mix).result.caveats;
+    drop(hogs);
+    let said = evidence(&caveats, CaveatCode::ClientSaturated).expect("client-saturated");
+    assert!(said.starts_with("the workers were ready and waited for a processor for "), "{said}");
+    // Somebody who pauses is let in when he wants; on a machine that is busy anyway not always.
+    let load = Load { think_time_ns: 50_000_000, ..Load::default() };
+    let calm = mix(stream(directory.path()), 300, load);
+    let is_silent = |_| {
+        rig.begin(&calm);
+        let caveats = rig.run(Pass::Mix).result.caveats;
+        evidence(&caveats, CaveatCode::ClientSaturated).is_none()
+    };
+    assert!((0..20).any(is_silent));
+}
+
+#[test]
+fn waits_within_a_tenth_are_no_doubt() {
+    let doubted = |waited_ns| {
+        let processor_wait = Some(ProcessorWait { waited_ns, of_ns: SECOND });
+        let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
+        let caveats = doubts::about_figures(&stream(Path::new("/")), &result);
+        evidence(&caveats, CaveatCode::ClientSaturated).is_some()
+    };
+    assert!(doubted(101_000_000) && !doubted(100_000_000));
+}
+
+/// A system clock whose time of day is off.
+struct Shifted {
+    clock: SystemClock,
+    ahead_ns: AtomicI64,
+}
+
+impl Clock for Shifted {
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn calendar_ns(&self) -> u64 {
+        self.clock.calendar_ns().saturating_add_signed(self.ahead_ns.load(Relaxed))
+    }
+
+    fn sleep_until(&self, instant_ns: u64) {
+        self.clock.sleep_until(instant_ns);
+    }
+}
+
+#[test]
+fn a_clock_of_the_day_that_is_set_is_noted_once() {
+    const HOUR: i64 = 3_600_000_000_000;
+    let clock = Arc::new(Shifted { clock: SystemClock::new(), ahead_ns: AtomicI64::new(0) });
+    let directory = tempfile::tempdir().unwrap();
+    let spec = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
+    let mut rig = Rig::on(Arc::clone(&clock) as Arc<dyn Clock>);
+    rig.begin(&spec);
+    let mut said = |ahead_ns| {
+        clock.ahead_ns.store(ahead_ns, Relaxed);
+        let caveats = rig.run(Pass::Write).result.caveats;
+        evidence(&caveats, CaveatCode::Clock).map(str::to_owned)
+    };
+    assert_eq!(said(0), None);
+    let ahead = said(HOUR).unwrap();
+    assert!(ahead.contains(" ahead in "), "{ahead}");
+    assert_eq!(said(HOUR), None);
+    assert!(said(0).unwrap().contains(" back in "));
+}
+
+#[test]
+fn a_clock_that_is_slewed_is_not_noted() {
+    let second = i128::from(SECOND);
+    assert_eq!(about_calendar(second + 128_000_000, SECOND), None);
+    assert!(about_calendar(second + 130_000_000, SECOND).is_some());
+    assert!(about_calendar(second - 130_000_000, SECOND).is_some());
+    // 500 millionths of an hour are 1.8 s.
+    assert_eq!(about_calendar(3_601 * second + 900_000_000, 3_600 * SECOND), None);
+    assert!(about_calendar(3_602 * second, 3_600 * SECOND).is_some());
+    assert!(about_calendar(-second, 5).is_some());
+}
+
+#[test]
+fn a_clean_pass_raises_no_doubt() {
+    let server = server(ServerConfig::default());
+    let load = Load { bytes_per_s: 100 * 4096, ..Load::default() };
+    let spec = RunSpec { workers: 2, ..mix(nfs(&server), 1_000, load) };
+    // A machine that is busy anyway may take its processors from it.
+    let is_clean = |_| {
+        let caveats = mixed(&spec, &server, None).caveats;
+        caveats.iter().all(|caveat| caveat.code.severity() == Severity::Note)
+    };
+    assert!((0..5).any(is_clean), "{:?}", mixed(&spec, &server, None).caveats);
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    assert_eq!(codes(&rig.run(Pass::Mix)).first(), Some(&CaveatCode::SharedHost));
+}
