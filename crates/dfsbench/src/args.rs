@@ -194,6 +194,8 @@ pub enum Format {
     Iozone,
     /// What the hosts did during each pass, as sar prints it
     Sar,
+    /// Means, deviation and extremes of the trials, and each trial
+    Trials,
 }
 
 impl From<Format> for report::Format {
@@ -207,6 +209,7 @@ impl From<Format> for report::Format {
             Format::Bonnie => Self::Bonnie,
             Format::Iozone => Self::Iozone,
             Format::Sar => Self::Sar,
+            Format::Trials => Self::Trials,
         }
     }
 }

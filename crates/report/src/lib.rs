@@ -18,6 +18,7 @@ mod pivot;
 mod sar;
 mod sheet;
 mod show;
+mod spread;
 mod table;
 mod watched;
 
@@ -48,11 +49,13 @@ pub enum Format {
     Iozone,
     /// What the hosts did during each pass, as sar prints it.
     Sar,
+    /// How the trials of each row lie: means, deviation, extremes, and each trial.
+    Trials,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Table,
         Self::Markdown,
         Self::Csv,
@@ -61,6 +64,7 @@ impl Format {
         Self::Bonnie,
         Self::Iozone,
         Self::Sar,
+        Self::Trials,
     ];
 
     /// Names the format as options do.
@@ -74,6 +78,7 @@ impl Format {
             Self::Bonnie => "bonnie",
             Self::Iozone => "iozone",
             Self::Sar => "sar",
+            Self::Trials => "trials",
         }
     }
 
@@ -95,5 +100,6 @@ pub fn render(campaign: &Campaign, format: Format) -> String {
         Format::Bonnie => classic::bonnie(&sheet),
         Format::Iozone => classic::iozone(&sheet),
         Format::Sar => sar::render(&sheet),
+        Format::Trials => spread::render(&sheet),
     }
 }

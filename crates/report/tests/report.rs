@@ -328,3 +328,13 @@ fn an_offered_load_stands_beside_what_was_done() {
         (&60_000.into(), &"read".into())
     );
 }
+
+#[test]
+fn every_trial_is_kept_and_those_left_out_are_marked() {
+    let mut campaign = sweep();
+    campaign.runs.truncate(1);
+    campaign.runs[0].spec.repetition.discard = model::Discard::Extremes;
+    insta::assert_snapshot!(render(&campaign, Format::Trials));
+    let page = render(&campaign, Format::Html);
+    assert!(page.contains("in parentheses, left out: the highest and the lowest"), "no spread");
+}

@@ -194,7 +194,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
     let used: Vec<&PassResult> = sorted.used().iter().map(|shot| shot.result).collect();
     let summed = |rate: fn(&PassResult) -> Option<f64>| {
         let figures: Vec<f64> = used.iter().filter_map(|result| rate(result)).collect();
-        summary(&figures, BOOTSTRAP_SEED)
+        summary(&figures, BOOTSTRAP_SEED).map(|summary| sorted.trimmed(summary))
     };
     let moves_data = moves_data(pass);
     let (ops_per_s, bytes_per_s) = (summed(op_rate), summed(byte_rate));
@@ -257,6 +257,7 @@ struct Sorted<'a> {
     set_aside: Vec<Shot<'a>>,
     /// Sound, but left out by the plan's rule.
     discarded: Vec<Shot<'a>>,
+    rule: Discard,
     failures: Vec<Failure>,
     made: u32,
 }
@@ -269,6 +270,7 @@ impl<'a> Sorted<'a> {
             sound: Vec::new(),
             set_aside: Vec::new(),
             discarded: Vec::new(),
+            rule: run.spec.repetition.discard,
             failures: Vec::new(),
             made,
         };
@@ -287,21 +289,28 @@ impl<'a> Sorted<'a> {
                 (None, TrialState::Done) => sorted.fail("the trial has no such pass"),
             }
         }
-        sorted.discard(run.spec.repetition.discard, pass);
+        sorted.discard(pass);
         sorted
     }
 
     /// Leaves out sound trials by the rule of the plan; they stay among the points.
-    fn discard(&mut self, rule: Discard, pass: Pass) {
+    fn discard(&mut self, pass: Pass) {
         let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
         let rates: Vec<f64> =
             self.sound.iter().map(|shot| rate(shot.result).unwrap_or(0.0)).collect();
-        let mut left_out = outlier::discarded(rule, &rates).into_iter();
+        let mut left_out = outlier::discarded(self.rule, &rates).into_iter();
         let sound = std::mem::take(&mut self.sound);
         for shot in sound {
             let out = left_out.next().unwrap_or(false);
             if out { &mut self.discarded } else { &mut self.sound }.push(shot);
         }
+    }
+
+    /// Where the rule has left out the extremes already, what is left is not trimmed again.
+    fn trimmed(&self, summary: Summary) -> Summary {
+        let is_trimmed = self.rule == Discard::Extremes && !self.discarded.is_empty();
+        let trimmed_mean = if is_trimmed { Some(summary.mean) } else { summary.trimmed_mean };
+        Summary { trimmed_mean, ..summary }
     }
 
     fn fail(&mut self, reason: &str) {

@@ -8,6 +8,7 @@ use model::{PassResult, Run, Trial, TrialState};
 
 use crate::sheet::Sheet;
 use crate::show::{counted, percent, utc};
+use crate::spread::{self, Spread};
 
 /// The section with one folded table per run.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
@@ -20,9 +21,40 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                      failed, for each kind. All busy: share of the window in which every worker \
                      worked. Times are service times, from sent to done."
                 }
+                (spreads(sheet))
                 @for run in &sheet.campaign.runs { (details(run, sheet)) }
             }
         }
+    }
+}
+
+/// How the trials of each row lie, in one table.
+fn spreads(sheet: &Sheet<'_>) -> Markup {
+    html! {
+        div.scroll role="region" aria-labelledby="trials" tabindex="0" {
+            table.spread {
+                caption { "How the trials of each figure lie." }
+                thead {
+                    tr {
+                        th scope="col" { "run and pass" }
+                        @for name in spread::COLUMNS { th.number scope="col" { (name) } }
+                        th scope="col" { "trials" }
+                    }
+                }
+                tbody {
+                    @for spread in sheet.rows.iter().map(|row| Spread::of(sheet, row)) {
+                        @if let Some(cells) = &spread.cells {
+                            tr {
+                                th scope="row" { (spread.name) }
+                                @for cell in cells { td.number { (cell) } }
+                                td { (spread.trials_line()) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        ul.reading { @for line in spread::READING { li { (line) } } }
     }
 }
 

@@ -279,6 +279,14 @@ fn extremes_are_left_out_by_rule_and_shown_as_points() {
     let rate = judged.rate.unwrap();
     assert_eq!((rate.n, rate.min, rate.max, rate.mean), (5, 100e6, 104e6, 102e6));
     assert_eq!((judged.trials_used, judged.trials_made, judged.points.len()), (5, 7, 7));
+    // They are trimmed once: the mean of five, not of three.
+    assert_eq!(rate.trimmed_mean, Some(102e6));
+    let whole = pass(&writes(&[100, 900, 104, 102, 5, 101, 103]), Pass::Write).rate.unwrap();
+    assert_eq!(whole.trimmed_mean, Some(102e6));
+    assert_eq!(
+        pass(&writes(&[100, 103, 104]), Pass::Write).rate.unwrap().trimmed_mean,
+        Some(103e6)
+    );
     let unused: Vec<u32> =
         judged.points.iter().filter(|p| !p.used).map(|point| point.trial_index).collect();
     assert_eq!(unused, [1, 4]);
