@@ -1,0 +1,24 @@
+//! What the page on statistics says of the constants is what they are.
+
+use stats::criteria;
+
+#[test]
+fn the_page_names_every_constant_with_its_value() {
+    let page = include_str!("../../../docs/statistics.md");
+    for (name, value) in [
+        ("CONFIDENCE", criteria::CONFIDENCE),
+        ("RESAMPLES", criteria::RESAMPLES as f64),
+        ("TRIALS_MIN", criteria::TRIALS_MIN as f64),
+        ("SETTLED_TRIALS_MIN", criteria::SETTLED_TRIALS_MIN as f64),
+        ("HALF_WIDTH_SHARE_MAX", criteria::HALF_WIDTH_SHARE_MAX),
+        ("OUTLIER_SCORE_MAX", criteria::OUTLIER_SCORE_MAX),
+        ("OUTLIER_TRIALS_MIN", criteria::OUTLIER_TRIALS_MIN as f64),
+        ("OUTLIER_SHARE_MIN", criteria::OUTLIER_SHARE_MIN),
+        ("INTERACTION_SHARE_MIN", criteria::INTERACTION_SHARE_MIN),
+        ("INTERACTION_PROBABILITY_MAX", criteria::INTERACTION_PROBABILITY_MAX),
+        ("EFFECT_MIN", criteria::EFFECT_MIN),
+    ] {
+        let line = format!("| `{name}` | {value} |");
+        assert!(page.contains(&line), "docs/statistics.md lacks {line}");
+    }
+}
