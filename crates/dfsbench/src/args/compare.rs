@@ -22,8 +22,8 @@ Examples:
                                                     two selections of one campaign
 
 A figure counts as lower or higher where its ratio lies beyond the smallest effect, the 95 %
-interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show that.
-p50 and p99 are response times.
+interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show
+that. p50 and p99 are response times.
 
 Exit codes: 0 no bound is overstepped, 1 one is, 2 wrong usage, 4 a bound is given and nobody can
 tell whether it is kept: a row is missing or invalid afterwards, or there are too few trials.";
