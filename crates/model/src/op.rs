@@ -81,7 +81,7 @@ words! {
         Symlink = "symlink",
         /// Removes a symbolic link.
         Unlink = "unlink",
-        /// Gives a file a second name.
+        /// Gives a file one more name, of number `offset_bytes`.
         Link = "link",
         /// Runs a command: see `RunSpec::command`.
         Execute = "execute",

@@ -13,8 +13,10 @@ const LEN: usize = 9;
 pub enum Sort {
     /// A file.
     File,
-    /// A file under its other name: where `Rename` leads to, and what `Link` makes.
+    /// A file under its other name: where `Rename` leads to.
     OtherFile,
+    /// A name more of some file: what `Link` makes; numbered by itself.
+    SecondName,
     /// A directory that ops create, look at and remove.
     Directory,
     /// Such a directory under its other name.
@@ -38,6 +40,7 @@ impl Sort {
         match self {
             Self::File => b'f',
             Self::OtherFile => b'g',
+            Self::SecondName => b'h',
             Self::Directory => b'd',
             Self::OtherDirectory => b'e',
             Self::Link => b'l',
@@ -121,9 +124,11 @@ mod tests {
         let sorts = [
             Sort::File,
             Sort::OtherFile,
+            Sort::SecondName,
             Sort::Directory,
             Sort::OtherDirectory,
             Sort::Link,
+            Sort::Missing,
             Sort::Place,
         ];
         let mut names: Vec<_> =

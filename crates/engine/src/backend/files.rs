@@ -123,6 +123,13 @@ impl Files {
         self.places.path(self.places.of_number(number), Name::new(sort, number))
     }
 
+    /// The path that a link gives its file.
+    #[inline]
+    pub fn second_path(&self, op: &Op) -> PathName {
+        let name = Name::new(Sort::SecondName, op.offset_bytes as u32);
+        self.places.path(self.places.of_number(op.file), name)
+    }
+
     /// The bytes to write, in `buffer` where they have to be aligned or put together.
     #[inline]
     pub fn outgoing<'a>(

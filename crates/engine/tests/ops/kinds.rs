@@ -99,8 +99,11 @@ fn names_lead_there_and_back() {
         assert!(rig.is_there(other) && !rig.is_there(file));
         rig.op(OpKind::Rename, 3, 1, 0);
         assert!(rig.is_there(file) && !rig.is_there(other));
-        rig.name_op(OpKind::Link, 3);
-        assert!(rig.is_there(file) && rig.content(other) == rig.content(file));
+        for number in [0, 12] {
+            rig.op(OpKind::Link, 3, number, 0);
+            let second = format!("t00000001/h{number:08}");
+            assert!(rig.is_there(file) && rig.content(&second) == rig.content(file));
+        }
 
         let (made, moved) = ("t00000000/d00000005", "t00000000/e00000005");
         rig.name_op(OpKind::Mkdir, 5);

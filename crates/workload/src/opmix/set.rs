@@ -17,6 +17,9 @@ use super::shares::{profile_of, requests_of_block};
 const POOL_MIN: u32 = 100;
 const POOL_PERCENT: u64 = 2;
 
+/// Numbers of names have eight digits.
+const NAMES_MAX: u64 = 100_000_000;
+
 /// Steps from one file's size to the next one's, among a hundred: the number has no divisor in
 /// common with 100, so all sizes come, and small sets get of each.
 const SIZE_STEP: u64 = 37;
@@ -36,6 +39,8 @@ pub struct OpMixSet {
     pub(super) files: Pool,
     pub(super) directories: Pool,
     pub(super) links: Pool,
+    /// Second names that are made in each block of requests.
+    second_names: u32,
 }
 
 impl OpMixSet {
@@ -63,6 +68,7 @@ impl OpMixSet {
             renamed,
             directories: pool(0, OpKind::Mkdir, OpKind::Rmdir),
             links: pool(LINKS_READ, OpKind::Symlink, OpKind::Unlink),
+            second_names: count(OpKind::Link),
         }
     }
 
@@ -133,6 +139,13 @@ impl OpMixSet {
         }
         let largest = self.profile.writes.iter().map(|range| range.most_kib).max().unwrap_or(0);
         self.size_of(rank as u32) + (u64::from(largest) << 10)
+    }
+
+    /// The file that LINK number `rank` of a block gives a second name, and the number of that. All
+    /// files have their turn; nobody takes the names back.
+    pub(super) const fn linked(&self, block: u64, rank: u32) -> (u32, u64) {
+        let number = (block * self.second_names as u64 + rank as u64) % NAMES_MAX;
+        (self.number_of((number % self.data_files as u64) as u32), number)
     }
 
     /// Number of the data file of this rank; those in use have the first ranks.

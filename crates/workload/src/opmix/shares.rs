@@ -61,9 +61,7 @@ pub fn check(mix: &OpMix) -> Result<(), MixError> {
         let of_kind = mix.shares.iter().filter(|(known, _)| *known == kind);
         of_kind.map(|(_, share)| u64::from(*share)).sum()
     };
-    // A second name is never taken away again, so links would run out of files.
-    let is_known =
-        |kind: OpKind| model::Pass::OpMix.kinds().contains(&kind) && kind != OpKind::Link;
+    let is_known = |kind: OpKind| model::Pass::OpMix.kinds().contains(&kind);
     if let Some((kind, _)) = mix.shares.iter().find(|(kind, _)| !is_known(*kind)) {
         return Err(MixError::Kind(*kind));
     }

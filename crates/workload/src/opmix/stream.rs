@@ -101,11 +101,15 @@ impl OpMixStream {
         }
     }
 
-    /// What makes, takes away or renames, and the slot that says whose it is.
+    /// What makes, takes away, links or renames, and the slot that says whose it is.
     fn of_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
         if kind == OpKind::Rename {
             let (file, slot, way) = self.set.renamed.of(block, rank);
             return Some((op(kind, file, way, 0), Some(slot)));
+        }
+        if kind == OpKind::Link {
+            let (file, number) = self.set.linked(block, rank);
+            return Some((op(kind, file, number, 0), None));
         }
         let pools = [self.set.files, self.set.directories, self.set.links];
         let found = PAIRS.iter().zip(pools).find_map(|((makes, takes), pool)| {

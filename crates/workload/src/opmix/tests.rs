@@ -126,7 +126,8 @@ fn names_that_come_and_go_are_there_when_they_are_asked_for() {
         (OpKind::Symlink, 300),
         (OpKind::Unlink, 300),
         (OpKind::Rename, 200),
-        (OpKind::Null, 6500),
+        (OpKind::Link, 500),
+        (OpKind::Null, 6000),
     ];
     let op_mix = OpMix { shares, ..OpMix::default() };
     assert_eq!(check(&op_mix), Ok(()));
@@ -138,6 +139,7 @@ fn names_that_come_and_go_are_there_when_they_are_asked_for() {
         let mut directories: BTreeSet<u32> = (0..set.directories()).collect();
         let mut links: BTreeSet<u32> = (0..set.links()).collect();
         let mut away = BTreeSet::new();
+        let (mut second_names, mut linked) = (BTreeSet::new(), BTreeSet::new());
         // One worker after the other: as far apart as can be.
         for op in ops(&spec, 100_000) {
             match op.kind {
@@ -146,6 +148,11 @@ fn names_that_come_and_go_are_there_when_they_are_asked_for() {
                 OpKind::Mkdir => assert!(directories.insert(op.file), "{op:?}"),
                 OpKind::Rmdir => assert!(directories.remove(&op.file), "{op:?}"),
                 OpKind::Symlink => assert!(links.insert(op.file), "{op:?}"),
+                OpKind::Link => {
+                    assert!(set.size(op.file).is_some_and(|size| size > 0), "{op:?}");
+                    assert!(second_names.insert(op.offset_bytes), "{op:?}");
+                    linked.insert(op.file);
+                }
                 OpKind::Unlink => assert!(links.remove(&op.file), "{op:?}"),
                 OpKind::Rename if op.offset_bytes == 0 => {
                     assert!(files.contains(&op.file) && away.insert(op.file), "{op:?}");
@@ -155,6 +162,7 @@ fn names_that_come_and_go_are_there_when_they_are_asked_for() {
             }
         }
         assert!(links.len() >= 20 && !away.is_empty());
+        assert_eq!((second_names.len(), linked.len()), (5_000, 3_000));
     }
 }
 

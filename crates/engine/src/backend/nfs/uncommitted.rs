@@ -106,6 +106,8 @@ impl Grid {
 pub(super) struct Uncommitted {
     verifier: Option<Verifier>,
     grid: Grid,
+    /// Something was written where there is no block: not all of it is known.
+    beyond: bool,
     /// Answered under the verifier in force, not committed.
     taken: Bits,
     /// Answered under an earlier one.
@@ -122,6 +124,7 @@ impl Uncommitted {
         Self {
             verifier: None,
             grid,
+            beyond: false,
             taken: Bits::new(blocks),
             lost: Bits::new(blocks),
             lost_count: 0,
@@ -136,13 +139,13 @@ impl Uncommitted {
 
     /// Says whether it is known what has to be written again.
     pub(super) const fn knows_blocks(&self) -> bool {
-        !self.taken.0.is_empty()
+        !self.taken.0.is_empty() && !self.beyond
     }
 
     /// Takes note of an unstable WRITE of so many bytes that was answered with this verifier.
     pub(super) fn written(&mut self, file: usize, (offset, len): (u64, u32), verifier: Verifier) {
         self.look_at(verifier);
-        if !self.knows_blocks() || len == 0 {
+        if self.taken.0.is_empty() || len == 0 {
             return;
         }
         let block = u64::from(self.grid.block_bytes);
@@ -150,9 +153,10 @@ impl Uncommitted {
         let last = (offset + u64::from(len) - 1) / block;
         for number in offset / block..=last {
             let at = blocks.start + number as usize;
-            debug_assert!(at < blocks.end, "{offset} + {len} of file {file}");
             if at < blocks.end {
                 self.taken.set(at);
+            } else {
+                self.beyond = true;
             }
         }
     }
@@ -302,6 +306,9 @@ mod tests {
         // No longer than a piece, and never from one file into the next.
         let runs = [(0, 100, 200), (2, 0, 400), (2, 400, 200), (2, 900, 100), (3, 0, 100)];
         assert_eq!(all_lost(&mut books), runs);
+        assert!(books.knows_blocks());
+        books.written(1, (0, 10), FIRST);
+        assert!(!books.knows_blocks(), "there is no block for it");
         books.written(2, (500, 100), SECOND);
         assert!(books.committed(2, SECOND) && !books.committed(0, FIRST));
         assert_eq!(all_lost(&mut books), []);

@@ -98,7 +98,7 @@ fn change(set: &Files, op: &Op) -> Result<(), OpError> {
             retry(|| symlinkat(target.as_c_str(), root, path.as_c_str()))
         }
         OpKind::Link => {
-            let (from, to) = (path(Sort::File), path(Sort::OtherFile));
+            let (from, to) = (path(Sort::File), set.second_path(op));
             retry(|| linkat(root, from.as_c_str(), root, to.as_c_str(), AtFlags::empty()))
         }
         OpKind::Readlink => {

@@ -128,7 +128,10 @@ impl Uring {
                 self.rename(slot, there_and_back(&op, Sort::Directory, Sort::OtherDirectory))
             }
             OpKind::Link => {
-                let (from, to) = self.paths(slot, (Sort::File, Sort::OtherFile));
+                let from = self.path(slot, Sort::File);
+                let state = &mut self.slots[slot as usize];
+                state.other = self.set.second_path(&op);
+                let to = c_path(state.other.as_c_str());
                 opcode::LinkAt::new(directory, from, directory, to).build()
             }
             OpKind::Symlink => {

@@ -154,7 +154,10 @@ fn names_of(op: &Op) -> (Name, Name) {
         OpKind::LookupMissing => (Sort::Missing, Sort::Missing),
         // A link leads to the file with its number.
         OpKind::Symlink | OpKind::Unlink | OpKind::Readlink => (Sort::Link, Sort::File),
-        OpKind::Link => (Sort::File, Sort::OtherFile),
+        OpKind::Link => {
+            let second = Name::new(Sort::SecondName, op.offset_bytes as u32);
+            return (Name::file(op.file), second);
+        }
         _ => (Sort::File, Sort::File),
     };
     (Name::new(from, op.file), Name::new(to, op.file))
