@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "shared with the other caveats")]
 mod rig;
 
-use model::{BackendKind, CaveatCode, Pass, RunSpec, Workload};
+use model::{BackendKind, CaveatCode, NfsVersion, Pass, RunSpec, Target, Workload};
 use nfs_server::ServerConfig;
 use rig::{Rig, codes, metadata, nfs, server, stream};
 
@@ -13,6 +13,8 @@ use rig::{Rig, codes, metadata, nfs, server, stream};
 fn cached_is_raised_where_memory_answers_and_only_there() {
     memory_is_told_from_storage();
     names_that_were_just_made_are_in_memory_and_nfs_has_no_cache();
+    reads_over_nfs_never_come_from_this_host();
+    a_file_just_written_is_in_memory_until_it_is_dropped();
 }
 
 /// A directory on a file system with storage under it.
@@ -42,6 +44,41 @@ fn memory_is_told_from_storage() {
                 path.display(),
                 end.result.caveats
             );
+        }
+    }
+}
+
+fn is_cached(rig: &mut Rig, pass: Pass) -> bool {
+    codes(&rig.run(pass)).contains(&CaveatCode::Cached)
+}
+
+fn a_file_just_written_is_in_memory_until_it_is_dropped() {
+    let directory = on_storage();
+    let passes = vec![Pass::Write, Pass::Read, Pass::Reread];
+    let small = RunSpec { file_size_bytes: 8 << 20, passes, ..stream(directory.path()) };
+    let memory = lab::facts::memory_bytes().unwrap();
+    assert!(small.set_bytes() < memory, "a file smaller than memory");
+    for (invalidate, cached) in [(false, true), (true, false)] {
+        let mut rig = Rig::new();
+        rig.begin(&RunSpec { invalidate, ..small.clone() });
+        assert!(!is_cached(&mut rig, Pass::Write), "a write is no read");
+        assert_eq!(is_cached(&mut rig, Pass::Read), cached, "just written, {invalidate}");
+        assert_eq!(is_cached(&mut rig, Pass::Reread), cached, "just read, {invalidate}");
+    }
+}
+
+fn reads_over_nfs_never_come_from_this_host() {
+    let server = server(ServerConfig::default());
+    for version in NfsVersion::ALL {
+        let passes = vec![Pass::Write, Pass::Read, Pass::Reread, Pass::RandomRead];
+        let mut spec = RunSpec { file_size_bytes: 1 << 20, passes, ..nfs(&server) };
+        if let Target::Nfs(target) = &mut spec.target {
+            target.settings.version = *version;
+        }
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        for pass in spec.passes() {
+            assert!(!is_cached(&mut rig, *pass), "{version} {pass}");
         }
     }
 }

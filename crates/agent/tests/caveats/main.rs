@@ -10,3 +10,4 @@ mod causes;
 mod course;
 mod figures;
 mod mount;
+mod page;
