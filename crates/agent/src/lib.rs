@@ -2,13 +2,16 @@
 //!
 //! [`serve`] obeys a controller until it is gone. After each pass the agent holds what the
 //! recorder says against independent counts ([`accounting`]) and raises the caveats that only
-//! this host can know ([`doubts`]). An agent whose controller is gone removes its site.
+//! this host can know ([`doubts`]). An agent whose controller is gone removes its site, and undoes
+//! what it did to its host.
 
 pub mod accounting;
 pub mod doubts;
 mod outside;
+mod this_host;
 mod trial;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -21,6 +24,7 @@ use fleet::{Order, Reading, Report};
 use lab::telemetry::Watch;
 use model::Pass;
 
+use this_host::ThisHost;
 use trial::Trial;
 
 /// How often telemetry is read.
@@ -32,6 +36,8 @@ pub struct Agent {
     pub clock: Arc<dyn Clock>,
     /// Set by whoever wants everything to stop.
     pub stop: Arc<AtomicBool>,
+    /// Where the undo log of this host is.
+    pub state_dir: PathBuf,
     /// A server of ours in this process, where there is one.
     pub local_server: Option<LocalServer>,
 }
@@ -68,7 +74,7 @@ pub struct ServerCounts {
 ///
 /// What could not be put back is returned, a sentence each.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
-    let mut held = Held { agent, trial: None };
+    let mut held = Held { agent, trial: None, host: ThisHost::new(&agent.state_dir) };
     while let Some(order) = end.next_order() {
         end.report(held.obey(order, end));
     }
@@ -79,6 +85,7 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
 struct Held<'a> {
     agent: &'a Agent,
     trial: Option<Trial<'a>>,
+    host: ThisHost<'a>,
 }
 
 impl Held<'_> {
@@ -101,14 +108,26 @@ impl Held<'_> {
                 mono_ns: self.agent.clock.now_ns(),
                 wall_ns: self.agent.clock.calendar_ns(),
             }),
-            order => Report::Failed(format!("this agent can't obey {order:?}")),
+            Order::LetGo => {
+                if let Some(trial) = &mut self.trial {
+                    trial.let_go();
+                }
+                Report::Released
+            }
+            Order::Open(_)
+            | Order::Apply(_)
+            | Order::UndoLast
+            | Order::UndoAll
+            | Order::Invalidate { .. }
+            | Order::Clean => self.host.obey(order),
         }
     }
 
     /// Ends what the controller left.
     fn leave(mut self) -> Vec<String> {
         let ended = self.trial.take().map_or(Ok(()), Trial::end);
-        ended.err().iter().map(ToString::to_string).collect()
+        let ended = ended.map_err(|error| error.to_string());
+        [ended, self.host.leave()].into_iter().filter_map(Result::err).collect()
     }
 }
 

@@ -12,7 +12,7 @@ use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, measure};
 use fleet::{Assignment, Broken, PassEnd};
 use lab::mounts::Mount;
 use lab::{cache, counters};
-use model::{Caveat, CaveatCode, Fact, IntervalSample, Pass, PassResult, RunSpec};
+use model::{Caveat, CaveatCode, Fact, IntervalSample, Invalidation, Pass, PassResult, RunSpec};
 
 use crate::accounting::{self, Witnesses};
 use crate::{Agent, doubts};
@@ -71,6 +71,7 @@ impl<'a> Trial<'a> {
             self.external = Some(external);
             return ended;
         }
+        self.site.hold()?;
         let spec = &self.assignment.spec;
         self.site.prepare(spec, pass)?;
         self.invalidate(pass)?;
@@ -127,6 +128,11 @@ impl<'a> Trial<'a> {
         Ok(PassEnd { broken: broken(&result, &ending), result, facts: Vec::new() })
     }
 
+    /// Holds nothing open until the next pass.
+    pub(crate) fn let_go(&mut self) {
+        self.site.let_go();
+    }
+
     /// Removes what the trial made.
     pub(crate) fn end(self) -> Result<(), SiteError> {
         // What was made is removed even where a clean-up fails.
@@ -147,7 +153,9 @@ impl<'a> Trial<'a> {
     }
 
     pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
-        if !pass.reads() || !self.assignment.spec.invalidate {
+        let spec = &self.assignment.spec;
+        let lab = spec.lab.as_ref().map(|lab| lab.invalidation >= Invalidation::Files);
+        if !pass.reads() || !lab.unwrap_or(spec.invalidate) {
             return Ok(());
         }
         self.site.local_paths().iter().try_for_each(|path| {

@@ -5,6 +5,10 @@
 //! runs that contradict the protocols are stored and never tried.
 //! A run that fails is a row of the table and not the end of the campaign.
 
+mod clock;
+mod hosts;
+mod setting_up;
+mod stack;
 mod trial;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,6 +21,8 @@ use model::{
 use plan::{Plan, Step};
 use results::{Standing, Store, StoreError};
 use stats::judge;
+
+pub use hosts::{Hosts, Launch};
 
 /// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
 pub const FAILURES_MAX: u32 = 2;
@@ -42,8 +48,10 @@ pub enum ControllerError {
 pub struct Walk<'a> {
     /// What to do.
     pub plan: &'a Plan,
-    /// The way to the agent.
+    /// The way to the agent of this host, for runs that set up none.
     pub agent: &'a mut dyn Transport,
+    /// The agents of the hosts that are set up.
+    pub hosts: Hosts<'a>,
     /// Set by whoever wants the campaign to stop.
     pub stop: &'a AtomicBool,
     /// Hears what happens.
@@ -79,6 +87,8 @@ pub enum Event<'a> {
     },
     /// A run will not be tried again.
     RunGivenUp(&'a RunSpec),
+    /// Something could not be put back; in a sentence.
+    Left(&'a str),
 }
 
 /// Checks that at least one target of the plan can be used as its runs want to use it.
@@ -93,8 +103,12 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     let any_moves_data = walk.plan.runs.iter().any(|spec| moves_data(&spec));
     let mut tried: Vec<(&Target, BackendKind, bool)> = Vec::new();
     let mut reason = None;
+    if reach_hosts(walk, &mut reason) {
+        return Ok(());
+    }
     let possible = walk.plan.runs.iter().filter(|spec| spec.impossible().is_none());
-    for spec in possible.filter(|spec| !any_moves_data || moves_data(spec)) {
+    let here = possible.filter(|spec| spec.lab.is_none());
+    for spec in here.filter(|spec| !any_moves_data || moves_data(spec)) {
         let key = (&spec.target, spec.backend, spec.direct);
         if tried.contains(&key) {
             continue;
@@ -115,6 +129,26 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
         return Ok(());
     }
     reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
+}
+
+/// Sees whether the hosts of some run can be used, and keeps the first reason why not.
+fn reach_hosts(walk: &mut Walk<'_>, reason: &mut Option<String>) -> bool {
+    let labs = walk.plan.runs.iter().filter(|spec| spec.impossible().is_none());
+    let labs = labs.filter_map(|spec| spec.lab.as_deref());
+    for lab in labs {
+        match walk.hosts.reach(lab) {
+            Ok(()) => return true,
+            Err(why) => _ = reason.get_or_insert(why),
+        }
+    }
+    false
+}
+
+/// Puts all hosts back and leaves them. To be called at the end of whatever was tried.
+pub fn leave(walk: &mut Walk<'_>) {
+    for left in walk.hosts.leave() {
+        (walk.observe)(Event::Left(&left));
+    }
 }
 
 /// The trials that can be made, in the plan's order.

@@ -1,14 +1,35 @@
 //! One trial: begin, its passes in their order, end; whatever happens the site is removed.
 //!
-//! The only place that knows which reports answer which order. A failure ends the trial and is
-//! kept in it; only an agent that is gone, or results that can't be kept, end the campaign.
+//! The only place that knows which reports answer which order of a trial. A failure ends the
+//! trial and is kept in it, a lost host too; only the agent of this very host that is gone, or
+//! results that can't be kept, end the campaign.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Broken, Order, PassEnd, Report};
+use fleet::{Assignment, Broken, Gone, Order, PassEnd, Report};
 use model::{Pass, RunSpec, Trial, TrialState};
 
-use crate::{ControllerError, Event, Walk};
+use crate::{ControllerError, Event, Walk, setting_up};
+
+/// Why a trial does not go on.
+pub(crate) enum Trouble {
+    /// Nor does the campaign.
+    Over(ControllerError),
+    /// The reason stands in the run's row.
+    Row(String),
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Row(why)
+    }
+}
+
+impl From<Gone> for Trouble {
+    fn from(gone: Gone) -> Self {
+        Self::Over(gone.into())
+    }
+}
 
 /// Makes the trial at `position` and tells the observer of it.
 pub(crate) fn run(
@@ -39,18 +60,36 @@ fn make(
         passes: Vec::new(),
         facts: Vec::new(),
     };
-    walk.agent.send(Order::Begin(Box::new(Assignment {
+    match begin_to_end(walk, spec, observed, &mut trial) {
+        Ok(()) => {}
+        Err(Trouble::Over(error)) => return Err(error),
+        Err(Trouble::Row(why)) => {
+            // Preparations that somebody stopped did not fail.
+            let stopped = walk.stop.load(Relaxed);
+            trial.state = if stopped { TrialState::Interrupted } else { TrialState::Failed(why) };
+        }
+    }
+    Ok(trial)
+}
+
+fn begin_to_end(
+    walk: &mut Walk<'_>,
+    spec: &RunSpec,
+    observed: bool,
+    trial: &mut Trial,
+) -> Result<(), Trouble> {
+    let caveats = match &spec.lab {
+        Some(lab) => setting_up::before_trial(walk, lab, trial)?,
+        None => Vec::new(),
+    };
+    let order = Order::Begin(Box::new(Assignment {
         spec: spec.clone(),
         seed: walk.plan.seed,
-        work_name: format!(".dfsbench-{:x}-{position}", walk.token),
+        work_name: format!(".dfsbench-{:x}-{}", walk.token, trial.position),
         keep: walk.keep,
-    })))?;
-    match walk.agent.receive()? {
-        Report::Begun(facts) => trial.facts = facts,
-        Report::Failed(reason) => {
-            trial.state = TrialState::Failed(reason);
-            return Ok(trial);
-        }
+    }));
+    match ask(walk, spec, order)? {
+        Report::Begun(facts) => trial.facts.extend(facts),
         other => unreachable!("an agent answers Begin with Begun or Failed, not {other:?}"),
     }
     for &pass in spec.passes() {
@@ -60,42 +99,61 @@ fn make(
         if trial.state != TrialState::Done {
             break;
         }
-        one_pass(walk, pass, observed, &mut trial)?;
+        match one_pass(walk, (spec, pass), observed, trial) {
+            Err(Trouble::Row(why)) => {
+                let stopped = walk.stop.load(Relaxed);
+                let failed = TrialState::Failed(format!("{}: {why}", pass.name()));
+                trial.state = if stopped { TrialState::Interrupted } else { failed };
+            }
+            ended => ended?,
+        }
     }
-    walk.agent.send(Order::End)?;
-    if let Report::Failed(reason) = walk.agent.receive()? {
+    for pass in &mut trial.passes {
+        pass.caveats.extend(caveats.iter().cloned());
+    }
+    if let Some(lab) = &spec.lab {
+        setting_up::after_trial(walk, lab, trial);
+        if !walk.hosts.is_there(&lab.worker().name) {
+            // Its agent cleans up by itself.
+            return Ok(());
+        }
+    }
+    if let Err(Trouble::Row(reason)) = ask(walk, spec, Order::End) {
         trial.state = TrialState::Failed(match &trial.state {
             TrialState::Done => format!("clean-up: {reason}"),
             TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),
             TrialState::Failed(first) => format!("{first}; clean-up: {reason}"),
         });
     }
-    Ok(trial)
+    Ok(())
 }
 
 fn one_pass(
     walk: &mut Walk<'_>,
-    pass: Pass,
+    (spec, pass): (&RunSpec, Pass),
     observed: bool,
     trial: &mut Trial,
-) -> Result<(), ControllerError> {
+) -> Result<(), Trouble> {
     if observed {
         (walk.observe)(Event::PassBegun(pass));
     }
-    walk.agent.send(Order::Run(pass))?;
+    if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
+        trial.facts.extend(setting_up::before_reading(walk, lab, pass)?);
+    }
+    send(walk, spec, Order::Run(pass))?;
     let PassEnd { result, facts, broken } = loop {
-        match walk.agent.receive()? {
+        match receive(walk, spec)? {
             Report::Progress(sample) if observed => (walk.observe)(Event::Progress(sample)),
             Report::Progress(_) => {}
             Report::Ran(ended) => break *ended,
-            Report::Failed(reason) => {
-                // Preparations that somebody stopped did not fail.
-                let stopped = walk.stop.load(Relaxed);
-                let failed = TrialState::Failed(format!("{}: {reason}", pass.name()));
-                trial.state = if stopped { TrialState::Interrupted } else { failed };
-                return Ok(());
-            }
             other => unreachable!("an agent answers Run with Ran or Failed, not {other:?}"),
+        }
+        if let Some(lab) = &spec.lab
+            && let Err(why) = walk.hosts.look(lab)
+        {
+            // Whoever waits for a server that is gone waits for long.
+            walk.hosts.leave_one(&lab.worker().name);
+            return Err(why.into());
         }
     };
     trial.passes.push(result);
@@ -106,4 +164,27 @@ fn one_pass(
         Some(Broken::Failed(reason)) => TrialState::Failed(reason),
     };
     Ok(())
+}
+
+/// Gives an order that has one answer to the agent that does the work of a run.
+pub(crate) fn ask(walk: &mut Walk<'_>, spec: &RunSpec, order: Order) -> Result<Report, Trouble> {
+    send(walk, spec, order)?;
+    receive(walk, spec)
+}
+
+fn send(walk: &mut Walk<'_>, spec: &RunSpec, order: Order) -> Result<(), Trouble> {
+    match &spec.lab {
+        Some(lab) => Ok(walk.hosts.send(&lab.worker().name, order)?),
+        None => Ok(walk.agent.send(order)?),
+    }
+}
+
+fn receive(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Report, Trouble> {
+    match &spec.lab {
+        Some(lab) => Ok(walk.hosts.receive(&lab.worker().name)?),
+        None => match walk.agent.receive()? {
+            Report::Failed(why) => Err(Trouble::Row(why)),
+            report => Ok(report),
+        },
+    }
 }

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use controller::{ControllerError, Event, FAILURES_MAX, Walk, preflight, resume, walk};
-use fleet::{Broken, Gone, Order, PassEnd, Report, Transport};
-use model::{Campaign, CampaignState, Histogram, KindResult, OpKind, Pass, PassResult, TrialState};
+use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
+use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
+use model::{
+    Campaign, CampaignState, Histogram, Host, KindResult, OpKind, Pass, PassResult, TrialState,
+};
 use plan::{Plan, RawPlan, Surroundings};
 use results::Store;
 
@@ -50,6 +52,12 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
     fn receive(&mut self) -> Result<Report, Gone> {
         self.answers.pop_front().ok_or_else(gone)
     }
+}
+
+fn no_hosts<'a>() -> Hosts<'a> {
+    // A closure that captures nothing takes no memory to leak.
+    let launch = Box::leak(Box::new(|_: &Host| Err(gone())));
+    Hosts::new(launch, &|| Reading { mono_ns: 0, wall_ns: 0 }, "t".into(), Vec::new())
 }
 
 fn gone() -> Gone {
@@ -117,11 +125,13 @@ fn walked(
             Event::TrialEnded { .. } => "ended".to_owned(),
             Event::RunGivenUp(_) => "given up".to_owned(),
             Event::Progress(_) => "progress".to_owned(),
+            Event::Left(left) => panic!("{left}"),
         });
     };
     let mut campaign = Walk {
         plan,
         agent,
+        hosts: no_hosts(),
         stop,
         observe: &mut observe,
         now_unix_ms: &|| 7,
@@ -140,6 +150,7 @@ fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut rest = Walk {
         plan,
         agent: &mut agent,
+        hosts: no_hosts(),
         stop: &AtomicBool::new(false),
         observe: &mut |_| {},
         now_unix_ms: &|| 7,
@@ -333,6 +344,7 @@ fn preflight_wants_one_target_that_works() {
         let mut campaign = Walk {
             plan: &plan,
             agent: &mut agent,
+            hosts: no_hosts(),
             stop: &stop,
             observe: &mut |_| {},
             now_unix_ms: &|| 7,
@@ -370,6 +382,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     let mut campaign = Walk {
         plan: &plan,
         agent: &mut agent,
+        hosts: no_hosts(),
         stop: &stop,
         observe: &mut |_| {},
         now_unix_ms: &|| 7,

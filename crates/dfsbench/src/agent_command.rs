@@ -14,7 +14,7 @@ use engine::SystemClock;
 
 use crate::args::AgentArgs;
 use crate::exit::{End, Failure};
-use crate::{embedded, output, signals};
+use crate::{embedded, hosts, output, signals};
 
 /// Obeys a controller until it is gone.
 ///
@@ -24,8 +24,12 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let leave = signals::leave_flag()?;
     embedded::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));
-    let agent =
-        Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(&stop), local_server: None };
+    let agent = Agent {
+        clock: Arc::new(SystemClock::new()),
+        stop: Arc::clone(&stop),
+        state_dir: hosts::state_dir(),
+        local_server: None,
+    };
     let end = fleet::stdio::agent_end(io::stdin(), io::stdout(), stop, leave);
     let left = agent::serve(&agent, &end);
     for sentence in &left {

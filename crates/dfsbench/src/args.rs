@@ -78,6 +78,8 @@ pub enum Command {
     /// Write the content of a measured file to stdout, as it should be
     #[command(hide = true)]
     Pattern(PatternArgs),
+    /// Put back what a killed campaign left changed on this host and others
+    Clean(CleanArgs),
     /// Obey a controller over stdin and stdout
     #[command(hide = true)]
     Agent(AgentArgs),
@@ -124,6 +126,9 @@ pub struct ResumeArgs {
     /// Leave the working directories behind
     #[arg(long)]
     pub keep: bool,
+    /// A device of a server that may lose what is on it, as the plan names it
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    pub allow_destroy: Vec<PathBuf>,
 }
 
 /// Renders a campaign from the results file, offline; the same bytes every time.
@@ -162,6 +167,20 @@ pub struct PatternArgs {
     /// Its size
     #[arg(long)]
     pub size: String,
+}
+
+/// Puts back what campaigns that were killed left changed: mounts, exports, servers, settings.
+///
+/// Every change is written to an undo log on its host before it is made. This replays what is left
+/// of the log on this host, and on the hosts that are named. It is safe to repeat.
+#[derive(Debug, Parser)]
+pub struct CleanArgs {
+    /// Another host, as ssh finds it
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    pub host: Vec<String>,
+    /// Configuration file for ssh -F
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ssh_config: Option<PathBuf>,
 }
 
 /// Obeys a controller: what it starts on each host.

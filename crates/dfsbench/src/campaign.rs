@@ -10,18 +10,19 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::{Agent, LocalServer};
-use controller::{Event, Walk};
-use engine::SystemClock;
-use fleet::in_process;
-use model::{Campaign, CampaignState, TrialState, Verdict};
+use controller::{Event, Hosts, Walk};
+use engine::{Clock as _, SystemClock};
+use fleet::{Reading, in_process};
+use model::{Campaign, CampaignState, Host, TrialState, Verdict};
 use plan::{Plan, RawPlan, TargetArg};
 use results::Store;
 
 use crate::args::{Format, RunArgs};
 use crate::exit::{End, Failure};
+use crate::hosts::Agents;
 use crate::presets::{Preset, QUICK};
 use crate::progress::Progress;
-use crate::{dry_run, embedded, output, render, signals, target};
+use crate::{dry_run, embedded, hosts, output, render, signals, target};
 
 /// Makes the campaign that the arguments ask for.
 ///
@@ -33,12 +34,18 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         output::data(dry_run::describe(&plan).as_bytes())?;
         return Ok(End::Ok.into());
     }
+    plan.check_destroy(&args.allow_destroy)?;
     let stop = signals::stop_flag()?;
     if args.results.exists() {
         Store::open_existing(&args.results)?;
     }
-    let means =
-        Means { results: &args.results, format: args.format, quiet: args.quiet, keep: args.keep };
+    let means = Means {
+        results: &args.results,
+        format: args.format,
+        quiet: args.quiet,
+        keep: args.keep,
+        allow_destroy: &args.allow_destroy,
+    };
     make(&means, &mut plan, None, &stop)
 }
 
@@ -52,6 +59,8 @@ pub struct Means<'a> {
     pub quiet: bool,
     /// Leave working directories behind.
     pub keep: bool,
+    /// Devices that may be formatted.
+    pub allow_destroy: &'a [PathBuf],
 }
 
 /// Makes a plan's campaign, or what is missing of the one that `stored` names, and reports it.
@@ -113,21 +122,35 @@ fn measure(
     (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
 ) -> Result<Campaign, Failure> {
     let (mut transport, agent_end) = in_process::pair();
-    let agent = Agent { clock: Arc::new(SystemClock::new()), stop: Arc::clone(stop), local_server };
+    let clock = Arc::new(SystemClock::new());
+    let agent = Agent {
+        clock: clock.clone(),
+        stop: Arc::clone(stop),
+        state_dir: hosts::state_dir(),
+        local_server,
+    };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
     let mut progress = Progress::new(plan, means.quiet);
     let result = {
         let mut observe = |event: Event<'_>| progress.hear(&event);
+        let mut agents = Agents::new(Arc::clone(stop));
+        let mut launch = |host: &Host| agents.launch(host);
+        let token = token();
+        let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
+        let allow_destroy = means.allow_destroy.to_vec();
         let mut walk = Walk {
             plan,
             agent: &mut transport,
+            hosts: Hosts::new(&mut launch, &read_clocks, format!("{token:x}"), allow_destroy),
             stop,
             observe: &mut observe,
             now_unix_ms: &now_unix_ms,
-            token: token(),
+            token,
             keep: means.keep,
         };
-        walk_plan(means.results, &mut walk, stored)
+        let result = walk_plan(means.results, &mut walk, stored);
+        controller::leave(&mut walk);
+        result
     };
     drop(transport);
     let joined = thread.join();

@@ -11,10 +11,12 @@
 mod agent_command;
 mod args;
 mod campaign;
+mod clean;
 mod compare;
 mod dry_run;
 mod embedded;
 mod exit;
+mod hosts;
 mod manual;
 mod offer;
 mod output;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),
         Command::Pattern(pattern) => target::pattern(&pattern),
+        Command::Clean(args) => clean::run(&args),
         Command::Agent(args) => agent_command::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::man(directory.as_deref()),

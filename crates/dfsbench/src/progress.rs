@@ -75,6 +75,9 @@ impl Progress {
             Event::RunGivenUp(spec) => {
                 self.say(&format!("{} is not tried again", label(spec)));
             }
+            Event::Left(left) => output::message(&format!(
+                "warning: {left} (hint: `dfsbench clean` tries to put it back)"
+            )),
         }
     }
 

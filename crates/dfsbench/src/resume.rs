@@ -38,9 +38,15 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
             stored.tool_version
         )));
     }
+    plan.check_destroy(&args.allow_destroy)?;
     let stop = signals::stop_flag()?;
-    let means =
-        Means { results: &args.results, format: args.format, quiet: args.quiet, keep: args.keep };
+    let means = Means {
+        results: &args.results,
+        format: args.format,
+        quiet: args.quiet,
+        keep: args.keep,
+        allow_destroy: &args.allow_destroy,
+    };
     campaign::make(&means, &mut plan, Some(id), &stop)
 }
 

@@ -305,6 +305,24 @@ impl Site {
         }
     }
 
+    /// Holds nothing open on file systems of this host, so that they can be unmounted.
+    pub fn let_go(&mut self) {
+        if let Place::Directory(site) = &mut self.place {
+            site.let_go();
+        }
+    }
+
+    /// Opens again what [`Self::let_go`] closed.
+    ///
+    /// # Errors
+    /// When the working directory isn't there any more.
+    pub fn hold(&mut self) -> Result<(), SiteError> {
+        match &mut self.place {
+            Place::Directory(site) => site.hold(),
+            Place::Null { .. } | Place::Nfs(_) => Ok(()),
+        }
+    }
+
     /// The clock of all workers.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.config.clock

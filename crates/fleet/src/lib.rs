@@ -13,7 +13,7 @@ pub mod stdio;
 mod stream;
 pub mod wire;
 
-pub use order::{Assignment, Broken, Opening, Order, PassEnd, Reading, Report};
+pub use order::{Assignment, Broken, Opening, Order, PassEnd, Putting, Reading, Report};
 pub use remote::Remote;
 
 /// The other side is gone; says why, as far as that is known.
@@ -34,4 +34,12 @@ pub trait Transport {
     /// # Errors
     /// When the agent is gone.
     fn receive(&mut self) -> Result<Report, Gone>;
+
+    /// Says whether the agent is still there, without waiting.
+    ///
+    /// # Errors
+    /// When it isn't.
+    fn look(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
 }

@@ -1,8 +1,8 @@
 //! Orders and reports: all that controller and agents say to each other.
 //!
 //! One order is under way at a time, and each has one answer; only [`Order::Run`] is answered by
-//! several reports. Whatever can't be obeyed is answered by
-//! [`Report::Failed`] with a sentence, which names no host: the controller knows whom it asked.
+//! several reports. Whatever can't be obeyed is answered by [`Report::Failed`] with a sentence,
+//! which names no host: the controller knows whom it asked.
 
 use std::path::PathBuf;
 
@@ -55,8 +55,15 @@ pub enum Order {
     UndoLast,
     /// Undo all that was applied, the last first.
     UndoAll,
+    /// Hold nothing open below the site until the next pass, so that it can be mounted anew.
+    LetGo,
     /// Drop from this host's memory what the next pass is to read from elsewhere.
-    Invalidate(Invalidation),
+    Invalidate {
+        /// How much is to be forgotten.
+        how: Invalidation,
+        /// What this host serves, where it serves.
+        directory: Option<PathBuf>,
+    },
     /// Put back what campaigns that were killed left changed.
     Clean,
 }
@@ -74,7 +81,9 @@ pub enum Report {
     Ended,
     /// The order could not be obeyed; the reason is a sentence.
     Failed(String),
-    /// Settings, each with its source.
+    /// Nothing is held open.
+    Released,
+    /// Settings, each with its source; also what was in memory before and after an invalidation.
     Facts(Vec<Fact>),
     /// What the clocks show.
     Clock(Reading),
@@ -84,8 +93,19 @@ pub enum Report {
     InForce(InForce),
     /// What was to be undone is undone.
     Undone,
-    /// What was put back, a sentence each; none where nothing was left changed.
-    Cleaned(Vec<String>),
+    /// What was found changed; nothing where nothing was left so.
+    Cleaned(Vec<Putting>),
+}
+
+/// One change that was left behind, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Putting {
+    /// The campaign that made it.
+    pub campaign: String,
+    /// What was done.
+    pub what: String,
+    /// Why it can't be put back; `None` where it was.
+    pub refused: Option<String>,
 }
 
 /// What the clocks of a host show at one instant.

@@ -80,21 +80,6 @@ impl Remote {
         self.child.id()
     }
 
-    /// Says whether the agent is still there, without waiting.
-    ///
-    /// # Errors
-    /// When it isn't.
-    pub fn look(&mut self) -> Result<(), Gone> {
-        if let Some(gone) = &self.lost {
-            return Err(gone.clone());
-        }
-        let silence = self.stream.as_ref().map(Stream::silence);
-        if silence.is_none_or(|silence| silence > LOST_AFTER) {
-            return Err(self.lose_silent(LOST_AFTER));
-        }
-        Ok(())
-    }
-
     /// Waits for what the agent does next, but not for longer than it may be silent.
     fn event(&mut self, silence_max: Duration) -> Result<Event<Report>, Gone> {
         loop {
@@ -153,6 +138,17 @@ impl Transport for Remote {
                 return Ok(report);
             }
         }
+    }
+
+    fn look(&mut self) -> Result<(), Gone> {
+        if let Some(gone) = &self.lost {
+            return Err(gone.clone());
+        }
+        let silence = self.stream.as_ref().map(Stream::silence);
+        if silence.is_none_or(|silence| silence > LOST_AFTER) {
+            return Err(self.lose_silent(LOST_AFTER));
+        }
+        Ok(())
     }
 }
 

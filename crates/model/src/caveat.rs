@@ -116,6 +116,9 @@ codes! {
     OptionNotInForce, "option-not-in-force", Degraded,
         "A setting that was asked for is not the one that was in force.",
         "Ask for what the target can do, or change the target.";
+    ClockRate, "clock-rate", Degraded,
+        "The clock of the host that measured ran at another rate than the controller's.",
+        "Look at its clock source and time service; repeat when both clocks agree.";
     BackendFallback, "backend-fallback", Degraded,
         "The backend that was asked for is refused here; another one did the work.",
         "Allow io_uring (sysctl kernel.io_uring_disabled, seccomp), or ask for --backend posix.";

@@ -47,7 +47,12 @@ impl Rig {
     fn with(local_server: Option<LocalServer>, clock: Arc<dyn Clock>) -> Self {
         let (transport, end) = in_process::pair();
         let stop = Arc::new(AtomicBool::new(false));
-        let agent = Agent { clock, stop: Arc::clone(&stop), local_server };
+        let agent = Agent {
+            clock,
+            state_dir: std::env::temp_dir().join("dfsbench-no-state"),
+            stop: Arc::clone(&stop),
+            local_server,
+        };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
         Self { transport: Some(transport), thread: Some(thread), stop }
     }

@@ -77,6 +77,9 @@ pub struct RunArgs {
     /// Leave the measured files behind, in directories named .dfsbench-*
     #[arg(long)]
     pub keep: bool,
+    /// A device of a server that may lose what is on it, as the plan names it
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    pub allow_destroy: Vec<PathBuf>,
 }
 
 impl RunArgs {

@@ -31,7 +31,8 @@ pub(super) struct DirectorySite {
 /// One working directory.
 struct Work {
     path: PathBuf,
-    handle: OwnedFd,
+    /// `None` while it is let go.
+    held: Option<OwnedFd>,
 }
 
 impl DirectorySite {
@@ -77,6 +78,19 @@ impl DirectorySite {
         &self.works[number as usize % self.works.len()]
     }
 
+    /// Closes everything, so that its file systems can be unmounted.
+    pub(super) fn let_go(&mut self) {
+        self.shared = Mutex::default();
+        for work in &mut self.works {
+            work.held = None;
+        }
+    }
+
+    /// Opens again what was let go.
+    pub(super) fn hold(&mut self) -> Result<(), SiteError> {
+        self.works.iter_mut().try_for_each(Work::hold)
+    }
+
     pub(super) fn census(&self) -> Result<Census, SiteError> {
         let mut census = Census::default();
         for Work { path, .. } in &self.works {
@@ -114,23 +128,40 @@ impl Work {
             }
             _ => io("create", &path, &error),
         })?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = rustix::fs::open(&path, flags, Mode::empty())
-            .map_err(|errno| io("open", &path, &errno.into()))?;
-        Ok(Self { path, handle })
+        let mut work = Self { path, held: None };
+        work.hold()?;
+        Ok(work)
+    }
+
+    /// Opens it, unless it is open.
+    fn hold(&mut self) -> Result<(), SiteError> {
+        if self.held.is_none() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let handle = rustix::fs::open(&self.path, flags, Mode::empty())
+                .map_err(|errno| io("open", &self.path, &errno.into()))?;
+            self.held = Some(handle);
+        }
+        Ok(())
+    }
+
+    /// What its files are opened relative to.
+    fn handle(&self) -> Result<&OwnedFd, SiteError> {
+        let let_go = || io("open", &self.path, &std::io::Error::other("it was let go"));
+        self.held.as_ref().ok_or_else(let_go)
     }
 
     /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once.
     fn try_direct(&self) -> Result<(), SiteError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
         let name = Name::file(0);
-        match rustix::fs::openat(&self.handle, name.as_c_str(), flags, Mode::from_raw_mode(0o644)) {
+        match rustix::fs::openat(self.handle()?, name.as_c_str(), flags, Mode::from_raw_mode(0o644))
+        {
             Err(Errno::INVAL) => return Err(SiteError::NoDirect(self.target().to_owned())),
             // Other refusals are told where the file is really needed.
             Err(_) => return Ok(()),
             Ok(_) => {}
         }
-        rustix::fs::unlinkat(&self.handle, name.as_c_str(), AtFlags::empty())
+        rustix::fs::unlinkat(self.handle()?, name.as_c_str(), AtFlags::empty())
             .map_err(|errno| io("remove the trial file in", &self.path, &errno.into()))
     }
 

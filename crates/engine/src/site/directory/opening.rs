@@ -81,7 +81,7 @@ impl DirectorySite {
         let is_mapped = spec.layout.mmap && spec.backend == BackendKind::Posix;
         let maps = if is_mapped { self.map(spec, pass, &files)? } else { Vec::new() };
         let root = |work: &super::Work| {
-            work.handle.try_clone().map_err(|error| io("open", &work.path, &error))
+            work.handle()?.try_clone().map_err(|error| io("open", &work.path, &error))
         };
         Ok(Files {
             roots: self.works.iter().map(root).collect::<Result<_, _>>()?,
@@ -152,7 +152,7 @@ impl DirectorySite {
         let place = self.places.of_number(number);
         let path = self.places.path(place, workload::Name::file(number));
         let (work, mode) = (self.work(number), Mode::from_raw_mode(0o644));
-        let file = rustix::fs::openat(&work.handle, path.as_c_str(), flags, mode);
+        let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {
             let written = written_bytes(&file, spec.data.fill == Fill::Zeros).map_err(failed)?;

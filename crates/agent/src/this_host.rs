@@ -1,0 +1,72 @@
+//! What a controller has done to this host: applied, checked, undone.
+//!
+//! Answers are sentences that name no host, as all of an agent's. The undo log is opened by the
+//! first order that may change something.
+
+use std::path::Path;
+
+use fleet::{Opening, Order, Putting, Report};
+use lab::{Cleaned, Lab, LabError};
+
+/// This host, as far as a controller changes it.
+pub(crate) struct ThisHost<'a> {
+    state_dir: &'a Path,
+    lab: Option<Lab>,
+}
+
+impl<'a> ThisHost<'a> {
+    /// Unchanged; `state_dir` is where the undo log is.
+    pub(crate) const fn new(state_dir: &'a Path) -> Self {
+        Self { state_dir, lab: None }
+    }
+
+    /// Obeys an order that is about this host.
+    pub(crate) fn obey(&mut self, order: Order) -> Report {
+        let done = match (order, &mut self.lab) {
+            (Order::Open(Opening { campaign, allow_destroy }), _) => {
+                // The log is held by one at a time.
+                self.lab = None;
+                Lab::open(self.state_dir, &campaign, allow_destroy).map(|lab| {
+                    self.lab = Some(lab);
+                    Report::Opened
+                })
+            }
+            (Order::Clean, _) => return self.clean(),
+            (order, Some(lab)) => change(lab, order),
+            (_, None) => {
+                return Report::Failed("this host was not opened to be changed".to_owned());
+            }
+        };
+        done.unwrap_or_else(|error| Report::Failed(error.to_string()))
+    }
+
+    /// Undoes what is left.
+    pub(crate) fn leave(mut self) -> Result<(), String> {
+        let undone = self.lab.as_mut().map_or(Ok(()), Lab::undo_all);
+        undone.map_err(|error| format!("{error} (hint: `dfsbench clean` on this host tries again)"))
+    }
+
+    fn clean(&mut self) -> Report {
+        self.lab = None;
+        match lab::clean(self.state_dir) {
+            Ok(cleaned) => Report::Cleaned(cleaned.into_iter().map(told).collect()),
+            Err(error) => Report::Failed(error.to_string()),
+        }
+    }
+}
+
+fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
+    match order {
+        Order::Apply(action) => lab.apply(&action).map(Report::InForce),
+        Order::UndoLast => lab.undo_last().map(|()| Report::Undone),
+        Order::UndoAll => lab.undo_all().map(|()| Report::Undone),
+        Order::Invalidate { how, directory } => {
+            lab.invalidate(how, directory.as_deref()).map(Report::Facts)
+        }
+        other => Ok(Report::Failed(format!("{other:?} is no order about this host"))),
+    }
+}
+
+fn told(Cleaned { campaign, what, outcome }: Cleaned) -> Putting {
+    Putting { campaign, what, refused: outcome.err().map(|error| error.to_string()) }
+}

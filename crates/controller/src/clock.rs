@@ -1,0 +1,165 @@
+//! What the clocks of other hosts say, held against this one's.
+//!
+//! A host is asked several times, and the answer with the shortest round trip counts: its clock
+//! was read somewhere within, so the middle is wrong by half of it at most. Two such samples give
+//! the rate of its clock. Pure: clocks are read elsewhere.
+//!
+//! **Source:** RFC 5905, section 8 (offset and delay), and its clock filter.
+
+use fleet::Reading;
+use model::units::Nanos;
+use model::{Caveat, CaveatCode, Fact};
+
+/// How often a host is asked for one sample.
+pub const EXCHANGES: u32 = 8;
+
+/// How far the rate of a clock may be off before it is a doubt, in millionths.
+const RATE_OFF_MAX: u64 = 10_000;
+
+/// One reading of a host's clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// This host's clock, half way through.
+    here_ns: u64,
+    /// Its clock.
+    there_ns: u64,
+    /// Its calendar before this host's.
+    ahead_ns: i64,
+    /// How wrong the others may be.
+    pub(crate) error_ns: u64,
+}
+
+impl Sample {
+    /// Of an answer that came between two instants.
+    pub fn of(sent: Reading, there: Reading, received: Reading) -> Self {
+        let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
+        let wall_ns = sent.wall_ns.saturating_add(half_ns);
+        Self {
+            here_ns: sent.mono_ns.saturating_add(half_ns),
+            there_ns: there.mono_ns,
+            ahead_ns: there.wall_ns.wrapping_sub(wall_ns).cast_signed(),
+            error_ns: half_ns,
+        }
+    }
+}
+
+/// How a clock went between two samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    first: Sample,
+    last: Sample,
+}
+
+/// A rate in millionths of this host's, and how wrong that may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rate {
+    millionths: u64,
+    error: u64,
+}
+
+impl Drift {
+    /// At the first sample.
+    pub const fn begin(sample: Sample) -> Self {
+        Self { first: sample, last: sample }
+    }
+
+    /// At a later one.
+    pub const fn go_on(&mut self, sample: Sample) {
+        self.last = sample;
+    }
+
+    /// `None` where no time has passed.
+    fn rate(&self) -> Option<Rate> {
+        let here = u128::from(self.last.here_ns.saturating_sub(self.first.here_ns));
+        let there = u128::from(self.last.there_ns.saturating_sub(self.first.there_ns));
+        let error = u128::from(self.first.error_ns) + u128::from(self.last.error_ns);
+        let per = |ns: u128| u64::try_from(ns * 1_000_000 / here).unwrap_or(u64::MAX);
+        (here > 0).then(|| Rate { millionths: per(there), error: per(error) })
+    }
+
+    /// Offset and rate, with their error bounds.
+    pub fn facts(&self, host: &str) -> Vec<Fact> {
+        let Sample { ahead_ns, error_ns, .. } = self.last;
+        let word = if ahead_ns < 0 { "behind" } else { "ahead of" };
+        let by = Nanos(ahead_ns.unsigned_abs());
+        let offset = format!("{by} {word} the controller's, ± {}", Nanos(error_ns));
+        let source = format!("{EXCHANGES} exchanges, the shortest");
+        let rate = self.rate().map(|Rate { millionths, error }| {
+            let rate = format!("{} ± {}", decimal(millionths), decimal(error));
+            Fact::new(host, "clock rate", rate, "against the controller's")
+        });
+        [Fact::new(host, "clock offset", offset, source)].into_iter().chain(rate).collect()
+    }
+
+    /// A doubt where the clock runs at another rate than this host's, beyond what can be wrong.
+    pub fn caveat(&self, host: &str) -> Option<Caveat> {
+        let Rate { millionths, error } = self.rate()?;
+        let off = millionths.abs_diff(1_000_000);
+        (off > RATE_OFF_MAX.saturating_add(error)).then(|| {
+            let passed = Nanos(self.last.here_ns.saturating_sub(self.first.here_ns));
+            CaveatCode::ClockRate.because(format!(
+                "the clock of host {host} ran at {} ± {} of the controller's over {passed}",
+                decimal(millionths),
+                decimal(error)
+            ))
+        })
+    }
+}
+
+/// Millionths as a decimal number.
+fn decimal(millionths: u64) -> String {
+    format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(mono_ns: u64, wall_ns: u64) -> Reading {
+        Reading { mono_ns, wall_ns }
+    }
+
+    /// A sample with a round trip of 2 ms.
+    fn sample(here_ns: u64, there_ns: u64) -> Sample {
+        let sent = at(here_ns - 1_000_000, 5_000_000_000);
+        Sample::of(sent, at(there_ns, 5_003_000_000), at(here_ns + 1_000_000, 0))
+    }
+
+    #[test]
+    fn the_offset_is_that_of_the_middle_and_wrong_by_half_the_round_trip() {
+        let facts = Drift::begin(sample(1_000_000_000, 7)).facts("web");
+        // No time has passed, so there is no rate.
+        let [offset] = &facts[..] else { panic!("{facts:?}") };
+        assert_eq!(offset.value, "2.00 ms ahead of the controller's, ± 1.00 ms");
+        let late = Sample::of(at(0, 9_000), at(0, 2_000), at(0, 9_000));
+        let facts = Drift::begin(late).facts("web");
+        assert_eq!(facts[0].value, "7.00 µs behind the controller's, ± 0 ns");
+    }
+
+    #[test]
+    fn a_clock_that_runs_three_times_as_fast_is_doubted() {
+        let mut drift = Drift::begin(sample(1_000_000_000, 50_000_000_000));
+        assert_eq!(drift.caveat("web"), None);
+        drift.go_on(sample(3_000_000_000, 56_000_000_000));
+        let caveat = drift.caveat("web").unwrap();
+        assert_eq!(caveat.code, CaveatCode::ClockRate);
+        let said =
+            "the clock of host web ran at 3.000000 ± 0.001000 of the controller's over 2.00 s";
+        assert_eq!(caveat.evidence, said);
+        assert_eq!(drift.facts("web")[1].value, "3.000000 ± 0.001000");
+    }
+
+    #[test]
+    fn what_the_round_trip_explains_is_no_doubt() {
+        // 5 % too fast over 20 ms, with 2 ms that may be wrong: 10 %.
+        let mut drift = Drift::begin(sample(1_000_000_000, 0));
+        drift.go_on(sample(1_020_000_000, 21_000_000));
+        assert_eq!(drift.caveat("web"), None);
+        // Over 2 s it is one.
+        drift.go_on(sample(3_000_000_000, 2_100_000_000));
+        assert!(drift.caveat("web").is_some());
+        // A clock that stands still or runs backwards is.
+        drift.go_on(sample(3_000_000_000, 0));
+        assert!(drift.caveat("web").is_some());
+    }
+}

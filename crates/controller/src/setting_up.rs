@@ -1,0 +1,93 @@
+//! What is done to the hosts of a run around its trial and its passes.
+//!
+//! Settings that are not in force become doubts of every pass, or fail a trial that is strict. To
+//! be forgotten by remounting, a tail of the stack is undone and applied again.
+
+use fleet::{Order, Report};
+use lab::{compose, redo_from};
+use model::{Caveat, Fact, Invalidation, LabSpec, Pass, Trial, TrialState};
+
+use crate::Walk;
+use crate::stack::on_host;
+
+/// Brings the hosts to what a run wants; tells what is in force, and the doubts for each pass.
+///
+/// # Errors
+/// When a host can't be reached or set up, or a strict run does not get what it asked for.
+pub(crate) fn before_trial(
+    walk: &mut Walk<'_>,
+    lab: &LabSpec,
+    trial: &mut Trial,
+) -> Result<Vec<Caveat>, String> {
+    let wanted = compose(lab).map_err(|error| error.to_string())?;
+    walk.hosts.reach(lab)?;
+    let stop = walk.stop;
+    walk.hosts.with_stack(|stack, hosts| {
+        stack.bring_to(hosts, &wanted, stop)?;
+        trial.facts.extend(stack.facts());
+        let differences = stack.differences();
+        if lab.strict && !differences.is_empty() {
+            return Err(format!("not in force: {}", differences.join("; ")));
+        }
+        Ok(stack.caveats())
+    })
+}
+
+/// Sees that what a pass reads comes from where it should; tells what hosts had in memory.
+///
+/// # Errors
+/// When a host is lost or can't forget.
+pub(crate) fn before_reading(
+    walk: &mut Walk<'_>,
+    lab: &LabSpec,
+    pass: Pass,
+) -> Result<Vec<Fact>, String> {
+    let how = lab.invalidation;
+    if how <= Invalidation::Files {
+        // The agent that reads drops them by itself.
+        return Ok(Vec::new());
+    }
+    let wanted = compose(lab).map_err(|error| error.to_string())?;
+    let kept = redo_from(&wanted, how);
+    let stop = walk.stop;
+    walk.hosts.with_stack(|stack, hosts| {
+        if kept < wanted.len() {
+            hosts.ask(&lab.worker().name, Order::LetGo)?;
+            stack.undo_to(hosts, kept)?;
+        }
+        let mut facts = Vec::new();
+        let both = [(&lab.server, true), (&lab.client, false)];
+        let both = both.iter().take(if lab.server.name == lab.client.name { 1 } else { 2 });
+        for (host, serves) in both {
+            let directory = serves.then(|| lab.storage.place().to_owned());
+            match hosts.ask(&host.name, Order::Invalidate { how, directory })? {
+                Report::Facts(told) => facts.extend(on_host(&host.name, told)),
+                other => unreachable!("an agent answers Invalidate with Facts, not {other:?}"),
+            }
+        }
+        stack.bring_to(hosts, &wanted, stop)?;
+        for fact in &mut facts {
+            fact.name = format!("{pass}: {}", fact.name);
+        }
+        Ok(facts)
+    })
+}
+
+/// Holds the clock of the host that worked against ours: a doubt of each pass, where there is one.
+pub(crate) fn after_trial(walk: &mut Walk<'_>, lab: &LabSpec, trial: &mut Trial) {
+    let worker = &lab.worker().name;
+    if !walk.hosts.is_there(worker) {
+        return;
+    }
+    match walk.hosts.drift(worker) {
+        Ok(drift) => {
+            trial.facts.extend(drift.facts(worker));
+            for pass in &mut trial.passes {
+                pass.caveats.extend(drift.caveat(worker));
+            }
+        }
+        Err(why) if trial.state == TrialState::Done => trial.state = TrialState::Failed(why),
+        // What went wrong first says more.
+        Err(_) => {}
+    }
+}

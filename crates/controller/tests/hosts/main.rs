@@ -1,0 +1,220 @@
+//! The controller's walk over hosts that are set up, each played by a script: what is applied and
+//! undone in which order, what is redone between runs, and what becomes of failures and losses.
+
+mod rig;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{CaveatCode, DataPath, Host, Invalidation, LabSpec, TrialState};
+
+use rig::{Rig, Script, told};
+
+/// A server with so many threads that a client mounts.
+fn network(threads: u32) -> LabSpec {
+    let address = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
+    let mut lab = LabSpec::new(address("s"), address("c"));
+    lab.storage.directory = "/data".into();
+    lab.serving.threads = threads;
+    lab
+}
+
+/// The same with a file system of its own, which is mounted after the server has started.
+fn on_a_device(threads: u32) -> LabSpec {
+    let mut lab = network(threads);
+    lab.storage.file_system = model::FileSystem::Ext4;
+    lab.storage.devices = vec!["/dev/vdb".into()];
+    lab
+}
+
+#[test]
+fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
+    let rig = Rig::new(Script::default());
+    let mut other = network(8);
+    other.mounting.options = vec!["noac".to_owned()];
+    let (campaign, left) = rig.walk(&[network(8), other, network(16)]);
+    assert_eq!(left, [""; 0]);
+    assert_eq!(
+        rig.log(),
+        [
+            "s open",
+            "c open",
+            "s + nfsd",
+            "s + export",
+            "c + nfs-mount",
+            "c trial",
+            // Another mount option.
+            "c - nfs-mount",
+            "c + nfs-mount",
+            "c trial",
+            // Another server.
+            "c - nfs-mount",
+            "s - export",
+            "s - nfsd",
+            "s + nfsd",
+            "s + export",
+            "c + nfs-mount",
+            "c trial",
+            // The end.
+            "c - nfs-mount",
+            "s - export",
+            "s - nfsd",
+        ]
+    );
+    for run in &campaign.runs {
+        let trial = &run.trials[0];
+        assert_eq!(trial.state, TrialState::Done);
+        assert!(trial.passes.iter().all(|pass| pass.caveats.is_empty()), "{:?}", trial.passes);
+        assert_eq!(told(trial, "s", "nfsd"), Some("as asked"));
+        assert_eq!(told(trial, "c", "nfs-mount"), Some("as asked"));
+        assert!(told(trial, "c", "clock offset").is_some(), "{:?}", trial.facts);
+    }
+}
+
+#[test]
+fn a_step_that_fails_is_a_row_and_the_next_run_goes_on_from_nothing() {
+    let rig = Rig::new(Script { refused: vec![("c", "nfs-mount", 1)], ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8), network(8)]);
+    assert_eq!(left, [""; 0]);
+    let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
+    let why = TrialState::Failed("host c: no nfs-mount today".to_owned());
+    assert_eq!(states, [&why, &TrialState::Done]);
+    let begin = ["s open", "c open", "s + nfsd", "s + export", "s - export", "s - nfsd"];
+    assert_eq!(rig.log()[..6], begin);
+    assert_eq!(rig.log()[6..9], ["s + nfsd", "s + export", "c + nfs-mount"]);
+}
+
+#[test]
+fn what_is_not_in_force_is_a_doubt_or_fails_a_strict_run() {
+    let rig = Rig::new(Script { differing: Some(("s", "nfsd")), ..Script::default() });
+    let strict = LabSpec { strict: true, ..network(8) };
+    let (campaign, _) = rig.walk(&[network(8), strict]);
+    let said = "threads on host s: asked for 8, found 4 (/proc/fs/nfsd/threads)";
+    for pass in &campaign.runs[0].trials[0].passes {
+        assert_eq!(pass.caveats, [CaveatCode::OptionNotInForce.because(said)]);
+    }
+    let failed = TrialState::Failed(format!("not in force: {said}"));
+    assert_eq!(campaign.runs[1].trials[0].state, failed);
+    assert!(campaign.runs[1].trials[0].passes.is_empty());
+}
+
+#[test]
+fn a_host_that_is_lost_fails_its_runs_and_the_others_are_put_back() {
+    let rig = Rig::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8), network(16), disk("c")]);
+    assert_eq!(left, [""; 0]);
+    for run in &campaign.runs[..2] {
+        assert_eq!(run.trials[0].state, TrialState::Failed("host s: it died".to_owned()));
+    }
+    assert_eq!(campaign.runs[2].trials[0].state, TrialState::Done);
+    assert_eq!(rig.log(), ["s open", "c open", "s + nfsd", "s + export", "c trial"]);
+}
+
+#[test]
+fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
+    let rig = Rig::new(Script { dies_at: Some(("s", "c trial")), ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8), disk("c")]);
+    assert_eq!(left, [""; 0]);
+    let why = "write: host s: it died".to_owned();
+    assert_eq!(campaign.runs[0].trials[0].state, TrialState::Failed(why));
+    // The client is left, so that its agent puts it back, and then serves again.
+    assert_eq!(rig.log()[5..], ["c trial", "c left", "c open", "c trial"]);
+    assert_eq!(campaign.runs[1].trials[0].state, TrialState::Done);
+}
+
+#[test]
+fn a_host_that_can_not_be_reached_is_asked_once() {
+    let rig = Rig::new(Script { unreachable: Some("c"), ..Script::default() });
+    let (campaign, _) = rig.walk(&[network(8), network(16)]);
+    for run in &campaign.runs {
+        let why = "host c: it can't be reached: No route to host".to_owned();
+        assert_eq!(run.trials[0].state, TrialState::Failed(why));
+    }
+    assert_eq!(rig.log(), ["s open"]);
+}
+
+#[test]
+fn what_can_not_be_undone_is_told_and_the_other_hosts_are_put_back() {
+    let rig = Rig::new(Script { sticking: Some(("s", "export")), ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8)]);
+    assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
+    assert_eq!(left, ["host s: export is busy"]);
+    // Its agent tries once more when it is left.
+    let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s left"];
+    assert_eq!(rig.log()[5..], end);
+}
+
+#[test]
+fn a_clock_at_another_rate_is_a_doubt_of_every_pass() {
+    let rig = Rig::new(Script { clock: Some(("c", 3)), ..Script::default() });
+    let (campaign, _) = rig.walk(&[network(8), disk("s")]);
+    let [fast, good] = [0, 1].map(|run| &campaign.runs[run].trials[0]);
+    assert!(!fast.passes.is_empty());
+    for pass in &fast.passes {
+        let [caveat] = &pass.caveats[..] else { panic!("{:?}", pass.caveats) };
+        assert_eq!(caveat.code, CaveatCode::ClockRate);
+        assert!(caveat.evidence.starts_with("the clock of host c ran at 3.0000"), "{caveat:?}");
+    }
+    assert!(told(fast, "c", "clock rate").is_some_and(|rate| rate.starts_with("3.0000")));
+    assert!(good.passes.iter().all(|pass| pass.caveats.is_empty()), "{:?}", good.passes);
+    assert!(told(good, "s", "clock rate").is_some_and(|rate| rate.starts_with("1.0000")));
+}
+
+#[test]
+fn caches_are_dropped_on_both_hosts_before_a_reading_pass() {
+    let rig = Rig::new(Script::default());
+    let lab = LabSpec { invalidation: Invalidation::Caches, ..network(8) };
+    let (campaign, _) = rig.walk(&[lab]);
+    assert_eq!(rig.log()[5..8], ["c trial", "s forgets caches of /data", "c forgets caches"]);
+    let facts = &campaign.runs[0].trials[0].facts;
+    let cached = facts.iter().filter(|fact| fact.name == "read: page cache");
+    assert_eq!(cached.map(|fact| fact.scope.as_str()).collect::<Vec<_>>(), ["s", "c"]);
+}
+
+#[test]
+fn a_remount_undoes_and_redoes_just_what_it_has_to() {
+    let rig = Rig::new(Script::default());
+    let of = |invalidation| LabSpec { invalidation, ..on_a_device(8) };
+    rig.walk(&[of(Invalidation::ServerRemount)]);
+    let log = rig.log();
+    let begun = log.iter().position(|line| line == "c trial").unwrap();
+    assert_eq!(
+        log[..begun],
+        ["s open", "c open", "s + format", "s + nfsd", "s + mount", "s + export", "c + nfs-mount"]
+    );
+    assert_eq!(
+        log[begun + 1..begun + 10],
+        [
+            "c lets go",
+            "c - nfs-mount",
+            "s - export",
+            "s - mount",
+            "s forgets server-remount of /run/dfsbench/storage",
+            "c forgets server-remount",
+            "s + mount",
+            "s + export",
+            "c + nfs-mount",
+        ]
+    );
+    // What is formatted keeps what was written.
+    assert!(!log[begun..].contains(&"s + format".to_owned()));
+}
+
+#[test]
+fn a_wish_to_stop_puts_everything_back() {
+    let rig = Rig::new(Script { stops_at: Some("c trial"), ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8), network(16)]);
+    assert_eq!(left, [""; 0]);
+    assert!(rig.stop.load(Relaxed));
+    assert_eq!(campaign.state, model::CampaignState::Interrupted);
+    assert_eq!(campaign.runs[0].trials[0].state, TrialState::Interrupted);
+    assert_eq!(rig.log()[5..], ["c trial", "c - nfs-mount", "s - export", "s - nfsd"]);
+}
+
+/// A directory of one host, without NFS.
+fn disk(name: &str) -> LabSpec {
+    let host = Host::here(name);
+    let mut lab = LabSpec::new(host.clone(), host);
+    lab.path = DataPath::Disk;
+    lab.storage.directory = "/data".into();
+    lab
+}

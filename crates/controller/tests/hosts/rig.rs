@@ -1,0 +1,336 @@
+//! Hosts that are played by a script, and a campaign over them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use controller::{Event, Hosts, Walk, leave, walk};
+use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
+use model::{
+    Action, Campaign, CampaignState, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult,
+    Trial,
+};
+use plan::{Plan, RawPlan, Surroundings};
+use results::Store;
+
+/// What goes otherwise than it should; names of hosts and of actions.
+#[derive(Default)]
+pub struct Script {
+    /// An action fails so many times.
+    pub refused: Vec<(&'static str, &'static str, u32)>,
+    /// An action ends with something else than was asked for.
+    pub differing: Option<(&'static str, &'static str)>,
+    /// A host is gone once a line is in the log.
+    pub dies_at: Option<(&'static str, &'static str)>,
+    /// A host has no agent.
+    pub unreachable: Option<&'static str>,
+    /// An action can't be undone.
+    pub sticking: Option<(&'static str, &'static str)>,
+    /// A host's clock runs so many times as fast.
+    pub clock: Option<(&'static str, u64)>,
+    /// Somebody wants to stop once a line is in the log.
+    pub stops_at: Option<&'static str>,
+}
+
+/// All hosts together.
+pub struct Rig {
+    world: Rc<World>,
+    pub stop: Arc<AtomicBool>,
+}
+
+struct World {
+    script: RefCell<Script>,
+    log: RefCell<Vec<String>>,
+    now_ns: Cell<u64>,
+    stop: Arc<AtomicBool>,
+}
+
+impl World {
+    fn note(&self, line: String) {
+        if self.script.borrow().stops_at == Some(line.as_str()) {
+            self.stop.store(true, Relaxed);
+        }
+        self.log.borrow_mut().push(line);
+    }
+
+    /// Time passes whenever somebody looks at the clock.
+    fn read(&self, rate: u64) -> Reading {
+        self.now_ns.set(self.now_ns.get() + 1_000);
+        let now_ns = self.now_ns.get();
+        Reading { mono_ns: now_ns * rate, wall_ns: now_ns }
+    }
+
+    fn is_dead(&self, host: &str) -> bool {
+        let script = self.script.borrow();
+        script.dies_at.is_some_and(|(dead, line)| {
+            dead == host && self.log.borrow().iter().any(|noted| noted == line)
+        })
+    }
+}
+
+impl Rig {
+    pub fn new(script: Script) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let world = World {
+            script: RefCell::new(script),
+            log: RefCell::default(),
+            now_ns: Cell::new(1_000_000),
+            stop: Arc::clone(&stop),
+        };
+        Self { world: Rc::new(world), stop }
+    }
+
+    pub fn log(&self) -> Vec<String> {
+        self.world.log.borrow().clone()
+    }
+
+    /// Walks a plan of one trial for each lab; what was stored, and what was left on hosts.
+    pub fn walk(&self, labs: &[LabSpec]) -> (Campaign, Vec<String>) {
+        let plan = plan_of(labs);
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+        let mut left = Vec::new();
+        let mut observe = |event: Event<'_>| {
+            if let Event::Left(sentence) = event {
+                left.push(sentence.to_owned());
+            }
+        };
+        let mut launch = |host: &Host| self.launch(host);
+        let read_clocks = || self.world.read(1);
+        let mut campaign = Walk {
+            plan: &plan,
+            agent: &mut Nobody,
+            hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+            stop: &self.stop,
+            observe: &mut observe,
+            now_unix_ms: &|| 7,
+            token: 1,
+            keep: false,
+        };
+        let (id, _) = walk(&mut campaign, &mut store, &header(&plan)).unwrap();
+        leave(&mut campaign);
+        (store.load(id).unwrap(), left)
+    }
+
+    fn launch(&self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
+        if self.world.script.borrow().unreachable == Some(host.name.as_str()) {
+            return Err(Gone(format!("host {}: it can't be reached: No route to host", host.name)));
+        }
+        Ok(Box::new(Played {
+            world: Rc::clone(&self.world),
+            host: host.name.clone(),
+            applied: Vec::new(),
+            answers: VecDeque::new(),
+        }))
+    }
+}
+
+/// One host.
+struct Played {
+    world: Rc<World>,
+    host: String,
+    applied: Vec<String>,
+    answers: VecDeque<Report>,
+}
+
+impl Played {
+    fn is(&self, named: Option<(&'static str, &'static str)>, action: &str) -> bool {
+        named.is_some_and(|(host, name)| host == self.host && name == action)
+    }
+
+    fn obey(&mut self, order: Order) -> Option<Report> {
+        let host = self.host.clone();
+        let note = |line: &str| self.world.note(format!("{host} {line}"));
+        Some(match order {
+            Order::Open(_) => {
+                note("open");
+                Report::Opened
+            }
+            Order::Apply(action) => return Some(self.apply(&action)),
+            Order::UndoLast => return Some(self.undo_last()),
+            Order::UndoAll => {
+                note("undo all");
+                let stuck = self.applied.pop().unwrap_or_default();
+                Report::Failed(format!("{stuck} is busy"))
+            }
+            Order::LetGo => {
+                note("lets go");
+                Report::Released
+            }
+            Order::Invalidate { how, directory } => {
+                let of = directory.map_or(String::new(), |path| format!(" of {}", path.display()));
+                note(&format!("forgets {how}{of}"));
+                Report::Facts(vec![Fact::new("host", "page cache", "0", "/proc/meminfo")])
+            }
+            Order::Clock => {
+                let clock = self.world.script.borrow().clock;
+                let rate = clock.filter(|(fast, _)| *fast == self.host).map_or(1, |(_, rate)| rate);
+                Report::Clock(self.world.read(rate))
+            }
+            Order::Begin(_) => {
+                note("trial");
+                Report::Begun(Vec::new())
+            }
+            Order::Run(pass) => {
+                self.world.now_ns.set(self.world.now_ns.get() + 10_000_000_000);
+                let sample = model::IntervalSample { at_ns: 1, ops: 1, bytes: 1 };
+                self.answers.push_back(Report::Progress(sample));
+                let broken = self.world.stop.load(Relaxed).then_some(Broken::Stopped);
+                let result = measured(pass);
+                Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken }))
+            }
+            Order::End => Report::Ended,
+            Order::Facts | Order::Clean => return None,
+        })
+    }
+
+    fn apply(&mut self, action: &Action) -> Report {
+        let name = name_of(action);
+        let mut script = self.world.script.borrow_mut();
+        let mine = |(host, refused, times): &&mut (&str, &str, u32)| {
+            *host == self.host && *refused == name && *times > 0
+        };
+        if let Some((_, _, times)) = script.refused.iter_mut().find(mine) {
+            *times -= 1;
+            return Report::Failed(format!("no {name} today"));
+        }
+        let differs = self.is(script.differing, &name);
+        drop(script);
+        self.world.note(format!("{} + {name}", self.host));
+        self.applied.push(name.clone());
+        let difference = Difference {
+            name: "threads".into(),
+            asked: "8".into(),
+            found: "4".into(),
+            source: "/proc/fs/nfsd/threads".into(),
+        };
+        Report::InForce(InForce {
+            facts: vec![Fact::new("server", name, "as asked", "script")],
+            differences: differs.then_some(difference).into_iter().collect(),
+        })
+    }
+
+    fn undo_last(&mut self) -> Report {
+        let name = self.applied.last().cloned().unwrap_or_default();
+        if self.is(self.world.script.borrow().sticking, &name) {
+            self.world.note(format!("{} ! {name}", self.host));
+            return Report::Failed(format!("{name} is busy"));
+        }
+        self.applied.pop();
+        self.world.note(format!("{} - {name}", self.host));
+        Report::Undone
+    }
+}
+
+impl Transport for Played {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        self.look()?;
+        let answer = self.obey(order).expect("nobody asks for that");
+        self.answers.push_back(answer);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        self.look()?;
+        self.answers.pop_front().ok_or_else(|| Gone("nothing was asked".to_owned()))
+    }
+
+    fn look(&mut self) -> Result<(), Gone> {
+        let dead = self.world.is_dead(&self.host);
+        if dead { Err(Gone(format!("host {}: it died", self.host))) } else { Ok(()) }
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        if !self.applied.is_empty() && !self.world.is_dead(&self.host) {
+            self.world.note(format!("{} left", self.host));
+        }
+    }
+}
+
+/// The agent of this very host, which these campaigns don't want.
+struct Nobody;
+
+impl Transport for Nobody {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        panic!("{order:?}");
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        Err(Gone("nobody is there".to_owned()))
+    }
+}
+
+/// What a trial was told of a host.
+pub fn told<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
+    let fact = trial.facts.iter().find(|fact| fact.scope == host && fact.name == name)?;
+    Some(&fact.value)
+}
+
+/// The name of an action as it is stored.
+fn name_of(action: &Action) -> String {
+    let text = format!("{action:?}");
+    let word = text.split([' ', '{']).next().unwrap_or_default();
+    let dashed = word.chars().enumerate().map(|(at, c)| match c {
+        c if c.is_uppercase() && at > 0 => format!("-{}", c.to_lowercase()),
+        c => c.to_lowercase().to_string(),
+    });
+    dashed.collect()
+}
+
+fn plan_of(labs: &[LabSpec]) -> Plan {
+    let sizes: Vec<String> = (0..labs.len()).map(|run| format!("\"{}KiB\"", 4 << run)).collect();
+    let text = format!(
+        "name = \"t\"\ntrials = 1\nseed = 3\norder = \"sequential\"\n[[target]]\nname = \"d\"\n\
+         path = \"/d\"\n[[workload]]\nkind = \"stream\"\nio_size = [{}]\n",
+        sizes.join(",")
+    );
+    let raw = RawPlan::parse(&text, "t").unwrap();
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3 };
+    let mut plan = Plan::resolve(&raw, &around).unwrap();
+    for (run, lab) in plan.runs.iter_mut().zip(labs) {
+        run.lab = Some(Box::new(lab.clone()));
+    }
+    plan
+}
+
+fn header(plan: &Plan) -> Campaign {
+    Campaign {
+        id: 0,
+        name: plan.name.clone(),
+        started_unix_ms: 0,
+        tool_version: "test".into(),
+        command: String::new(),
+        plan_toml: plan.to_toml(),
+        seed: plan.seed,
+        state: CampaignState::Running,
+        facts: Vec::new(),
+        ceiling: None,
+        runs: Vec::new(),
+    }
+}
+
+fn measured(pass: Pass) -> PassResult {
+    PassResult {
+        pass,
+        window_ns: 1,
+        common_window_ns: 1,
+        first_done_ops: 0,
+        first_done_bytes: 0,
+        first_done_ns: 1,
+        start_skew_ns: 0,
+        client_cpu_ns: 0,
+        server_cpu_ns: None,
+        storage_read_bytes: None,
+        truths: Vec::new(),
+        samples: Vec::new(),
+        kinds: Vec::new(),
+        clients: Vec::new(),
+        scope: model::Scope::default(),
+        telemetry: Vec::new(),
+        caveats: Vec::new(),
+    }
+}

@@ -1,0 +1,92 @@
+//! `dfsbench clean`: puts back what campaigns that were killed left changed on hosts.
+//!
+//! Each host replays its own undo log; so this host, and the hosts of a plan or of the command
+//! line, are asked in turn, and one that can't be asked keeps none of the others.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use fleet::{Order, Putting, Report};
+use model::Host;
+
+use crate::args::CleanArgs;
+use crate::exit::{End, Failure};
+use crate::hosts::Agents;
+use crate::{output, signals};
+
+/// Cleans this host and those that are named.
+///
+/// # Errors
+/// When a host can't be reached, or something can't be put back.
+pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
+    let stop = signals::stop_flag()?;
+    let mut hosts = vec![Host::here("this host")];
+    hosts.extend(args.host.iter().map(|name| named(name, args)));
+    let mut refused = Vec::new();
+    for host in &hosts {
+        match clean(host, &stop) {
+            Ok(puttings) => {
+                output::data(told(&host.name, &puttings).as_bytes())?;
+                refused.extend(puttings.into_iter().filter_map(|putting| {
+                    let why = putting.refused?;
+                    Some(format!("host {}: {}: {why}", host.name, putting.what))
+                }));
+            }
+            Err(why) => refused.push(why),
+        }
+    }
+    match &refused[..] {
+        [] => Ok(End::Ok.into()),
+        all => Err(Failure::Lab(all.join("\n       "))),
+    }
+}
+
+fn named(name: &str, args: &CleanArgs) -> Host {
+    Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::here(name) }
+}
+
+/// Has a host put back what it finds in its undo log.
+fn clean(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
+    let mut agents = Agents::new(Arc::clone(stop));
+    let mut ask = || {
+        let mut agent = agents.launch(host)?;
+        agent.send(Order::Clean)?;
+        agent.receive()
+    };
+    match ask().map_err(|gone: fleet::Gone| gone.to_string())? {
+        Report::Cleaned(puttings) => Ok(puttings),
+        Report::Failed(why) => Err(format!("host {}: {why}", host.name)),
+        other => unreachable!("an agent answers Clean with Cleaned or Failed, not {other:?}"),
+    }
+}
+
+fn told(host: &str, puttings: &[Putting]) -> String {
+    if puttings.is_empty() {
+        return format!("{host}: nothing to put back\n");
+    }
+    let line = |Putting { campaign, what, refused }: &Putting| {
+        let how = if refused.is_none() { "put back" } else { "not put back" };
+        format!("{host}: {how}: {what} (campaign {campaign})\n")
+    };
+    puttings.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_back_is_told_and_that_there_was_nothing_too() {
+        assert_eq!(told("web", &[]), "web: nothing to put back\n");
+        let of = |what: &str, refused: Option<&str>| Putting {
+            campaign: "7".into(),
+            what: what.into(),
+            refused: refused.map(str::to_owned),
+        };
+        assert_eq!(
+            told("web", &[of("mount", None), of("sysctl", Some("busy"))]),
+            "web: put back: mount (campaign 7)\nweb: not put back: sysctl (campaign 7)\n"
+        );
+    }
+}
