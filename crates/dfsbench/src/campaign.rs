@@ -249,7 +249,7 @@ fn command_line() -> String {
 }
 
 /// The calendar time in nanoseconds since 1970 UTC.
-pub fn calendar_ns() -> u64 {
+fn calendar_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
