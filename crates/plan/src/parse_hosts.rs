@@ -20,6 +20,9 @@ use crate::text::either;
 pub(crate) const LAB_KEYS: [&str; 5] =
     ["client", "devices", "loop_size", "directory", "tmpfs_size"];
 
+/// What facts are about beside hosts.
+const TAKEN: [&str; 2] = ["host", "target"];
+
 /// Characters of the name of a network interface.
 ///
 /// **Source:** Linux, `IFNAMSIZ` without the end of the string.
@@ -43,6 +46,10 @@ pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<Host>, PlanError> {
 fn read_host(table: &Table<'_>) -> Result<(Host, Place), PlanError> {
     let field = table.required("name", "such as `name = \"server\"`")?;
     let name = plain_name(&field, "host")?;
+    if let Some(taken) = TAKEN.iter().find(|taken| **taken == name.value) {
+        let fault = Fault::new(format!("`{taken}` can't name a host"));
+        return Err(field.error(fault.hint("facts of targets and of this host are called so")));
+    }
     let text = |key: &'static str, example: &str, plain: fn(&str) -> bool, hint: &str| {
         let Some(field) = table.field(key) else { return Ok(None) };
         let text = field.text(example)?.value;

@@ -10,6 +10,7 @@ mod compared;
 mod csv;
 mod governs;
 mod grid;
+mod hosts;
 mod html;
 mod json;
 mod markdown;

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use model::Verdict;
 
 use crate::answer::{PassAnswer, answer};
+use crate::hosts;
 use crate::notes;
 use crate::sheet::{Row, Sheet, Table};
 use crate::show;
@@ -140,6 +141,8 @@ fn conditions(out: &mut String, sheet: &Sheet<'_>) {
     lines.push(format!("ceiling: {}", notes::ceiling(campaign)));
     lines.push(format!("order: {}", notes::order(campaign)));
     lines.extend(notes::host(campaign, usize::MAX).map(|host| format!("host: {host}")));
+    let hosts = hosts::in_force(campaign);
+    lines.extend(hosts.iter().map(|host| format!("in force on {}: {}", host.host, host.line())));
     lines.push(format!("command: {}", campaign.command));
     items(out, &lines);
 }

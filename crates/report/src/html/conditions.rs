@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use model::{Campaign, Fact};
 
+use crate::hosts;
 use crate::notes;
 use crate::sheet::Sheet;
 
@@ -44,17 +45,23 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             @for (target, in_force) in facts_of_targets(campaign) {
                 (facts(&format!("In force at {target}"), &in_force))
             }
+            @for host in hosts::in_force(campaign) {
+                (table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
+                    (set.name, set.shown(), set.source)
+                })))
+            }
         }
     }
 }
 
 /// The facts of each target, every distinct one once, in order of appearance.
 fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
+    let hosts = hosts::names(campaign);
     let mut targets: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
     for run in &campaign.runs {
         let known = targets.entry(&run.spec.target_name).or_default();
         for fact in run.trials.iter().flat_map(|trial| &trial.facts) {
-            if !known.contains(&fact) {
+            if !known.contains(&fact) && !hosts.contains(&fact.scope.as_str()) {
                 known.push(fact);
             }
         }
@@ -63,8 +70,15 @@ fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
 }
 
 fn facts(title: &str, facts: &[&Fact]) -> Markup {
+    let rows = facts.iter().map(|fact| (fact.name.as_str(), fact.value.clone(), &*fact.source));
+    table(title, rows)
+}
+
+/// Settings with their values and sources.
+fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, String, &'a str)>) -> Markup {
+    let mut rows = rows.peekable();
     html! {
-        @if !facts.is_empty() {
+        @if rows.peek().is_some() {
             h3 { (title) }
             div.scroll role="region" aria-label=(title) tabindex="0" {
                 table.facts {
@@ -77,11 +91,11 @@ fn facts(title: &str, facts: &[&Fact]) -> Markup {
                         }
                     }
                     tbody {
-                        @for fact in facts {
+                        @for (name, value, source) in rows {
                             tr {
-                                th scope="row" { (fact.name) }
-                                td { (fact.value) }
-                                td.source { (fact.source) }
+                                th scope="row" { (name) }
+                                td { (value) }
+                                td.source { (source) }
                             }
                         }
                     }

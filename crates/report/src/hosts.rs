@@ -1,0 +1,91 @@
+//! What was in force on the hosts that a campaign set up, as it was read back there.
+//!
+//! A host's facts are those of the trials whose scope is its name. A setting that varied between
+//! runs has several values, which stand side by side; the runs are told apart by their columns.
+
+use model::{Campaign, Fact, LabSpec};
+
+/// So many values of a setting are shown; counters that never repeat have as many as trials.
+const VALUES_MAX: usize = 4;
+
+/// What was in force on one host.
+pub struct HostFacts<'a> {
+    /// Its name.
+    pub host: &'a str,
+    /// Its settings, in the order in which they were first read.
+    pub settings: Vec<InForce<'a>>,
+}
+
+/// One setting of a host with the values that it had.
+pub struct InForce<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where it was read.
+    pub source: &'a str,
+    /// Different values, in order of appearance.
+    values: Vec<&'a str>,
+}
+
+impl InForce<'_> {
+    /// Its values on one line.
+    pub fn shown(&self) -> String {
+        let first = self.values[..self.values.len().min(VALUES_MAX)].join(" | ");
+        match self.values.len().saturating_sub(VALUES_MAX) {
+            0 => first,
+            more => format!("{first} | and {more} more"),
+        }
+    }
+}
+
+/// The hosts of a campaign in the order of their first use; none where nothing was set up.
+pub fn in_force(campaign: &Campaign) -> Vec<HostFacts<'_>> {
+    let of = |host| HostFacts { host, settings: Vec::new() };
+    let mut hosts: Vec<HostFacts<'_>> = names(campaign).into_iter().map(of).collect();
+    for fact in campaign.runs.iter().flat_map(|run| &run.trials).flat_map(|trial| &trial.facts) {
+        if let Some(host) = hosts.iter_mut().find(|host| host.host == fact.scope) {
+            host.add(fact);
+        }
+    }
+    hosts.retain(|host| !host.settings.is_empty());
+    hosts
+}
+
+/// Names of the hosts that were set up: facts of that scope are theirs, and not the target's.
+pub fn names(campaign: &Campaign) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for lab in campaign.runs.iter().filter_map(|run| run.spec.lab.as_ref()) {
+        for name in [&lab.server.name, &lab.client.name] {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// Where a target on hosts is: `server:/srv (network, client)`.
+pub fn place(lab: &LabSpec) -> String {
+    let place = format!("{}:{} ({}", lab.server.name, lab.storage.place().display(), lab.path);
+    if lab.leaves_server() { format!("{place}, {})", lab.client.name) } else { place + ")" }
+}
+
+impl<'a> HostFacts<'a> {
+    fn add(&mut self, fact: &'a Fact) {
+        let same =
+            |known: &&mut InForce<'_>| (known.name, known.source) == (&fact.name, &fact.source);
+        match self.settings.iter_mut().find(same) {
+            Some(known) if known.values.contains(&fact.value.as_str()) => {}
+            Some(known) => known.values.push(&fact.value),
+            None => {
+                let (name, source) = (&fact.name, &fact.source);
+                self.settings.push(InForce { name, source, values: vec![&fact.value] });
+            }
+        }
+    }
+
+    /// Its settings on one line: `nfsd threads 8; mtu 1500 | 9000`.
+    pub fn line(&self) -> String {
+        let settings = self.settings.iter().map(|set| format!("{} {}", set.name, set.shown()));
+        settings.collect::<Vec<_>>().join("; ")
+    }
+}
