@@ -9,9 +9,11 @@ mod json;
 mod table;
 
 use model::Campaign;
+use stats::effects::Interaction;
 use stats::{Effects, Observation, effects};
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::show;
 
 /// What governs each kind of pass.
 pub struct Governing {
@@ -114,6 +116,38 @@ impl PassFactors {
                 .ok_or("too few trials for so many settings, or no difference between them"),
         };
         Self { name, factors, trials: observations.len(), left_out: left_out.len(), found }
+    }
+}
+
+impl PassFactors {
+    /// Says in sentences that two factors depend on each other, and how.
+    pub(crate) fn told(&self, interaction: &Interaction) -> String {
+        let [first, second] =
+            [interaction.factors.0, interaction.factors.1].map(|factor| &self.factors[factor]);
+        let p = interaction.probability;
+        let p = if p < 0.001 { "less than 0.001".to_owned() } else { format!("{p:.3}") };
+        let mut told = format!(
+            "{} and {} depend on each other: together they govern {} more (p {p}), so a ratio above \
+             is a mean over the levels of the other.",
+            first.name,
+            second.name,
+            show::percent(interaction.share),
+        );
+        for (level, name) in second.levels.iter().enumerate().skip(1) {
+            let under = interaction.within.iter().filter(|within| within.level == level);
+            let ratios: Vec<String> = under
+                .map(|w| format!("{:.2} with {} {}", w.ratio, first.name, first.levels[w.under]))
+                .collect();
+            if !ratios.is_empty() {
+                let against = &second.levels[0];
+                told += &format!(
+                    " {} {name} against {against}: {}.",
+                    second.name,
+                    show::listed(&ratios)
+                );
+            }
+        }
+        told
     }
 }
 

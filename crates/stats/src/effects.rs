@@ -67,7 +67,7 @@ pub struct LevelEffect {
 }
 
 /// Two factors whose levels together do more than each alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
     /// Numbers of the factors, the smaller one first.
     pub factors: (usize, usize),
@@ -75,6 +75,19 @@ pub struct Interaction {
     pub share: f64,
     /// How probable such a share is by chance: 0 to 1.
     pub probability: f64,
+    /// What the levels of the second do under each level of the first, where that was measured.
+    pub within: Vec<Within>,
+}
+
+/// What a level of one factor does to the figure where another factor has a certain level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Within {
+    /// The other factor's level.
+    pub under: usize,
+    /// The level.
+    pub level: usize,
+    /// The figure under both, divided by that under `under` and the first level.
+    pub ratio: f64,
 }
 
 /// Takes figures apart; `levels` says how many each factor has.
@@ -103,11 +116,9 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
         .collect();
     factors.sort_by(|a, b| b.share.total_cmp(&a.share));
     let full = products.fit(columns.main(None).chain(columns.all_pairs()));
-    let mut interactions: Vec<Interaction> = columns
-        .pairs
-        .iter()
-        .filter_map(|pair| interaction(pair, &main, &full, &products, &columns, whole))
-        .collect();
+    let ground = Ground { columns: &columns, products: &products, main: &main, full: &full, whole };
+    let mut interactions: Vec<Interaction> =
+        columns.pairs.iter().filter_map(|pair| ground.interaction(pair, observations)).collect();
     interactions.sort_by(|a, b| b.share.total_cmp(&a.share));
     let explained = columns.main(None).chain(
         columns
@@ -216,31 +227,60 @@ fn level_effect(fit: &Fit, columns: &Columns, factor: usize, level: usize) -> Le
     LevelEffect { ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
 }
 
-/// What a pair adds to the factors; `None` where that is too little or may well be chance.
-fn interaction(
-    pair: &Pair,
-    main: &Fit,
-    full: &Fit,
-    products: &CrossProducts,
-    columns: &Columns,
+/// What interactions are looked for with.
+struct Ground<'a> {
+    columns: &'a Columns,
+    products: &'a CrossProducts,
+    /// All factors, and no pair.
+    main: &'a Fit,
+    /// All factors and all pairs: what it leaves is noise.
+    full: &'a Fit,
+    /// The whole variance.
     whole: f64,
-) -> Option<Interaction> {
-    let with = products.fit(columns.main(None).chain(pair.columns.clone()));
-    let added = main.freedom() - with.freedom();
-    let gained = (main.residual() - with.residual()).max(0.0);
-    let share = gained / whole;
-    if added == 0 || full.freedom() == 0 || share < INTERACTION_SHARE_MIN {
-        return None;
+}
+
+impl Ground<'_> {
+    /// What a pair adds to the factors; `None` where that is too little or may well be chance.
+    fn interaction(&self, pair: &Pair, observations: &[Observation]) -> Option<Interaction> {
+        let with = self.products.fit(self.columns.main(None).chain(pair.columns.clone()));
+        let added = self.main.freedom() - with.freedom();
+        let gained = (self.main.residual() - with.residual()).max(0.0);
+        let share = gained / self.whole;
+        if added == 0 || self.full.freedom() == 0 || share < INTERACTION_SHARE_MIN {
+            return None;
+        }
+        let noise = self.full.residual() / self.full.freedom() as f64;
+        let f = gained / added as f64 / noise;
+        let distribution = FisherSnedecor::new(added as f64, self.full.freedom() as f64).ok()?;
+        let probability = if f.is_finite() { distribution.sf(f) } else { 0.0 };
+        (probability <= INTERACTION_PROBABILITY_MAX).then(|| Interaction {
+            factors: pair.factors,
+            share,
+            probability,
+            within: self.within(pair, &with, observations),
+        })
     }
-    let noise = full.residual() / full.freedom() as f64;
-    let f = gained / added as f64 / noise;
-    let distribution = FisherSnedecor::new(added as f64, full.freedom() as f64).ok()?;
-    let probability = if f.is_finite() { distribution.sf(f) } else { 0.0 };
-    (probability <= INTERACTION_PROBABILITY_MAX).then_some(Interaction {
-        factors: pair.factors,
-        share,
-        probability,
-    })
+
+    /// The ratios of the second factor's levels under each level of the first, all else alike.
+    fn within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
+        let (first, second) = pair.factors;
+        let measured = |under: usize, level: usize| {
+            observations.iter().any(|o| o.levels[first] == under && o.levels[second] == level)
+        };
+        // A column that others determine is left out of the fit, and the others stand for it.
+        let log = |column: usize| with.coefficient(column).unwrap_or(0.0);
+        let [(_, unders), (start, levels)] = [first, second].map(|f| self.columns.factors[f]);
+        let mut found = Vec::new();
+        for under in (0..unders).filter(|under| measured(*under, 0)) {
+            for level in (1..levels).filter(|level| measured(under, *level)) {
+                let both = pair.columns.start + (level - 1) * unders.saturating_sub(1);
+                let together = if under == 0 { 0.0 } else { log(both + under - 1) };
+                let ratio = (log(start + level - 1) + together).exp();
+                found.push(Within { under, level, ratio });
+            }
+        }
+        found
+    }
 }
 
 #[cfg(test)]
@@ -301,6 +341,11 @@ mod tests {
         let pairs: Vec<_> = found.interactions.iter().map(|i| i.factors).collect();
         assert_eq!(pairs, [(0, 1)]);
         assert!(found.unexplained < 0.01, "{}", found.unexplained);
+        // The transport does 0.8 under the first two transfer sizes, and 0.8 * 1.4 under the third.
+        for (within, expected) in found.interactions[0].within.iter().zip([0.8, 0.8, 1.12]) {
+            assert!((within.ratio - expected).abs() < 0.03, "{within:?}");
+        }
+        assert_eq!(found.interactions[0].within.len(), 3);
     }
 
     #[test]

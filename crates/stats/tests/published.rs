@@ -165,8 +165,15 @@ fn the_probability_of_an_interaction_is_that_of_statsmodels() {
     let twice = [breaks(), breaks()].concat();
     let found = effects(&[2, 3], &twice).unwrap();
     assert_eq!(found.interactions.len(), 1);
-    let together = found.interactions[0];
+    let together = &found.interactions[0];
     near(together.share, 0.090_270_591_035_674, 1e-9);
     near(together.probability, 0.001_497_991_806_022, 1e-9);
     near(found.unexplained, 0.663_705_371_479_925, 1e-9);
+    // In a whole matrix of two factors these are ratios of geometric means.
+    let log = |looms: &[f64; 9]| looms.iter().map(|breaks| breaks.ln()).sum::<f64>() / 9.0;
+    for within in &together.within {
+        let wool = &BREAKS[within.under];
+        near(within.ratio.ln(), log(&wool[within.level]) - log(&wool[0]), 1e-9);
+    }
+    assert_eq!(together.within.len(), 4);
 }

@@ -49,6 +49,16 @@ struct InteractionPart<'a> {
     factors: [&'a str; 2],
     share: f64,
     probability: f64,
+    within: Vec<WithinPart<'a>>,
+}
+
+/// The rate under a level of the second factor against that under its first one, where the first
+/// factor has the level `under`.
+#[derive(Serialize)]
+struct WithinPart<'a> {
+    under: &'a str,
+    level: &'a str,
+    ratio: f64,
 }
 
 /// Writes the document.
@@ -93,6 +103,21 @@ fn interactions<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<Interaction
         factors: [interaction.factors.0, interaction.factors.1].map(|f| pass.factors[f].name),
         share: interaction.share,
         probability: interaction.probability,
+        within: within(pass, interaction),
     };
     effects.interactions.iter().map(part).collect()
+}
+
+fn within<'a>(
+    pass: &'a PassFactors,
+    interaction: &stats::effects::Interaction,
+) -> Vec<WithinPart<'a>> {
+    let [first, second] =
+        [interaction.factors.0, interaction.factors.1].map(|factor| &pass.factors[factor].levels);
+    let part = |found: &stats::effects::Within| WithinPart {
+        under: &first[found.under],
+        level: &second[found.level],
+        ratio: found.ratio,
+    };
+    interaction.within.iter().map(part).collect()
 }

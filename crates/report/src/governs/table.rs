@@ -139,18 +139,8 @@ fn picture(level: &LevelEffect, reach: f64) -> String {
 }
 
 fn sentences(pass: &PassFactors, effects: &Effects) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for interaction in &effects.interactions {
-        let (first, second) = interaction.factors;
-        sentences.push(format!(
-            "{} and {} depend on each other: together they govern {} more (p {:.4}), so a ratio \
-             above is a mean over the levels of the other.",
-            pass.factors[first].name,
-            pass.factors[second].name,
-            show::percent(interaction.share),
-            interaction.probability,
-        ));
-    }
+    let mut sentences: Vec<String> =
+        effects.interactions.iter().map(|interaction| pass.told(interaction)).collect();
     sentences
         .push(format!("Not explained by any of this: {}.", show::percent(effects.unexplained)));
     if pass.left_out > 0 {

@@ -50,11 +50,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 fn notes(pass: &PassFactors, effects: &Effects) -> Markup {
     html! {
         @for interaction in &effects.interactions {
-            p.legend {
-                (pass.factors[interaction.factors.0].name) " and "
-                (pass.factors[interaction.factors.1].name) " depend on each other: together they "
-                "govern " (show::percent(interaction.share)) " more."
-            }
+            p.legend { (pass.told(interaction)) }
         }
         p.legend { "Not explained: " (show::percent(effects.unexplained)) "." }
     }
