@@ -240,6 +240,12 @@ impl RunSpec {
         if ms == 0 { None } else { Some(ms.saturating_mul(1_000_000)) }
     }
 
+    /// Says whether a bound may end a pass before it has done all that it would do.
+    pub const fn is_cut(&self) -> bool {
+        let load = &self.load;
+        load.ops_max > 0 || load.bytes_max > 0 || load.time_max_ms > 0
+    }
+
     /// How long a pass works before anything counts, in nanoseconds.
     pub const fn warmup_ns(&self) -> u64 {
         self.load.ramp_ms.saturating_add(self.load.warmup_ms).saturating_mul(1_000_000)

@@ -70,10 +70,13 @@ impl PoolStream {
         }
     }
 
-    /// What is left of the pool after all transactions, for the worker to remove.
+    /// What is left of the pool after all transactions, for the worker to remove; the pool as it
+    /// began where a bound may have cut them short, since it is made anew then.
     pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
         let mut stream = Self::new(spec, 0, seed);
-        while stream.step().is_some() {}
+        if !spec.is_cut() {
+            while stream.step().is_some() {}
+        }
         stream.pool.retain(|file| file.number % spec.workers == worker);
         Remains { files: stream.pool.iter().map(|file| file.number).collect(), next: 0 }
     }

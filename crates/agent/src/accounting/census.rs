@@ -24,7 +24,7 @@ pub(super) fn truths(spec: &RunSpec, result: &PassResult, census: Census) -> Vec
     let done = |kind| of(result, kind).0;
     let files = u64::from(spec.files);
     // What a bound cuts short leaves files that are whole or not.
-    let is_whole = spec.load.ops_max == 0 && spec.load.bytes_max == 0;
+    let is_whole = !spec.is_cut();
     let mut truths = Vec::new();
     match result.pass {
         Pass::Write | Pass::CharWrite => {

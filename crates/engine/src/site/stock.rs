@@ -41,6 +41,8 @@ struct Present {
     links: bool,
     /// A pass left what only it knows: some files and not others.
     mixed: bool,
+    /// A bound cut a pass short that makes, takes away or renames: nobody knows what is there.
+    cut: bool,
 }
 
 impl Made {
@@ -78,6 +80,9 @@ impl Made {
 impl Present {
     /// Says whether what is there stands in the way of a pass.
     const fn must_go(self, pass: Pass) -> bool {
+        if self.cut {
+            return true;
+        }
         match pass {
             Pass::Create | Pass::OpMix => self.files || self.mixed,
             Pass::Mkdir => self.directories,
@@ -89,21 +94,18 @@ impl Present {
 
     /// Takes note of what a pass leaves behind.
     fn passed(&mut self, spec: &RunSpec, pass: Pass) {
+        let opens_files = pass.opens() != Opens::Nothing;
+        self.cut |= spec.is_cut() && !opens_files && pass.writes();
         match pass {
             // A pass that a bound cuts short has not written everything.
-            Pass::Write | Pass::CharWrite | Pass::Create => self.files = is_whole(spec),
+            Pass::Write | Pass::CharWrite | Pass::Create => self.files = !spec.is_cut(),
             Pass::Remove => (self.files, self.mixed) = (false, false),
-            Pass::Mkdir => self.directories = is_whole(spec),
+            Pass::Mkdir => self.directories = !spec.is_cut(),
             Pass::Rmdir => self.directories = false,
             Pass::Transactions | Pass::OpMix => (self.files, self.mixed) = (false, true),
             _ => {}
         }
     }
-}
-
-/// Says whether only its end ends a pass that is bounded by its files.
-const fn is_whole(spec: &RunSpec) -> bool {
-    spec.load.ops_max == 0 && spec.load.bytes_max == 0
 }
 
 /// What a pass finds, where nothing went before it.
@@ -148,6 +150,22 @@ mod tests {
         let mut spec = RunSpec { files: 3, ..RunSpec::null(Workload::Stream) };
         spec.load.ops_max = 5;
         assert_eq!(todo(&spec, &[Pass::Write, Pass::Read]), [(false, 0, 0), (false, 3, 0)]);
+    }
+
+    #[test]
+    fn what_a_bound_left_of_names_is_wiped_before_the_next_pass() {
+        let mut spec = RunSpec { files: 3, ..RunSpec::null(Workload::Metadata) };
+        spec.load.time_max_ms = 5;
+        let passes = [Pass::Create, Pass::Stat, Pass::Rename, Pass::Remove, Pass::Create];
+        let made = (true, 3, 0);
+        // Whoever only looks leaves everything as it is.
+        let expected = [(false, 0, 0), made, (false, 0, 0), made, (true, 0, 0)];
+        assert_eq!(todo(&spec, &passes), expected);
+        let passes = [Pass::Mkdir, Pass::RenameDirs, Pass::Rmdir, Pass::Mkdir];
+        assert_eq!(todo(&spec, &passes), [(false, 0, 0), (true, 0, 3), (true, 0, 3), (true, 0, 0)]);
+        spec.workload = Workload::Transactions;
+        let passes = [Pass::Create, Pass::Transactions, Pass::Remove];
+        assert_eq!(todo(&spec, &passes), [(false, 0, 0), made, made]);
     }
 
     #[test]
