@@ -4,11 +4,17 @@
 //! each unit of bytes; all bits are made, and written to, before the start. Units grow with the
 //! set, so that a worker's bits fit into a cache.
 
+use std::ops::Range;
+
 use model::work::Sharing;
-use model::{Completion, OpKind, Outcome, Pass, RunSpec, WorkingSet};
+use model::{Completion, OpKind, Outcome, Pass, RunSpec, WorkingSet, Workload};
 use workload::FileSet;
+use workload::opmix::OpMixSet;
 
 use crate::limits::TOUCHED_BITS_MAX;
+
+/// Sizes of files and requests of a mix are whole KiB.
+const KIB_SHIFT: u32 = 10;
 
 /// What one worker touched.
 pub struct Touched {
@@ -24,8 +30,16 @@ struct Bits {
     units: Vec<u64>,
     /// Files that have bits.
     file_count: u64,
-    units_per_file: u64,
+    layout: Layout,
     unit_shift: u32,
+}
+
+/// Where the units of each file stand.
+enum Layout {
+    /// So many of each file.
+    Even(u64),
+    /// From here on, and after the last file the end: files of a mix differ a thousandfold in size.
+    Each(Vec<u32>),
 }
 
 impl Touched {
@@ -95,6 +109,9 @@ impl Touched {
 
 impl Bits {
     fn new(spec: &RunSpec, seed: u64) -> Self {
+        if spec.workload == Workload::OpMix {
+            return Self::of_mix(spec);
+        }
         let set = FileSet::of(spec, seed);
         let files = u64::from(set.files());
         // What is appended lies beyond the size: one more of the largest request.
@@ -109,8 +126,46 @@ impl Bits {
             files: written(files),
             units: written(files * units(unit_shift)),
             file_count: files,
-            units_per_file: units(unit_shift),
+            layout: Layout::Even(units(unit_shift)),
             unit_shift,
+        }
+    }
+
+    /// Units as fine as the requests of a mix are, and only for files in use.
+    fn of_mix(spec: &RunSpec) -> Self {
+        let set = OpMixSet::of(spec);
+        let files = u64::from(set.files());
+        let ends = || (0..set.files()).map(|file| set.written_end(file));
+        let count = |shift: u32| ends().map(|end| end.div_ceil(1 << shift)).sum::<u64>();
+        let mut unit_shift = spec.io_size_bytes.max(1).trailing_zeros().min(KIB_SHIFT);
+        while unit_shift < 40 && count(unit_shift) > TOUCHED_BITS_MAX {
+            unit_shift += 1;
+        }
+        let mut next = 0;
+        let firsts = ends().map(|end| {
+            let first = next;
+            next += end.div_ceil(1 << unit_shift);
+            first as u32
+        });
+        let mut firsts: Vec<u32> = firsts.collect();
+        firsts.push(next as u32);
+        Self {
+            files: written(files),
+            units: written(next),
+            file_count: files,
+            layout: Layout::Each(firsts),
+            unit_shift,
+        }
+    }
+
+    /// The units of a file that has bits.
+    #[inline]
+    fn units_of(&self, file: u64) -> Range<u64> {
+        match &self.layout {
+            Layout::Even(units) => file * units..(file + 1) * units,
+            Layout::Each(firsts) => {
+                u64::from(firsts[file as usize])..u64::from(firsts[file as usize + 1])
+            }
         }
     }
 
@@ -121,16 +176,16 @@ impl Bits {
         if file >= self.file_count {
             return false;
         }
-        let first = offset >> self.unit_shift;
-        if bytes == 0 || first >= self.units_per_file {
+        let units = self.units_of(file);
+        let first = units.start + (offset >> self.unit_shift);
+        if bytes == 0 || first >= units.end {
             set(&mut self.files, file);
             return true;
         }
-        let base = file * self.units_per_file;
-        set(&mut self.units, base + first);
-        let last = (offset + u64::from(bytes) - 1) >> self.unit_shift;
-        for unit in first + 1..=last.min(self.units_per_file - 1) {
-            set(&mut self.units, base + unit);
+        set(&mut self.units, first);
+        let last = units.start + ((offset + u64::from(bytes) - 1) >> self.unit_shift);
+        for unit in first + 1..=last.min(units.end - 1) {
+            set(&mut self.units, unit);
         }
         true
     }
@@ -139,8 +194,7 @@ impl Bits {
     fn count(&self) -> (u64, u64) {
         let (mut files, mut units) = (0, 0);
         for file in 0..self.file_count {
-            let base = file * self.units_per_file;
-            let within = (base..base + self.units_per_file).filter(|bit| has(&self.units, *bit));
+            let within = self.units_of(file).filter(|bit| has(&self.units, *bit));
             let within = within.count() as u64;
             files += u64::from(within > 0 || has(&self.files, file));
             units += within;
@@ -243,6 +297,24 @@ mod tests {
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
         assert_eq!(touched.working_set(), expected);
         assert!(Touched::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());
+    }
+
+    #[test]
+    fn small_files_of_a_mix_count_by_their_bytes() {
+        let mut spec = RunSpec { io_size_bytes: 8 << 10, ..spec(Workload::OpMix) };
+        (spec.op_mix.set_bytes_per_rate, spec.op_mix.accessed_percent) = (0, 100);
+        let set = FileSet::of(&spec, 1);
+        let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
+        let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();
+        let mut touched = Touched::new(&spec, Pass::OpMix, 1).unwrap();
+        touched.ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
+        touched.ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
+        touched.ended(&[done(OpKind::Write, small, 1 << 10, 3 << 10)]);
+        touched.ended(&[done(OpKind::Read, large, 1_016 << 10, 8 << 10)]);
+        touched.ended(&[done(OpKind::Getattr, 17, 0, 0)]);
+        let files = if [small, large].contains(&17) { 2 } else { 3 };
+        let expected = WorkingSet { files, bytes: 12 << 10, unit_bytes: 1 << 10 };
+        assert_eq!(touched.working_set(), expected);
     }
 
     #[test]
