@@ -8,6 +8,8 @@
 mod json;
 mod table;
 
+use std::fmt::Write as _;
+
 use model::Campaign;
 use stats::effects::Interaction;
 use stats::{Effects, Observation, effects};
@@ -140,11 +142,9 @@ impl PassFactors {
                 .collect();
             if !ratios.is_empty() {
                 let against = &second.levels[0];
-                told += &format!(
-                    " {} {name} against {against}: {}.",
-                    second.name,
-                    show::listed(&ratios)
-                );
+                let ratios = show::listed(&ratios);
+                // Writing to a string can't fail.
+                let _ = write!(told, " {} {name} against {against}: {ratios}.", second.name);
             }
         }
         told

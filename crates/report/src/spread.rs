@@ -62,9 +62,9 @@ impl Spread {
                 shown(rate.max),
             ]
         };
-        let trial = |point: &stats::Point| match point.used {
-            true => shown(point.per_s),
-            false => format!("({})", shown(point.per_s)),
+        let trial = |point: &stats::Point| {
+            let rate = shown(point.per_s);
+            if point.used { rate } else { format!("({rate})") }
         };
         let all_used = judged.points.iter().all(|point| point.used);
         Self {
