@@ -77,6 +77,7 @@ const COLUMNS: &[Column] = &[
     ("user_ns", |r| known(r.judged.program.map(|used| used.user_ns))),
     ("system_ns", |r| known(r.judged.program.map(|used| used.system_ns))),
     ("rss_max_bytes", |r| known(r.judged.program.map(|used| used.rss_max_bytes))),
+    ("rate_common_window", |r| median(r.judged.common.as_ref())),
     ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
     ("caveats", |r| {
         let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());

@@ -9,6 +9,7 @@ mod chart;
 mod conditions;
 mod factors;
 mod rates;
+mod series;
 mod table;
 mod times;
 mod trials;
@@ -47,6 +48,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
                     (rates::section(sheet))
                     (table::section(sheet))
                     (times::section(sheet))
+                    (series::section(sheet))
                     (factors::section(sheet))
                     (caveats(sheet))
                     (watched::section(sheet))

@@ -61,9 +61,13 @@ struct Figure<'a> {
     rate_ops_per_s: Option<SummaryPart>,
     rate_bytes_per_s: Option<SummaryPart>,
     rate_first_done: Option<SummaryPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_common_window: Option<SummaryPart>,
     common_window_share: Option<f64>,
     service_time: Times,
     response_time: Times,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_response_time: Option<Times>,
     cpu_unit: Option<&'static str>,
     cpu_client: Option<f64>,
     cpu_server: Option<f64>,
@@ -192,6 +196,12 @@ struct PassPart<'a> {
     first_done_bytes: u64,
     first_done_ns: u64,
     start_skew_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    common_window: Option<model::Work>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalls: Option<model::Stalls>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processor_wait: Option<model::ProcessorWait>,
     client_cpu_ns: u64,
     server_cpu_ns: Option<u64>,
     storage_read_bytes: Option<u64>,
@@ -292,9 +302,11 @@ impl<'a> Figure<'a> {
             rate_ops_per_s: judged.ops_per_s.map(SummaryPart::of),
             rate_bytes_per_s: judged.bytes_per_s.map(SummaryPart::of),
             rate_first_done: judged.first_done.map(SummaryPart::of),
+            rate_common_window: judged.common.map(SummaryPart::of),
             common_window_share: judged.common_window_share,
             service_time: Times::of(&judged.service_time),
             response_time: Times::of(&judged.response_time),
+            estimated_response_time: judged.estimated_response_time.as_ref().map(Times::of),
             cpu_unit: judged.cpu.map(|cpu| cpu.unit.name()),
             cpu_client: judged.cpu.map(|cpu| cpu.client),
             cpu_server: judged.cpu.and_then(|cpu| cpu.server),
@@ -390,6 +402,9 @@ impl<'a> PassPart<'a> {
             first_done_bytes: pass.first_done_bytes,
             first_done_ns: pass.first_done_ns,
             start_skew_ns: pass.start_skew_ns,
+            common_window: pass.scope.common,
+            stalls: pass.scope.stalls,
+            processor_wait: pass.scope.processor_wait,
             client_cpu_ns: pass.client_cpu_ns,
             server_cpu_ns: pass.server_cpu_ns,
             storage_read_bytes: pass.storage_read_bytes,

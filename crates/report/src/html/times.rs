@@ -64,7 +64,8 @@ fn legend() -> Markup {
                 }
                 (what)
             }
-            "from due to done; all trials merged; logarithmic"
+            "from due to done; all trials merged; logarithmic. \"estimated\" are response times "
+            "with those that a closed loop left out while it waited: an estimate"
         }
     }
 }
@@ -81,13 +82,19 @@ fn chart(id: &str, name: &str, rows: &[&Row<'_>], axis: &TimeAxis, sheet: &Sheet
     panel(&about, &strips, &axis.ticks())
 }
 
+/// What stands beside the service times of a closed loop.
+fn estimate(row: &Row<'_>) -> Option<(&'static str, String)> {
+    let [p50, p99, max] = crate::show::times(row.judged.estimated_response_time.as_ref()?);
+    Some(("factors", format!("estimated response time {p50} · {p99} · {max}")))
+}
+
 fn strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
     let times = &row.judged.response_time;
     let [p50, p99, max] = [times.quantile(0.5), times.quantile(0.99), times.max()];
     Strip {
         name: cut(&row.run.spec.target_name, 16),
         value: format!("{} · {} · {}", Nanos(p50), Nanos(p99), Nanos(max)),
-        lines: super::rates::factors(row, sheet),
+        lines: super::rates::factors(row, sheet).into_iter().chain(estimate(row)).collect(),
         marks: html! {
             line.reach x1=(percent(axis.at(p50))) x2=(percent(axis.at(max))) y1="0" y2="0" {}
             (shape(axis.at(max), "max", BAR))

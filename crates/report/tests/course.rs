@@ -1,0 +1,71 @@
+//! What reports say of the course of a pass: time series, stalls, the common window, and the
+//! estimate of what a closed loop left out.
+
+#[allow(dead_code, reason = "shared with the other tests")]
+mod campaigns;
+
+use campaigns::{made, spec};
+use model::{BackendKind, Campaign, IntervalSample, Stall, Stalls, Work, Workload};
+use report::{Format, render};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A mix of two trials, eight seconds each, of which one stalled.
+fn stalled() -> Campaign {
+    let mut campaign = made(vec![(spec("nfs", BackendKind::Nfs, Workload::Mixed), 1, 2)]);
+    let trials = campaign.runs[0].trials.iter_mut();
+    for (trial, stalls) in trials.zip([0_u32, 1]) {
+        let result = &mut trial.passes[0];
+        let ops = |second: u64| if stalls > 0 && (3..5).contains(&second) { 0 } else { 5_600 };
+        let sample = |second: u64| IntervalSample {
+            at_ns: (second + 1) * SECOND,
+            ops: ops(second),
+            bytes: 0,
+        };
+        result.samples = (0..8).map(sample).collect();
+        let longest = Stall { at_ns: 3 * SECOND, lasts_ns: SECOND * 3 / 2, workers: 2 };
+        result.scope.stalls = Some(Stalls { count: stalls, longest });
+        result.common_window_ns = SECOND;
+        result.scope.common = Some(Work { ops: 6_000, bytes: 0 });
+        result.scope.slots = 2;
+    }
+    campaign
+}
+
+#[test]
+fn a_page_draws_the_rate_of_each_interval_and_where_it_stalled() {
+    let page = render(&stalled(), Format::Html);
+    let drawing = page.split("<svg class=\"series\"").nth(1).expect("a time series");
+    let drawing = drawing.split("</svg>").next().unwrap();
+    assert_eq!(drawing.matches("<path").count(), 2, "{drawing}");
+    assert_eq!(drawing.matches("class=\"stall\"").count(), 1, "{drawing}");
+    assert!(drawing.contains("no op ended for 1.50 s"), "{drawing}");
+    assert!(drawing.contains("from 0.00 op/s to 5.60 kop/s in 2 trials"), "{drawing}");
+    // Down to nothing at the end of the third second, and up again after the fifth.
+    assert!(drawing.contains("H375.0 V80.0 H500.0 V80.0 H625.0 V4.0 "), "{drawing}");
+}
+
+#[test]
+fn a_pass_of_one_interval_has_no_time_series() {
+    let page = render(&campaigns::quick(), Format::Html);
+    assert!(!page.contains("Time series") && !page.contains("estimated response time"));
+}
+
+#[test]
+fn json_and_page_have_the_estimate_and_the_common_window() {
+    let json = render(&stalled(), Format::Json);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let figure = &json["figures"][0];
+    assert_eq!(figure["rate_common_window"]["median"], 6_000.0);
+    for more in ["count", "mean_ns"] {
+        let of = |times: &str| figure[times][more].as_u64().unwrap();
+        assert!(of("estimated_response_time") > of("service_time"), "{more}");
+    }
+    let pass = &json["runs"][0]["trials"][1]["passes"][0];
+    assert_eq!(pass["stalls"]["count"], 1);
+    assert_eq!(pass["stalls"]["longest"]["lasts_ns"], SECOND * 3 / 2);
+    assert_eq!(pass["common_window"]["ops"], 6_000);
+    assert!(render(&stalled(), Format::Html).contains("estimated response time "));
+    // An estimate is no figure of the table.
+    assert!(!render(&stalled(), Format::Table).contains("estimated"));
+}
