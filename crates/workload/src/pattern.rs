@@ -111,7 +111,7 @@ impl Pattern {
     #[inline]
     pub fn range(&self, file: u32, offset_bytes: u64, len: u32) -> Range<usize> {
         let grains = (PERIOD / GRAIN) as u64;
-        let shift = draw(!self.seed, u64::from(file)) % grains * GRAIN as u64;
+        let shift = below(draw(!self.seed, u64::from(file)), grains) * GRAIN as u64;
         let start = ((offset_bytes + shift) % PERIOD as u64) as usize;
         assert!(start + len as usize <= self.pool.len(), "op longer than the pattern was made for");
         start..start + len as usize
