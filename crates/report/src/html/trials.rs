@@ -31,30 +31,33 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 /// How the trials of each row lie, in one table.
 fn spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
-        div.scroll role="region" aria-labelledby="trials" tabindex="0" {
-            table.spread {
-                caption { "How the trials of each figure lie." }
-                thead {
-                    tr {
-                        th scope="col" { "run and pass" }
-                        @for name in spread::COLUMNS { th.number scope="col" { (name) } }
-                        th scope="col" { "trials" }
+        details {
+            summary { "Means, deviation and extremes of each figure, and its trials" }
+            div.scroll role="region" aria-label="How trials lie" tabindex="0" {
+                table.spread {
+                    caption { "How the trials of each figure lie." }
+                    thead {
+                        tr {
+                            th scope="col" { "run and pass" }
+                            @for name in spread::COLUMNS { th.number scope="col" { (name) } }
+                            th scope="col" { "trials" }
+                        }
                     }
-                }
-                tbody {
-                    @for spread in sheet.rows.iter().map(|row| Spread::of(sheet, row)) {
-                        @if let Some(cells) = &spread.cells {
-                            tr {
-                                th scope="row" { (spread.name) }
-                                @for cell in cells { td.number { (cell) } }
-                                td { (spread.trials_line()) }
+                    tbody {
+                        @for spread in sheet.rows.iter().map(|row| Spread::of(sheet, row)) {
+                            @if let Some(cells) = &spread.cells {
+                                tr {
+                                    th scope="row" { (spread.name) }
+                                    @for cell in cells { td.number { (cell) } }
+                                    td.each { (spread.trials_line()) }
+                                }
                             }
                         }
                     }
                 }
             }
+            ul.reading { @for line in spread::READING { li { (line) } } }
         }
-        ul.reading { @for line in spread::READING { li { (line) } } }
     }
 }
 
