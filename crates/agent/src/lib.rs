@@ -27,6 +27,9 @@ use model::Pass;
 use this_host::ThisHost;
 use trial::Trial;
 
+/// What telemetry calls the host of the agent: only controllers know its name.
+const THIS_HOST: &str = "client";
+
 /// How often telemetry is read.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -74,7 +77,7 @@ pub struct ServerCounts {
 ///
 /// What could not be put back is returned, a sentence each.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
-    let mut held = Held { agent, trial: None, host: ThisHost::new(&agent.state_dir) };
+    let mut held = Held { agent, trial: None, host: ThisHost::new(&agent.state_dir), watch: None };
     while let Some(order) = end.next_order() {
         end.report(held.obey(order, end));
     }
@@ -86,6 +89,8 @@ struct Held<'a> {
     agent: &'a Agent,
     trial: Option<Trial<'a>>,
     host: ThisHost<'a>,
+    /// Runs while another host works.
+    watch: Option<Watch>,
 }
 
 impl Held<'_> {
@@ -108,6 +113,14 @@ impl Held<'_> {
                 mono_ns: self.agent.clock.now_ns(),
                 wall_ns: self.agent.clock.calendar_ns(),
             }),
+            Order::Watch => {
+                self.watch = Some(self.agent.watch());
+                Report::Watching
+            }
+            Order::Unwatch => match self.watch.take() {
+                Some(watch) => Report::Watched(Box::new(watch.stop(THIS_HOST))),
+                None => Report::Failed("this host was not watched".to_owned()),
+            },
             Order::LetGo => {
                 if let Some(trial) = &mut self.trial {
                     trial.let_go();

@@ -15,10 +15,7 @@ use lab::{cache, counters};
 use model::{Caveat, CaveatCode, Fact, IntervalSample, Invalidation, Pass, PassResult, RunSpec};
 
 use crate::accounting::{self, Witnesses};
-use crate::{Agent, doubts};
-
-/// What telemetry calls the host of the agent where nobody named it.
-const THIS_HOST: &str = "client";
+use crate::{Agent, THIS_HOST, doubts};
 
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {

@@ -10,6 +10,7 @@ mod hosts;
 mod setting_up;
 mod stack;
 mod trial;
+pub mod watching;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

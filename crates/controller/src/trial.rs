@@ -7,9 +7,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Broken, Gone, Order, PassEnd, Report};
-use model::{Pass, RunSpec, Trial, TrialState};
+use model::{LabSpec, Pass, RunSpec, Trial, TrialState};
 
-use crate::{ControllerError, Event, Walk, setting_up};
+use crate::{ControllerError, Event, Walk, setting_up, watching};
 
 /// Why a trial does not go on.
 pub(crate) enum Trouble {
@@ -140,8 +140,11 @@ fn one_pass(
     if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
         trial.facts.extend(setting_up::before_reading(walk, lab, pass)?);
     }
+    if let Some(lab) = &spec.lab {
+        watching::begin(walk, lab).map_err(|why| without_server(walk, lab, why))?;
+    }
     send(walk, spec, Order::Run(pass))?;
-    let PassEnd { result, facts, broken } = loop {
+    let PassEnd { mut result, facts, broken } = loop {
         match receive(walk, spec)? {
             Report::Progress(sample) if observed => (walk.observe)(Event::Progress(sample)),
             Report::Progress(_) => {}
@@ -151,11 +154,13 @@ fn one_pass(
         if let Some(lab) = &spec.lab
             && let Err(why) = walk.hosts.look(lab)
         {
-            // Whoever waits for a server that is gone waits for long.
-            walk.hosts.leave_one(&lab.worker().name);
-            return Err(why.into());
+            return Err(without_server(walk, lab, why));
         }
     };
+    if let Some(lab) = &spec.lab {
+        let seen = watching::end(walk, lab, &mut result);
+        seen.map_err(|why| without_server(walk, lab, why))?;
+    }
     trial.passes.push(result);
     trial.facts.extend(facts);
     trial.state = match broken {
@@ -164,6 +169,12 @@ fn one_pass(
         Some(Broken::Failed(reason)) => TrialState::Failed(reason),
     };
     Ok(())
+}
+
+/// Leaves the host that works: whoever waits for a server that is gone waits for long.
+fn without_server(walk: &mut Walk<'_>, lab: &LabSpec, why: String) -> Trouble {
+    walk.hosts.leave_one(&lab.worker().name);
+    Trouble::Row(why)
 }
 
 /// Gives an order that has one answer to the agent that does the work of a run.

@@ -6,7 +6,9 @@
 
 use std::path::PathBuf;
 
-use model::{Action, Fact, InForce, IntervalSample, Invalidation, Pass, PassResult, RunSpec};
+use model::{
+    Action, Fact, InForce, IntervalSample, Invalidation, Pass, PassResult, RunSpec, Telemetry,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::json;
@@ -64,6 +66,10 @@ pub enum Order {
         /// What this host serves, where it serves.
         directory: Option<PathBuf>,
     },
+    /// Watch the host from now on.
+    Watch,
+    /// Watch it no longer, and tell what was seen.
+    Unwatch,
     /// Put back what campaigns that were killed left changed.
     Clean,
 }
@@ -93,6 +99,10 @@ pub enum Report {
     InForce(InForce),
     /// What was to be undone is undone.
     Undone,
+    /// The host is being watched.
+    Watching,
+    /// What the host did since it is watched.
+    Watched(Box<Telemetry>),
     /// What was found changed; nothing where nothing was left so.
     Cleaned(Vec<Putting>),
 }

@@ -167,6 +167,9 @@ codes! {
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and nothing here counts what came from it.",
         "Use files larger than memory, --direct true, or mount anew in between.";
+    ServerCached, "server-cached", Note,
+        "The server answered reads from its memory, not from its disk.",
+        "Use files larger than the server's memory, or --invalidation server-remount.";
     SharedHost, "shared-host", Note,
         "Client and server shared the processors of one host.",
         "Read the figure as that of the whole machine, not of a server.";

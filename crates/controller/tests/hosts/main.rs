@@ -5,7 +5,10 @@ mod rig;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CaveatCode, DataPath, Host, Invalidation, LabSpec, TrialState};
+use model::{
+    CaveatCode, DataPath, FileSystem, Host, Invalidation, LabSpec, Metric, MetricKind, Telemetry,
+    TrialState,
+};
 
 use rig::{Rig, Script, told};
 
@@ -21,7 +24,7 @@ fn network(threads: u32) -> LabSpec {
 /// The same with a file system of its own, which is mounted after the server has started.
 fn on_a_device(threads: u32) -> LabSpec {
     let mut lab = network(threads);
-    lab.storage.file_system = model::FileSystem::Ext4;
+    lab.storage.file_system = FileSystem::Ext4;
     lab.storage.devices = vec!["/dev/vdb".into()];
     lab
 }
@@ -95,6 +98,41 @@ fn what_is_not_in_force_is_a_doubt_or_fails_a_strict_run() {
     let failed = TrialState::Failed(format!("not in force: {said}"));
     assert_eq!(campaign.runs[1].trials[0].state, failed);
     assert!(campaign.runs[1].trials[0].passes.is_empty());
+}
+
+/// A server that served so much and read so much from its disk, which has a part.
+fn seen(served: u64, from_disk: u64) -> Telemetry {
+    let counter = |name: &str, risen| Metric {
+        name: name.to_owned(),
+        kind: MetricKind::Counter,
+        values: vec![7, 7 + risen],
+    };
+    let disks = ["disk.nvme0n1", "disk.nvme0n1p2", "disk.loop0", "disk.dm-0"];
+    let disks = disks.map(|disk| counter(&format!("{disk}.read_bytes"), from_disk));
+    let metrics = disks.into_iter().chain([counter("nfsd.read_bytes", served)]).collect();
+    Telemetry { host: String::new(), times_ns: vec![0, 1], metrics }
+}
+
+#[test]
+fn a_server_that_reads_nothing_from_its_disk_is_noted() {
+    for (from_disk, noted) in [(89, true), (90, false)] {
+        let rig = Rig::new(Script { seen: seen(100, from_disk), ..Script::default() });
+        let memory = LabSpec {
+            storage: model::Storage { file_system: FileSystem::Tmpfs, ..network(8).storage },
+            ..network(8)
+        };
+        let (campaign, _) = rig.walk(&[on_a_device(8), memory, disk("s")]);
+        let passes = campaign.runs.iter().map(|run| &run.trials[0].passes);
+        for (run, pass) in
+            passes.enumerate().flat_map(|(run, all)| all.iter().map(move |p| (run, p)))
+        {
+            let codes: Vec<_> = pass.caveats.iter().map(|caveat| caveat.code).collect();
+            let cached = codes.contains(&CaveatCode::ServerCached);
+            assert_eq!(cached, run == 0 && noted, "run {run}: {codes:?}");
+            let hosts: Vec<_> = pass.telemetry.iter().map(|host| host.host.as_str()).collect();
+            assert_eq!(hosts, [vec!["s"], vec!["s"], Vec::new()][run]);
+        }
+    }
 }
 
 #[test]

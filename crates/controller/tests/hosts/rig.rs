@@ -10,7 +10,7 @@ use controller::{Event, Hosts, Walk, leave, walk};
 use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
 use model::{
     Action, Campaign, CampaignState, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult,
-    Trial,
+    Telemetry, Trial,
 };
 use plan::{Plan, RawPlan, Surroundings};
 use results::Store;
@@ -30,6 +30,8 @@ pub struct Script {
     pub sticking: Option<(&'static str, &'static str)>,
     /// A host's clock runs so many times as fast.
     pub clock: Option<(&'static str, u64)>,
+    /// What a host does while it is watched.
+    pub seen: Telemetry,
     /// Somebody wants to stop once a line is in the log.
     pub stops_at: Option<&'static str>,
 }
@@ -182,6 +184,8 @@ impl Played {
                 Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken }))
             }
             Order::End => Report::Ended,
+            Order::Watch => Report::Watching,
+            Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts | Order::Clean => return None,
         })
     }
