@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 26] = [
+const PARTS: [Part; 27] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -59,6 +59,7 @@ const PARTS: [Part; 26] = [
     part("nfs-ganesha-mem", Proof::Library("ganesha/libfsalmem.so"), "its exports of memory"),
     part("libnfs-utils", Proof::Program("nfs-cp"), "real NFS client"),
     part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),
+    part("openssh-server", Proof::File("/usr/sbin/sshd"), "hosts that agents are sent to"),
     part("tshark", Proof::Program("tshark"), "takes captures apart"),
     part("chromium", Proof::Program("chromium"), "opens the HTML report"),
     part("qemu-system-x86", Proof::Program("qemu-system-x86_64"), "runs virtual machines"),

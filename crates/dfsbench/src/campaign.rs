@@ -167,7 +167,7 @@ fn walk_plan(
     walk: &mut Walk<'_>,
     stored: Option<i64>,
 ) -> Result<Campaign, Failure> {
-    let local = walk.plan.runs.iter().all(|run| run.target.is_local());
+    let local = walk.plan.runs.iter().all(|run| run.target.is_local() && run.lab.is_none());
     let failed = |error| Failure::of_campaign(error, local);
     if let Some(id) = stored {
         let mut store = Store::open_or_create(results)?;

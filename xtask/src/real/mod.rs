@@ -17,6 +17,7 @@ mod capture;
 mod capture_tls;
 mod disk;
 pub mod ganesha;
+mod hosts;
 mod interop;
 pub mod libnfs;
 pub mod ours;
@@ -26,7 +27,7 @@ mod vm;
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 8] = [
     ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
@@ -34,10 +35,11 @@ const GROUPS: [(&str, Group); 7] = [
     ("strace", strace::run),
     ("browser", browser::run),
     ("vm", vm::run),
+    ("hosts", hosts::run),
 ];
 
 /// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
-/// `browser`, `vm`.
+/// `browser`, `vm`, `hosts`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {
