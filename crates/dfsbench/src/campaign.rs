@@ -101,6 +101,7 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
         },
     };
     raw.apply(&args.overrides())?;
+    raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
     let around = target::surroundings(token() % 1_000_000_000);
     let plan = Plan::resolve(&raw, &around)?;
     for idle in raw.without_effect() {

@@ -153,6 +153,7 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
         settings: settings(table)?,
         command: work::read_command(table, kind)?,
         mix: work::read_mix(table, kind)?,
+        mix_from: work::read_mix_from(table, kind)?,
     })
 }
 

@@ -86,6 +86,9 @@ pub struct RawWorkload {
     pub command: Command,
     /// Shares of a mix of the user's own; otherwise as it is where nobody says.
     pub mix: OpMix,
+    /// The file that the shares of the mix come from, until it is read: see
+    /// [`RawPlan::read_mixes`].
+    pub mix_from: Option<Spot<String>>,
 }
 
 /// The levels of those settings that were written.
@@ -129,6 +132,7 @@ impl RawWorkload {
             settings: Settings::default(),
             command: Command::default(),
             mix: OpMix::default(),
+            mix_from: None,
         }
     }
 }

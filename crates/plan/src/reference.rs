@@ -158,6 +158,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "What is run after, untimed. Only for app."),
     key(Workload, "shares", ["table", "percent"], "names of ops with their shares", "none",
         "A mix of your own: { read = 60, write = 40 }, together 100. Only for op_mix."),
+    key(Workload, "mix_from", ["text", ""], "a file", "none",
+        "Takes the shares from what `nfsstat -c` or `nfsstat -s` printed. Only for op_mix."),
     key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
         "Only these targets."),
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
@@ -255,7 +257,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "arrivals", ["text", ""], "\"poisson\" or \"constant\"", "poisson",
         "How due instants follow each other. Only with a rate."),
     key(Settings, "mix", ["text", ""],
-        "laddis-like, sfs3-like-v2, sfs3-like-v3, sfs2008-like-v3, database-like or webserver-like",
+        "laddis-like, sfs3-like-v2, sfs3-like-v3, sfs2008-like-v3, database-like, mail-like, \
+         genomics-like or webserver-like",
         "sfs3-like-v3",
         "Shares of ops, sizes of files and of requests, as field studies found them; `shares` of a \
          [[workload]] make one of your own. Only for op_mix."),

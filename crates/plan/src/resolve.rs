@@ -56,6 +56,10 @@ impl Plan {
     }
 
     fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
+        if let Some(path) = raw.workloads.iter().find_map(|workload| workload.mix_from.as_ref()) {
+            let fault = Fault::new(format!("`{}` was not read", path.value));
+            return Err(fault.of("mix_from", path.place));
+        }
         let seed = raw.seed.map_or(around.seed, |seed| seed.value);
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;

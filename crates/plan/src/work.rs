@@ -10,8 +10,9 @@ use model::{Command, OpKind, OpMix, Pass, Workload};
 use workload::opmix;
 
 use crate::document::{Field, Table};
-use crate::error::{Fault, PlanError};
+use crate::error::{Fault, PlanError, Spot};
 use crate::keys::unknown_word;
+use crate::raw::RawPlan;
 use crate::text::{quoted, with_article};
 
 /// What a mix is called whose shares stand in the plan.
@@ -102,6 +103,49 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
     match opmix::check(&mix) {
         Ok(()) => Ok(mix),
         Err(error) => Err(field.error(Fault::new(error.to_string()))),
+    }
+}
+
+/// Reads the name of the file that the shares of a mix come from.
+pub(crate) fn read_mix_from(
+    table: &Table<'_>,
+    kind: Workload,
+) -> Result<Option<Spot<String>>, PlanError> {
+    let Some(field) = table.field("mix_from") else { return Ok(None) };
+    if kind != Workload::OpMix {
+        return Err(field.error(without_meaning(kind).hint("its file gives shares of an op_mix")));
+    }
+    if table.field("shares").is_some() {
+        let fault = Fault::new("stands beside `shares`").hint("one of the two says what is done");
+        return Err(field.error(fault));
+    }
+    let path = field.text("\"nfsstat.txt\"")?;
+    Ok(Some(Spot { value: path.value.to_owned(), place: path.place }))
+}
+
+impl RawPlan {
+    /// Reads the files that mixes come from: outputs of `nfsstat`. A pure crate opens none itself.
+    ///
+    /// # Errors
+    /// When `read` can't, with what it said, or the text has no counts of calls.
+    pub fn read_mixes(
+        &mut self,
+        mut read: impl FnMut(&str) -> Result<String, String>,
+    ) -> Result<(), PlanError> {
+        for workload in &mut self.workloads {
+            let Some(path) = workload.mix_from.take() else { continue };
+            let fault = |what: String| {
+                let fault = Fault::new(format!("can't take a mix from `{}`: {what}", path.value));
+                let fault = fault.hint(
+                    "what `nfsstat -c` or `nfsstat -s` prints, or a copy of /proc/net/rpc/nfs",
+                );
+                fault.of("mix_from", path.place).in_source(&self.source_name)
+            };
+            let text = read(&path.value).map_err(&fault)?;
+            let shares = opmix::nfsstat::shares(&text).map_err(|why| fault(why.to_string()))?;
+            workload.mix = OpMix { name: OWN_MIX.to_owned(), shares, ..workload.mix.clone() };
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@
 //! These are loads like those of benchmarks that carry other names: figures were taken from what
 //! was published of them, and results are none of theirs.
 
+pub mod nfsstat;
 mod pool;
 mod profile;
 mod set;

@@ -1,8 +1,8 @@
 //! A plan that is written out reads back to the same plan, in whatever surroundings.
 
-use crate::common::plan;
+use crate::common::{around, plan};
 use model::{NfsVersion, OpKind, Workload};
-use plan::{Plan, RawPlan, Surroundings};
+use plan::{Plan, PlanError, RawPlan, Surroundings};
 use proptest::prelude::*;
 
 const QUICK: &str = include_str!("../../../../presets/quick.toml");
@@ -373,5 +373,33 @@ proptest! {
             let line = error.to_string();
             prop_assert!(line.starts_with("p.toml") && !line.contains('\n'), "{line}");
         }
+    }
+}
+
+/// A plan with a mix out of a file that holds this, or can't be read.
+fn mix_from(file: Result<&str, &str>) -> Result<Plan, PlanError> {
+    let text = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
+        kind = \"op_mix\"\nrate = 10\nmix_from = \"a.txt\"\n";
+    let mut raw = RawPlan::parse(text, "p.toml")?;
+    raw.read_mixes(|path| {
+        assert_eq!(path, "a.txt");
+        file.map(str::to_owned).map_err(str::to_owned)
+    })?;
+    Plan::resolve(&raw, &around())
+}
+
+#[test]
+fn a_mix_from_a_file_becomes_shares_of_the_plan() {
+    let plan = mix_from(Ok("read write\n90 9% 30 3%\n")).unwrap();
+    let expected = [(OpKind::Read, 7_500), (OpKind::Write, 2_500)];
+    assert_eq!(plan.runs[0].op_mix.shares, expected);
+    reads_back(&plan);
+    let hint = "(hint: what `nfsstat -c` or `nfsstat -s` prints, or a copy of /proc/net/rpc/nfs)";
+    for (file, why) in
+        [(Err("No such file"), "No such file"), (Ok("x"), "it has no counts of NFS calls")]
+    {
+        let expected =
+            format!("p.toml:8:12: mix_from: can't take a mix from `a.txt`: {why} {hint}");
+        assert_eq!(mix_from(file).unwrap_err().to_string(), expected);
     }
 }

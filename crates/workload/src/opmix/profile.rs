@@ -208,6 +208,40 @@ pub const PROFILES: &[Profile] = &[
         )
     },
     Profile {
+        skew_hundredths: 130,
+        ..sfs3(
+            "mail-like",
+            "Duke Fstress, sample workload \"mail\": Zipf 1.3; all writes append there \
+             (append_percent 100); sizes are those of SFS 3.0",
+            &[
+                (OpKind::Lookup, 27),
+                (OpKind::Read, 14),
+                (OpKind::Write, 24),
+                (OpKind::Getattr, 3),
+                (OpKind::Fsstat, 1),
+                (OpKind::Setattr, 4),
+                (OpKind::Access, 3),
+                (OpKind::Commit, 24),
+            ],
+        )
+    },
+    Profile {
+        counts_calls: false,
+        ..sfs3(
+            "genomics-like",
+            "SPECstorage 2020, workload GENOMICS; sizes are those of SFS 3.0",
+            &[
+                (OpKind::Read, 72),
+                (OpKind::Write, 9),
+                (OpKind::Getattr, 12),
+                (OpKind::Create, 1),
+                (OpKind::Remove, 1),
+                (OpKind::Setattr, 1),
+                (OpKind::Access, 4),
+            ],
+        )
+    },
+    Profile {
         skew_hundredths: 60,
         reads: WHOLE_SMALL,
         ..sfs3(

@@ -129,7 +129,7 @@ fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
 /// Deals [`BLOCK`] requests out by weight: whole parts first, the rest to the largest remainders.
 ///
 /// **Source:** Hamilton's method of apportionment.
-fn apportioned(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
+pub(super) fn apportioned(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
     let total = weights.iter().map(|(_, weight)| weight).sum::<u128>().max(1);
     let exact = |weight: u128| weight * u128::from(BLOCK);
     let mut counts: Vec<(OpKind, u32)> =
