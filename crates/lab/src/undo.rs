@@ -177,7 +177,7 @@ fn remove_file(runner: &Runner, path: &Path) -> Result<(), LabError> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(LabError::file("look at", path, error)),
-        Ok(metadata) if !metadata.is_file() => return Ok(()),
+        Ok(metadata) if metadata.is_dir() => return Ok(()),
         Ok(_) => {}
     }
     let path = path.display().to_string();

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use model::{InForce, NfsVersion};
 
-use super::Known;
 use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
+use super::{Known, folder_undo, program_undo};
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::inforce::Findings;
@@ -60,10 +60,10 @@ pub fn steps(directory: &Path, threads: u32, versions: &[NfsVersion], known: &Kn
 pub fn undo(directory: &Path, known: &Known) -> Result<Vec<Undo>, LabError> {
     safety::may_export(directory)?;
     port_is_free()?;
-    let folder = folder();
     let mut undo = rpcbind_undo(known);
-    undo.push(Undo::Tree { path: folder.clone() });
-    undo.push(Undo::End { program: folder.join(PROGRAM) });
+    // It makes this one itself.
+    undo.extend(folder_undo(Path::new("/run/ganesha")));
+    undo.extend(program_undo(&folder(), PROGRAM));
     Ok(undo)
 }
 

@@ -198,7 +198,19 @@ pub fn name(action: &Action) -> String {
     last.unwrap_or_else(|| "nothing".to_owned())
 }
 
-/// Puts the folder of a mount point or a server first, where it has to be made.
-pub fn folder_undo(path: &Path) -> Option<Undo> {
-    (!path.exists()).then(|| Undo::Folder { path: path.to_owned() })
+/// Removes a folder that has to be made, and those above it that have to be made for it.
+pub fn folder_undo(path: &Path) -> Vec<Undo> {
+    let missing = path.ancestors().take_while(|folder| !folder.exists());
+    let mut undo: Vec<Undo> =
+        missing.map(|folder| Undo::Folder { path: folder.to_owned() }).collect();
+    undo.reverse();
+    undo
+}
+
+/// Ends a program of ours and removes its folder below /run/dfsbench.
+pub fn program_undo(folder: &Path, program: &str) -> Vec<Undo> {
+    let mut undo = folder.parent().map(folder_undo).unwrap_or_default();
+    undo.push(Undo::Tree { path: folder.to_owned() });
+    undo.push(Undo::End { program: folder.join(program) });
+    undo
 }

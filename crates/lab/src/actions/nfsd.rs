@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use model::{InForce, NfsVersion};
 use serde::{Deserialize, Serialize};
 
-use super::Known;
+use super::{Known, folder_undo, program_undo};
 use crate::RUN;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
@@ -206,19 +206,23 @@ pub fn rpcbind_steps(known: &Known) -> Vec<Step> {
         return Vec::new();
     }
     let folder = Path::new(RUN).join("rpcbind");
-    let argv = ["rpcbind", "-f", "-w"].map(str::to_owned).to_vec();
+    let argv = ["rpcbind", "-f"].map(str::to_owned).to_vec();
     let link = folder.join("rpcbind");
     vec![Step::Folder(folder), Step::Start { link, argv, as_root: true }, Step::Await(111)]
 }
 
-/// Ends the rpcbind that [`rpcbind_steps`] started.
+/// Ends the rpcbind that [`rpcbind_steps`] started, and removes what it leaves.
 pub fn rpcbind_undo(known: &Known) -> Vec<Undo> {
-    if known.rpcbind { Vec::new() } else { helper_undo("rpcbind", "rpcbind").to_vec() }
-}
-
-fn helper_undo(folder: &str, program: &str) -> [Undo; 2] {
-    let folder = Path::new(RUN).join(folder);
-    [Undo::Tree { path: folder.clone() }, Undo::End { program: folder.join(program) }]
+    if known.rpcbind {
+        return Vec::new();
+    }
+    let mut undo = folder_undo(Path::new("/run/rpcbind"));
+    let files = ["rpcbind.sock", "rpcbind.lock", "rpcbind/portmap.xdr", "rpcbind/rpcbind.xdr"];
+    let files = files.map(|name| Path::new("/run").join(name));
+    let new = files.into_iter().filter(|path| !path.exists());
+    undo.extend(new.map(|path| Undo::File { path }));
+    undo.extend(program_undo(&Path::new(RUN).join("rpcbind"), "rpcbind"));
+    undo
 }
 
 /// Sets the server as it was, and ends the helpers that we started.
@@ -239,7 +243,7 @@ pub fn undo(known: &Known) -> Result<Vec<Undo>, LabError> {
     }
     undo.extend(rpcbind_undo(known));
     if !host.mountd {
-        undo.extend(helper_undo("mountd", "rpc.mountd"));
+        undo.extend(program_undo(&Path::new(RUN).join("mountd"), "rpc.mountd"));
     }
     undo.push(Undo::Nfsd { state: host.state.clone() });
     Ok(undo)

@@ -73,7 +73,7 @@ pub fn loop_undo(file: &Path) -> Result<Vec<Undo>, LabError> {
         let file = file.display();
         return Err(LabError::Refused(format!("{file} is left alone: it is there already")));
     }
-    let folder = file.parent().and_then(folder_undo);
+    let folder = file.parent().map(folder_undo).unwrap_or_default();
     let own = [Undo::File { path: file.to_owned() }, Undo::Loop { file: file.to_owned() }];
     Ok(folder.into_iter().chain(own).collect())
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use model::InForce;
 
+use super::program_undo;
 use crate::RUN;
 use crate::error::LabError;
 use crate::inforce::Findings;
@@ -56,7 +57,7 @@ pub fn undo(local_port: u16) -> Result<Vec<Undo>, LabError> {
     if processes::running_by(&folder.join("ssh")).is_empty() && servers::answers(local_port) {
         return Err(LabError::Refused(format!("port {local_port} of the loopback is taken")));
     }
-    Ok(vec![Undo::Tree { path: folder.clone() }, Undo::End { program: folder.join("ssh") }])
+    Ok(program_undo(&folder, "ssh"))
 }
 
 /// Waits until the tunnel stands and reads back what was negotiated.

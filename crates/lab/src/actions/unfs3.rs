@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use model::InForce;
 
-use super::Known;
 use super::ganesha::{PORT, port_is_free};
 use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
+use super::{Known, program_undo};
 use crate::error::LabError;
 use crate::inforce::Findings;
 use crate::step::Step;
@@ -51,10 +51,8 @@ pub fn undo(directory: &Path, known: &Known) -> Result<Vec<Undo>, LabError> {
     }
     safety::may_export(directory)?;
     port_is_free()?;
-    let folder = folder();
     let mut undo = rpcbind_undo(known);
-    undo.push(Undo::Tree { path: folder.clone() });
-    undo.push(Undo::End { program: folder.join(PROGRAM) });
+    undo.extend(program_undo(&folder(), PROGRAM));
     Ok(undo)
 }
 

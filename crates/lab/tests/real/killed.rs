@@ -1,0 +1,78 @@
+//! Kills a process that sets this host up, at many points, and cleans up behind it.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use lab::LabError;
+use model::{Action, FileSystem};
+
+use crate::tuning::{mtu, shape, sysctl};
+use crate::{Host, apply_all};
+
+/// How often it is killed.
+const KILLS: u64 = 30;
+const STATE: &str = "DFSBENCH_TEST_STATE";
+
+fn actions(host: &std::path::Path) -> Vec<Action> {
+    let mut actions = vec![
+        mtu(9_000),
+        shape(Some(1_000_000_000), None),
+        sysctl("net.ipv4.tcp_rmem", "4096 131072 1048576"),
+    ];
+    let disk = host.join("disks/disk");
+    actions.extend(crate::storage::stack(disk, FileSystem::Ext4, 32 << 20));
+    let directory = crate::storage::POINT.into();
+    actions.push(Action::Ganesha { directory, threads: 0, versions: Vec::new() });
+    actions
+}
+
+/// What is killed: sets this host up and puts it back, over and over.
+#[test]
+#[ignore = "the child of the next test"]
+fn child_that_never_ends() {
+    let Some(folder) = std::env::var_os(STATE).map(std::path::PathBuf::from) else { return };
+    let mut lab = lab::Lab::open(&folder.join("state"), "killed", Vec::new()).unwrap();
+    loop {
+        apply_all(&mut lab, &actions(&folder));
+        lab.undo_all().unwrap();
+    }
+}
+
+fn start(host: &Host) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "killed::child_that_never_ends"]);
+    command.env(STATE, host.folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().unwrap()
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
+    let host = Host::new();
+    let before = host.traces();
+    // A fixed seed: spread over a whole round of the child, of some three seconds.
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut found = 0;
+    for kill in 0..KILLS {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let mut child = start(&host);
+        std::thread::sleep(Duration::from_millis(20 + random % 4_000));
+        assert!(child.try_wait().unwrap().is_none(), "kill {kill}: the child failed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let opened = lab::Lab::open(&host.state(), "next", Vec::new());
+        if let Err(error) = opened {
+            assert!(matches!(error, LabError::Leftovers(_)), "{error}");
+        }
+        let cleaned = lab::clean(&host.state()).unwrap();
+        found += cleaned.len();
+        for one in &cleaned {
+            assert!(one.outcome.is_ok(), "kill {kill}: {one:?}");
+        }
+        host.assert_as_before(&before);
+        assert!(lab::clean(&host.state()).unwrap().is_empty());
+    }
+    assert!(found > 30, "the child was hardly ever met at work: {found} changes");
+}

@@ -1,0 +1,116 @@
+//! What is really done to a host and put back: mounts, loop devices, tc rules, servers.
+//!
+//! Each test needs root and a mount and network namespace of its own, which it insists on:
+//! `cargo xtask real lab` makes them. Nothing of this runs in a plain `cargo test`.
+
+#![allow(clippy::disallowed_methods, reason = "tests wait, and are told things by xtask")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lab::Lab;
+use model::{Action, InForce};
+
+mod killed;
+mod safety;
+mod servers;
+mod storage;
+mod tuning;
+
+/// A namespace of our own with a /run of its own, a folder for files, and a lab.
+pub(crate) struct Host {
+    pub(crate) folder: tempfile::TempDir,
+    allowed: Vec<PathBuf>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
+        // Whoever started us made the namespace for us alone.
+        let parent = std::os::unix::process::parent_id().to_string();
+        assert_ne!(of("self"), of(&parent), "run this by `cargo xtask real lab`");
+        run(&["mount", "--make-rprivate", "/"]);
+        run(&["mount", "-t", "tmpfs", "tmpfs", "/run"]);
+        run(&["mount", "-t", "sysfs", "sysfs", "/sys"]);
+        run(&["ip", "link", "set", "lo", "up"]);
+        Self { folder: tempfile::tempdir_in("/var/tmp").unwrap(), allowed: Vec::new() }
+    }
+
+    pub(crate) fn allowing(mut self, device: &Path) -> Self {
+        self.allowed.push(device.to_owned());
+        self
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(crate) fn lab(&self) -> Lab {
+        Lab::open(&self.state(), "test", self.allowed.clone()).unwrap()
+    }
+
+    /// A path for a file of the test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Nothing but what was there before can be seen of the host from outside.
+    pub(crate) fn assert_as_before(&self, before: &[String]) {
+        let now = self.traces();
+        let more: Vec<&String> = now.iter().filter(|line| !before.contains(line)).collect();
+        let less: Vec<&String> = before.iter().filter(|line| !now.contains(line)).collect();
+        assert!(more.is_empty() && less.is_empty(), "left: {more:#?}, lost: {less:#?}");
+    }
+
+    /// Lines that tell what the host is like, as far as we change it.
+    pub(crate) fn traces(&self) -> Vec<String> {
+        let mut traces: Vec<String> =
+            read("/proc/self/mountinfo").lines().map(str::to_owned).collect();
+        let folder = self.folder.path().to_str().unwrap();
+        // Loop devices are the whole machine's.
+        let loops = run(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]);
+        traces.extend(loops.lines().filter(|line| line.contains(folder)).map(str::to_owned));
+        let programs = run(&["ps", "-eo", "args"]);
+        let ours = |line: &&str| line.starts_with("/run/dfsbench") || line.contains(folder);
+        let ours = programs.lines().filter(ours).filter(|line| !line.starts_with("find "));
+        traces.extend(ours.map(str::to_owned));
+        traces.push(run(&["tc", "qdisc", "show", "dev", "lo"]));
+        traces.push(run(&["ip", "-oneline", "link", "show"]));
+        traces.push(read("/proc/sys/net/ipv4/tcp_rmem"));
+        let files = run(&["find", "/run", folder, "-not", "-path", "*state*"]);
+        traces.extend(files.lines().map(str::to_owned));
+        traces
+    }
+}
+
+pub(crate) fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// Runs a program that must succeed, and returns what it prints.
+pub(crate) fn run(argv: &[&str]) -> String {
+    let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
+    assert!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+pub(crate) fn fact<'a>(found: &'a InForce, name: &str) -> &'a str {
+    let fact = found.facts.iter().find(|fact| fact.name == name);
+    &fact.unwrap_or_else(|| panic!("no {name} in {found:?}")).value
+}
+
+/// Applies actions that must all be in force as they were asked for.
+pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
+    for action in actions {
+        let found = lab.apply(action).unwrap_or_else(|error| panic!("{action:?}: {error}"));
+        assert_eq!(found.differences, [], "{action:?}");
+    }
+}
+
+/// This program is installed.
+pub(crate) fn has_program(name: &str) -> bool {
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+        .iter()
+        .any(|folder| Path::new(folder).join(name).exists())
+}

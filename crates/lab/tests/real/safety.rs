@@ -1,0 +1,129 @@
+//! Tries to make the lab harm what isn't ours.
+
+use std::path::{Path, PathBuf};
+
+use lab::Lab;
+use model::{Action, Device, FileSystem};
+
+use crate::{Host, run};
+
+/// A loop device that somebody else made, and that goes with the value.
+struct Theirs(PathBuf);
+
+impl Theirs {
+    fn new(host: &Host) -> Self {
+        let file = host.path("theirs").display().to_string();
+        run(&["fallocate", "--length", "64M", file.as_str()]);
+        Self(PathBuf::from(run(&["losetup", "--find", "--show", file.as_str()]).trim()))
+    }
+
+    fn name(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        run(&["losetup", "--detach", self.name()]);
+    }
+}
+
+fn format(node: &Path) -> Action {
+    let (device, file_system) = (Device::Node(node.to_owned()), FileSystem::Ext4);
+    Action::Format { device, file_system, options: Vec::new() }
+}
+
+/// The device is left alone for this reason, and holds what it held.
+fn refused(lab: &mut Lab, node: &Path, reason: &str) {
+    let content = || run(&["sha256sum", node.canonicalize().unwrap().to_str().unwrap()]);
+    let before = content();
+    let error = lab.apply(&format(node)).unwrap_err().to_string();
+    assert!(error.contains("is left alone") && error.contains(reason), "{reason}: {error}");
+    assert!(content() == before, "{reason}: the device was written to");
+    assert_eq!(lab.height(), 0);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn a_device_is_formatted_only_where_the_command_line_names_it() {
+    let host = Host::new();
+    let theirs = Theirs::new(&host);
+    refused(&mut host.lab(), &theirs.0, "--allow-destroy");
+    let host = host.allowing(&theirs.0);
+    let mut lab = host.lab();
+    let before = run(&["wipefs", "--no-act", theirs.name()]);
+    let found = lab.apply(&format(&theirs.0)).unwrap();
+    assert_eq!(found.differences, []);
+    assert!(run(&["wipefs", "--no-act", theirs.name()]).contains("ext4"));
+    lab.undo_all().unwrap();
+    assert_eq!(run(&["wipefs", "--no-act", theirs.name()]), before);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn a_device_that_holds_or_is_something_is_left_alone() {
+    let host = Host::new();
+    let theirs = Theirs::new(&host);
+    let link = host.path("link");
+    std::os::unix::fs::symlink(&theirs.0, &link).unwrap();
+    let host = host.allowing(&theirs.0).allowing(&link);
+    let mut lab = host.lab();
+    refused(&mut lab, &link, "it is a link");
+    run(&["mkfs.ext4", "-q", theirs.name()]);
+    refused(&mut lab, &theirs.0, "there is something on it (ext4)");
+    let point = host.path("point");
+    std::fs::create_dir(&point).unwrap();
+    run(&["mount", theirs.name(), point.to_str().unwrap()]);
+    refused(&mut lab, &theirs.0, "it is mounted on");
+    run(&["umount", point.to_str().unwrap()]);
+    run(&["wipefs", "--all", "--quiet", theirs.name()]);
+    run(&["mkswap", theirs.name()]);
+    refused(&mut lab, &theirs.0, "there is something on it (swap)");
+    run(&["wipefs", "--all", "--quiet", theirs.name()]);
+    // The marks of a partition table of the old kind: type 0x83 from sector 2048 on.
+    let mut sector = [0_u8; 512];
+    sector[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 2, 0, 0, 8, 0, 0, 0, 16, 0, 0]);
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    std::fs::write(&theirs.0, sector).unwrap();
+    refused(&mut lab, &theirs.0, "there is something on it (dos)");
+    run(&["wipefs", "--all", "--quiet", theirs.name()]);
+    lab.apply(&format(&theirs.0)).unwrap();
+    lab.undo_all().unwrap();
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn another_file_system_on_our_device_is_not_wiped() {
+    let host = Host::new();
+    let theirs = Theirs::new(&host);
+    let host = host.allowing(&theirs.0);
+    let mut lab = host.lab();
+    lab.apply(&format(&theirs.0)).unwrap();
+    run(&["wipefs", "--all", "--quiet", theirs.name()]);
+    run(&["mkfs.ext4", "-q", theirs.name()]);
+    lab.undo_all().unwrap();
+    assert!(run(&["wipefs", "--no-act", theirs.name()]).contains("ext4"));
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn files_and_mounts_of_others_are_left_alone() {
+    let host = Host::new();
+    let file = host.path("precious");
+    std::fs::write(&file, "precious").unwrap();
+    let mut lab = host.lab();
+    let error = lab.apply(&Action::LoopFile { file: file.clone(), bytes: 1 << 20 }).unwrap_err();
+    assert!(error.to_string().contains("is left alone: it is there already"), "{error}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    let mount = |point: &Path| Action::Mount {
+        device: None,
+        file_system: FileSystem::Tmpfs,
+        point: point.to_owned(),
+        options: Vec::new(),
+    };
+    for point in [Path::new("/"), Path::new("/run"), host.folder.path(), Path::new("/proc")] {
+        let error = lab.apply(&mount(point)).unwrap_err().to_string();
+        assert!(error.contains("nothing is mounted on"), "{error}");
+    }
+    assert_eq!(lab.height(), 0);
+}

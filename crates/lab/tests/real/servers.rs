@@ -1,0 +1,58 @@
+//! Servers in user space. The kernel's are tested in virtual machines.
+
+use model::{Action, NfsVersion};
+
+use crate::storage::POINT;
+use crate::{Host, apply_all, fact, has_program};
+
+fn memory() -> Action {
+    Action::Mount {
+        device: None,
+        file_system: model::FileSystem::Tmpfs,
+        point: POINT.into(),
+        options: Vec::new(),
+    }
+}
+
+fn ganesha(versions: &[NfsVersion]) -> Action {
+    Action::Ganesha { directory: POINT.into(), threads: 0, versions: versions.to_vec() }
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    apply_all(&mut lab, &[memory()]);
+    for versions in [&[NfsVersion::V4_1][..], &[NfsVersion::V3], &[]] {
+        let found = lab.apply(&ganesha(versions)).unwrap();
+        assert_eq!(found.differences, [], "{versions:?}");
+        let has = |major| versions.is_empty() || versions.iter().any(|it| it.major() == major);
+        assert_eq!(fact(&found, "NFS v3") == "served", has(3));
+        assert_eq!(fact(&found, "NFS v4") == "served", has(4));
+        let error = lab.apply(&ganesha(versions)).unwrap_err().to_string();
+        assert!(error.contains("port 2049 already"), "{error}");
+        lab.undo_last().unwrap();
+    }
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn a_server_that_is_not_installed_is_named_with_its_package() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    if has_program("unfsd") || has_program("rpc.nfsd") {
+        return;
+    }
+    let action = Action::Unfs3 { directory: "/var/tmp".into(), clients: "127.0.0.1".to_owned() };
+    let error = lab.apply(&action).unwrap_err().to_string();
+    assert!(error.contains("`unfsd` is missing") && error.contains("unfs3"), "{error}");
+    let action =
+        Action::Nfsd { threads: 1, versions: Vec::new(), udp: false, transfer_max_bytes: 0 };
+    let error = lab.apply(&action).unwrap_err().to_string();
+    assert!(error.contains("apt-get install nfs-kernel-server"), "{error}");
+    assert_eq!(lab.height(), 0);
+    host.assert_as_before(&before);
+}

@@ -1,0 +1,126 @@
+//! Loop devices, file systems and mounts.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use model::{Action, Device, FileSystem, Invalidation};
+
+use crate::{Host, apply_all, fact, run};
+
+pub(crate) const POINT: &str = "/run/dfsbench/storage";
+/// XFS takes no less.
+const BYTES: u64 = 320 << 20;
+
+fn memory(options: &[&str]) -> Action {
+    Action::Mount {
+        device: None,
+        file_system: FileSystem::Tmpfs,
+        point: POINT.into(),
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+    }
+}
+
+pub(crate) fn stack(file: PathBuf, file_system: FileSystem, bytes: u64) -> [Action; 3] {
+    let device = Device::Loop(file.clone());
+    [
+        Action::LoopFile { file, bytes },
+        Action::Format { device: device.clone(), file_system, options: Vec::new() },
+        Action::Mount {
+            device: Some(device),
+            file_system,
+            point: POINT.into(),
+            options: vec!["noatime".to_owned()],
+        },
+    ]
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn memory_is_mounted_read_back_and_put_back() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    apply_all(&mut lab, &[memory(&["size=64m", "noatime", "mode=700"])]);
+    fs::write(format!("{POINT}/file"), "something").unwrap();
+    assert!(lab.apply(&memory(&[])).unwrap_err().to_string().contains("something is mounted"));
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn every_file_system_is_made_mounted_and_taken_away() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+        apply_all(&mut lab, &stack(host.path("disks/disk"), file_system, BYTES));
+        let found = run(&["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", POINT]);
+        assert!(found.starts_with(file_system.name()) && found.contains("noatime"), "{found}");
+        assert_eq!(lab.height(), 3);
+        lab.undo_all().unwrap();
+        host.assert_as_before(&before);
+    }
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let error = lab.apply(&memory(&["no_such_option=1"])).unwrap_err().to_string();
+    assert!(error.contains("mount -t tmpfs -o no_such_option=1"), "{error}");
+    assert_eq!(lab.height(), 0);
+    host.assert_as_before(&before);
+    apply_all(&mut lab, &[memory(&["size=1m"])]);
+    lab.undo_all().unwrap();
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn a_busy_mount_says_who_holds_it() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    apply_all(&mut lab, &[memory(&[])]);
+    let mut sleeper =
+        Command::new("sleep").arg("600").current_dir(POINT).stdin(Stdio::null()).spawn().unwrap();
+    let error = lab.undo_all().unwrap_err().to_string();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(error.contains(&format!("sleep (pid {})", sleeper.id())), "{error}");
+    assert_eq!(lab.height(), 1);
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn a_device_that_vanished_is_one_error_and_the_rest_is_put_back() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let [file, format, mount] = stack(host.path("disk"), FileSystem::Ext4, 64 << 20);
+    let found = lab.apply(&file).unwrap();
+    run(&["losetup", "--detach", fact(&found, "loop device")]);
+    for action in [format, mount] {
+        let error = lab.apply(&action).unwrap_err().to_string();
+        assert!(error.contains("isn't there (any more)"), "{error}");
+    }
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn dropped_caches_are_counted_not_assumed() {
+    let host = Host::new();
+    let mut lab = host.lab();
+    apply_all(&mut lab, &stack(host.path("disk"), FileSystem::Ext4, 64 << 20));
+    fs::write(format!("{POINT}/file"), vec![7; 8 << 20]).unwrap();
+    let found = lab.invalidate(Invalidation::Caches, Some(POINT.as_ref())).unwrap();
+    let bytes = |name: &str| -> u64 {
+        let fact = found.iter().find(|fact| fact.name == name).unwrap();
+        fact.value.parse().unwrap()
+    };
+    assert_eq!((bytes("files cached before"), bytes("files cached after")), (8 << 20, 0));
+    assert!(bytes("page cache before") > 8 << 20);
+    lab.undo_all().unwrap();
+}

@@ -1,0 +1,107 @@
+//! Settings of the kernel and rules of interfaces.
+
+use model::Action;
+
+use crate::{Host, apply_all, fact, read, run};
+
+pub(crate) fn sysctl(name: &str, value: &str) -> Action {
+    Action::Sysctl { name: name.to_owned(), value: value.to_owned() }
+}
+
+pub(crate) fn shape(rate_bits_per_s: Option<u64>, delay_us: Option<u32>) -> Action {
+    Action::Shape { interface: "lo".to_owned(), rate_bits_per_s, delay_us }
+}
+
+pub(crate) fn mtu(bytes: u32) -> Action {
+    Action::Mtu { interface: "lo".to_owned(), bytes }
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn settings_are_in_force_and_then_as_before() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let all = [
+        mtu(9_000),
+        shape(Some(100_000_000), None),
+        sysctl("net.ipv4.tcp_rmem", "4096 131072 1048576"),
+    ];
+    apply_all(&mut lab, &all);
+    assert!(run(&["tc", "qdisc", "show", "dev", "lo"]).contains("rate 100Mbit"));
+    assert!(run(&["ip", "link", "show", "dev", "lo"]).contains("mtu 9000"));
+    assert_eq!(read("/proc/sys/net/ipv4/tcp_rmem").trim(), "4096\t131072\t1048576");
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn read_ahead_is_set_and_put_back() {
+    let host = Host::new();
+    let mut lab = host.lab();
+    let file_system = model::FileSystem::Ext4;
+    apply_all(&mut lab, &crate::storage::stack(host.path("disk"), file_system, 64 << 20));
+    let set = |kib| Action::ReadAhead { point: crate::storage::POINT.into(), kib };
+    let found = lab.apply(&set(1_024)).unwrap();
+    assert_eq!(fact(&found, "read-ahead in KiB"), "1024");
+    let path = found.facts[0].source.clone();
+    lab.undo_last().unwrap();
+    assert_ne!(read(&path).trim(), "1024");
+    lab.undo_all().unwrap();
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn what_the_kernel_makes_of_a_value_is_a_difference() {
+    let host = Host::new();
+    let mut lab = host.lab();
+    // The kernel cuts it to what it allows.
+    let error = lab.apply(&sysctl("net.ipv4.tcp_congestion_control", "no-such")).unwrap_err();
+    assert!(error.to_string().contains("tcp_congestion_control"), "{error}");
+    assert_eq!(lab.height(), 0);
+    let error = lab.apply(&sysctl("net.ipv4.no_such_setting", "1")).unwrap_err();
+    assert!(error.to_string().contains("no_such_setting"), "{error}");
+    let found = lab.apply(&sysctl("net.ipv4.ip_default_ttl", "0x20")).unwrap();
+    assert_eq!(
+        (found.differences[0].asked.as_str(), found.differences[0].found.as_str()),
+        ("0x20", "32")
+    );
+    lab.undo_all().unwrap();
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn rules_of_others_are_left_alone() {
+    let host = Host::new();
+    let mut lab = host.lab();
+    run(&["tc", "qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "77"]);
+    let before = host.traces();
+    let error = lab.apply(&shape(Some(1_000_000), None)).unwrap_err().to_string();
+    assert!(error.contains("pfifo") && error.contains("isn't ours"), "{error}");
+    host.assert_as_before(&before);
+    let error = lab.apply(&Action::Mtu { interface: "no-such0".to_owned(), bytes: 1_500 });
+    assert!(error.unwrap_err().to_string().contains("no-such0"));
+}
+
+#[test]
+#[ignore = "root and a namespace: cargo xtask real lab"]
+fn what_the_host_cannot_do_is_one_clear_error() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let has_frequencies =
+        std::path::Path::new("/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq").exists();
+    if !has_frequencies {
+        let error = lab.apply(&Action::CpuFrequency { khz: 1_000_000 }).unwrap_err().to_string();
+        assert!(error.contains("frequencies can't be limited here"), "{error}");
+    }
+    let error = lab.apply(&Action::Cores { online: 10_000 }).unwrap_err().to_string();
+    assert!(error.contains("not 10000"), "{error}");
+    if !crate::has_program("mdadm") {
+        let devices = Vec::new();
+        let raid = Action::Raid { name: "x".to_owned(), level: model::Raid::Raid0, devices };
+        let error = lab.apply(&raid).unwrap_err().to_string();
+        assert!(error.contains("mdadm") || error.contains("modprobe"), "{error}");
+    }
+    assert_eq!(lab.height(), 0);
+    host.assert_as_before(&before);
+}
