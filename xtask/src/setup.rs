@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 27] = [
+const PARTS: [Part; 30] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -66,6 +66,9 @@ const PARTS: [Part; 27] = [
     part("qemu-utils", Proof::Program("qemu-img"), "makes their disks"),
     part("mmdebstrap", Proof::Program("mmdebstrap"), "makes their images"),
     part("debian-archive-keyring", Proof::File(KEYRING), "what the packages in them are signed by"),
+    part("xfsprogs", Proof::Program("mkfs.xfs"), "a file system that the lab makes"),
+    part("btrfs-progs", Proof::Program("mkfs.btrfs"), "another"),
+    part("rpcbind", Proof::Program("rpcbind"), "what servers of NFS v3 register with"),
     part("e2fsprogs", Proof::Program("mke2fs"), "makes the file system of an image"),
     part("openssh-client", Proof::Program("ssh"), "the way into them"),
     part("netcat-openbsd", Proof::Program("nc"), "ssh's way into their network"),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use model::{Fact, Invalidation};
 
 use crate::actions::nfsd;
-use crate::commands::{LONG, Runner, SOON};
+use crate::commands::{LONG, Runner, SOON, find};
 use crate::error::LabError;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
@@ -32,7 +32,8 @@ pub fn drop_caches(
     let mut count = |when: &str| -> Result<(), LabError> {
         let cached = cached_bytes().to_string();
         facts.push(Fact::new("host", format!("page cache {when}"), cached, "/proc/meminfo"));
-        if let Some(directory) = directory {
+        // Not every host has it.
+        if let Some(directory) = directory.filter(|_| find("fincore").is_some()) {
             let resident = resident_bytes(runner, directory)?.to_string();
             facts.push(Fact::new("server", format!("files cached {when}"), resident, "fincore"));
         }

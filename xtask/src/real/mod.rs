@@ -19,6 +19,7 @@ mod disk;
 pub mod ganesha;
 mod hosts;
 mod interop;
+mod lab;
 pub mod libnfs;
 pub mod ours;
 mod strace;
@@ -27,19 +28,20 @@ mod vm;
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 8] = [
+const GROUPS: [(&str, Group); 9] = [
     ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
     ("disk", disk::run),
     ("strace", strace::run),
     ("browser", browser::run),
+    ("lab", lab::run),
     ("vm", vm::run),
     ("hosts", hosts::run),
 ];
 
 /// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
-/// `browser`, `vm`, `hosts`.
+/// `browser`, `lab`, `vm`, `hosts`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {

@@ -56,12 +56,15 @@ pub fn new_uuid() -> String {
 pub fn loop_steps(file: &Path, bytes: u64) -> Vec<Step> {
     let (size, name) = (bytes.to_string(), file.display().to_string());
     let folder = file.parent().unwrap_or(Path::new("/"));
-    vec![
+    let load = !Path::new("/dev/loop-control").exists();
+    let load = load.then(|| Step::run(["modprobe", "loop"])).into_iter();
+    let make = [
         Step::Folder(folder.to_owned()),
         // All of it at once: holes would be filled while something is measured.
         Step::within(LONG, ["fallocate", "--length", &size, "--", &name]),
         Step::run(["losetup", "--find", "--", &name]),
-    ]
+    ];
+    load.chain(make).collect()
 }
 
 /// Detaches the loop device and removes the file.

@@ -12,6 +12,7 @@ use std::process::Command;
 use lab::Lab;
 use model::{Action, InForce};
 
+mod kernel;
 mod killed;
 mod safety;
 mod servers;
@@ -34,6 +35,16 @@ impl Host {
         run(&["mount", "-t", "tmpfs", "tmpfs", "/run"]);
         run(&["mount", "-t", "sysfs", "sysfs", "/sys"]);
         run(&["ip", "link", "set", "lo", "up"]);
+        Self::of_folder()
+    }
+
+    /// A virtual machine of the tests, all of which is ours.
+    pub(crate) fn machine() -> Self {
+        assert!(read("/proc/cmdline").contains("lab."), "run this by `cargo xtask real vm`");
+        Self::of_folder()
+    }
+
+    fn of_folder() -> Self {
         Self { folder: tempfile::tempdir_in("/var/tmp").unwrap(), allowed: Vec::new() }
     }
 
@@ -81,6 +92,15 @@ impl Host {
         let files = run(&["find", "/run", folder, "-not", "-path", "*state*"]);
         traces.extend(files.lines().map(str::to_owned));
         traces
+    }
+}
+
+impl Drop for Host {
+    /// What a test that fails leaves behind must not meet the next one.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("cleaned: {:?}", lab::clean(&self.state()));
+        }
     }
 }
 

@@ -1,0 +1,240 @@
+//! The kernel's server and client, md and dm-crypt: on a virtual machine, where they are.
+//!
+//! The machine is ours alone: what it serves is changed, stopped and put back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lab::{Lab, compose, redo_from};
+use model::{
+    Action, DataPath, FileSystem, Invalidation, LabSpec, LabStep, NfsVersion, Raid, Storage,
+};
+
+use crate::storage::POINT;
+use crate::{Host, apply_all, fact, has_program, read, run};
+
+const MOUNT: &str = "/run/dfsbench/mount";
+const MIB: u64 = 1 << 20;
+
+/// What the kernel's server is like.
+fn server() -> Vec<String> {
+    let file = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/fs/nfsd/{name}")).unwrap_or_default();
+        format!("{name}: {}", text.trim())
+    };
+    let mut all: Vec<String> = ["threads", "versions", "max_block_size"].map(file).to_vec();
+    // A socket of v6 may come in another place of the list.
+    let mut ports: Vec<String> = file("portlist").lines().map(str::to_owned).collect();
+    ports.sort();
+    all.extend(ports);
+    all.push(run(&["exportfs", "-v"]));
+    all
+}
+
+fn nfsd(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Action {
+    Action::Nfsd { threads, versions: versions.to_vec(), udp, transfer_max_bytes }
+}
+
+fn mount(options: &str) -> Action {
+    Action::NfsMount {
+        source: format!("127.0.0.1:{POINT}"),
+        point: MOUNT.into(),
+        options: options.split(',').map(str::to_owned).collect(),
+    }
+}
+
+fn export(options: &str) -> Action {
+    Action::Export {
+        directory: POINT.into(),
+        clients: "127.0.0.1".to_owned(),
+        options: options.split(',').map(str::to_owned).collect(),
+    }
+}
+
+/// The kernel's server over a disk of the host, mounted by the host itself.
+fn loopback(host: &Host) -> LabSpec {
+    let here = model::Host::here("here");
+    let mut spec = LabSpec::new(here.clone(), here);
+    spec.path = DataPath::Loopback;
+    spec.storage = Storage {
+        devices: vec![host.path("disk")],
+        loop_bytes: 64 * MIB,
+        file_system: FileSystem::Ext4,
+        mount_options: vec!["noatime".to_owned()],
+        ..Storage::default()
+    };
+    spec.serving.export_options = vec!["async".to_owned(), "no_root_squash".to_owned()];
+    spec.serving.threads = 3;
+    spec.mounting.nfs.version = NfsVersion::V4_2;
+    spec.mounting.read_ahead_kib = Some(512);
+    spec
+}
+
+fn actions(steps: &[LabStep]) -> Vec<Action> {
+    steps.iter().map(|step| step.action.clone()).collect()
+}
+
+#[test]
+#[ignore = "a virtual machine: cargo xtask real vm"]
+fn the_running_server_is_changed_used_and_put_back() {
+    let host = Host::machine();
+    let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
+    apply_all(&mut lab, &actions(&compose(&loopback(&host)).unwrap()));
+    assert_eq!(read("/proc/fs/nfsd/threads").trim(), "3");
+    fs::write(format!("{MOUNT}/file"), "something").unwrap();
+    assert_eq!(read(&format!("{POINT}/file")), "something");
+    let again = lab.apply(&export("rw")).unwrap_err().to_string();
+    assert!(again.contains("is exported to 127.0.0.1 already"), "{again}");
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+    assert_eq!(server(), server_before);
+}
+
+#[test]
+#[ignore = "a virtual machine: cargo xtask real vm"]
+fn versions_transports_and_sizes_are_those_asked_for() {
+    let host = Host::machine();
+    let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
+    let found = lab.apply(&nfsd(2, &[NfsVersion::V3], true, 32_768)).unwrap();
+    assert_eq!(found.differences, []);
+    assert!(fact(&found, "versions of nfsd").contains("+3"), "{found:?}");
+    assert!(read("/proc/fs/nfsd/portlist").contains("udp"));
+    let memory = Action::Mount {
+        device: None,
+        file_system: FileSystem::Tmpfs,
+        point: POINT.into(),
+        options: Vec::new(),
+    };
+    apply_all(&mut lab, &[memory, export("rw,async,no_subtree_check,fsid=3573,no_wdelay")]);
+    let error = lab.apply(&mount("vers=4.2,proto=tcp")).unwrap_err().to_string();
+    assert!(error.contains("mount -t nfs -o vers=4.2"), "{error}");
+    let found = lab.apply(&mount("vers=3,proto=tcp,nolock,rsize=65536,nconnect=2")).unwrap();
+    let names: Vec<&str> = found.differences.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["rsize"], "{found:?}");
+    assert_eq!((found.differences[0].found.as_str(), fact(&found, "connections")), ("32768", "2"));
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+    assert_eq!(server(), server_before);
+}
+
+#[test]
+#[ignore = "a virtual machine: cargo xtask real vm"]
+fn a_server_that_was_restarted_reads_from_its_disk_again() {
+    let host = Host::machine();
+    let mut lab = host.lab();
+    let steps = compose(&loopback(&host)).unwrap();
+    apply_all(&mut lab, &actions(&steps));
+    let file = format!("{MOUNT}/file");
+    fs::write(&file, vec![7; 4 << 20]).unwrap();
+    run(&["sync"]);
+    assert_eq!(reads(&file, &host), (0, 0), "the client had it in its cache");
+    let all = [Invalidation::Remount, Invalidation::ServerRemount, Invalidation::ServerRestart];
+    for how in all {
+        invalidate(&mut lab, &steps, how);
+        let (of_server, of_disk) = reads(&file, &host);
+        assert!(of_server >= 4 * MIB, "{how}: {of_server} bytes from the server");
+        assert!(of_disk >= 4 * MIB, "{how}: {of_disk} bytes from the disk");
+        assert_eq!(reads(&file, &host), (0, 0), "{how}: the client had it in its cache");
+    }
+    lab.undo_all().unwrap();
+}
+
+/// What whoever sets hosts up does between two passes.
+fn invalidate(lab: &mut Lab, steps: &[LabStep], how: Invalidation) {
+    let from = redo_from(steps, how);
+    for _ in from..steps.len() {
+        lab.undo_last().unwrap();
+    }
+    lab.invalidate(how, Some(Path::new(POINT))).unwrap();
+    apply_all(lab, &actions(&steps[from..]));
+}
+
+/// Reads a file; bytes that came from the server for it, and those that came from its disk.
+fn reads(file: &str, host: &Host) -> (u64, u64) {
+    let count = || (bytes_of_server(), bytes_of_disk(&host.path("disk")));
+    let before = count();
+    assert_eq!(fs::read(file).unwrap().len() as u64, 4 * MIB);
+    let after = count();
+    (after.0 - before.0, after.1 - before.1)
+}
+
+fn bytes_of_server() -> u64 {
+    let text = read("/proc/self/mountstats");
+    let (_, mine) = text.split_once(&format!("mounted on {MOUNT} ")).unwrap();
+    let line = mine.lines().find_map(|line| line.trim().strip_prefix("bytes:")).unwrap();
+    line.split_whitespace().nth(4).unwrap().parse().unwrap()
+}
+
+fn bytes_of_disk(file: &Path) -> u64 {
+    let name = run(&[
+        "losetup",
+        "--associated",
+        file.to_str().unwrap(),
+        "--noheadings",
+        "--output",
+        "NAME",
+    ]);
+    let text = read(&format!("/sys/block/{}/stat", name.trim().rsplit('/').next().unwrap()));
+    // In sectors of 512 bytes.
+    text.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap() * 512
+}
+
+#[test]
+#[ignore = "a virtual machine: cargo xtask real vm"]
+fn exports_of_others_and_the_root_are_left_alone() {
+    let host = Host::machine();
+    let mut lab = host.lab();
+    let theirs = host.path("theirs");
+    fs::create_dir(&theirs).unwrap();
+    let theirs_name = format!("10.9.9.9:{}", theirs.display());
+    run(&["exportfs", "-o", "ro,no_subtree_check", theirs_name.as_str()]);
+    let before = server();
+    for (directory, why) in [(theirs.as_path(), "not by us"), (Path::new("/"), "the root")] {
+        let (directory, clients) = (directory.to_owned(), "127.0.0.1".to_owned());
+        let action = Action::Export { directory, clients, options: Vec::new() };
+        let error = lab.apply(&action).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    assert_eq!(server(), before);
+    run(&["exportfs", "-u", theirs_name.as_str()]);
+}
+
+#[test]
+#[ignore = "a virtual machine: cargo xtask real vm"]
+fn arrays_and_mappings_are_made_and_leave_nothing() {
+    if !has_program("mdadm") || !has_program("cryptsetup") {
+        eprintln!("left out: mdadm and cryptsetup aren't on this machine");
+        return;
+    }
+    let host = Host::machine();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let mut spec = loopback(&host);
+    spec.path = DataPath::Disk;
+    let disks = ["a", "b", "c", "d"].map(|name| host.path(name));
+    for (level, crypt) in [(Raid::Raid0, true), (Raid::Raid1, false), (Raid::Raid5, true)] {
+        spec.storage.devices = disks[..if level == Raid::Raid5 { 3 } else { 2 }].to_vec();
+        (spec.storage.raid, spec.storage.crypt) = (level, crypt);
+        spec.storage.loop_bytes = 48 * MIB;
+        apply_all(&mut lab, &actions(&compose(&spec).unwrap()));
+        fs::write(format!("{POINT}/file"), "something").unwrap();
+        lab.undo_all().unwrap();
+        host.assert_as_before(&before);
+        assert!(!read("/proc/mdstat").contains("active"), "{level}");
+    }
+}
+
+#[test]
+#[ignore = "a virtual machine: cargo xtask real vm"]
+fn a_stopped_host_is_stopped_again() {
+    let host = Host::machine();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let was: PathBuf = "/proc/fs/nfsd/threads".into();
+    let threads = read(was.to_str().unwrap());
+    run(&["rpc.nfsd", "0"]);
+    let steps = compose(&loopback(&host)).unwrap();
+    apply_all(&mut lab, &actions(&steps));
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+    assert_eq!(read(was.to_str().unwrap()).trim(), "0");
+    run(&["rpc.nfsd", threads.trim()]);
+}
