@@ -1,4 +1,7 @@
 //! Puts back what an earlier dfsbench left behind: after a kill, a lost connection or a reboot.
+//!
+//! Nothing is known but the undo log. Whoever gets its lock knows that no program of the earlier
+//! dfsbench is still at work.
 
 use std::path::Path;
 use std::time::Duration;

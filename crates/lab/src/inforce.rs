@@ -1,4 +1,6 @@
 //! Puts together what is in force after an action, and where that is not what was asked for.
+//!
+//! Principal type: [`Findings`]. Every fact names where it was read.
 
 use model::{Difference, Fact, InForce};
 

@@ -1,4 +1,7 @@
 //! The changes that were made to this host, as a stack: the last is put back first.
+//!
+//! Principal type: [`Lab`]. A change is in the undo log before it is made, and what fails half-way
+//! is put back at once, so that the stack holds whole changes only.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,6 @@
 //! Servers in user space that we start: waits until they answer, or says why they don't.
+//!
+//! An NFS server answers when it answers a null call, not when its port is open.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,6 @@
 //! The single commands that an action is made of: shown by a dry run, done by [`Step::perform`].
+//!
+//! Principal type: [`Step`]. What a dry run prints and what is run come from the same value.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,7 @@
 //! Unmounts what we mounted, and says who holds what can't be unmounted.
+//!
+//! A mount from a server that is gone is forced off in the end: it must not keep the host from
+//! being put back.
 
 use std::path::Path;
 use std::time::Duration;

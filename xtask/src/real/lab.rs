@@ -1,53 +1,42 @@
 //! What the lab does to a host, on this very machine: each check in a namespace of its own.
 //!
-//! The checks are the ignored tests of `crates/lab/tests/real`, which link the lab. Each runs in a
-//! fresh mount and network namespace, so that nothing that fails outlives it but a loop device.
+//! The checks are those of `crates/lab/examples/lab_real`, which links the lab. Each runs in a fresh
+//! mount and network namespace, so that nothing that fails outlives it but a loop device.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Result, ensure};
 
 use super::Checks;
+use crate::repo::Profile;
 use crate::{proc, repo};
 
 /// Runs the checks of this group.
 pub fn run(checks: &mut Checks) {
-    let Some(tests) = checks.get("the tests are built", build) else { return };
-    let Some(names) = checks.get("and listed", || names(&tests)) else { return };
+    let Some(program) = checks.get("the checks are built", build) else { return };
+    let Some(names) = checks.get("and listed", || names(&program, "here")) else { return };
     for name in names {
         checks.run(&name.replace('_', " "), || {
             let mut unshare = Command::new("unshare");
-            unshare.args(["--mount", "--net", "--"]).arg(&tests);
-            let said = proc::text(unshare.args(["--ignored", "--exact", &name]))?;
-            ensure!(said.contains("1 passed"), "it didn't run:\n{said}");
-            Ok(())
+            unshare.args(["--mount", "--net", "--"]).arg(&program).arg(&name);
+            proc::capture(&mut unshare).map(drop)
         });
     }
 }
 
-/// Builds the tests and returns their program.
+/// Builds the program of the checks and returns its path.
 pub fn build() -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--package", "lab", "--test", "real", "--no-run", "--quiet"]);
-    cargo.args(["--message-format", "json"]).current_dir(repo::root());
-    let said = proc::text(&mut cargo)?;
-    let program = said.lines().find_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_it = message["target"]["name"] == "real";
-        Some(PathBuf::from(message["executable"].as_str().filter(|_| is_it)?))
-    });
-    program.context("cargo named no program of the lab's tests")
+    cargo.args(["build", "--package", "lab", "--example", "lab_real", "--quiet"]);
+    proc::run(cargo.current_dir(repo::root()))?;
+    Ok(repo::example(Profile::Debug, "lab_real"))
 }
 
-/// Names of the tests that need a host, without those for virtual machines and the one that is
-/// only there to be killed.
-fn names(tests: &PathBuf) -> Result<Vec<String>> {
-    let said = proc::text(Command::new(tests).args(["--list", "--ignored"]))?;
-    let names = said.lines().filter_map(|line| line.strip_suffix(": test"));
-    let here = names.filter(|name| !name.starts_with("kernel::") && !name.contains("child_that"));
-    let here: Vec<String> = here.map(str::to_owned).collect();
-    ensure!(here.len() >= 15, "only {} tests were found", here.len());
-    Ok(here)
+/// Names of the checks of a group.
+pub fn names(program: &Path, group: &str) -> Result<Vec<String>> {
+    let said = proc::text(Command::new(program).args(["list", group]))?;
+    let names: Vec<String> = said.lines().map(str::to_owned).collect();
+    ensure!(names.len() > 3, "there are hardly any checks of the group {group}");
+    Ok(names)
 }

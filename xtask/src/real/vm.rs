@@ -3,9 +3,12 @@
 //! The laboratory is the tests' own, `target/vm/test`: it ends with the checks, and doesn't meet
 //! one that somebody uses by hand.
 
+use std::process::Command;
+
 use anyhow::{Result, ensure};
 
-use super::Checks;
+use super::{Checks, lab};
+use crate::proc;
 use crate::vm;
 use crate::vm::lab::{Ended, Lab, Wanted};
 use crate::vm::machine::Suite;
@@ -14,6 +17,20 @@ use crate::vm::machine::Suite;
 pub fn run(checks: &mut Checks) {
     let Some(lab) = checks.get("server and client boot", boot) else { return };
     checks.run("a client mounts what the server exports", || mounted(&lab));
+    let Some(names) = checks.get("the lab's checks are brought in", || bring(&lab)) else { return };
+    for name in names {
+        let line = format!("/root/lab_real {name}");
+        checks.run(&name.replace('_', " "), || lab.ssh("server", &line).map(drop));
+    }
+}
+
+/// Brings in the program of the lab's checks: this machine's C library is the older one.
+fn bring(machines: &Lab) -> Result<Vec<String>> {
+    let program = lab::build()?;
+    let mut copy = Command::new("scp");
+    copy.arg("-F").arg(machines.ssh_config()).arg(&program).arg("server:/root/lab_real");
+    proc::run(&mut copy)?;
+    lab::names(&program, "kernel")
 }
 
 fn boot() -> Result<Ended> {

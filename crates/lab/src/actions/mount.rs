@@ -1,4 +1,7 @@
 //! Mounts a file system of the host, or memory.
+//!
+//! Options are compared with what the kernel lists in /proc/self/mountinfo. The number of the mount
+//! is a fact, too: one that was made anew has another. **Source:** mount(8).
 
 use std::path::Path;
 

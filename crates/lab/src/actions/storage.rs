@@ -333,10 +333,11 @@ fn array_node(name: &str) -> Option<PathBuf> {
     found.and_then(|path| Some(Path::new("/dev").join(path.file_name()?)))
 }
 
-/// The folder of a device in sysfs.
+/// The folder of a device in sysfs, by its number: nodes have other names where no udev runs.
 fn sysfs(node: &Path) -> PathBuf {
-    let node = node.canonicalize().unwrap_or_else(|_| node.to_owned());
-    Path::new("/sys/class/block").join(node.file_name().unwrap_or_default())
+    let number = rustix::fs::stat(node).map(|stat| stat.st_rdev).unwrap_or_default();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 
 fn size_bytes(node: &Path) -> (u64, String) {

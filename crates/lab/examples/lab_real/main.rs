@@ -1,9 +1,12 @@
 //! What is really done to a host and put back: mounts, loop devices, tc rules, servers.
 //!
-//! Each test needs root and a mount and network namespace of its own, which it insists on:
-//! `cargo xtask real lab` makes them. Nothing of this runs in a plain `cargo test`.
+//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` names the checks of
+//! a group, `lab_real NAME` runs one, and panics where it fails. Those of the group `here` need root
+//! and a mount and network namespace of their own, which they insist on; those of the group
+//! `kernel` need a virtual machine of the tests.
 
-#![allow(clippy::disallowed_methods, reason = "tests wait, and are told things by xtask")]
+#![allow(clippy::disallowed_methods, reason = "checks wait, and are told things by xtask")]
+#![allow(clippy::print_stdout, reason = "xtask reads the list of checks")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +15,39 @@ use std::process::Command;
 use lab::Lab;
 use model::{Action, InForce};
 
+/// A check and its name.
+pub(crate) type Check = (&'static str, fn());
+
+/// The checks of these functions.
+macro_rules! checks {
+    ($($name:ident,)+) => { &[$((stringify!($name), $name as fn()),)+] };
+}
+
 mod kernel;
 mod killed;
 mod safety;
 mod servers;
 mod storage;
 mod tuning;
+
+const HERE: [&[Check]; 5] =
+    [safety::CHECKS, servers::CHECKS, storage::CHECKS, tuning::CHECKS, killed::CHECKS];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let here = || HERE.into_iter().flatten();
+    match words[..] {
+        ["list", "here"] => here().for_each(|(name, _)| println!("{name}")),
+        ["list", "kernel"] => kernel::CHECKS.iter().for_each(|(name, _)| println!("{name}")),
+        [killed::CHILD] => killed::child_that_never_ends(),
+        [wanted] => {
+            let found = here().chain(kernel::CHECKS).find(|(name, _)| *name == wanted);
+            found.unwrap_or_else(|| panic!("there is no check {wanted}")).1();
+        }
+        _ => panic!("lab_real list here|kernel, or lab_real NAME"),
+    }
+}
 
 /// A namespace of our own with a /run of its own, a folder for files, and a lab.
 pub(crate) struct Host {
@@ -99,7 +129,8 @@ impl Drop for Host {
     /// What a test that fails leaves behind must not meet the next one.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("cleaned: {:?}", lab::clean(&self.state()));
+            // The test has failed already, and says why.
+            let _ = lab::clean(&self.state());
         }
     }
 }

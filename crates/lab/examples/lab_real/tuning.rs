@@ -2,7 +2,16 @@
 
 use model::Action;
 
-use crate::{Host, apply_all, fact, read, run};
+use crate::{Check, Host, apply_all, fact, read, run};
+
+/// Every check of this file.
+pub(crate) const CHECKS: &[Check] = checks![
+    settings_are_in_force_and_then_as_before,
+    read_ahead_is_set_and_put_back,
+    what_the_kernel_makes_of_a_value_is_a_difference,
+    rules_of_others_are_left_alone,
+    what_the_host_cannot_do_is_one_clear_error,
+];
 
 pub(crate) fn sysctl(name: &str, value: &str) -> Action {
     Action::Sysctl { name: name.to_owned(), value: value.to_owned() }
@@ -16,8 +25,6 @@ pub(crate) fn mtu(bytes: u32) -> Action {
     Action::Mtu { interface: "lo".to_owned(), bytes }
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn settings_are_in_force_and_then_as_before() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -34,8 +41,6 @@ fn settings_are_in_force_and_then_as_before() {
     host.assert_as_before(&before);
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn read_ahead_is_set_and_put_back() {
     let host = Host::new();
     let mut lab = host.lab();
@@ -50,8 +55,6 @@ fn read_ahead_is_set_and_put_back() {
     lab.undo_all().unwrap();
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn what_the_kernel_makes_of_a_value_is_a_difference() {
     let host = Host::new();
     let mut lab = host.lab();
@@ -69,8 +72,6 @@ fn what_the_kernel_makes_of_a_value_is_a_difference() {
     lab.undo_all().unwrap();
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn rules_of_others_are_left_alone() {
     let host = Host::new();
     let mut lab = host.lab();
@@ -83,8 +84,6 @@ fn rules_of_others_are_left_alone() {
     assert!(error.unwrap_err().to_string().contains("no-such0"));
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn what_the_host_cannot_do_is_one_clear_error() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());

@@ -6,7 +6,17 @@ use std::process::{Command, Stdio};
 
 use model::{Action, Device, FileSystem, Invalidation};
 
-use crate::{Host, apply_all, fact, run};
+use crate::{Check, Host, apply_all, fact, run};
+
+/// Every check of this file.
+pub(crate) const CHECKS: &[Check] = checks![
+    memory_is_mounted_read_back_and_put_back,
+    every_file_system_is_made_mounted_and_taken_away,
+    an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing,
+    a_busy_mount_says_who_holds_it,
+    a_device_that_vanished_is_one_error_and_the_rest_is_put_back,
+    dropped_caches_are_counted_not_assumed,
+];
 
 pub(crate) const POINT: &str = "/run/dfsbench/storage";
 /// XFS takes no less.
@@ -35,8 +45,6 @@ pub(crate) fn stack(file: PathBuf, file_system: FileSystem, bytes: u64) -> [Acti
     ]
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn memory_is_mounted_read_back_and_put_back() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -47,8 +55,6 @@ fn memory_is_mounted_read_back_and_put_back() {
     host.assert_as_before(&before);
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn every_file_system_is_made_mounted_and_taken_away() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -62,8 +68,6 @@ fn every_file_system_is_made_mounted_and_taken_away() {
     }
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -75,8 +79,6 @@ fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
     lab.undo_all().unwrap();
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn a_busy_mount_says_who_holds_it() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -92,8 +94,6 @@ fn a_busy_mount_says_who_holds_it() {
     host.assert_as_before(&before);
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn a_device_that_vanished_is_one_error_and_the_rest_is_put_back() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -108,8 +108,6 @@ fn a_device_that_vanished_is_one_error_and_the_rest_is_put_back() {
     host.assert_as_before(&before);
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn dropped_caches_are_counted_not_assumed() {
     let host = Host::new();
     let mut lab = host.lab();

@@ -3,7 +3,13 @@
 use model::{Action, NfsVersion};
 
 use crate::storage::POINT;
-use crate::{Host, apply_all, fact, has_program};
+use crate::{Check, Host, apply_all, fact, has_program};
+
+/// Every check of this file.
+pub(crate) const CHECKS: &[Check] = checks![
+    ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards,
+    a_server_that_is_not_installed_is_named_with_its_package,
+];
 
 fn memory() -> Action {
     Action::Mount {
@@ -18,8 +24,6 @@ fn ganesha(versions: &[NfsVersion]) -> Action {
     Action::Ganesha { directory: POINT.into(), threads: 0, versions: versions.to_vec() }
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
@@ -38,8 +42,6 @@ fn ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards() {
     host.assert_as_before(&before);
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn a_server_that_is_not_installed_is_named_with_its_package() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());

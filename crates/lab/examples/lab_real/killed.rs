@@ -7,10 +7,15 @@ use lab::LabError;
 use model::{Action, FileSystem};
 
 use crate::tuning::{mtu, shape, sysctl};
-use crate::{Host, apply_all};
+use crate::{Check, Host, apply_all};
+
+/// Every check of this file.
+pub(crate) const CHECKS: &[Check] = checks![nothing_is_left_of_a_process_that_is_killed_anywhere,];
 
 /// How often it is killed.
 const KILLS: u64 = 30;
+/// The word by which the child is started.
+pub(crate) const CHILD: &str = "child";
 const STATE: &str = "DFSBENCH_TEST_STATE";
 
 fn actions(host: &std::path::Path) -> Vec<Action> {
@@ -27,10 +32,8 @@ fn actions(host: &std::path::Path) -> Vec<Action> {
 }
 
 /// What is killed: sets this host up and puts it back, over and over.
-#[test]
-#[ignore = "the child of the next test"]
-fn child_that_never_ends() {
-    let Some(folder) = std::env::var_os(STATE).map(std::path::PathBuf::from) else { return };
+pub(crate) fn child_that_never_ends() {
+    let folder = std::env::var_os(STATE).map(std::path::PathBuf::from).expect("a folder");
     let mut lab = lab::Lab::open(&folder.join("state"), "killed", Vec::new()).unwrap();
     loop {
         apply_all(&mut lab, &actions(&folder));
@@ -40,13 +43,11 @@ fn child_that_never_ends() {
 
 fn start(host: &Host) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "killed::child_that_never_ends"]);
+    command.arg(CHILD);
     command.env(STATE, host.folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().unwrap()
 }
 
-#[test]
-#[ignore = "root and a namespace: cargo xtask real lab"]
 fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
     let host = Host::new();
     let before = host.traces();

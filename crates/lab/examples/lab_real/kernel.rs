@@ -11,7 +11,17 @@ use model::{
 };
 
 use crate::storage::POINT;
-use crate::{Host, apply_all, fact, has_program, read, run};
+use crate::{Check, Host, apply_all, fact, read, run};
+
+/// Every check of this file.
+pub(crate) const CHECKS: &[Check] = checks![
+    the_running_server_is_changed_used_and_put_back,
+    versions_transports_and_sizes_are_those_asked_for,
+    a_server_that_was_restarted_reads_from_its_disk_again,
+    exports_of_others_and_the_root_are_left_alone,
+    arrays_and_mappings_are_made_and_leave_nothing,
+    a_stopped_host_is_stopped_again,
+];
 
 const MOUNT: &str = "/run/dfsbench/mount";
 const MIB: u64 = 1 << 20;
@@ -74,8 +84,6 @@ fn actions(steps: &[LabStep]) -> Vec<Action> {
     steps.iter().map(|step| step.action.clone()).collect()
 }
 
-#[test]
-#[ignore = "a virtual machine: cargo xtask real vm"]
 fn the_running_server_is_changed_used_and_put_back() {
     let host = Host::machine();
     let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
@@ -90,8 +98,6 @@ fn the_running_server_is_changed_used_and_put_back() {
     assert_eq!(server(), server_before);
 }
 
-#[test]
-#[ignore = "a virtual machine: cargo xtask real vm"]
 fn versions_transports_and_sizes_are_those_asked_for() {
     let host = Host::machine();
     let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
@@ -117,8 +123,6 @@ fn versions_transports_and_sizes_are_those_asked_for() {
     assert_eq!(server(), server_before);
 }
 
-#[test]
-#[ignore = "a virtual machine: cargo xtask real vm"]
 fn a_server_that_was_restarted_reads_from_its_disk_again() {
     let host = Host::machine();
     let mut lab = host.lab();
@@ -179,8 +183,6 @@ fn bytes_of_disk(file: &Path) -> u64 {
     text.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap() * 512
 }
 
-#[test]
-#[ignore = "a virtual machine: cargo xtask real vm"]
 fn exports_of_others_and_the_root_are_left_alone() {
     let host = Host::machine();
     let mut lab = host.lab();
@@ -199,13 +201,7 @@ fn exports_of_others_and_the_root_are_left_alone() {
     run(&["exportfs", "-u", theirs_name.as_str()]);
 }
 
-#[test]
-#[ignore = "a virtual machine: cargo xtask real vm"]
 fn arrays_and_mappings_are_made_and_leave_nothing() {
-    if !has_program("mdadm") || !has_program("cryptsetup") {
-        eprintln!("left out: mdadm and cryptsetup aren't on this machine");
-        return;
-    }
     let host = Host::machine();
     let (before, mut lab) = (host.traces(), host.lab());
     let mut spec = loopback(&host);
@@ -223,8 +219,6 @@ fn arrays_and_mappings_are_made_and_leave_nothing() {
     }
 }
 
-#[test]
-#[ignore = "a virtual machine: cargo xtask real vm"]
 fn a_stopped_host_is_stopped_again() {
     let host = Host::machine();
     let (before, mut lab) = (host.traces(), host.lab());
