@@ -175,6 +175,9 @@ pub struct PatternArgs {
 /// of the log on this host, and on the hosts that are named. It is safe to repeat.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
+    /// A plan: its hosts, too
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub plan: Option<PathBuf>,
     /// Another host, as ssh finds it
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     pub host: Vec<String>,

@@ -90,11 +90,7 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
-        Some(text) if is_plan_file(text) => {
-            let plan = std::fs::read_to_string(text)
-                .map_err(|error| Failure::Usage(format!("can't read plan `{text}`: {error}")))?;
-            RawPlan::parse(&plan, text)?
-        }
+        Some(text) if is_plan_file(text) => read_plan(Path::new(text))?,
         Some(text) => match Preset::named(text) {
             Some(preset) => RawPlan::parse(preset.text, preset.name)?,
             None => RawPlan::for_target(plan::parse_target(text)?),
@@ -108,6 +104,17 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
         output::message(&format!("warning: {idle}"));
     }
     Ok(plan)
+}
+
+/// Reads a plan file.
+///
+/// # Errors
+/// When it can't be read, or is no plan.
+pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("can't read plan `{name}`: {error}")))?;
+    Ok(RawPlan::parse(&text, &name)?)
 }
 
 fn is_plan_file(text: &str) -> bool {

@@ -13,15 +13,19 @@ use model::Host;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
-use crate::{output, signals};
+use crate::{campaign, output, signals};
 
 /// Cleans this host and those that are named.
 ///
 /// # Errors
-/// When a host can't be reached, or something can't be put back.
+/// When the plan can't be read, a host can't be reached, or something can't be put back.
 pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let mut hosts = vec![Host::here("this host")];
+    if let Some(path) = &args.plan {
+        let elsewhere = campaign::read_plan(path)?.hosts.into_iter();
+        hosts.extend(elsewhere.filter(|host| host.ssh.is_some()));
+    }
     hosts.extend(args.host.iter().map(|name| named(name, args)));
     let mut refused = Vec::new();
     for host in &hosts {

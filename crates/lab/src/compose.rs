@@ -278,8 +278,10 @@ fn export_options(spec: &LabSpec) -> Vec<String> {
     add(&["ro", "rw"], "rw");
     // Its checks cost and protect little; exportfs warns where neither is said.
     add(&["subtree_check", "no_subtree_check"], "no_subtree_check");
-    if spec.path == DataPath::Tunnel {
-        // ssh comes from any port.
+    // The program works as root on the client, too, as it does on the disk.
+    add(&["root_squash", "no_root_squash", "all_squash"], "no_root_squash");
+    if spec.path == DataPath::Tunnel || spec.own_client {
+        // ssh comes from any port, and so does the program's own client.
         add(&["secure", "insecure"], "insecure");
     }
     if spec.storage.file_system == FileSystem::Tmpfs {
@@ -352,4 +354,30 @@ fn ssh_to(spec: &LabSpec) -> Result<String, ComposeError> {
     };
     let config = server.ssh_config.as_ref().filter(|_| spec.client.ssh.is_none());
     Ok(config.map_or_else(|| ssh.clone(), |config| format!("-F {} {ssh}", config.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exported(change: fn(&mut LabSpec)) -> String {
+        let mut spec = LabSpec::new(Host::here("s"), Host::here("c"));
+        change(&mut spec);
+        export_options(&spec).join(",")
+    }
+
+    #[test]
+    fn an_export_lets_the_program_work_unless_it_is_told_otherwise() {
+        assert_eq!(exported(|_| ()), "rw,no_subtree_check,no_root_squash");
+        // The program's own client, and ssh, come from any port.
+        let open = "rw,no_subtree_check,no_root_squash,insecure";
+        assert_eq!(exported(|spec| spec.own_client = true), open);
+        assert_eq!(exported(|spec| spec.path = DataPath::Tunnel), open);
+        let asked = exported(|spec| {
+            spec.own_client = true;
+            let options = ["ro", "root_squash", "secure", "async", "subtree_check"];
+            spec.serving.export_options = options.map(str::to_owned).to_vec();
+        });
+        assert_eq!(asked, "ro,root_squash,secure,async,subtree_check");
+    }
 }

@@ -84,6 +84,16 @@ fn a_dry_run_tells_what_another_order_costs() {
 }
 
 #[test]
+fn no_host_is_asked_before_a_device_that_would_be_lost_is_named_again() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("hosts.toml"), PLAN).unwrap();
+    let words = ["/dev/vdz of host `server`", "--allow-destroy /dev/vdz"];
+    rig.refused(&["run", "hosts.toml"], 2, &words);
+    let other = ["run", "hosts.toml", "--allow-destroy", "/dev/vda"];
+    rig.refused(&other, 2, &["the plan formats no `/dev/vda`"]);
+}
+
+#[test]
 fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     let rig = Rig::new();
     let end = rig.run(&["run", "data-paths", "--dry-run"]);
