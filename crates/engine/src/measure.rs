@@ -1,8 +1,8 @@
 //! Runs one pass on a site and puts together what its workers recorded.
 //!
 //! Every worker opens its backend first; when all are open they start at once. The calling thread
-//! watches meanwhile ([`crate::watch`]) and passes on a wish to stop. Windows: `window_ns` spans from the first start to the last end,
-//! `common_window_ns` from the last start to the first end.
+//! watches meanwhile and passes on a wish to stop. Windows: `window_ns` spans from the first start
+//! to the last end, `common_window_ns` from the last start to the first end.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
     Caveat, ClientResult, Durability, IntervalSample, Offered, Pass, PassResult, ProcessorWait,
-    RunSpec, Scope, WarmedUp, Work,
+    RunSpec, Scope, Stalls, WarmedUp, Work,
 };
 use workload::{Mismatches, OpStream};
 
@@ -236,6 +236,19 @@ fn collect(
     (reports, watch.end(monitor))
 }
 
+/// What is known of every pass, before the workers' parts are added.
+fn scope(spec: &RunSpec, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
+    let rate_per_s = spec.load.rate_per_s;
+    let all_waits_known = reports.iter().all(|report| report.wait.is_some());
+    Scope {
+        offered: (rate_per_s > 0).then(|| Offered { rate_per_s, ..Offered::default() }),
+        stalls,
+        common: Some(Work::default()),
+        processor_wait: all_waits_known.then(ProcessorWait::default),
+        ..Scope::default()
+    }
+}
+
 fn assemble(
     reports: Reports,
     (spec, pass): (&RunSpec, Pass),
@@ -268,15 +281,7 @@ fn assemble(
             samples: watched.samples,
             kinds: Vec::new(),
             clients: Vec::new(),
-            scope: Scope {
-                stalls: watched.stalls,
-                common: Some(Work::default()),
-                processor_wait: reports
-                    .iter()
-                    .all(|report| report.wait.is_some())
-                    .then(ProcessorWait::default),
-                ..Scope::default()
-            },
+            scope: scope(spec, &reports, watched.stalls),
             telemetry: Vec::new(),
             caveats: Vec::new(),
         },
@@ -291,11 +296,6 @@ fn assemble(
         mismatches: Mismatches::default(),
         calls: reports.first().and_then(|report| report.tally.calls).map(|_| Calls::default()),
     };
-    let offered_rate = spec.load.rate_per_s;
-    if offered_rate > 0 {
-        measured.result.scope.offered =
-            Some(Offered { rate_per_s: offered_rate, ..Offered::default() });
-    }
     let mut touched: Option<Touched> = None;
     for mut report in reports {
         match (&mut touched, report.end.touched.take()) {

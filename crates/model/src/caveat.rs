@@ -175,7 +175,7 @@ codes! {
         "Read the figure as that of the whole machine, not of a server.";
     Clock, "clock", Note,
         "The clock of the day was set, or the host slept, while it was measured.",
-        "The rates stand, they come from another clock; its instants don't fit those of other logs.";
+        "The rates stand: another clock tells them. Its instants don't fit those of other logs.";
     NotDurable, "not-durable", Note,
         "Nobody waited until the written data was safe.",
         "Use --durability sync to include fsync or COMMIT.";

@@ -95,6 +95,6 @@ pub const DRIFT_TRIALS_MIN: usize = 5;
 /// less than that, at one in sixty, and no other order of five is.
 pub const DRIFT_PROBABILITY_MAX: f64 = 0.02;
 
-/// A drift of less than this share of the median, from the first trial to the last, misleads nobody:
-/// it is within [`EFFECT_MIN`].
+/// A drift of less than this share of the median, from the first trial to the last, misleads
+/// nobody: it is within [`EFFECT_MIN`].
 pub const DRIFT_SHARE_MIN: f64 = EFFECT_MIN;

@@ -1,8 +1,8 @@
 //! Whether a pass had settled: the declared criterion of steady state.
 //!
 //! [`rounds`] cuts the part of a pass in which all workers were busy into five rounds of equal
-//! length, and [`Steadiness::of`] holds their rates against the two limits of the criterion. A figure
-//! is that of its whole pass, so the rounds cover the whole pass and not only its end.
+//! length, and [`Steadiness::of`] holds their rates against the two limits of the criterion. A
+//! figure is that of its whole pass, so the rounds cover the whole pass and not only its end.
 //!
 //! **Source:** SNIA, Solid State Storage Performance Test Specification 2.0.2 (2020), 2.1.24: over
 //! a measurement window of five rounds the values range over no more than 20 % of their average,

@@ -1,9 +1,9 @@
 //! Whether figures rise or fall in their order: the test for a monotonic trend.
 //!
 //! [`trend`] counts how many pairs rise and how many fall (Mann and Kendall), and says how
-//! probable as uneven a count is for figures in an order of chance. Up to [`EXACT_MAX`] figures that
-//! is counted out, beyond it is the normal approximation with the correction for continuity. How
-//! far they rise is Sen's slope: the median of the slopes of all pairs.
+//! probable as uneven a count is for figures in an order of chance. Up to [`EXACT_MAX`] figures
+//! that is counted out, beyond it is the normal approximation with the correction for
+//! continuity. How far they rise is Sen's slope: the median of the slopes of all pairs.
 //!
 //! **Source:** Mann, "Nonparametric tests against trend", Econometrica 13 (1945); Kendall, "Rank
 //! Correlation Methods" (1948); Sen, "Estimates of the regression coefficient based on Kendall's

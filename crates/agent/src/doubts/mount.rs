@@ -1,4 +1,4 @@
-//! Caveats about a directory that the kernel's NFS client has mounted, from what that client counts.
+//! Caveats about a directory that the kernel's NFS client has mounted, from what it counts.
 //!
 //! The counters are those of the whole mount: whoever else uses it meanwhile is in them, which can
 //! hide a cached read but never make one up.

@@ -96,7 +96,8 @@ fn figure(number: usize, name: &str, lines: &[Line], pass: Pass) -> Markup {
                 preserveAspectRatio="none" aria-labelledby=(title) aria-describedby=(description) {
                 title id=(title) { (name) ": rate in each interval" }
                 desc id=(description) {
-                    "from " (shown(least)) " to " (shown(most)) " in " (counted(lines.len(), "trial"))
+                    "from " (shown(least)) " to " (shown(most)) " in "
+                    (counted(lines.len(), "trial"))
                 }
                 rect.band x="0" y="0" width=(WIDTH) height=(HEIGHT) {}
                 @for stall in lines.iter().filter_map(|line| line.stall) {

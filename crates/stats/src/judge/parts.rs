@@ -106,8 +106,8 @@ pub(super) fn cpu(used: &[&PassResult], moves_data: bool) -> Option<Cpu> {
 /// Service times with those that a closed loop left out while it waited, each trial at its own
 /// pace: as often as one of its slots ended an op, one would have been due.
 ///
-/// **Source:** the pace is that of wrk 4 (`stats_correct`): the time that was measured, over the ops
-/// of each connection.
+/// **Source:** the pace is that of wrk 4 (`stats_correct`): the time that was measured, over the
+/// ops of each connection.
 pub(super) fn estimated_response_time(spec: &RunSpec, used: &[&PassResult]) -> Option<Histogram> {
     if spec.load.rate_per_s > 0 || used.iter().any(|result| result.scope.slots == 0) {
         return None;
