@@ -1,7 +1,6 @@
 //! What reports say of the course of a pass: time series, stalls, the common window, and the
 //! estimate of what a closed loop left out.
 
-#[allow(dead_code, reason = "shared with the other tests")]
 mod campaigns;
 
 use campaigns::{made, spec};
