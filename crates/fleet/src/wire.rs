@@ -29,7 +29,8 @@ const STEP_BYTES: usize = 64 << 10;
 pub enum WireError {
     /// The other side is no dfsbench, or something else writes into its stream.
     #[error(
-        "it answered `{0}`, which no agent says (hint: nothing in its shell's start-up files may print)"
+        "it answered `{0}`, which no agent says (hint: nothing in its shell's start-up files may \
+         print)"
     )]
     Stranger(String),
     /// The other side is another dfsbench.
