@@ -3,8 +3,8 @@
 //!
 //! A row is one run of one list of checks: that of `nfs-client`'s example `interop`, whatever it
 //! talks to, or that of libnfs. Between our client and our server the run is captured too, and
-//! taken apart by tshark. The Linux kernel's client and server are further rows of [`run`], as
-//! soon as there are virtual machines to run them in.
+//! taken apart by tshark. The rows of the Linux kernel's client and server are those of the group
+//! `vm`, which has the virtual machines for them.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ impl Way {
 
 /// The last line of a run.
 #[derive(Debug, Deserialize)]
-struct Counters {
+pub struct Counters {
     port: u16,
     /// Sent, for the first time or again.
     calls: u64,
@@ -202,8 +202,15 @@ fn by_libnfs(version: &str, export: &Export) -> Result<()> {
 
 /// Makes all checks at one address.
 fn whole(address: &str, flags: &[&str]) -> Result<Counters> {
-    let mut command = Command::new(repo::example(Profile::Debug, "interop"));
-    let output = proc::output(command.arg(address).args(flags))?;
+    judge(Command::new(repo::example(Profile::Debug, "interop")).arg(address).args(flags))
+}
+
+/// Has a command make the checks, and looks at what it says of them.
+///
+/// # Errors
+/// Where a check fails, too few were made, or calls and replies don't add up.
+pub fn judge(command: &mut Command) -> Result<Counters> {
+    let output = proc::output(command)?;
     let said = String::from_utf8_lossy(&output.stdout);
     let end = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}\n{said}{end}", output.status);

@@ -201,6 +201,14 @@ impl Lab {
         self.space.inside(program)
     }
 
+    /// Sets the largest packet of the network, in bytes; the guests' cards are told by ssh.
+    ///
+    /// # Errors
+    /// Where the laboratory is down.
+    pub fn set_mtu(&self, mtu: u16) -> Result<()> {
+        self.space.set_mtu(&self.plan.machines, mtu)
+    }
+
     /// Returns the names of the machines, the server first.
     pub fn names(&self) -> Vec<&str> {
         self.plan.machines.iter().map(|machine| machine.name.as_str()).collect()

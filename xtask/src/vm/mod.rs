@@ -66,15 +66,24 @@ struct UpOptions {
     /// Debian's suite, which decides on the kernel: trixie 6.12, bookworm 6.1, bullseye 5.10.
     #[arg(long, value_enum, default_value = "trixie")]
     suite: Suite,
-    /// Suite of the clients, where it isn't that of the server.
-    #[arg(long, value_enum)]
-    client_suite: Option<Suite>,
+    /// Suites of the clients in turn, such as trixie,bookworm. [default: that of the server]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    client_suite: Vec<Suite>,
     /// Largest packet of the network, in bytes.
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1280..=9000))]
     mtu: u16,
     /// Size of a disk that all machines share, in MiB, for layouts of pNFS.
     #[arg(long)]
     shared_mib: Option<u32>,
+}
+
+impl UpOptions {
+    fn meant(&self) -> Wanted {
+        let one = [self.suite];
+        let suites = if self.client_suite.is_empty() { &one } else { &self.client_suite[..] };
+        let clients = suites.iter().copied().cycle().take(self.clients.into()).collect();
+        Wanted { server: self.suite, clients, mtu: self.mtu, shared_mib: self.shared_mib }
+    }
 }
 
 /// Does what is asked.
@@ -86,13 +95,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let folder = options.run.clone().unwrap_or_else(|| folder("run"));
     match &options.action {
         Action::Up(wanted) => {
-            let wanted = Wanted {
-                server: wanted.suite,
-                clients: vec![wanted.client_suite.unwrap_or(wanted.suite); wanted.clients.into()],
-                mtu: wanted.mtu,
-                shared_mib: wanted.shared_mib,
-            };
-            tell(&Lab::up(&folder, &wanted)?);
+            tell(&Lab::up(&folder, &wanted.meant())?);
         }
         Action::Restore => tell(&Lab::restore(&folder)?),
         Action::Save => Lab::open(&folder)?.save()?,

@@ -1,0 +1,123 @@
+//! Scripts on a client that mount, work and unmount, and what mountstats said in between.
+//!
+//! Principal type: [`Mount`]. One ssh command does all of it, because each costs a connection. In
+//! the script, `again` unmounts and mounts anew, and `snapshot NAME` prints mountstats.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+
+use super::mountstats::MountStats;
+use crate::vm::lab::Lab;
+
+/// Where clients mount.
+const FOLDER: &str = "/mnt/nfs";
+/// Size of the file that is written and read; no multiple of a page.
+const FILE_BYTES: u64 = 1_500_001;
+/// How long a script may take, in seconds.
+const SCRIPT_MAX_S: u32 = 150;
+
+/// A mount to be made.
+pub struct Mount<'a> {
+    /// The laboratory.
+    pub lab: &'a Lab,
+    /// The client that mounts.
+    pub client: &'a str,
+    /// What: `server:/export`.
+    pub source: &'a str,
+    /// How: `vers=4.2,nconnect=4`.
+    pub options: &'a str,
+}
+
+/// What a script said.
+pub struct Said {
+    /// Lines outside of snapshots.
+    pub lines: Vec<String>,
+    snapshots: BTreeMap<String, MountStats>,
+}
+
+impl Said {
+    /// Returns the snapshot of this name.
+    ///
+    /// # Errors
+    /// Where none was taken.
+    pub fn at(&self, name: &str) -> Result<&MountStats> {
+        self.snapshots.get(name).with_context(|| format!("no snapshot {name:?} was taken"))
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        let (mut lines, mut snapshots) = (Vec::new(), BTreeMap::new());
+        let mut rest = text.lines();
+        while let Some(line) = rest.next() {
+            if let Some(name) = line.strip_prefix("snapshot ") {
+                let inside: Vec<&str> =
+                    rest.by_ref().take_while(|line| *line != "snapshot ends").collect();
+                snapshots.insert(name.to_owned(), MountStats::of(&inside.join("\n"), FOLDER)?);
+            } else {
+                lines.push(line.to_owned());
+            }
+        }
+        Ok(Self { lines, snapshots })
+    }
+}
+
+impl Mount<'_> {
+    /// Mounts, runs the script and unmounts, whatever came of it.
+    ///
+    /// # Errors
+    /// Where any of it fails.
+    pub fn run(&self, script: &str) -> Result<Said> {
+        let Self { lab, client, source, options } = self;
+        let line = format!(
+            "set -e; do_mount() {{ mount -t nfs -o {options} {source} {FOLDER}; }}; \
+             again() {{ umount {FOLDER}; do_mount; }}; \
+             snapshot() {{ echo \"snapshot $1\"; cat /proc/self/mountstats; \
+             echo 'snapshot ends'; }}; \
+             do_mount; trap 'umount {FOLDER}' EXIT; cd /; {script}"
+        );
+        Said::read(&lab.ssh_within(client, &line, SCRIPT_MAX_S)?)
+    }
+
+    /// Writes a file and reads it back over the wire, and holds the kernel's counters to that.
+    ///
+    /// A fresh mount reads all bytes from the server, a second reading none, and one after the
+    /// caches were dropped all of them again.
+    ///
+    /// # Errors
+    /// Where bytes or counters are others.
+    pub fn check_data(&self) -> Result<Said> {
+        let said = self.run(&format!(
+            "head -c {FILE_BYTES} /dev/urandom >/tmp/want; \
+             mkdir {FOLDER}/d; cp /tmp/want {FOLDER}/d/a; snapshot written; \
+             again; cmp /tmp/want {FOLDER}/d/a; snapshot fresh; \
+             cmp /tmp/want {FOLDER}/d/a; snapshot cached; \
+             echo 3 >/proc/sys/vm/drop_caches; cmp /tmp/want {FOLDER}/d/a; snapshot dropped; \
+             mv {FOLDER}/d/a {FOLDER}/d/b; ls {FOLDER}/d; rm -r {FOLDER}/d; \
+             [ ! -e {FOLDER}/d ]"
+        ))?;
+        let written = said.at("written")?.written_bytes;
+        ensure!(written == FILE_BYTES, "{written} bytes were written, not {FILE_BYTES}");
+        for (name, times) in [("fresh", 1), ("cached", 1), ("dropped", 2)] {
+            let (bytes, expected) = (said.at(name)?.read_bytes, times * FILE_BYTES);
+            ensure!(bytes == expected, "{name}: {bytes} bytes were read, not {expected}");
+        }
+        ensure!(said.lines == ["b"], "after a rename the directory holds {:?}", said.lines);
+        Ok(said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_are_told_from_lines() {
+        let text = "a\nsnapshot one\ndevice s:/e mounted on /mnt/nfs with fstype nfs \n\
+            \topts:\trw\nsnapshot ends\nb\n";
+        let said = Said::read(text).unwrap();
+        assert_eq!(said.lines, ["a", "b"]);
+        assert_eq!(said.at("one").unwrap().options, ["rw"]);
+        assert!(said.at("two").is_err());
+        assert!(Said::read("snapshot x\nsnapshot ends\n").is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! The Linux kernel's NFS server and clients, in virtual machines: with each other, and with ours.
+//!
+//! Two laboratories, one after the other, both the tests' own (`target/vm/test`): kernels 6.12 and
+//! 6.1, then 5.10 for NFSv2. They end with the checks. The machines are emulated, so nothing here
+//! is held to a speed: what is checked is behaviour, and what the kernel's own counters say.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::Checks;
+use crate::vm;
+use crate::vm::lab::{Ended, Lab, Wanted};
+use crate::vm::machine::Suite;
+
+mod guest;
+mod kernel;
+mod lab_checks;
+mod mountstats;
+mod options;
+mod ours;
+mod secured;
+
+/// Client of kernel 6.12.
+const NEW: &str = "client1";
+/// Client of kernel 6.1.
+const OLD: &str = "client2";
+/// A server that is started anew forgets what clients of v4 still have open: a run of ours that
+/// keeps its files ends without closing them, and the file system would stay busy.
+const FRESH_EXPORT: &str = "lab-nfsd 8 && lab-export ext4";
+/// For how long clocks are compared.
+const CLOCK_SPAN: Duration = Duration::from_secs(4);
+/// How far a guest's clock may be off, as a share: far less than a wrong calibration is.
+const CLOCK_ERROR_MAX: f64 = 0.2;
+
+/// Runs the checks of this group.
+pub fn run(checks: &mut Checks) {
+    two_kernels(checks);
+    nfs2(checks);
+}
+
+fn two_kernels(checks: &mut Checks) {
+    let clients = vec![Suite::Trixie, Suite::Bookworm];
+    let booted = checks.get("kernels 6.12 and 6.1 boot", || boot(Suite::Trixie, clients));
+    let Some(lab) = booted else { return };
+    for host in ["server", NEW, OLD] {
+        checks.run(&format!("the clock of {host} runs like ours"), || clock(&lab, host));
+    }
+    kernel::run(checks, &lab);
+    options::run(checks, &lab);
+    ours::run(checks, &lab);
+    secured::run(checks, &lab);
+    checks.run("machines are saved and resumed", || saved(&lab));
+    lab_checks::run(checks, &lab);
+}
+
+/// Kernel 5.10 is the last of Debian's whose server speaks v2.
+fn nfs2(checks: &mut Checks) {
+    let booted = checks.get("kernel 5.10 boots", || boot(Suite::Bullseye, vec![Suite::Bullseye]));
+    let Some(lab) = booted else { return };
+    let started = checks.get("its server speaks v2", || {
+        lab.ssh("server", "lab-nfsd 8 -V 2 && lab-export ext4 && cat /proc/fs/nfsd/versions")
+            .and_then(|said| {
+                ensure!(said.contains("+2"), "it speaks {said:?}");
+                Ok(())
+            })
+    });
+    if started.is_some() {
+        kernel::nfs2(checks, &lab);
+        ours::nfs2(checks, &lab);
+    }
+}
+
+fn boot(server: Suite, clients: Vec<Suite>) -> Result<Ended> {
+    vm::prepare()?;
+    let wanted = Wanted { server, clients, mtu: 1500, shared_mib: None };
+    Ok(Ended::new(Lab::up(&vm::folder("test"), &wanted)?))
+}
+
+/// Compares a guest's clock with ours, over a span that is known to lie between two others.
+fn clock(lab: &Lab, host: &str) -> Result<()> {
+    let read = || -> Result<(Instant, f64, Instant)> {
+        let before = Instant::now();
+        let said = lab.ssh(host, "cut -d' ' -f1 /proc/uptime")?;
+        Ok((before, said.trim().parse().context("no time")?, Instant::now()))
+    };
+    let first = read()?;
+    std::thread::sleep(CLOCK_SPAN);
+    let second = read()?;
+    let shortest = (second.0 - first.2).as_secs_f64() * (1.0 - CLOCK_ERROR_MAX);
+    let longest = (second.2 - first.0).as_secs_f64() * (1.0 + CLOCK_ERROR_MAX);
+    let guest = second.1 - first.1;
+    let is_right = (shortest..=longest).contains(&guest);
+    ensure!(is_right, "{guest:.2} s there are {shortest:.2} to {longest:.2} s here");
+    Ok(())
+}
+
+/// Saves what runs and resumes it: what was written afterwards is gone, what was before is there.
+fn saved(lab: &Lab) -> Result<()> {
+    lab.ssh("server", "echo before >/export/saved")?;
+    lab.save()?;
+    Lab::restore(&vm::folder("test"))?;
+    lab.ssh("server", "echo after >/export/saved && sync")?;
+    lab.save()?;
+    Lab::restore(&vm::folder("test"))?;
+    let said = lab.ssh("server", "cat /export/saved")?;
+    ensure!(said.trim() == "after", "the file holds {said:?}");
+    let guest: u64 = lab.ssh(NEW, "date +%s")?.trim().parse()?;
+    let here = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    ensure!(here.abs_diff(guest) < 30, "the resumed guest is {} s off", here.abs_diff(guest));
+    Ok(())
+}
