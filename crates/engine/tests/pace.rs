@@ -11,9 +11,10 @@ use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 use engine::{Clock, Measured, Monitor, Site, SiteConfig, SystemClock, measure};
 use model::{
-    Arrivals, Completion, Load, Op, OpKind, Outcome, Pass, PassResult, RunSpec, WorkingSet,
-    Workload,
+    Arrivals, BackendKind, Completion, Load, NfsTarget, Op, OpKind, Outcome, Pass, PassResult,
+    RunSpec, Target, WorkingSet, Workload,
 };
+use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern};
 
 fn mixed(duration_ms: u64, load: Load) -> RunSpec {
@@ -29,6 +30,14 @@ fn mixed(duration_ms: u64, load: Load) -> RunSpec {
 }
 
 fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
+    let Measured { result, tally, .. } = run(spec, pass);
+    let warm: u64 = result.scope.warmup.iter().map(|warm| warm.done).sum();
+    let issued: u64 = result.kinds.iter().map(|kind| kind.issued).sum();
+    assert_eq!(tally.ops, Some(issued + warm), "issued = accounted");
+    result
+}
+
+fn run(spec: &RunSpec, pass: Pass) -> Measured {
     let config = SiteConfig {
         work_name: ".dfsbench-pace".into(),
         seed: 42,
@@ -45,12 +54,10 @@ fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
         observe: &mut |_| (),
         client_cpu_ns: &client_cpu_ns,
     };
-    let Measured { result, ending, tally } = measure(&site, spec, pass, 42, &mut monitor).unwrap();
-    assert_eq!(ending, Ending::Complete);
-    let warm: u64 = result.scope.warmup.iter().map(|warm| warm.done).sum();
-    let issued: u64 = result.kinds.iter().map(|kind| kind.issued).sum();
-    assert_eq!(tally.ops, Some(issued + warm), "issued = accounted");
-    result
+    site.prepare(spec, pass).unwrap();
+    let measured = measure(&site, spec, pass, 42, &mut monitor).unwrap();
+    assert_eq!(measured.ending, Ending::Complete);
+    measured
 }
 
 /// One op at a time, each of which takes this long, or all that are given at once.
@@ -146,6 +153,43 @@ fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
     let kinds = end.recorder.finish();
     let longest = kinds.iter().map(|kind| kind.response_time.max()).max().unwrap();
     assert!(longest > 50_000_000, "{longest}");
+}
+
+#[test]
+fn an_open_loop_offers_what_falls_due_on_files_and_over_nfs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let port = Some(server.address().port());
+    let nfs = NfsTarget { port, mount_port: port, ..NfsTarget::new("127.0.0.1", "/export") };
+    for (target, backend) in [
+        (Target::Directory { path: folder.path().to_owned() }, BackendKind::Posix),
+        (Target::Nfs(nfs), BackendKind::Nfs),
+    ] {
+        let load = Load { rate_per_s: 400, ..Load::default() };
+        let spec = RunSpec { target, backend, timeout_ms: 20_000, ..mixed(500, load) };
+        let result = run(&spec, Pass::Mix).result;
+        let due: usize = (0..spec.workers)
+            .map(|worker| {
+                let mut stream = OpStream::new(&spec, Pass::Mix, worker, 42);
+                let ops = std::iter::from_fn(|| stream.next_op());
+                ops.take_while(|op| op.due_ns < 500_000_000).count()
+            })
+            .sum();
+        let offered = result.scope.offered.unwrap();
+        assert_eq!(offered.due_ops, due as u64, "{backend:?}");
+        let ops = result.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
+        let mut done = 0;
+        for kind in ops {
+            done += kind.done;
+            assert_eq!((kind.errors.len(), kind.response_time.count()), (0, kind.done));
+            for share in [0.0, 0.1, 0.5, 0.9, 1.0] {
+                let response = kind.response_time.quantile(share);
+                assert!(response >= kind.service_time.quantile(share), "{backend:?} {share}");
+            }
+        }
+        // What could not be started in time fell due all the same.
+        assert!(done > 0 && done <= offered.due_ops, "{backend:?}: {done} of {due}");
+    }
 }
 
 #[test]
