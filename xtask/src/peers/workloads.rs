@@ -1,13 +1,12 @@
 //! Comparisons of whole passes with the tools that made them known: fio, iozone, bonnie++.
 //!
 //! Both sides are runs of dfsbench with the same settings on one tmpfs; the peer's is made by its
-//! adapter, so its figures are its own and come the way that users see them. Like figures are what
-//! is claimed, with no more processor time: a ratio far above 1 says as much against a comparison
-//! as one far below.
+//! adapter, so its figures are its own. Like figures are what is claimed, with no more processor
+//! time: a ratio far above 1 says as much against a comparison as one far below.
 //!
-//! Both sides meet pages with the same past. iozone writes a file twice before it reads it, asked or
-//! not (`-i 0`), and so do we beside it: the kernel moves a page to its list of active ones when it
-//! is used for the second time, which would else be in our reads and in iozone's rewrite.
+//! Both sides meet pages with the same past. iozone writes a file twice before it reads it, asked
+//! or not (`-i 0`), and so do we beside it: the kernel moves a page to its active ones when it is
+//! used for the second time, which would else be in our reads and in iozone's rewrite.
 //!
 //! **Source:** `folio_mark_accessed` in the kernel's `mm/swap.c`; what strace saw of iozone 3.489.
 
