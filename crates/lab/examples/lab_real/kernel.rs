@@ -21,6 +21,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     exports_of_others_and_the_root_are_left_alone,
     arrays_and_mappings_are_made_and_leave_nothing,
     a_stopped_host_is_stopped_again,
+    a_tunnel_carries_nfs_and_says_how,
 ];
 
 const MOUNT: &str = "/run/dfsbench/mount";
@@ -231,4 +232,21 @@ fn a_stopped_host_is_stopped_again() {
     host.assert_as_before(&before);
     assert_eq!(read(was.to_str().unwrap()).trim(), "0");
     run(&["rpc.nfsd", threads.trim()]);
+}
+
+/// The machine's own ssh, by the key that xtask brought in, leads to itself.
+fn a_tunnel_carries_nfs_and_says_how() {
+    let host = Host::machine();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let mut spec = loopback(&host);
+    spec.path = DataPath::Tunnel;
+    let options = "-i /root/lab_key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
+    spec.server.ssh = Some(format!("{options} root@127.0.0.1"));
+    spec.tunnelling.cipher = Some("aes128-ctr".to_owned());
+    apply_all(&mut lab, &actions(&compose(&spec).unwrap()));
+    fs::write(format!("{MOUNT}/file"), "something").unwrap();
+    assert_eq!(read(&format!("{POINT}/file")), "something");
+    assert!(read("/proc/self/mountstats").contains("port=20490"));
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
 }

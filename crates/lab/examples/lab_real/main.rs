@@ -119,8 +119,10 @@ impl Host {
         traces.push(run(&["tc", "qdisc", "show", "dev", "lo"]));
         traces.push(run(&["ip", "-oneline", "link", "show"]));
         traces.push(read("/proc/sys/net/ipv4/tcp_rmem"));
+        // What libmount notes for itself is not ours.
         let files = run(&["find", "/run", folder, "-not", "-path", "*state*"]);
-        traces.extend(files.lines().map(str::to_owned));
+        let files = files.lines().filter(|line| !line.starts_with("/run/mount"));
+        traces.extend(files.map(str::to_owned));
         traces
     }
 }

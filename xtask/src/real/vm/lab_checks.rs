@@ -30,5 +30,10 @@ fn bring(machines: &Lab) -> Result<Vec<String>> {
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(machines.ssh_config()).arg(&program).arg("server:/root/lab_real");
     proc::run(&mut copy)?;
+    // By it the server's ssh leads to itself.
+    let config = machines.ssh_config();
+    let mut copy = Command::new("scp");
+    copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
+    proc::run(copy.arg("server:/root/lab_key"))?;
     lab::names(&program, "kernel")
 }
