@@ -4,7 +4,7 @@
 //! within half a second is printed as `+++++`: all that is known then is a lower bound, which is
 //! given as such, with a caveat. Of single ops only the longest time is known; it is a fact.
 //!
-//! Each test ends with an `fsync` of its file, inside the time that is printed and whatever is asked
+//! Each test ends with an `fsync` of its file, inside the time that is printed, whatever is asked
 //! for. Its `-b` ("fsync after every write") does so in the seeks alone.
 //!
 //! **Source:** bonnie++'s documentation and `bon_csv2txt.1`; outputs of bonnie++ 2.00a, whose CSV
