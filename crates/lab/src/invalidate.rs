@@ -1,6 +1,7 @@
 //! Makes a host forget what it read, and proves it by what the kernel counts.
 //!
-//! **Source:** proc_sys_vm(5), `drop_caches`; fincore(1): bytes of files that are in the page cache.
+//! **Source:** proc_sys_vm(5), `drop_caches`; fincore(1): bytes of files that are in the page
+//! cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -124,7 +124,7 @@ mod tests {
             std::hint::black_box(read_all().0.len());
         }
         let each_ns = (counters::thread_cpu_ns(thread_id).unwrap() - before) / 20;
-        // One reading per second: 0.5 % of a core is 5 ms; unoptimised code is several times slower.
+        // One reading per second: 0.5 % of a core is 5 ms; unoptimised code is slower.
         let limit_ns = if cfg!(debug_assertions) { 20_000_000 } else { 5_000_000 };
         assert!(each_ns < limit_ns, "{each_ns} ns");
     }

@@ -1,7 +1,7 @@
 //! What the lab does to a host, on this very machine: each check in a namespace of its own.
 //!
-//! The checks are those of `crates/lab/examples/lab_real`, which links the lab. Each runs in a fresh
-//! mount and network namespace, so that nothing that fails outlives it but a loop device.
+//! The checks are those of `crates/lab/examples/lab_real`, which links the lab. Each runs in a
+//! fresh mount and network namespace, so that nothing that fails outlives it but a loop device.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

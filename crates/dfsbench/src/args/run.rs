@@ -21,8 +21,8 @@ use super::{EXAMPLES, Format, RESULTS};
 pub struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `embedded` (the in-memory server), `null`, or a preset: quick, throughput-factors,
-    /// trimmed-options, bonnie, copies, data-paths, iozone, metadata, op-mix, raid-matrix, transactions or app
-    /// [default: quick]
+    /// trimmed-options, bonnie, copies, data-paths, iozone, metadata, op-mix, raid-matrix,
+    /// transactions or app [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Which workloads: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone,

@@ -80,7 +80,8 @@ fn a_dry_run_tells_what_another_order_costs() {
     // Twelve trials, of which neighbours may be alike where two blocks meet.
     assert!(last.ends_with("times; order grouped would do with 3"), "{last}");
     // Plans that leave hosts alone say nothing of them.
-    assert!(told("name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"stream\"\n", &[]).is_empty());
+    let null = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n";
+    assert!(told(&format!("{null}[[workload]]\nkind = \"stream\"\n"), &[]).is_empty());
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     let end = rig.run(&["run", "data-paths", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
-    // On each mount v4 twice over UDP but through the tunnel, where nothing is; v2 over TCP and UDP.
+    // On each mount v4 twice over UDP but through the tunnel, where nothing is; v2 over both.
     assert_eq!(rows("none: a tunnel carries TCP only"), 4);
     assert_eq!(rows("runs over TCP only"), 2 * 2);
     assert_eq!(rows("none: file too large for v2"), 2 * 2 + 1);

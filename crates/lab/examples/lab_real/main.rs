@@ -1,8 +1,8 @@
 //! What is really done to a host and put back: mounts, loop devices, tc rules, servers.
 //!
-//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` names the checks of
-//! a group, `lab_real NAME` runs one, and panics where it fails. Those of the group `here` need root
-//! and a mount and network namespace of their own, which they insist on; those of the group
+//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` names the checks
+//! of a group, `lab_real NAME` runs one, and panics where it fails. Those of the group `here` need
+//! root and a mount and network namespace of their own, which they insist on; those of the group
 //! `kernel` need a virtual machine of the tests.
 
 #![allow(clippy::disallowed_methods, reason = "checks wait, and are told things by xtask")]

@@ -1,7 +1,7 @@
 //! NFS-Ganesha with one export, on the ports of the kernel's server.
 //!
-//! **Source:** ganesha-core-config(8), ganesha-export-config(8), ganesha-vfs-config(8). NFS v3 needs
-//! rpcbind: ganesha ends where it can't register there.
+//! **Source:** ganesha-core-config(8), ganesha-export-config(8), ganesha-vfs-config(8). NFS v3
+//! needs rpcbind: ganesha ends where it can't register there.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! unfs3, an NFS v3 server in user space, with one export.
 //!
-//! **Source:** unfsd(8): `-d` stays in the foreground, `-e` names the exports, `-p` doesn't register
-//! with rpcbind, `-n` and `-m` are the ports.
+//! **Source:** unfsd(8): `-d` stays in the foreground, `-e` names the exports, `-p` doesn't
+//! register with rpcbind, `-n` and `-m` are the ports.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

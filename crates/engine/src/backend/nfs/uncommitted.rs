@@ -1,8 +1,9 @@
 //! What a server has taken and may still lose: unstable WRITEs since the last COMMIT.
 //!
-//! [`Uncommitted`] keeps one bit for each block of each file; files may differ in size. When a write
-//! verifier changes, the server restarted and may have lost what those bits stand for: all of it is
-//! written again, under the new verifier. The bits are allocated before the start and never grow.
+//! [`Uncommitted`] keeps one bit for each block of each file; files may differ in size. When a
+//! write verifier changes, the server restarted and may have lost what those bits stand for: all of
+//! it is written again, under the new verifier. The bits are allocated before the start and never
+//! grow.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (write verifiers).
 
