@@ -15,8 +15,9 @@ use crate::vm::lab::Lab;
 /// Runs the checks of this part.
 pub fn run(checks: &mut Checks, machines: &Lab) {
     let brought = checks.get("the lab's checks are brought in", || {
-        // The first mount of NFS on a machine makes libmount's files, which then stay.
-        let line = "cd /run && mkdir -p mount && touch mount/utab mount/utab.event mount/utab.lock";
+        // libmount and mdadm make these at the first mount and the first array, and keep them.
+        let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \
+                    mount/utab.event mount/utab.lock";
         machines.ssh("server", &format!("{FRESH_EXPORT} && {line}"))?;
         bring(machines)
     });
