@@ -339,6 +339,10 @@ impl Site {
     fn clean(&mut self) -> Result<(), SiteError> {
         let place = std::mem::replace(&mut self.place, Place::Null { loses: None });
         match place {
+            Place::Nfs(site) if self.config.keep => {
+                site.leave();
+                Ok(())
+            }
             _ if self.config.keep => Ok(()),
             Place::Null { .. } => Ok(()),
             Place::Directory(site) => site.remove(),

@@ -134,14 +134,15 @@ fn compressing(mount: &Mount) -> Option<String> {
     }
 }
 
-/// Where nothing counts what came from storage, only the sizes can tell.
+/// Where nothing counts what came from storage or over the wire, only the sizes can tell.
 fn fits_memory(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
     memory_bytes: Option<u64>,
 ) -> Option<Caveat> {
-    let mount = mount.filter(|mount| !mount.counts_storage_reads())?;
+    let counted = |mount: &&Mount| mount.counts_storage_reads() || mount.is_nfs();
+    let mount = mount.filter(|mount| !counted(mount))?;
     let memory = memory_bytes.filter(|memory| spec.set_bytes() < *memory)?;
     (result.pass.reads() && !spec.direct).then(|| {
         CaveatCode::FitsMemory.because(format!(

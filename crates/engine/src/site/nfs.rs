@@ -124,10 +124,7 @@ impl NfsSite {
     }
 
     pub(super) fn remove(self) -> Result<(), SiteError> {
-        for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // A server that has forgotten the open has nothing to close.
-            let _ = self.mount().close(file);
-        }
+        self.close_opened();
         let remove = |mount: &mut Mount| -> Result<(), CallFailure> {
             empty(mount, self.work)?;
             let root = mount.root();
@@ -135,9 +132,26 @@ impl NfsSite {
         };
         let removed = self.with_mount(remove);
         let removed = removed.map_err(|failure| self.failed("remove", "", &failure));
+        self.unmount();
+        removed
+    }
+
+    /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
+    pub(super) fn leave(self) {
+        self.close_opened();
+        self.unmount();
+    }
+
+    fn close_opened(&self) {
+        for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // A server that has forgotten the open has nothing to close.
+            let _ = self.mount().close(file);
+        }
+    }
+
+    fn unmount(self) {
         // A server that no longer answers MOUNT loses nothing by it.
         let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
-        removed
     }
 
     /// Does something that may be done twice, and once more over a new connection where the old

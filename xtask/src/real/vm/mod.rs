@@ -19,6 +19,7 @@ mod lab_checks;
 mod mountstats;
 mod options;
 mod ours;
+mod plans;
 mod secured;
 
 /// Client of kernel 6.12.
@@ -50,6 +51,7 @@ fn two_kernels(checks: &mut Checks) {
     options::run(checks, &lab);
     ours::run(checks, &lab);
     secured::run(checks, &lab);
+    plans::run(checks, &lab);
     checks.run("machines are saved and resumed", || saved(&lab));
     lab_checks::run(checks, &lab);
 }

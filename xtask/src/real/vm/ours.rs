@@ -150,6 +150,10 @@ fn measured(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let mut command = inside(lab, &run);
     proc::capture(command.args(run.get_args()))?;
     accounted(&results)?;
+    // What stays open keeps the export busy.
+    let open = "cat /proc/fs/nfsd/clients/*/states 2>/dev/null | grep open || true";
+    let open = lab.ssh(peer.host, open)?;
+    ensure!(open.is_empty(), "files were left open:\n{open}");
     let there = lab.ssh(
         peer.host,
         "cat /export/.dfsbench-*/f00000000 | sha256sum && rm -r /export/.dfsbench-*",

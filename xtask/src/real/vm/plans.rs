@@ -1,0 +1,189 @@
+//! Plans with hosts: dfsbench itself sets the machines up, measures on them and puts them back.
+//!
+//! The preset `data-paths` is run with the machines in place of its hosts and a smaller file. The
+//! program that is pushed is the static one, because the machines have other C libraries.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Checks, FRESH_EXPORT, NEW};
+use crate::proc::{self, Background};
+use crate::real::ours::exit;
+use crate::vm::lab::Lab;
+use crate::{portable, repo};
+
+/// Where the preset keeps its files on the server.
+const DIRECTORY: &str = "/srv/dfsbench";
+/// Within so long agents whose controller was killed have put their hosts back.
+const PUT_BACK: Duration = Duration::from_secs(60);
+/// A mount, an export or a program of ours; prints what it finds.
+const TRACES: &str = "grep dfsbench /proc/mounts; exportfs -s | grep dfsbench; \
+                      ls -A /srv/dfsbench 2>/dev/null; pidof dfsbench; ls -d /tmp/dfsbench-* \
+                      2>/dev/null; true";
+
+/// Runs the checks of this part.
+pub fn run(checks: &mut Checks, lab: &Lab) {
+    let made = checks.get("a client can reach its server by ssh", || Plans::new(lab));
+    let Some(plans) = made else { return };
+    checks.run("a plan of data paths on real kernels", || plans.data_paths());
+    checks.run("what a client has in memory is told, unless it mounts anew", || plans.cached());
+    checks.run("a setting of a mount is in force, or the run is failed", || plans.in_force());
+    checks.run("machines of a controller that was killed put themselves back", || plans.killed());
+}
+
+/// What the plans need.
+struct Plans<'a> {
+    lab: &'a Lab,
+    folder: TempDir,
+    program: PathBuf,
+}
+
+impl<'a> Plans<'a> {
+    fn new(lab: &'a Lab) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let config = lab.ssh_config();
+        let preset = fs::read_to_string(repo::root().join("presets/data-paths.toml"))?;
+        let mut plan = preset;
+        for (role, host, address) in
+            [("server", "server", "10.77.0.1"), ("client", NEW, "10.77.0.11")]
+        {
+            let reached = format!("ssh = \"root@{role}\"");
+            ensure!(plan.contains(&reached), "the preset has no {reached}");
+            let here = config.display();
+            let ours =
+                format!("ssh = \"{host}\"\nssh_config = \"{here}\"\naddress = \"{address}\"");
+            plan = plan.replace(&reached, &ours);
+        }
+        fs::write(folder.path().join("plan.toml"), plan)?;
+        // For the tunnel: the client logs in to the server as whoever runs the tests does.
+        let mut copy = Command::new("scp");
+        copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
+        proc::run(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
+        lab.ssh(NEW, "ssh -o StrictHostKeyChecking=accept-new server true")?;
+        lab.ssh("server", &format!("{FRESH_EXPORT} && mkdir -p {DIRECTORY}"))?;
+        Ok(Self { lab, folder, program: portable::dfsbench()? })
+    }
+
+    /// The command of a small run, with flags that win over the preset.
+    fn command(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env("NO_COLOR", "1").env_remove("DFSBENCH_AGENT_BINARY").stdin(Stdio::null());
+        command.arg("run").arg(self.folder.path().join("plan.toml"));
+        command.args(["--trials", "1", "--proto", "tcp", "--file-size", "1MiB", "--quiet"]);
+        command.args(["--io-size", "64KiB", "--format", "json", "--results"]);
+        command.arg(self.folder.path().join("results.db")).args(flags);
+        command
+    }
+
+    fn run(&self, flags: &[&str]) -> Result<(Output, Value)> {
+        let output = proc::output(&mut self.command(flags))?;
+        let json = serde_json::from_slice(&output.stdout).with_context(|| {
+            format!("no JSON, but on stderr: {}", String::from_utf8_lossy(&output.stderr))
+        })?;
+        Ok((output, json))
+    }
+
+    /// Every way of the data gives figures, and what a kernel does not speak is a row.
+    fn data_paths(&self) -> Result<()> {
+        let (output, json) = self.run(&["--nfsvers", "2,4.2"])?;
+        ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
+        let runs = json["runs"].as_array().context("no runs")?;
+        ensure!(runs.len() == 7, "{} runs, not 7", runs.len());
+        for run in runs {
+            let lab = &run["settings"]["lab"];
+            let (path, trial) = (lab["path"].as_str().unwrap_or_default(), &run["trials"][0]);
+            let version = lab["mounting"]["nfs"]["version"].as_str().unwrap_or_default();
+            let state = trial["state"].to_string();
+            if path != "disk" && version == "2" {
+                ensure!(state.contains("failed"), "{path}, v2: {state}");
+                continue;
+            }
+            ensure!(state.contains("done"), "{path}, v{version}: {state}");
+            for pass in trial["passes"].as_array().context("no passes")? {
+                ensure!(pass["bytes"] == 1_048_576, "{path}: {}", pass["bytes"]);
+                let codes = codes(pass);
+                let told = ["accounting", "cached", "retransmits", "fits-memory"];
+                let wrong = told.iter().find(|code| path != "disk" && codes.contains(**code));
+                ensure!(wrong.is_none(), "{path}, {}: {codes}", pass["pass"]);
+            }
+        }
+        self.is_as_before()
+    }
+
+    /// A client that mounts once reads from its memory; one that mounts anew doesn't.
+    fn cached(&self) -> Result<()> {
+        let flags = ["--data-path", "network", "--nfsvers", "4.2"];
+        let (_, json) = self.run(&[&flags[..], &["--invalidation", "none,remount"]].concat())?;
+        for (run, expected) in [(0, true), (1, false)] {
+            let run = &json["runs"][run];
+            let how = &run["settings"]["lab"]["invalidation"];
+            let read = &run["trials"][0]["passes"][1];
+            ensure!(read["pass"] == "read", "{how}: {}", run["trials"][0]["state"]);
+            let found = codes(read);
+            ensure!(found.contains("\"cached\"") == expected, "{how}: {found}");
+        }
+        self.is_as_before()
+    }
+
+    /// Two threads and 4 KiB are granted and told; what this kernel rounds is a doubt or an end.
+    fn in_force(&self) -> Result<()> {
+        let flags = ["--data-path", "network", "--nfsvers", "3", "--nfsd-threads", "2"];
+        let small = ["--transfer-size", "4KiB"];
+        let (_, json) = self.run(&[&flags[..], &small].concat())?;
+        let trial = &json["runs"][0]["trials"][0];
+        let facts = trial["facts"].to_string();
+        ensure!(facts.contains("rsize=4096"), "{}: {facts}", trial["state"]);
+        let odd = ["--transfer-size", "5000", "--strict", "true"];
+        let (_, json) = self.run(&[&flags[..], &odd].concat())?;
+        let state = json["runs"][0]["trials"][0]["state"].to_string();
+        let reason = json["runs"][0]["trials"][0].to_string();
+        ensure!(state.contains("failed"), "{state}");
+        ensure!(reason.contains("not in force") && reason.contains("4096"), "{reason}");
+        self.is_as_before()
+    }
+
+    /// The controller is killed while a client writes.
+    fn killed(&self) -> Result<()> {
+        let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
+        let mut command = self.command(&flags);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut controller = Background::start(&mut command)?;
+        self.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;
+        controller.kill();
+        self.await_traces(str::is_empty, "nothing of ours")
+    }
+
+    fn await_traces(&self, wanted: impl Fn(&str) -> bool, what: &str) -> Result<()> {
+        let end = Instant::now() + PUT_BACK;
+        loop {
+            let traces = self.traces()?;
+            if wanted(&traces) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < end, "{what} was waited for, there is:\n{traces}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    fn is_as_before(&self) -> Result<()> {
+        self.await_traces(str::is_empty, "nothing of ours")
+    }
+
+    fn traces(&self) -> Result<String> {
+        let of = |host| self.lab.ssh(host, TRACES);
+        Ok(of("server")? + &of(NEW)?)
+    }
+}
+
+/// The codes of a pass' caveats, as JSON.
+fn codes(pass: &Value) -> String {
+    let caveats = pass["caveats"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let codes: Vec<&Value> = caveats.iter().map(|caveat| &caveat["code"]).collect();
+    format!("{codes:?}").replace("String(", "").replace(')', "")
+}
