@@ -1,7 +1,7 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and puts them back.
 //!
 //! The preset `data-paths` is run with the machines in place of its hosts and a smaller file. The
-//! program that is pushed is the static one, because the machines have other C libraries.
+//! program pushes itself to them, so it is stripped first; their C library is younger than ours.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use super::{Checks, FRESH_EXPORT, NEW};
 use crate::proc::{self, Background};
 use crate::real::ours::exit;
+use crate::repo::{self, Profile};
 use crate::vm::lab::Lab;
-use crate::{portable, repo};
 
 /// Where the preset keeps its files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
@@ -67,7 +67,10 @@ impl<'a> Plans<'a> {
         proc::run(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
         lab.ssh(NEW, "ssh -o StrictHostKeyChecking=accept-new server true")?;
         lab.ssh("server", &format!("{FRESH_EXPORT} && mkdir -p {DIRECTORY}"))?;
-        Ok(Self { lab, folder, program: portable::dfsbench()? })
+        let program = folder.path().join("dfsbench");
+        let mut strip = Command::new("strip");
+        proc::run(strip.arg("-o").arg(&program).arg(repo::dfsbench(Profile::Debug)))?;
+        Ok(Self { lab, folder, program })
     }
 
     /// The command of a small run, with flags that win over the preset.
