@@ -6,6 +6,7 @@
 //! was read can be compared with the same slice. `PERIOD` is an odd multiple of 8 bytes, so aligned
 //! blocks of 4 KiB do not repeat within the first 1 GiB of a file. Stamped content, and content of
 //! which a stated share repeats, differs in each block and is copied out by [`Pattern::fill`].
+//! Zeros are the same everywhere, so that every op takes the first ones, which stay in a cache.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub struct Pattern {
     seed: u64,
     pool: Arc<[u8]>,
     dedup_percent: u64,
+    is_zeros: bool,
     stamps: Option<Stamps>,
 }
 
@@ -69,7 +71,8 @@ impl Pattern {
             pool.extend_from_within(..missing);
         }
         let dedup_percent = u64::from(data.dedup_percent.min(100));
-        Self { seed, pool: pool.into(), dedup_percent, stamps: None }
+        let is_zeros = data.fill == Fill::Zeros;
+        Self { seed, pool: pool.into(), dedup_percent, is_zeros, stamps: None }
     }
 
     /// Puts a stamp into each block; blocks are cut as the ops of `io_size_bytes` are.
@@ -110,6 +113,9 @@ impl Pattern {
     /// When `len` is more than the `len_max` of [`Self::new`].
     #[inline]
     pub fn range(&self, file: u32, offset_bytes: u64, len: u32) -> Range<usize> {
+        if self.is_zeros {
+            return 0..len as usize;
+        }
         let grains = (PERIOD / GRAIN) as u64;
         let shift = below(draw(!self.seed, u64::from(file)), grains) * GRAIN as u64;
         let start = ((offset_bytes + shift) % PERIOD as u64) as usize;
