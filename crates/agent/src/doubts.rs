@@ -165,6 +165,12 @@ fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     })
 }
 
+/// Doubts about the host itself; `emulator` is what [`lab::facts::emulated`] says.
+pub fn about_host(emulator: Option<&str>) -> Option<Caveat> {
+    let emulator = emulator?;
+    Some(CaveatCode::Emulated.because(format!("the processor is a {emulator} (/proc/cpuinfo)")))
+}
+
 fn shared_host(spec: &RunSpec) -> Option<Caveat> {
     let Target::Nfs(nfs) = &spec.target else { return None };
     nfs.is_loopback().then(|| CaveatCode::SharedHost.because(format!("the server is {}", nfs.host)))

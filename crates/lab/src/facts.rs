@@ -58,6 +58,26 @@ fn memory() -> Option<Fact> {
     Some(Fact::new("host", "memory", Size(memory_bytes()?).to_string(), "/proc/meminfo"))
 }
 
+const CPUINFO: &str = "/proc/cpuinfo";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// Says by what this host's processors are emulated in software, where they are: `QEMU Virtual CPU
+/// version 2.5+`.
+pub fn emulated() -> Option<String> {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    emulator(&read(CPUINFO), &read(CLOCKS)).map(str::to_owned)
+}
+
+/// QEMU's own model of a processor, without the clock that KVM gives to its guests.
+///
+/// **Source:** QEMU's `target/i386/cpu.c`; the kernel's `arch/x86/kernel/kvmclock.c`.
+fn emulator<'a>(cpuinfo: &'a str, clocks: &str) -> Option<&'a str> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    let model = line.split_once(':')?.1.trim();
+    let is_kvm = clocks.split_ascii_whitespace().any(|clock| clock == "kvm-clock");
+    (model.contains("QEMU") && !is_kvm).then_some(model)
+}
+
 /// A virtual machine shares its processors with strangers: a reader should know.
 fn hypervisor() -> Option<Fact> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
@@ -70,6 +90,15 @@ fn hypervisor() -> Option<Fact> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_emulated_processor_is_told_from_a_virtual_one() {
+        let qemu = "processor\t: 0\nmodel name\t: QEMU Virtual CPU version 2.5+\n";
+        let real = "processor\t: 0\nmodel name\t: AMD EPYC 9754\n";
+        assert_eq!(emulator(qemu, "hpet acpi_pm\n"), Some("QEMU Virtual CPU version 2.5+"));
+        assert_eq!(emulator(qemu, "kvm-clock tsc hpet\n"), None);
+        assert_eq!((emulator(real, "tsc hpet\n"), emulator("", "")), (None, None));
+    }
 
     #[test]
     fn a_host_has_facts_with_sources() {

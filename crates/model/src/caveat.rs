@@ -167,6 +167,9 @@ codes! {
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and nothing here counts what came from it.",
         "Use files larger than memory, --direct true, or mount anew in between.";
+    Emulated, "emulated", Degraded,
+        "A host's processors are emulated in software: speeds there are nobody's.",
+        "Take from it what works and what does not; measure on real or virtual processors.";
     ServerCached, "server-cached", Note,
         "The server answered reads from its memory, not from its disk.",
         "Use files larger than the server's memory, or --invalidation server-remount.";

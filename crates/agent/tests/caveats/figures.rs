@@ -208,3 +208,11 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
     assert!(!noted(&RunSpec { direct: true, ..spec }, "fuse.sshfs", 1 << 40));
     assert!(lab::facts::memory_bytes().unwrap() > 1 << 20);
 }
+
+#[test]
+fn speeds_of_an_emulated_processor_are_doubted() {
+    let doubt = doubts::about_host(Some("QEMU Virtual CPU")).unwrap();
+    assert_eq!(doubt.code, CaveatCode::Emulated);
+    assert!(doubt.evidence.contains("QEMU Virtual CPU"));
+    assert_eq!(doubts::about_host(None), None);
+}

@@ -114,6 +114,7 @@ impl<'a> Plans<'a> {
                 let told = ["accounting", "cached", "retransmits", "fits-memory"];
                 let wrong = told.iter().find(|code| path != "disk" && codes.contains(**code));
                 ensure!(wrong.is_none(), "{path}, {}: {codes}", pass["pass"]);
+                ensure!(codes.contains("\"emulated\""), "{path}, {}: {codes}", pass["pass"]);
             }
         }
         self.is_as_before()
