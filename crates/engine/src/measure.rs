@@ -267,23 +267,14 @@ fn assemble(
     let last_end = reports.iter().map(|r| r.end_ns).max().unwrap_or(0);
     let mut measured = Measured {
         result: PassResult {
-            pass,
             window_ns: last_end - first_start,
             common_window_ns: first_end.saturating_sub(last_start),
-            first_done_ops: 0,
-            first_done_bytes: 0,
             first_done_ns: first_end - first_start,
             start_skew_ns: last_start - first_start,
             client_cpu_ns: watched.client_cpu_ns,
-            server_cpu_ns: None,
-            storage_read_bytes: None,
-            truths: Vec::new(),
             samples: watched.samples,
-            kinds: Vec::new(),
-            clients: Vec::new(),
             scope: scope(spec, &reports, watched.stalls),
-            telemetry: Vec::new(),
-            caveats: Vec::new(),
+            ..PassResult::new(pass)
         },
         ending: Ending::Complete,
         tally: Tally::default(),

@@ -6,7 +6,7 @@ use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError}
 use fleet::{Assignment, Order, PassEnd, Report};
 use model::{
     Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
-    OpKind, Outcome, Pass, PassResult, RunSpec, Scope, Target, Telemetry, Workload,
+    OpKind, Outcome, Pass, PassResult, RunSpec, Target, Telemetry, Workload,
 };
 use proptest::prelude::*;
 
@@ -53,7 +53,6 @@ fn a_pass(times: &[u64]) -> Report {
         service_time,
     };
     let result = PassResult {
-        pass: Pass::Write,
         window_ns: 1,
         common_window_ns: 2,
         first_done_ops: 3,
@@ -62,14 +61,11 @@ fn a_pass(times: &[u64]) -> Report {
         start_skew_ns: 6,
         client_cpu_ns: 7,
         server_cpu_ns: Some(8),
-        storage_read_bytes: None,
-        truths: Vec::new(),
-        samples: Vec::new(),
         kinds: vec![kind],
         clients: vec![record.finish(3)],
-        scope: Scope::default(),
         telemetry: vec![Telemetry { host: "h".into(), times_ns: vec![0, 9], metrics: Vec::new() }],
         caveats: vec![CaveatCode::Errors.because("one")],
+        ..PassResult::new(Pass::Write)
     };
     Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None }))
 }

@@ -155,6 +155,29 @@ pub struct PassResult {
 }
 
 impl PassResult {
+    /// A pass in which nothing happened yet: what others are made from.
+    pub fn new(pass: Pass) -> Self {
+        Self {
+            pass,
+            window_ns: 0,
+            common_window_ns: 0,
+            first_done_ops: 0,
+            first_done_bytes: 0,
+            first_done_ns: 0,
+            start_skew_ns: 0,
+            client_cpu_ns: 0,
+            server_cpu_ns: None,
+            storage_read_bytes: None,
+            truths: Vec::new(),
+            samples: Vec::new(),
+            kinds: Vec::new(),
+            clients: Vec::new(),
+            scope: Scope::default(),
+            telemetry: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
     /// Ops that count for the rate: all but `Sync`.
     pub fn ops(&self) -> u64 {
         self.rated().map(|kind| kind.done).sum()

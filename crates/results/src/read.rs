@@ -170,7 +170,6 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
     let sql = "SELECT * FROM passes WHERE trial_id = ?1 ORDER BY id";
     let mut passes = rows(connection, sql, [trial_id], |row| {
         let pass = PassResult {
-            pass: named(row, "pass", Pass::from_name)?,
             window_ns: count(row, "window_ns")?,
             common_window_ns: count(row, "common_window_ns")?,
             first_done_ops: count(row, "first_done_ops")?,
@@ -180,13 +179,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
             client_cpu_ns: count(row, "client_cpu_ns")?,
             server_cpu_ns: maybe_count(row, "server_cpu_ns")?,
             storage_read_bytes: maybe_count(row, "storage_read_bytes")?,
-            truths: Vec::new(),
-            samples: Vec::new(),
-            kinds: Vec::new(),
-            clients: Vec::new(),
-            scope: Scope::default(),
-            telemetry: Vec::new(),
-            caveats: Vec::new(),
+            ..PassResult::new(named(row, "pass", Pass::from_name)?)
         };
         Ok((row.get::<_, i64>("id")?, pass))
     })?;

@@ -14,23 +14,11 @@ use crate::rig::{Rig, metadata, nfs, server, stream};
 
 pub(crate) fn result() -> PassResult {
     PassResult {
-        pass: Pass::Read,
         window_ns: 1_000_000_000,
         common_window_ns: 1_000_000_000,
-        first_done_ops: 0,
-        first_done_bytes: 0,
         first_done_ns: 1_000_000_000,
-        start_skew_ns: 0,
         client_cpu_ns: 500_000_000,
-        server_cpu_ns: None,
-        storage_read_bytes: None,
-        truths: Vec::new(),
-        samples: Vec::new(),
-        kinds: Vec::new(),
-        clients: Vec::new(),
-        scope: model::Scope::default(),
-        telemetry: Vec::new(),
-        caveats: Vec::new(),
+        ..PassResult::new(Pass::Read)
     }
 }
 

@@ -318,23 +318,5 @@ fn header(plan: &Plan) -> Campaign {
 }
 
 fn measured(pass: Pass) -> PassResult {
-    PassResult {
-        pass,
-        window_ns: 1,
-        common_window_ns: 1,
-        first_done_ops: 0,
-        first_done_bytes: 0,
-        first_done_ns: 1,
-        start_skew_ns: 0,
-        client_cpu_ns: 0,
-        server_cpu_ns: None,
-        storage_read_bytes: None,
-        truths: Vec::new(),
-        samples: Vec::new(),
-        kinds: Vec::new(),
-        clients: Vec::new(),
-        scope: model::Scope::default(),
-        telemetry: Vec::new(),
-        caveats: Vec::new(),
-    }
+    PassResult { window_ns: 1, common_window_ns: 1, first_done_ns: 1, ..PassResult::new(pass) }
 }

@@ -139,23 +139,18 @@ impl Figures {
             (part / u128::from(self.window_ns.max(1))) as u64
         };
         let result = PassResult {
-            pass,
             window_ns: self.window_ns,
             common_window_ns: first_done_ns,
             first_done_ops: share(ops),
             first_done_bytes: share(bytes),
             first_done_ns,
-            start_skew_ns: 0,
             client_cpu_ns: self.cpu_ns,
-            server_cpu_ns: None,
             storage_read_bytes: self.storage_read_bytes,
-            truths: Vec::new(),
             samples: vec![IntervalSample { at_ns: self.window_ns, ops, bytes }],
             kinds: self.kinds.into_iter().map(kind_result).collect(),
-            clients: Vec::new(),
             scope: Scope { program: self.program, ..Scope::default() },
-            telemetry: Vec::new(),
             caveats: self.caveats,
+            ..PassResult::new(pass)
         };
         let measured = Measured { result, ending: Ending::Complete, tally: Tally::default() };
         Outside { measured, facts: self.facts }

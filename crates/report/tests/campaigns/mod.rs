@@ -332,7 +332,6 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         caveats.push(CaveatCode::NotDurable.because("durability none"));
     }
     PassResult {
-        pass,
         window_ns,
         common_window_ns: window_ns / 100 * 97,
         first_done_ops: ops / 100 * 98,
@@ -341,14 +340,11 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         start_skew_ns: 81_000,
         client_cpu_ns: window_ns / 2,
         server_cpu_ns: is_nfs.then_some(window_ns / 4),
-        storage_read_bytes: None,
         truths: vec![Truth { expected: ops, found: ops, source: "calls at the server".into() }],
         samples: vec![IntervalSample { at_ns: window_ns, ops, bytes: ops * bytes_each }],
         kinds,
-        clients: Vec::new(),
-        scope: model::Scope::default(),
-        telemetry: Vec::new(),
         caveats,
+        ..PassResult::new(pass)
     }
 }
 

@@ -37,7 +37,6 @@ pub(crate) fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
     let mut time = Histogram::new();
     time.record_n(100_000, ops);
     PassResult {
-        pass,
         window_ns: SECOND,
         common_window_ns: SECOND * 9 / 10,
         first_done_ops: ops / 2,
@@ -45,10 +44,6 @@ pub(crate) fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
         first_done_ns: SECOND / 2,
         start_skew_ns: 1_000,
         client_cpu_ns: SECOND / 2,
-        server_cpu_ns: None,
-        storage_read_bytes: None,
-        truths: Vec::new(),
-        samples: Vec::new(),
         kinds: vec![KindResult {
             kind,
             issued: ops,
@@ -58,10 +53,7 @@ pub(crate) fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
             service_time: time.clone(),
             response_time: time,
         }],
-        clients: Vec::new(),
-        scope: model::Scope::default(),
-        telemetry: Vec::new(),
-        caveats: Vec::new(),
+        ..PassResult::new(pass)
     }
 }
 
