@@ -33,6 +33,9 @@ const THIS_HOST: &str = "client";
 /// How often telemetry is read.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long others have to remove what they made on this host before it takes its exports back.
+const OTHERS_LEAVE_NS: u64 = 10_000_000_000;
+
 /// What an agent is given when it starts.
 pub struct Agent {
     /// The clock of every worker.
@@ -138,6 +141,11 @@ impl Held<'_> {
 
     /// Ends what the controller left.
     fn leave(mut self) -> Vec<String> {
+        if self.trial.is_none() && self.host.is_changed() {
+            // Another host may work on what this one serves, and is left alone just now, too.
+            let clock = &self.agent.clock;
+            clock.sleep_until(clock.now_ns() + OTHERS_LEAVE_NS);
+        }
         let ended = self.trial.take().map_or(Ok(()), Trial::end);
         let ended = ended.map_err(|error| error.to_string());
         [ended, self.host.leave()].into_iter().filter_map(Result::err).collect()

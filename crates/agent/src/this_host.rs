@@ -40,6 +40,11 @@ impl<'a> ThisHost<'a> {
         done.unwrap_or_else(|error| Report::Failed(error.to_string()))
     }
 
+    /// Says whether anything is left to be undone.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.lab.as_ref().is_some_and(|lab| lab.height() > 0)
+    }
+
     /// Undoes what is left.
     pub(crate) fn leave(mut self) -> Result<(), String> {
         let undone = self.lab.as_mut().map_or(Ok(()), Lab::undo_all);
