@@ -311,6 +311,9 @@ pub struct LabSpec {
     pub server: Host,
     /// The host that mounts; the server itself for `disk` and `loopback`.
     pub client: Host,
+    /// The hosts that mount beside it.
+    #[serde(default)]
+    pub more_clients: Vec<Host>,
     /// The program speaks NFS itself, and the client mounts nothing.
     pub own_client: bool,
     /// What the server keeps files on.
@@ -336,6 +339,7 @@ impl LabSpec {
             path: DataPath::Network,
             server,
             client,
+            more_clients: Vec::new(),
             own_client: false,
             storage: Storage::default(),
             serving: Serving::default(),
@@ -347,7 +351,19 @@ impl LabSpec {
         }
     }
 
-    /// The host that the program runs on.
+    /// The hosts that mount, each once; the server itself where data doesn't leave it.
+    pub fn clients(&self) -> impl Iterator<Item = &Host> + Clone {
+        let more: &[Host] = if self.leaves_server() { &self.more_clients } else { &[] };
+        std::iter::once(self.worker()).chain(more)
+    }
+
+    /// The hosts that take part, each once, the server first.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
+        let others = self.clients().filter(|host| host.name != self.server.name);
+        std::iter::once(&self.server).chain(others)
+    }
+
+    /// The host that the program runs on; the first of them where there are several.
     pub const fn worker(&self) -> &Host {
         if self.leaves_server() { &self.client } else { &self.server }
     }
@@ -372,8 +388,9 @@ impl LabSpec {
     pub fn agrees(&self, other: &Self, layers: usize) -> bool {
         let layer = |layer| match layer {
             0 => {
-                (&self.server, &self.client, &self.tuning)
-                    == (&other.server, &other.client, &other.tuning)
+                self.tuning == other.tuning
+                    && (&self.server, &self.client, &self.more_clients)
+                        == (&other.server, &other.client, &other.more_clients)
             }
             1 => self.storage == other.storage,
             2 => self.is_served() == other.is_served() && self.serving == other.serving,

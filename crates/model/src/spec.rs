@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::LabSpec;
 use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
+use crate::placement::Placement;
 use crate::repetition::Repetition;
 use crate::sampling::Sampling;
 use crate::words::words;
@@ -127,10 +128,10 @@ pub struct RunSpec {
     pub file_size_bytes: u64,
     /// Files in the set, all workers together: `files` of a plan, `small_files` for metadata.
     pub files: u32,
-    /// Threads with a recorder each.
+    /// Threads with a recorder each, on each client host.
     pub workers: u32,
     /// NFS clients that are emulated, each with connections and a name of its own; at least
-    /// `workers`, or 0 for one per worker: see [`RunSpec::clients`].
+    /// as many as workers, or 0 for one per worker: see [`RunSpec::clients`].
     #[serde(default)]
     pub clients: u32,
     /// Ops in flight per worker.
@@ -185,6 +186,9 @@ pub struct RunSpec {
     /// How hosts are set up; `None` where nothing is done to any.
     #[serde(default)]
     pub lab: Option<Box<LabSpec>>,
+    /// On which hosts it works.
+    #[serde(default)]
+    pub placement: Placement,
 }
 
 impl RunSpec {
@@ -220,6 +224,7 @@ impl RunSpec {
             repetition: Repetition::default(),
             sampling: Sampling::default(),
             lab: None,
+            placement: Placement::default(),
         }
     }
 
@@ -252,8 +257,8 @@ impl RunSpec {
     }
 
     /// NFS clients that are emulated, all workers together.
-    pub const fn clients(&self) -> u32 {
-        if self.clients == 0 { self.workers } else { self.clients }
+    pub fn clients(&self) -> u32 {
+        if self.clients == 0 { self.all_workers() } else { self.clients }
     }
 
     /// How NFS is spoken, by the program or by the kernel that mounts for it; the defaults where

@@ -1,0 +1,98 @@
+//! Where a run works: on which hosts, and who reads whose files.
+//!
+//! A [`Placement`] names the client hosts of one run in their order, an agent on each; which op
+//! comes next depends on the number of a worker over all of them, never on where it works. A host
+//! that plays several clients stands there several times, see [`Host::further`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::lab::Host;
+use crate::spec::RunSpec;
+
+/// Where a run works.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Placement {
+    /// The client hosts in their order, an agent on each; empty for the one that works anyway:
+    /// see [`RunSpec::client_hosts`].
+    pub hosts: Vec<Host>,
+    /// In passes that read, each agent works on what the one so many places further wrote, which
+    /// defeats the caches of clients; 0 is its own.
+    pub neighbour: u32,
+    /// How long a lost host is waited for, in milliseconds; 0 goes on with the others at once.
+    pub lost_wait_ms: u64,
+}
+
+impl Host {
+    /// Stands before the number of a further agent on one host; no name in a plan has it.
+    const FURTHER: char = ':';
+
+    /// The same host once more, for its agent `number`, from 2 on.
+    #[must_use]
+    pub fn further(&self, number: u32) -> Self {
+        Self { name: format!("{}{}{number}", self.name, Self::FURTHER), ..self.clone() }
+    }
+
+    /// The name of the host, whichever of its agents is meant, and the agent's number on it, from
+    /// 1 on.
+    pub fn name_and_slot(&self) -> (&str, u32) {
+        let further = self.name.rsplit_once(Self::FURTHER);
+        let numbered = further.and_then(|(name, number)| Some((name, number.parse().ok()?)));
+        numbered.unwrap_or((&self.name, 1))
+    }
+}
+
+impl RunSpec {
+    /// The hosts that work, in their order, an agent on each; none where this process works.
+    pub fn client_hosts(&self) -> &[Host] {
+        match &self.lab {
+            _ if !self.placement.hosts.is_empty() => &self.placement.hosts,
+            Some(lab) => std::slice::from_ref(lab.worker()),
+            None => &[],
+        }
+    }
+
+    /// Agents that work at one moment, at least one.
+    pub fn agents(&self) -> u32 {
+        self.client_hosts().len().max(1) as u32
+    }
+
+    /// Workers of all client hosts together.
+    pub fn all_workers(&self) -> u32 {
+        self.workers.saturating_mul(self.agents())
+    }
+
+    /// The run as each of its agents gets it: [`RunSpec::workers`] are those of all hosts, and it
+    /// no longer matters which hosts they are.
+    #[must_use]
+    pub fn for_agents(&self) -> Self {
+        let workers = self.all_workers();
+        Self { workers, placement: Placement::default(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::LabSpec;
+    use crate::work::Workload;
+
+    #[test]
+    fn the_hosts_that_work_are_those_named_or_the_one_that_mounts() {
+        let mut run = RunSpec { workers: 3, ..RunSpec::null(Workload::Stream) };
+        assert_eq!((run.client_hosts(), run.agents(), run.all_workers()), (&[][..], 1, 3));
+        let lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        run.lab = Some(Box::new(lab));
+        assert_eq!(run.client_hosts(), [Host::here("c")]);
+        run.placement.hosts = vec![Host::here("c"), Host::here("d")];
+        assert_eq!((run.client_hosts().len(), run.agents(), run.all_workers()), (2, 2, 6));
+        assert_eq!((run.for_agents().all_workers(), run.clients()), (6, 6));
+    }
+
+    #[test]
+    fn a_host_that_plays_several_clients_has_a_name_for_each() {
+        let host = Host { address: Some("10.0.0.1".into()), ..Host::here("c.1") };
+        let third = host.further(3);
+        assert_eq!((third.name.as_str(), third.reached_at()), ("c.1:3", Some("10.0.0.1")));
+        assert_eq!((third.name_and_slot(), host.name_and_slot()), (("c.1", 3), ("c.1", 1)));
+    }
+}
