@@ -12,6 +12,7 @@ use crate::histogram::Histogram;
 use crate::op::{OpError, OpKind};
 use crate::pass::Pass;
 use crate::scope::Scope;
+use crate::share::HostResult;
 use crate::spec::RunSpec;
 use crate::telemetry::Telemetry;
 
@@ -146,6 +147,9 @@ pub struct PassResult {
     /// What each emulated client did, in the order of their numbers; empty where that was not
     /// asked for.
     pub clients: Vec<ClientResult>,
+    /// What each host did, in the order of their workers; empty where one did everything.
+    #[serde(default)]
+    pub hosts: Vec<HostResult>,
     /// What it was offered, and what of the file set it touched.
     pub scope: Scope,
     /// What the hosts did meanwhile, one for each host that was watched.
@@ -172,6 +176,7 @@ impl PassResult {
             samples: Vec::new(),
             kinds: Vec::new(),
             clients: Vec::new(),
+            hosts: Vec::new(),
             scope: Scope::default(),
             telemetry: Vec::new(),
             caveats: Vec::new(),

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::{bucket_of, middle_of};
+use crate::histogram::{Histogram, bucket_of, middle_of};
 use crate::op::{Completion, OpKind, Outcome};
 
 /// Buckets per octave, as a power of two.
@@ -106,6 +106,20 @@ pub struct ClientTimes {
 }
 
 impl ClientTimes {
+    /// The times of a histogram, in the coarser buckets: as if each had been counted in them.
+    pub fn of(histogram: &Histogram) -> Self {
+        let mut counts: Vec<(u16, u32)> = Vec::new();
+        for (time_ns, count) in histogram.buckets() {
+            let bucket = bucket_of::<SUB_BITS>(time_ns.min(TIME_NS_MAX)) as u16;
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            match counts.last_mut() {
+                Some((last, sum)) if *last == bucket => *sum = sum.saturating_add(count),
+                _ => counts.push((bucket, count)),
+            }
+        }
+        Self { max_ns: histogram.max(), counts }
+    }
+
     /// The largest time in nanoseconds, exact; 0 when empty.
     pub const fn max(&self) -> u64 {
         self.max_ns
@@ -235,6 +249,15 @@ mod tests {
             merged.merge(&record(&b).finish(3));
             prop_assert_eq!(&merged, &record(&[a, b].concat()).finish(3));
             prop_assert_eq!(ClientTimes::from_bytes(&merged.times.to_bytes()), Some(merged.times));
+        }
+
+        #[test]
+        fn times_of_a_histogram_are_those_that_were_counted_one_by_one(
+            times in prop::collection::vec(any::<u64>(), 0..60),
+        ) {
+            let mut histogram = Histogram::new();
+            times.iter().for_each(|time_ns| histogram.record(*time_ns));
+            prop_assert_eq!(ClientTimes::of(&histogram), record(&times).finish(0).times);
         }
 
         #[test]

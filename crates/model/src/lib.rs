@@ -21,6 +21,7 @@ pub mod repetition;
 pub mod sampling;
 pub mod scope;
 mod settings;
+pub mod share;
 pub mod spec;
 pub mod telemetry;
 pub mod units;
@@ -50,6 +51,7 @@ pub use placement::Placement;
 pub use repetition::{Discard, Order, Repetition};
 pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
+pub use share::{CoursePoint, HostResult, Share, Span};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{

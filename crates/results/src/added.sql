@@ -41,3 +41,26 @@ CREATE TABLE IF NOT EXISTS metrics (
 
 CREATE INDEX IF NOT EXISTS telemetry_of_pass ON telemetry (pass_id);
 CREATE INDEX IF NOT EXISTS metrics_of_telemetry ON metrics (telemetry_id);
+
+-- What each host did of a pass, where several made it together.
+CREATE TABLE IF NOT EXISTS hosts (
+    id                  INTEGER PRIMARY KEY,
+    pass_id             INTEGER NOT NULL REFERENCES passes (id),
+    host                TEXT NOT NULL,
+    workers             INTEGER NOT NULL,
+    ops                 INTEGER NOT NULL,
+    bytes               INTEGER NOT NULL,
+    failed              INTEGER NOT NULL,
+    common_ops          INTEGER NOT NULL,      -- while all workers of all hosts were busy
+    common_bytes        INTEGER NOT NULL,
+    start_ns            INTEGER NOT NULL,      -- from the instant at which all were to start
+    end_ns              INTEGER NOT NULL,
+    error_ns            INTEGER NOT NULL,      -- how wrong both may be
+    cpu_ns              INTEGER NOT NULL,
+    service_time_p50_ns INTEGER NOT NULL,      -- derived from service_time, for queries
+    service_time_p99_ns INTEGER NOT NULL,
+    service_time_max_ns INTEGER NOT NULL,
+    service_time        BLOB NOT NULL          -- buckets, format version in its first byte
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS hosts_of_pass ON hosts (pass_id);

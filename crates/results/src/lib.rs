@@ -13,6 +13,7 @@
 
 mod error;
 mod hold;
+mod hosts;
 mod read;
 mod resume;
 mod store;

@@ -14,6 +14,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::error::{StoreError, explain};
+use crate::hosts;
 use crate::store::Store;
 use crate::telemetry;
 
@@ -188,6 +189,7 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
         pass.samples = samples(connection, *id)?;
         pass.kinds = kinds(connection, *id)?;
         pass.clients = clients(connection, *id)?;
+        pass.hosts = hosts::load(connection, *id)?;
         pass.scope = scope(connection, *id)?;
         pass.telemetry = telemetry::load(connection, *id)?;
         pass.caveats = caveats(connection, *id)?;
@@ -293,7 +295,7 @@ pub(crate) fn damaged(what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
 }
 
-fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
 }
 

@@ -19,7 +19,7 @@ pub struct Standing {
 }
 
 /// What hangs on a trial, deepest first.
-const DELETIONS: [&str; 11] = [
+const DELETIONS: [&str; 12] = [
     "DELETE FROM op_errors WHERE kind_id IN
          (SELECT id FROM kinds WHERE pass_id IN (SELECT id FROM stopped_passes))",
     "DELETE FROM kinds WHERE pass_id IN (SELECT id FROM stopped_passes)",
@@ -27,6 +27,7 @@ const DELETIONS: [&str; 11] = [
     "DELETE FROM caveats WHERE pass_id IN (SELECT id FROM stopped_passes)",
     "DELETE FROM truths WHERE pass_id IN (SELECT id FROM stopped_passes)",
     "DELETE FROM clients WHERE pass_id IN (SELECT id FROM stopped_passes)",
+    "DELETE FROM hosts WHERE pass_id IN (SELECT id FROM stopped_passes)",
     "DELETE FROM scopes WHERE pass_id IN (SELECT id FROM stopped_passes)",
     "DELETE FROM metrics WHERE telemetry_id IN
          (SELECT id FROM telemetry WHERE pass_id IN (SELECT id FROM stopped_passes))",

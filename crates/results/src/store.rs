@@ -112,7 +112,7 @@ impl Store {
 
     /// Says whether the file has all tables; those of earlier releases lack some.
     pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
-        let mut tables = ["clients", "scopes", "telemetry", "metrics"].into_iter();
+        let mut tables = ["clients", "hosts", "scopes", "telemetry", "metrics"].into_iter();
         tables.try_fold(true, |all, table| Ok(all && self.connection.table_exists(None, table)?))
     }
 

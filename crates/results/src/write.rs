@@ -10,6 +10,7 @@ use model::{Severity, Trial, TrialState};
 use rusqlite::{Transaction, named_params, params};
 
 use crate::error::StoreError;
+use crate::hosts;
 use crate::store::Store;
 use crate::telemetry;
 
@@ -230,6 +231,9 @@ fn insert_pass(
     }
     for client in &pass.clients {
         insert_client(transaction, id, client)?;
+    }
+    for host in &pass.hosts {
+        hosts::insert(transaction, id, host)?;
     }
     if pass.scope != Scope::default() {
         let json = serde_json::to_string(&pass.scope)

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
-    Completion, Durability, Fact, Histogram, Identity, IntervalSample, KindResult, Metric,
-    MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass,
-    PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target,
-    Telemetry, TlsOptions, Trial, TrialState, Truth, WarmedUp, Work, WorkingSet, Workload, XprtSec,
+    ClientTimes, Completion, Durability, Fact, Histogram, HostResult, Identity, IntervalSample,
+    KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
+    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable,
+    Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, Truth, WarmedUp, Work,
+    WorkingSet, Workload, XprtSec,
 };
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
@@ -79,6 +80,23 @@ fn clients() -> Vec<ClientResult> {
     vec![record.finish(0), ClientRecord::default().finish(4)]
 }
 
+fn hosts() -> Vec<HostResult> {
+    let host = HostResult {
+        host: "c1".to_owned(),
+        workers: 4,
+        ops: 10,
+        bytes: 10 << 20,
+        failed: 1,
+        common: Work { ops: 6, bytes: 6 << 20 },
+        start_ns: -17,
+        end_ns: 1_000_000_000,
+        error_ns: 40_000,
+        cpu_ns: 5,
+        times: ClientTimes::of(&histogram(&[1, 50, 1_000_000])),
+    };
+    vec![host, HostResult::default()]
+}
+
 fn scope() -> Scope {
     Scope {
         program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
@@ -137,6 +155,7 @@ fn pass(pass: Pass, kind: OpKind) -> PassResult {
         scope: scope(),
         telemetry: vec![telemetry("server"), telemetry("client")],
         clients: clients(),
+        hosts: hosts(),
         kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
         caveats: vec![
             CaveatCode::Cached.because("50 % of the pages"),
@@ -229,7 +248,7 @@ fn a_campaign_comes_back_exactly_as_it_was_stored() {
 fn a_file_from_before_there_were_clients_is_read_and_added_to() {
     let (_directory, path) = filled();
     let old = Connection::open(&path).unwrap();
-    let tables = ["clients", "scopes", "metrics", "telemetry"];
+    let tables = ["clients", "hosts", "scopes", "metrics", "telemetry"];
     for table in tables {
         old.execute_batch(&format!("DROP TABLE {table}")).unwrap();
     }
@@ -237,9 +256,10 @@ fn a_file_from_before_there_were_clients_is_read_and_added_to() {
     let loaded = Store::open_existing(&path).unwrap().load(1).unwrap();
     let of = |c: &Campaign| {
         let pass = &c.runs[0].trials[0].passes[0];
-        (pass.clients.clone(), pass.scope.clone(), pass.telemetry.clone())
+        let hosts = pass.hosts.clone();
+        (pass.clients.clone(), hosts, pass.scope.clone(), pass.telemetry.clone())
     };
-    assert_eq!(of(&loaded), (Vec::new(), Scope::default(), Vec::new()));
+    assert_eq!(of(&loaded), (Vec::new(), Vec::new(), Scope::default(), Vec::new()));
     assert_eq!(of(&campaign()).0.len(), 2);
     let id = keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
     let loaded = Store::open_existing(&path).unwrap().load(id).unwrap();

@@ -1,0 +1,67 @@
+//! What each host did of a pass that several made together, in and out of the results file.
+//!
+//! Files of earlier releases have no table for it, and get it when they are added to.
+
+use model::{ClientTimes, HostResult, Work};
+use rusqlite::{Connection, Transaction, params};
+
+use crate::read::{count, damaged, rows};
+use crate::write::whole;
+
+/// Adds what one host did of a pass.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    pass_id: i64,
+    host: &HostResult,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO hosts (pass_id, host, workers, ops, bytes, failed, common_ops, common_bytes,
+             start_ns, end_ns, error_ns, cpu_ns, service_time_p50_ns, service_time_p99_ns,
+             service_time_max_ns, service_time)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    )?;
+    insert.execute(params![
+        pass_id,
+        host.host,
+        host.workers,
+        whole(host.ops)?,
+        whole(host.bytes)?,
+        whole(host.failed)?,
+        whole(host.common.ops)?,
+        whole(host.common.bytes)?,
+        host.start_ns,
+        host.end_ns,
+        whole(host.error_ns)?,
+        whole(host.cpu_ns)?,
+        whole(host.times.quantile(0.5))?,
+        whole(host.times.quantile(0.99))?,
+        whole(host.times.max())?,
+        host.times.to_bytes(),
+    ])?;
+    Ok(())
+}
+
+/// Reads what the hosts did of a pass.
+pub(crate) fn load(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<HostResult>> {
+    if !connection.table_exists(None, "hosts")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM hosts WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        let bytes: Vec<u8> = row.get("service_time")?;
+        let times = ClientTimes::from_bytes(&bytes);
+        Ok(HostResult {
+            host: row.get("host")?,
+            workers: row.get("workers")?,
+            ops: count(row, "ops")?,
+            bytes: count(row, "bytes")?,
+            failed: count(row, "failed")?,
+            common: Work { ops: count(row, "common_ops")?, bytes: count(row, "common_bytes")? },
+            start_ns: row.get("start_ns")?,
+            end_ns: row.get("end_ns")?,
+            error_ns: count(row, "error_ns")?,
+            cpu_ns: count(row, "cpu_ns")?,
+            times: times.ok_or_else(|| damaged("service_time is of no host".to_owned()))?,
+        })
+    })
+}
