@@ -3,6 +3,7 @@
 
 mod agents;
 mod bad_input;
+mod book;
 mod compare;
 mod help;
 mod hosts;
