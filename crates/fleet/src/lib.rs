@@ -6,6 +6,7 @@
 
 pub mod in_process;
 mod json;
+pub mod meet;
 mod order;
 pub mod remote;
 pub mod ssh;

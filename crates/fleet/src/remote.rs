@@ -1,18 +1,20 @@
-//! The transport to an agent in another process, mostly at the other end of an ssh.
+//! The transport to an agent in another process, at the other end of an ssh or of a socket.
 //!
-//! [`Remote`] owns that process. An agent that ends, is not understood, or says nothing for
-//! [`LOST_AFTER`] is lost: the process is killed, and the reason ends with its last words on
-//! stderr. When dropped, the stream is ended, and the process gets [`LEAVE_WITHIN`] to follow.
+//! [`Remote`] owns the way to it. An agent that ends, is not understood, or says nothing for
+//! [`LOST_AFTER`] is lost: its process here is killed, and the reason ends with that one's last
+//! words on stderr, or its socket is closed. When dropped, the stream is ended, and the agent gets
+//! [`LEAVE_WITHIN`] to follow.
 #![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::meet::Link;
 use crate::stream::{self, Event, Stream};
 use crate::wire::Message;
 use crate::{Gone, Order, Report, Transport};
@@ -38,13 +40,56 @@ const LINE_BYTES_MAX: u64 = 4 << 10;
 /// An agent in a process of its own.
 pub struct Remote {
     host: String,
-    child: Child,
+    way: Way,
     /// Ends with the wish to leave.
     stream: Option<Stream<Report, Order>>,
-    words: Words,
     stop: Arc<AtomicBool>,
     told_to_stop: bool,
     lost: Option<Gone>,
+}
+
+/// By which way an agent is reached.
+enum Way {
+    /// The agent is, or is behind, a process of ours.
+    Process(Child, Words),
+    /// It came by itself.
+    Socket(Arc<Link>),
+}
+
+impl Way {
+    /// Ends it at once, and tells its last words, if there are any.
+    fn cut(&mut self) -> Option<String> {
+        match self {
+            Self::Process(child, words) => {
+                // It may have gone already.
+                let _ = child.kill();
+                let _ = child.wait();
+                words.last()
+            }
+            Self::Socket(link) => {
+                link.cut();
+                None
+            }
+        }
+    }
+
+    /// Waits until it has ended by itself, or the deadline has passed.
+    fn await_end(&mut self, events: &Receiver<Event<Report>>, deadline: Instant) {
+        match self {
+            Self::Process(child, _) => {
+                while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                    thread::sleep(Duration::from_millis(10));
+                }
+            }
+            Self::Socket(_) => loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match events.recv_timeout(left) {
+                    Ok(Event::Greeted | Event::Stop | Event::Said(_)) => {}
+                    Ok(Event::Closed | Event::Failed(_)) | Err(_) => return,
+                }
+            },
+        }
+    }
 }
 
 impl Remote {
@@ -67,17 +112,32 @@ impl Remote {
         };
         let stream = Some(stream::open(stdout, stdin));
         let words = Words::of(stderr);
+        let way = Way::Process(child, words);
         let host = host.to_owned();
-        let mut remote = Self { host, child, stream, words, stop, told_to_stop: false, lost: None };
+        let mut remote = Self { host, way, stream, stop, told_to_stop: false, lost: None };
         match remote.event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
             _ => Err(remote.lose("the agent did not greet")),
         }
     }
 
-    /// The process at this end.
-    pub fn process_id(&self) -> u32 {
-        self.child.id()
+    /// An agent that came by itself, at the other end of that stream.
+    pub(crate) fn met(
+        name: &str,
+        stream: Stream<Report, Order>,
+        link: Arc<Link>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let (host, way, stream) = (name.to_owned(), Way::Socket(link), Some(stream));
+        Self { host, way, stream, stop, told_to_stop: false, lost: None }
+    }
+
+    /// The process at this end; `None` where the agent came by itself.
+    pub fn process_id(&self) -> Option<u32> {
+        match &self.way {
+            Way::Process(child, _) => Some(child.id()),
+            Way::Socket(_) => None,
+        }
     }
 
     /// Waits for what the agent does next, but not for longer than it may be silent.
@@ -111,13 +171,10 @@ impl Remote {
         self.lose(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
     }
 
-    /// Ends the process and keeps the reason, with its last words.
+    /// Ends the way to it and keeps the reason, with its last words.
     fn lose(&mut self, why: &str) -> Gone {
         self.stream = None;
-        // It may have gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let said = self.words.last().map_or(String::new(), |line| format!(": {line}"));
+        let said = self.way.cut().map_or(String::new(), |line| format!(": {line}"));
         let gone = Gone(format!("host {}: {why}{said}", self.host));
         self.lost = Some(gone.clone());
         gone
@@ -154,16 +211,13 @@ impl Transport for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.stream = None;
-        let deadline = Instant::now() + LEAVE_WITHIN;
-        while self.lost.is_none() && matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > deadline {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
+        if self.lost.is_none()
+            && let Some(stream) = self.stream.take()
+        {
+            let events = stream.end();
+            self.way.await_end(&events, Instant::now() + LEAVE_WITHIN);
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.way.cut();
     }
 }
 

@@ -48,6 +48,11 @@ impl<In, Out> Stream<In, Out> {
     pub(crate) fn silence(&self) -> Duration {
         self.heard.silence()
     }
+
+    /// Says nothing any more, which ends this direction, and goes on to hear.
+    pub(crate) fn end(self) -> Receiver<Event<In>> {
+        self.events
+    }
 }
 
 /// When the other side was heard last.

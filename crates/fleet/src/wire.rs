@@ -119,12 +119,34 @@ impl Greeting {
         let [p0, p1, p2, p3, len] = fixed;
         let mut version = vec![0; usize::from(len)];
         input.read_exact(&mut version)?;
-        let version = printable(&version);
-        let theirs = Self { protocol: u32::from_be_bytes([p0, p1, p2, p3]), version };
+        let protocol = u32::from_be_bytes([p0, p1, p2, p3]);
         let ours = Self::ours();
-        if theirs == ours { Ok(()) } else { Err(WireError::Version { theirs, ours }) }
+        if protocol == ours.protocol && version == ours.version.as_bytes() {
+            return Ok(());
+        }
+        let theirs = Self { protocol, version: printable(&version) };
+        Err(WireError::Version { theirs, ours })
+    }
+
+    /// Looks for one at the start of what has come so far, and tells its length; `None` where more
+    /// has to come.
+    ///
+    /// # Errors
+    /// As [`Greeting::expect`], as soon as that is clear.
+    pub(crate) fn expect_in(bytes: &[u8]) -> Result<Option<usize>, WireError> {
+        let is_ours = bytes.iter().zip(&MAGIC).all(|(byte, magic)| byte == magic);
+        let len = bytes.get(HEAD_BYTES - 1).map(|len| HEAD_BYTES + usize::from(*len));
+        match len {
+            Some(len) if is_ours && bytes.len() >= len => {}
+            _ if is_ours => return Ok(None),
+            _ => {}
+        }
+        Self::expect(&mut &*bytes).map(|()| len)
     }
 }
+
+/// Bytes of a greeting before its version.
+const HEAD_BYTES: usize = MAGIC.len() + 5;
 
 /// Reads one byte of a greeting; what came before the end of the stream is worth to be told.
 fn byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {

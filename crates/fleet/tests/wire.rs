@@ -112,6 +112,11 @@ fn other_versions_are_named_and_strangers_quoted() {
     let ours = Greeting::ours();
     let said = greet(&theirs.to_bytes()).unwrap_err().to_string();
     assert_eq!(said, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
+    // What only looks alike when it is printed is another one, too.
+    let mut alike = ours.to_bytes();
+    let dot = alike.iter().rposition(|byte| *byte == b'.').unwrap();
+    alike[dot] = 0x0e;
+    assert!(matches!(greet(&alike), Err(WireError::Version { .. })));
     let of_text = |text: &str| Greeting::expect(&mut text.as_bytes()).unwrap_err();
     let welcome = of_text("DFSB welcomes you\nDFSBENCH");
     assert!(

@@ -27,6 +27,10 @@ fn start(command: &mut Command) -> Result<Remote, Gone> {
     Remote::start(command, "h", Arc::default())
 }
 
+fn process_of(remote: &Remote) -> u32 {
+    remote.process_id().expect("it was started here")
+}
+
 fn sh(words: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", words]);
@@ -90,7 +94,7 @@ fn an_agent_makes_a_trial_and_leaves_nothing() {
     assert!(after.mono_ns > before.mono_ns && before.wall_ns > 1_700_000_000_000_000_000);
     let Ok(Report::Facts(facts)) = ask(&mut remote, Order::Facts) else { panic!() };
     assert!(facts.iter().any(|fact| fact.name == "kernel"), "{facts:?}");
-    let process = remote.process_id();
+    let process = process_of(&remote);
     drop(remote);
     assert!(!Path::new(&format!("/proc/{process}")).exists());
 }
@@ -98,7 +102,7 @@ fn an_agent_makes_a_trial_and_leaves_nothing() {
 #[test]
 fn an_agent_that_is_killed_is_noticed_at_once() {
     let mut remote = start(&mut agent()).unwrap();
-    signal(remote.process_id(), Signal::KILL);
+    signal(process_of(&remote), Signal::KILL);
     let begun = Instant::now();
     let gone = ask(&mut remote, Order::Clock).unwrap_err();
     assert_eq!(gone.to_string(), "host h: the agent is gone");
@@ -114,7 +118,7 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
     remote.send(Order::Run(model::Pass::Mix)).unwrap();
     std::thread::sleep(Duration::from_millis(300));
-    signal(remote.process_id(), Signal::STOP);
+    signal(process_of(&remote), Signal::STOP);
     let begun = Instant::now();
     let gone = loop {
         match remote.receive() {
@@ -126,7 +130,7 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
     assert_eq!(gone.to_string(), "host h: no sign of life for 3 s");
     let taken = begun.elapsed();
     assert!(taken < remote::LOST_AFTER + SOON, "{taken:?}");
-    assert!(!Path::new(&format!("/proc/{}", remote.process_id())).exists());
+    assert!(!Path::new(&format!("/proc/{}", process_of(&remote))).exists());
 }
 
 #[test]
@@ -237,7 +241,7 @@ fn an_agent_that_is_told_to_end_by_a_signal_cleans_up() {
     let rig = Rig::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
-    signal(remote.process_id(), Signal::TERM);
+    signal(process_of(&remote), Signal::TERM);
     within(SOON, "the end", || std::fs::read_dir(rig.target()).unwrap().count() == 0);
     assert!(ask(&mut remote, Order::Clock).is_err());
 }

@@ -1,0 +1,433 @@
+//! The controller's side: listens until all agents have come.
+//!
+//! One thread serves all who knock, without waiting for any of them: a stranger holds one of
+//! [`KNOCKING_MAX`] places for [`KNOCK_WITHIN`] at most, and the oldest gives way where all are
+//! taken. An agent that is known gets a stream at once, so that each side knows that the other
+//! lives while the rest is awaited.
+#![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use snow::StatelessTransportState as Keys;
+
+use super::handshake::{Answer, Door, Hello, Refusal, Step};
+use super::names;
+use super::sealed::{Link, Opener, Sealer};
+use super::token::Token;
+use crate::stream::{self, Stream};
+use crate::wire::{Greeting, WireError};
+use crate::{Order, Remote, Report, Transport as _};
+
+/// How long a knock may take, on a host that is busy with starting a thousand agents, too.
+const KNOCK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Connections that may be in the middle of a handshake, at most.
+const KNOCKING_MAX: usize = 1_024;
+
+/// Connections that the kernel keeps for us, at most.
+const BACKLOG: i32 = 4_096;
+
+/// How often the wish to stop and the launcher are looked at.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Those that were not let in are told apart up to so many.
+const REFUSALS_MAX: usize = 8;
+
+/// An address where agents meet a controller; listens as long as it lives.
+pub struct Meeting {
+    listener: TcpListener,
+    token: Token,
+}
+
+/// Who is to come, and how long they are waited for.
+pub struct Wanted {
+    /// How many agents.
+    pub count: u32,
+    /// How long all of them may take.
+    pub within: Duration,
+    /// The user's wish to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// An agent that has come.
+pub struct Met {
+    /// What it is called: its host, and its rank where several share one.
+    pub name: String,
+    /// Who it says it is.
+    pub hello: Hello,
+    /// The way to it.
+    pub agent: Remote,
+}
+
+/// All that came.
+pub struct Gathered {
+    /// The agents, by rank.
+    pub agents: Vec<Met>,
+    /// Those that were not let in, in a sentence each.
+    pub refused: Vec<String>,
+}
+
+/// Why agents could not be gathered.
+#[derive(Debug, thiserror::Error)]
+pub enum MeetError {
+    /// Nobody can listen there.
+    #[error("can't listen at {address}: {error} (hint: --listen names an address of this host)")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Not all came.
+    #[error("{came} of {count} agents came within {within_s} s: {missing} missing{refused}{hint}")]
+    TooFew {
+        /// How many came.
+        came: usize,
+        /// How many were wanted.
+        count: u32,
+        /// How long they were waited for, in seconds.
+        within_s: u64,
+        /// Which did not.
+        missing: String,
+        /// Who was not let in.
+        refused: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Another number was started than is wanted.
+    #[error(
+        "the agent of rank {} on host {} is one of {}, and {count} are wanted (hint: --agents)",
+        hello.rank, hello.host, hello.size
+    )]
+    OtherSize {
+        /// Who says so.
+        hello: Hello,
+        /// How many are wanted.
+        count: u32,
+    },
+    /// One came and was lost again.
+    #[error("the agent of rank {rank} came and was lost: {why}")]
+    LostAgain {
+        /// Which.
+        rank: u32,
+        /// What is known of it.
+        why: String,
+    },
+    /// What was to start them has ended.
+    #[error("{came} of {count} agents came: {missing} missing: {why}")]
+    Launcher {
+        /// How many came.
+        came: usize,
+        /// How many were wanted.
+        count: u32,
+        /// Which did not.
+        missing: String,
+        /// How the launcher ended.
+        why: String,
+    },
+    /// Somebody asked to stop.
+    #[error("stopped while agents were awaited: {came} of {count} had come")]
+    Stopped {
+        /// How many came.
+        came: usize,
+        /// How many were wanted.
+        count: u32,
+    },
+}
+
+impl Meeting {
+    /// Begins to listen; with port 0 the system chooses one.
+    ///
+    /// # Errors
+    /// When the address is not this host's, or its port is taken.
+    pub fn open(address: SocketAddr, token: Token) -> Result<Self, MeetError> {
+        let listen = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            rustix::net::listen(&listener, BACKLOG)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(|error| MeetError::Listen { address, error })?;
+        Ok(Self { listener, token })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system can't tell.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Waits until all agents have come, and listens no longer.
+    ///
+    /// `launcher` is asked now and then whether whatever starts the agents still can; its error
+    /// ends the waiting.
+    ///
+    /// # Errors
+    /// When they don't come, or others come. Those that came see their controller go.
+    pub fn gather(
+        self,
+        wanted: &Wanted,
+        launcher: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<Gathered, MeetError> {
+        let mut hall = Hall {
+            meeting: self,
+            count: wanted.count,
+            knocking: Vec::new(),
+            came: BTreeMap::new(),
+            refused: Vec::new(),
+        };
+        let deadline = Instant::now() + wanted.within;
+        while hall.came.len() < wanted.count as usize {
+            if wanted.stop.load(Relaxed) {
+                return Err(MeetError::Stopped { came: hall.came.len(), count: wanted.count });
+            }
+            if let Err(why) = launcher() {
+                return Err(hall.without_launcher(why));
+            }
+            if Instant::now() > deadline {
+                return Err(hall.too_few(wanted.within));
+            }
+            hall.turn()?;
+        }
+        hall.close(&wanted.stop)
+    }
+}
+
+/// Somebody who has connected.
+struct Knocking {
+    socket: TcpStream,
+    from: IpAddr,
+    since: Instant,
+    door: Door,
+}
+
+/// An agent that has come.
+struct Came {
+    hello: Hello,
+    link: Arc<Link>,
+    stream: Stream<Report, Order>,
+}
+
+/// Those who are outside, at the door, and in.
+struct Hall {
+    meeting: Meeting,
+    count: u32,
+    knocking: Vec<Knocking>,
+    came: BTreeMap<u32, Came>,
+    refused: Vec<(IpAddr, String)>,
+}
+
+impl Hall {
+    /// Waits a little for whatever happens, and sees to it.
+    fn turn(&mut self) -> Result<(), MeetError> {
+        let ready = self.wait();
+        for index in ready.into_iter().rev() {
+            let knocking = &mut self.knocking[index];
+            match knocking.hear() {
+                Ok(None) => {}
+                Ok(Some((hello, keys))) => {
+                    let known = self.knocking.swap_remove(index);
+                    self.receive(known, hello, keys)?;
+                }
+                Err(why) => {
+                    let from = self.knocking.swap_remove(index).from;
+                    self.refuse(from, why);
+                }
+            }
+        }
+        let now = Instant::now();
+        while let Some(index) = self.knocking.iter().position(|it| now - it.since > KNOCK_WITHIN) {
+            let from = self.knocking.swap_remove(index).from;
+            self.refuse(from, format!("it said too little for {} s", KNOCK_WITHIN.as_secs()));
+        }
+        self.accept();
+        Ok(())
+    }
+
+    /// Waits until somebody connects, speaks, or a while has passed; tells who spoke, by index.
+    fn wait(&self) -> Vec<usize> {
+        let mut watched = vec![PollFd::new(&self.meeting.listener, PollFlags::IN)];
+        let sockets = self.knocking.iter().map(|it| PollFd::new(&it.socket, PollFlags::IN));
+        watched.extend(sockets);
+        // An interrupted wait is a short one.
+        let _ = poll(&mut watched, Some(&TICK));
+        let spoke = watched.iter().skip(1).enumerate();
+        spoke.filter(|(_, fd)| !fd.revents().is_empty()).map(|(index, _)| index).collect()
+    }
+
+    /// Lets all who wait outside come to the door.
+    fn accept(&mut self) {
+        loop {
+            match self.meeting.listener.accept() {
+                Ok((socket, address)) => self.admit(socket, address.ip()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // Mostly there are no descriptors left: those who wait outside stay there.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: TcpStream, from: IpAddr) {
+        // A socket that can't be set up can't be used; its owner sees it closed.
+        if socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).is_err() {
+            return;
+        }
+        if self.knocking.len() >= KNOCKING_MAX {
+            let oldest = (0..KNOCKING_MAX).min_by_key(|index| self.knocking[*index].since);
+            if let Some(index) = oldest {
+                let from = self.knocking.swap_remove(index).from;
+                self.refuse(from, "others crowded it out".to_owned());
+            }
+        }
+        let door = Door::new(&self.meeting.token);
+        self.knocking.push(Knocking { socket, from, since: Instant::now(), door });
+    }
+
+    /// Notes that somebody was not let in.
+    fn refuse(&mut self, from: IpAddr, why: String) {
+        if !self.refused.iter().any(|known| known.0 == from && known.1 == why) {
+            self.refused.push((from, why));
+            self.refused.truncate(REFUSALS_MAX);
+        }
+    }
+
+    /// Takes in somebody who knows the token.
+    fn receive(&mut self, known: Knocking, hello: Hello, keys: Keys) -> Result<(), MeetError> {
+        let wrong_size = hello.size != self.count || hello.rank >= self.count;
+        let refusal = if wrong_size {
+            Some(format!("it is one of {}, and {} are wanted", hello.size, self.count))
+        } else {
+            self.came.get(&hello.rank).map(|other| {
+                format!("rank {} is there already, from host {}", hello.rank, other.hello.host)
+            })
+        };
+        let from = known.from;
+        let answer = refusal.clone().map_or(Answer::Welcome, Answer::Refused);
+        let (link, output) = match welcome(known.socket, keys, &answer) {
+            Ok(both) => both,
+            Err(error) => {
+                self.refuse(from, format!("it left: {error}"));
+                return Ok(());
+            }
+        };
+        if wrong_size {
+            return Err(MeetError::OtherSize { hello, count: self.count });
+        }
+        if let Some(why) = refusal {
+            self.refuse(from, why);
+            return Ok(());
+        }
+        let stream = stream::open(Opener::new(Arc::clone(&link), 1), output);
+        self.came.insert(hello.rank, Came { hello, link, stream });
+        Ok(())
+    }
+
+    fn refusals(&self) -> Vec<String> {
+        self.refused.iter().map(|(from, why)| format!("{from}: {why}")).collect()
+    }
+
+    fn too_few(&self, within: Duration) -> MeetError {
+        let refused = self.refusals();
+        let hint = if refused.is_empty() && self.came.is_empty() {
+            " (hint: can its hosts reach this one? --listen names an address that they can)"
+        } else {
+            ""
+        };
+        MeetError::TooFew {
+            came: self.came.len(),
+            count: self.count,
+            within_s: within.as_secs(),
+            missing: self.missing(),
+            refused: told(&refused),
+            hint,
+        }
+    }
+
+    fn without_launcher(&self, why: String) -> MeetError {
+        let (came, count) = (self.came.len(), self.count);
+        MeetError::Launcher { came, count, missing: self.missing(), why }
+    }
+
+    fn missing(&self) -> String {
+        let one = self.came.len() + 1 == self.count as usize;
+        format!(
+            "{} {}",
+            names::missing(|rank| self.came.contains_key(&rank), self.count),
+            if one { "is" } else { "are" }
+        )
+    }
+
+    /// Ends the listening and makes agents of those that came.
+    fn close(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
+        let refused = self.refusals();
+        let hellos: Vec<&Hello> = self.came.values().map(|came| &came.hello).collect();
+        let names = names::of(&hellos);
+        let mut agents = Vec::with_capacity(names.len());
+        for (name, Came { hello, link, stream }) in names.into_iter().zip(self.came.into_values()) {
+            let mut agent = Remote::met(&name, stream, link, Arc::clone(stop));
+            let there = agent.look();
+            there.map_err(|gone| MeetError::LostAgain { rank: hello.rank, why: gone.0 })?;
+            agents.push(Met { name, hello, agent });
+        }
+        Ok(Gathered { agents, refused })
+    }
+}
+
+impl Knocking {
+    /// Hears what was said, and answers; with who it is, once that is known.
+    fn hear(&mut self) -> Result<Option<(Hello, Keys)>, String> {
+        let mut bytes = [0; 512];
+        let len = match self.socket.read(&mut bytes) {
+            Ok(0) => return Err("it left before it said who it is".to_owned()),
+            Ok(len) => len,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(format!("it was lost: {error}")),
+        };
+        match self.door.take(&bytes[..len]) {
+            Ok(Step::More) => Ok(None),
+            Ok(Step::Known(hello, keys)) => Ok(Some((hello, *keys))),
+            Ok(Step::Send(answer)) => self.say(&answer).map(|()| None),
+            Err(refusal) => Err(self.turn_away(&refusal)),
+        }
+    }
+
+    /// A few hundred bytes always fit into what the system keeps for a fresh socket.
+    fn say(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.socket.write_all(bytes).map_err(|error| format!("it was lost: {error}"))
+    }
+
+    /// Tells a dfsbench, which has greeted, who this is; others learn nothing.
+    fn turn_away(&mut self, refusal: &Refusal) -> String {
+        if matches!(refusal, Refusal::Token | Refusal::Wire(WireError::Version { .. })) {
+            // Nothing is to be done where it has left.
+            let _ = self.say(&Greeting::ours().to_bytes());
+        }
+        refusal.to_string()
+    }
+}
+
+fn told(refused: &[String]) -> String {
+    if refused.is_empty() { String::new() } else { format!("; not let in: {}", refused.join("; ")) }
+}
+
+/// Answers an agent that is known, and makes its socket one that may be waited on.
+fn welcome(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
+    socket.set_nonblocking(false)?;
+    let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;
+    let head = u16::try_from(body.len()).map_err(|_| ErrorKind::InvalidData)?;
+    let link = Link::new(socket, keys);
+    let mut output = Sealer::new(Arc::clone(&link), 0);
+    output.write_all(&head.to_be_bytes())?;
+    output.write_all(&body)?;
+    output.flush()?;
+    Ok((link, output))
+}

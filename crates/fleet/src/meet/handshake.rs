@@ -1,0 +1,321 @@
+//! How two ends of a connection find out that they know the same token, without any socket.
+//!
+//! [`Knock`] is the agent's half, [`Door`] the controller's. The agent greets and sends the first
+//! message of Noise's NNpsk0, whose key is the token; the controller greets only whoever greeted
+//! rightly, and sends the second. Then the agent says who it is, sealed: only a record of *this*
+//! handshake opens, so whoever replays what another agent sent gets no further. The greetings are
+//! in the clear, so that two versions can name each other; the handshake covers them.
+//!
+//! **Source:** the Noise Protocol Framework, revision 34, sections 7.4 (NN) and 9 (psk0).
+
+use serde::{Deserialize, Serialize};
+use snow::{Builder, HandshakeState, StatelessTransportState as Keys};
+
+use super::sealed;
+use super::token::Token;
+use crate::wire::{Greeting, WireError};
+
+/// What is agreed on.
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
+
+/// Bytes of a message of the handshake: a public key and a tag.
+const MESSAGE_BYTES: usize = 32 + 16;
+
+/// Bytes of the record in which an agent says who it is, at most.
+const HELLO_BYTES_MAX: usize = 1 << 10;
+
+/// Bytes of a host's name, at most. **Source:** gethostname(2), HOST_NAME_MAX; RFC 1035, 2.3.4.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Who an agent is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Which of the agents, from 0.
+    pub rank: u32,
+    /// How many its launcher started.
+    pub size: u32,
+    /// What its host calls itself.
+    pub host: String,
+}
+
+impl Hello {
+    /// Names become part of messages, tables and file names.
+    fn is_plain(&self) -> bool {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        (1..=NAME_BYTES_MAX).contains(&self.host.len()) && self.host.bytes().all(plain)
+    }
+}
+
+/// What a controller says to an agent that it knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// It is one of the campaign's agents.
+    Welcome,
+    /// It isn't; the reason is a sentence.
+    Refused(String),
+}
+
+/// Why a handshake can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The other side is another dfsbench, or none.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// It does not know the token.
+    #[error("its token is another")]
+    Token,
+    /// What it says of itself was not sealed for this connection.
+    #[error("what it says was recorded on another connection, or damaged on its way")]
+    Replayed,
+    /// It is let in, but says what no agent says.
+    #[error("it knows the token, but what it says of itself makes no sense")]
+    Nonsense,
+}
+
+/// Which half of a handshake.
+#[derive(Clone, Copy)]
+enum Side {
+    Agent,
+    Controller,
+}
+
+/// Makes one half.
+fn half(token: &Token, side: Side) -> HandshakeState {
+    let greeting = Greeting::ours().to_bytes();
+    let builder = Builder::new(PATTERN.parse().expect("the pattern is one that snow knows"));
+    let builder = builder.psk(0, token.bytes()).and_then(|it| it.prologue(&greeting));
+    let made = builder.and_then(|it| match side {
+        Side::Agent => it.build_initiator(),
+        Side::Controller => it.build_responder(),
+    });
+    made.expect("a token and a greeting are all that the pattern asks for")
+}
+
+/// The agent's half.
+pub(super) struct Knock {
+    noise: HandshakeState,
+}
+
+impl Knock {
+    /// Begins; with the bytes to be sent first.
+    pub(super) fn begin(token: &Token) -> (Self, Vec<u8>) {
+        let mut noise = half(token, Side::Agent);
+        let mut bytes = Greeting::ours().to_bytes();
+        let begin = bytes.len();
+        bytes.resize(begin + MESSAGE_BYTES, 0);
+        noise.write_message(&[], &mut bytes[begin..]).expect("there is room for the message");
+        (Self { noise }, bytes)
+    }
+
+    /// Bytes of the answer that follows the controller's greeting.
+    pub(super) const fn answer_bytes() -> usize {
+        MESSAGE_BYTES
+    }
+
+    /// Ends with that answer; with the keys, and the record that says who this agent is.
+    ///
+    /// # Errors
+    /// When whoever answered does not know the token.
+    pub(super) fn end(mut self, answer: &[u8], hello: &Hello) -> Result<(Keys, Vec<u8>), Refusal> {
+        self.noise.read_message(answer, &mut []).map_err(|_| Refusal::Token)?;
+        let keys = self.noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
+        let text = postcard::to_stdvec(hello).map_err(|_| Refusal::Nonsense)?;
+        let mut record = Vec::new();
+        sealed::seal(&keys, 0, &text, &mut record).map_err(|_| Refusal::Nonsense)?;
+        Ok((keys, record))
+    }
+}
+
+/// What a door does after some bytes.
+pub(super) enum Step {
+    /// It waits for more.
+    More,
+    /// It sends this and waits for more.
+    Send(Vec<u8>),
+    /// It knows who knocks.
+    Known(Hello, Box<Keys>),
+}
+
+/// The controller's half.
+pub(super) struct Door {
+    input: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    /// A greeting and the first message are awaited.
+    Closed(Box<HandshakeState>),
+    /// Who is there is awaited.
+    Ajar(Box<Keys>),
+    /// Nothing more is awaited.
+    Ended,
+}
+
+impl Door {
+    pub(super) fn new(token: &Token) -> Self {
+        let noise = half(token, Side::Controller);
+        Self { input: Vec::new(), state: State::Closed(Box::new(noise)) }
+    }
+
+    /// Takes what came.
+    ///
+    /// # Errors
+    /// When whoever knocks is not to be let in.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
+        self.input.extend(bytes);
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Closed(noise) => self.closed(noise),
+            State::Ajar(keys) => self.ajar(keys),
+            State::Ended => Err(Refusal::Nonsense),
+        }
+    }
+
+    fn closed(&mut self, mut noise: Box<HandshakeState>) -> Result<Step, Refusal> {
+        let Some(greeting) = Greeting::expect_in(&self.input)? else {
+            self.state = State::Closed(noise);
+            return Ok(Step::More);
+        };
+        let rest = &self.input[greeting..];
+        if rest.len() < MESSAGE_BYTES {
+            self.state = State::Closed(noise);
+            return Ok(Step::More);
+        }
+        if rest.len() > MESSAGE_BYTES || noise.read_message(rest, &mut []).is_err() {
+            return Err(Refusal::Token);
+        }
+        let mut answer = Greeting::ours().to_bytes();
+        let begin = answer.len();
+        answer.resize(begin + MESSAGE_BYTES, 0);
+        noise.write_message(&[], &mut answer[begin..]).map_err(|_| Refusal::Token)?;
+        let keys = noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
+        self.input.clear();
+        self.state = State::Ajar(Box::new(keys));
+        Ok(Step::Send(answer))
+    }
+
+    fn ajar(&mut self, keys: Box<Keys>) -> Result<Step, Refusal> {
+        let len = match self.input[..] {
+            [high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
+            _ => HELLO_BYTES_MAX,
+        };
+        if len > HELLO_BYTES_MAX {
+            return Err(Refusal::Replayed);
+        }
+        if self.input.len() < 2 + len {
+            self.state = State::Ajar(keys);
+            return Ok(Step::More);
+        }
+        // Nothing is said behind it before it is answered.
+        if self.input.len() > 2 + len {
+            return Err(Refusal::Replayed);
+        }
+        let mut text = Vec::new();
+        let opened = sealed::open(&keys, 0, &self.input[2..], &mut text);
+        opened.map_err(|_| Refusal::Replayed)?;
+        match postcard::take_from_bytes::<Hello>(&text) {
+            Ok((hello, [])) if hello.is_plain() => Ok(Step::Known(hello, keys)),
+            _ => Err(Refusal::Nonsense),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn hello() -> Hello {
+        Hello { rank: 1, size: 2, host: "node-1.example".into() }
+    }
+
+    /// What an agent says, in its two parts, to a door that knows the same token.
+    fn whole() -> (Door, Vec<u8>, Vec<u8>) {
+        let token = Token::from_bytes([7; 32]);
+        let mut door = Door::new(&token);
+        let (knock, first) = Knock::begin(&token);
+        let Ok(Step::Send(answer)) = door.take(&first) else { panic!("the first part is refused") };
+        let answer = &answer[answer.len() - Knock::answer_bytes()..];
+        let (_, second) = knock.end(answer, &hello()).unwrap();
+        (door, first, second)
+    }
+
+    fn refused(step: Result<Step, Refusal>) -> String {
+        step.err().expect("it is let in").to_string()
+    }
+
+    #[test]
+    fn whoever_knows_the_token_is_known() {
+        let (mut door, _, second) = whole();
+        // In whatever pieces it comes.
+        assert!(matches!(door.take(&second[..1]), Ok(Step::More)));
+        assert!(matches!(door.take(&second[1..9]), Ok(Step::More)));
+        let Ok(Step::Known(said, _)) = door.take(&second[9..]) else { panic!() };
+        assert_eq!(said, hello());
+    }
+
+    #[test]
+    fn another_token_shows_on_either_side() {
+        let (knock, first) = Knock::begin(&Token::from_bytes([7; 32]));
+        let mut door = Door::new(&Token::from_bytes([8; 32]));
+        assert_eq!(refused(door.take(&first)), "its token is another");
+        let answer = [9; MESSAGE_BYTES];
+        let error = knock.end(&answer, &hello()).err().unwrap().to_string();
+        assert_eq!(error, "its token is another");
+    }
+
+    #[test]
+    fn what_was_recorded_on_another_connection_gets_no_further_than_the_door() {
+        let (_, first, second) = whole();
+        let mut door = Door::new(&Token::from_bytes([7; 32]));
+        assert!(matches!(door.take(&first), Ok(Step::Send(_))));
+        let why = refused(door.take(&second));
+        assert_eq!(why, "what it says was recorded on another connection, or damaged on its way");
+    }
+
+    #[test]
+    fn an_agent_of_an_odd_name_is_refused() {
+        for host in ["", "a b", "a\n", "ä", &"x".repeat(256)] {
+            let token = Token::from_bytes([7; 32]);
+            let mut door = Door::new(&token);
+            let (knock, first) = Knock::begin(&token);
+            let Ok(Step::Send(answer)) = door.take(&first) else { panic!() };
+            let answer = &answer[answer.len() - MESSAGE_BYTES..];
+            let odd = Hello { host: host.to_owned(), ..hello() };
+            let (_, second) = knock.end(answer, &odd).unwrap();
+            assert!(refused(door.take(&second)).contains("makes no sense"), "{host:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_never_panic_and_never_open(
+            bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+            greeted in any::<bool>(),
+            piece in 1_usize..600,
+        ) {
+            let mut said = if greeted { Greeting::ours().to_bytes() } else { Vec::new() };
+            said.extend(&bytes);
+            let mut door = Door::new(&Token::from_bytes([7; 32]));
+            for piece in said.chunks(piece) {
+                prop_assert!(!matches!(door.take(piece), Ok(Step::Known(..) | Step::Send(_))));
+            }
+            let (mut door, _, _) = whole();
+            for piece in bytes.chunks(piece) {
+                prop_assert!(!matches!(door.take(piece), Ok(Step::Known(..))));
+            }
+        }
+
+        #[test]
+        fn one_bit_that_is_changed_shuts_the_door(bit in any::<prop::sample::Index>()) {
+            let (mut door, mut first, mut second) = whole();
+            let bit = bit.index(8 * second.len());
+            second[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(!matches!(door.take(&second), Ok(Step::Known(..))));
+            let bit = bit % (8 * first.len());
+            first[bit / 8] ^= 1 << (bit % 8);
+            let mut door = Door::new(&Token::from_bytes([7; 32]));
+            prop_assert!(!matches!(door.take(&first), Ok(Step::Send(_))));
+        }
+    }
+}

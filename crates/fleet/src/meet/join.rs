@@ -1,0 +1,184 @@
+//! The agent's way to its controller.
+//!
+//! [`join`] tries again while nobody listens, since schedulers start processes in any order; what
+//! a controller refuses is final. It ends with the two halves of a sealed stream.
+#![allow(clippy::disallowed_methods, reason = "whether a peer answers is a matter of real time")]
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::handshake::{Answer, Hello, Knock, Refusal};
+use super::sealed::{Link, Opener, Sealer};
+use super::token::Token;
+use crate::wire::{Greeting, WireError};
+
+/// How long one try to connect may take.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long a controller may take for its part of the handshake; it may have thousands to do.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long to wait between two tries.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// A controller's answer has fewer bytes.
+const ANSWER_BYTES_MAX: u64 = 4 << 10;
+
+/// Why an agent could not meet its controller.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// Nobody listens there.
+    #[error(
+        "no controller at {address} in {within_s} s: {error} (hint: it listens only until all of \
+         its agents have come)"
+    )]
+    Nobody {
+        /// Where.
+        address: String,
+        /// How long it was tried, in seconds.
+        within_s: u64,
+        /// What the last try said.
+        error: io::Error,
+    },
+    /// The controller ended the handshake.
+    #[error(
+        "the controller at {0} did not let this agent in (hint: DFSBENCH_TOKEN must be that of the \
+         campaign)"
+    )]
+    Shut(String),
+    /// What answered is no controller of this version, or does not know the token.
+    #[error("the controller at {address}: {refusal}")]
+    Stranger {
+        /// Where.
+        address: String,
+        /// Why it is not the one.
+        refusal: Refusal,
+    },
+    /// It knows this agent and does not want it.
+    #[error("the controller at {address} does not want this agent: {why}")]
+    Unwanted {
+        /// Where.
+        address: String,
+        /// Its reason.
+        why: String,
+    },
+    /// Somebody wants this agent to end.
+    #[error("it was ended while it looked for its controller")]
+    Left,
+}
+
+/// A sealed stream to the controller.
+pub struct Joined {
+    /// What it says.
+    pub input: Box<dyn Read + Send>,
+    /// What it is told.
+    pub output: Box<dyn Write + Send>,
+}
+
+/// Goes to the controller at an address such as `host:port`.
+///
+/// # Errors
+/// When none is there in time, or it isn't the one, or does not want this agent.
+pub fn join(
+    address: &str,
+    token: &Token,
+    hello: &Hello,
+    within: Duration,
+    leave: &AtomicBool,
+) -> Result<Joined, JoinError> {
+    let deadline = Instant::now() + within;
+    loop {
+        if leave.load(Relaxed) {
+            return Err(JoinError::Left);
+        }
+        let error = match connect(address) {
+            Ok(socket) => match introduce(socket, address, token, hello) {
+                Err(Trouble::Lost(error)) => error,
+                Err(Trouble::Final(error)) => return Err(error),
+                Ok(joined) => return Ok(joined),
+            },
+            Err(error) => error,
+        };
+        if Instant::now() + AGAIN_AFTER > deadline {
+            let within_s = within.as_secs();
+            return Err(JoinError::Nobody { address: address.to_owned(), within_s, error });
+        }
+        thread::sleep(AGAIN_AFTER);
+    }
+}
+
+/// Connects to the first of an address's places that answers.
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
+    for place in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&place, CONNECT_WITHIN) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// What becomes of a try.
+enum Trouble {
+    /// The connection was lost before anything was clear.
+    Lost(io::Error),
+    /// Another try would end as this one did.
+    Final(JoinError),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+fn introduce(
+    mut socket: TcpStream,
+    address: &str,
+    token: &Token,
+    hello: &Hello,
+) -> Result<Joined, Trouble> {
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(ANSWER_WITHIN))?;
+    socket.set_write_timeout(Some(ANSWER_WITHIN))?;
+    let stranger =
+        |refusal| Trouble::Final(JoinError::Stranger { address: address.to_owned(), refusal });
+    // Whoever has greeted and then leaves did so because of what was said.
+    let shut = |_| Trouble::Final(JoinError::Shut(address.to_owned()));
+    let (knock, bytes) = Knock::begin(token);
+    socket.write_all(&bytes)?;
+    match Greeting::expect(&mut socket) {
+        Ok(()) => {}
+        Err(WireError::Io(error)) => return Err(Trouble::Lost(error)),
+        Err(error) => return Err(stranger(error.into())),
+    }
+    let mut answer = [0; Knock::answer_bytes()];
+    socket.read_exact(&mut answer).map_err(shut)?;
+    let (keys, record) = knock.end(&answer, hello).map_err(stranger)?;
+    socket.write_all(&record)?;
+    let link = Link::new(socket, keys);
+    let mut input = Opener::new(std::sync::Arc::clone(&link), 0);
+    let answer = read_answer(&mut input).map_err(shut)?;
+    if let Answer::Refused(why) = answer {
+        let address = address.to_owned();
+        return Err(Trouble::Final(JoinError::Unwanted { address, why }));
+    }
+    link.socket().set_read_timeout(None)?;
+    link.socket().set_write_timeout(None)?;
+    let output = Sealer::new(link, 1);
+    Ok(Joined { input: Box::new(input), output: Box::new(output) })
+}
+
+/// Reads one answer: two bytes of length, and so many of postcard.
+fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
+    let mut head = [0; 2];
+    input.read_exact(&mut head)?;
+    let len = u64::from(u16::from_be_bytes(head)).min(ANSWER_BYTES_MAX);
+    let mut body = Vec::new();
+    input.take(len).read_to_end(&mut body)?;
+    postcard::from_bytes(&body).map_err(|_| ErrorKind::InvalidData.into())
+}

@@ -1,0 +1,110 @@
+//! Which of how many agents this one is, from what its launcher says in the environment.
+//!
+//! A launcher inside another one comes first: `mpirun` in an allocation of Slurm starts its own
+//! processes, whose variables of Slurm are those of the process that `mpirun` runs in.
+//!
+//! **Source:** srun(1), SLURM_PROCID and SLURM_STEP_NUM_TASKS; mpirun(1) of Open MPI, OMPI_COMM_WORLD_RANK
+//! and OMPI_COMM_WORLD_SIZE; the PMI-1 wire protocol, PMI_RANK and PMI_SIZE, as MPICH's Hydra and
+//! Slurm's pmi2 set them; Kubernetes, "Indexed Job for Parallel Processing", JOB_COMPLETION_INDEX.
+
+use std::fmt;
+
+/// The name of each launcher's rank and size, the first that is there counts.
+const NAMES: [(&str, &str); 5] = [
+    ("DFSBENCH_RANK", "DFSBENCH_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("JOB_COMPLETION_INDEX", "DFSBENCH_SIZE"),
+];
+
+/// More agents meet nowhere.
+pub const AGENTS_MAX: u32 = 65_536;
+
+/// One of several agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which one, from 0.
+    pub rank: u32,
+    /// How many there are.
+    pub size: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {}", self.rank, self.size)
+    }
+}
+
+impl Place {
+    /// Finds it in an environment, which is asked by `get`.
+    ///
+    /// # Errors
+    /// When no launcher has said it, or what it said makes no sense; in a sentence.
+    pub fn of_environment(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let number = |name: &str, text: String| {
+            text.trim()
+                .parse::<u32>()
+                .map_err(|_| format!("{name} is `{text}`, which is no number"))
+        };
+        for (rank_name, size_name) in NAMES {
+            let Some(rank) = get(rank_name) else { continue };
+            let rank = number(rank_name, rank)?;
+            let Some(size) = get(size_name) else {
+                return Err(format!("{rank_name} is {rank}, but {size_name} is not there"));
+            };
+            let size = number(size_name, size)?;
+            if rank >= size || size > AGENTS_MAX {
+                return Err(format!(
+                    "{rank_name} is {rank} and {size_name} is {size}: ranks go from 0 to below the \
+                     size, which is at most {AGENTS_MAX}"
+                ));
+            }
+            return Ok(Self { rank, size });
+        }
+        Err("no launcher has told this agent its rank (hint: set DFSBENCH_RANK and DFSBENCH_SIZE, \
+             or start it by srun, mpirun or as an Indexed Job)"
+            .to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(variables: &[(&str, &str)]) -> Result<Place, String> {
+        Place::of_environment(&|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn each_launcher_is_understood_and_an_inner_one_counts() {
+        let slurm = [("SLURM_PROCID", "5"), ("SLURM_STEP_NUM_TASKS", "7")];
+        assert_eq!(place(&slurm), Ok(Place { rank: 5, size: 7 }));
+        let open_mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
+        assert_eq!(place(&[slurm, open_mpi].concat()), Ok(Place { rank: 1, size: 2 }));
+        let mpich = [("PMI_RANK", "2"), ("PMI_SIZE", "3")];
+        assert_eq!(place(&[slurm, mpich].concat()), Ok(Place { rank: 2, size: 3 }));
+        let job = [("JOB_COMPLETION_INDEX", "0"), ("DFSBENCH_SIZE", "9")];
+        assert_eq!(place(&job), Ok(Place { rank: 0, size: 9 }));
+        let by_hand = [("DFSBENCH_RANK", "8"), ("DFSBENCH_SIZE", "9")];
+        assert_eq!(place(&[slurm, open_mpi, by_hand].concat()), Ok(Place { rank: 8, size: 9 }));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let refused = |variables: &[(&str, &str)]| place(variables).unwrap_err();
+        assert!(refused(&[]).starts_with("no launcher has told this agent its rank"));
+        assert_eq!(refused(&[("PMI_RANK", "x")]), "PMI_RANK is `x`, which is no number");
+        assert_eq!(refused(&[("PMI_RANK", "1")]), "PMI_RANK is 1, but PMI_SIZE is not there");
+        for size in ["1", "0", "4294967295"] {
+            let error = refused(&[("PMI_RANK", "1"), ("PMI_SIZE", size)]);
+            assert!(
+                error.starts_with(&format!("PMI_RANK is 1 and PMI_SIZE is {size}: ")),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A socket whose bytes are sealed: encrypted, and opened only where they came from the other side.
+//!
+//! [`Sealer`] writes and [`Opener`] reads, each from a thread of its own; they share a [`Link`].
+//! Bytes travel in records: two bytes of length, and so many bytes of ciphertext. Each record has
+//! the next number of its direction, so one that is changed, left out, repeated or out of place
+//! does not open. A record is at most [`RECORD_BYTES_MAX`] long, and nothing is believed before it
+//! has opened.
+//!
+//! **Source:** the Noise Protocol Framework, revision 34, sections 3 and 11.4.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+
+use snow::StatelessTransportState as Keys;
+
+/// Bytes of plain text that one record carries, at most.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes by which a record is longer than its text: the tag.
+const TAG_BYTES: usize = 16;
+
+/// Bytes of a record without its length, at most.
+pub(super) const RECORD_BYTES_MAX: usize = TEXT_BYTES_MAX + TAG_BYTES;
+
+/// A socket and the keys that both sides agreed on.
+pub(crate) struct Link {
+    socket: TcpStream,
+    keys: Keys,
+}
+
+impl Link {
+    pub(super) fn new(socket: TcpStream, keys: Keys) -> Arc<Self> {
+        Arc::new(Self { socket, keys })
+    }
+
+    /// The socket, for its settings.
+    pub(super) const fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// Ends both directions at once: whoever reads or writes returns.
+    pub(crate) fn cut(&self) {
+        // It may have ended already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// Puts a text of at most [`TEXT_BYTES_MAX`] into the record of that number, its length before it.
+pub(super) fn seal(keys: &Keys, number: u64, text: &[u8], record: &mut Vec<u8>) -> io::Result<()> {
+    record.resize(2 + text.len() + TAG_BYTES, 0);
+    let len =
+        keys.write_message(number, text, &mut record[2..]).map_err(|error| unsealed(&error))?;
+    let head = u16::try_from(len).map_err(|_| ErrorKind::InvalidInput)?;
+    record[..2].copy_from_slice(&head.to_be_bytes());
+    Ok(())
+}
+
+/// Opens the record of that number, without its length, into `text`.
+pub(super) fn open(keys: &Keys, number: u64, record: &[u8], text: &mut Vec<u8>) -> io::Result<()> {
+    text.resize(record.len(), 0);
+    let len = keys.read_message(number, record, text).map_err(|error| unsealed(&error))?;
+    text.truncate(len);
+    Ok(())
+}
+
+fn unsealed(error: &snow::Error) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, format!("a record was damaged or forged ({error})"))
+}
+
+/// The writing half; ends its direction when it is dropped.
+pub(crate) struct Sealer {
+    link: Arc<Link>,
+    number: u64,
+    text: Vec<u8>,
+    record: Vec<u8>,
+}
+
+impl Sealer {
+    /// Goes on with the record of that number.
+    pub(super) const fn new(link: Arc<Link>, number: u64) -> Self {
+        Self { link, number, text: Vec::new(), record: Vec::new() }
+    }
+}
+
+impl Write for Sealer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() == TEXT_BYTES_MAX {
+            self.flush()?;
+        }
+        let len = bytes.len().min(TEXT_BYTES_MAX - self.text.len());
+        self.text.extend(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        seal(&self.link.keys, self.number, &self.text, &mut self.record)?;
+        self.number += 1;
+        self.text.clear();
+        (&self.link.socket).write_all(&self.record)
+    }
+}
+
+impl Drop for Sealer {
+    fn drop(&mut self) {
+        // The other side may be gone already.
+        let _ = self.link.socket.shutdown(Shutdown::Write);
+    }
+}
+
+/// The reading half.
+pub(crate) struct Opener {
+    link: Arc<Link>,
+    number: u64,
+    record: Vec<u8>,
+    text: Vec<u8>,
+    /// How much of the text has been handed out.
+    taken: usize,
+}
+
+impl Opener {
+    /// Goes on with the record of that number.
+    pub(super) const fn new(link: Arc<Link>, number: u64) -> Self {
+        Self { link, number, record: Vec::new(), text: Vec::new(), taken: 0 }
+    }
+
+    /// Reads one record; `false` where the stream has ended before it.
+    fn next(&mut self) -> io::Result<bool> {
+        let mut socket = &self.link.socket;
+        let mut head = [0; 2];
+        if socket.read(&mut head[..1])? == 0 {
+            return Ok(false);
+        }
+        socket.read_exact(&mut head[1..])?;
+        let len = usize::from(u16::from_be_bytes(head));
+        if len > RECORD_BYTES_MAX {
+            let why = format!("a record of {len} bytes, where {RECORD_BYTES_MAX} are the most");
+            return Err(io::Error::new(ErrorKind::InvalidData, why));
+        }
+        self.record.resize(len, 0);
+        socket.read_exact(&mut self.record)?;
+        open(&self.link.keys, self.number, &self.record, &mut self.text)?;
+        self.number += 1;
+        self.taken = 0;
+        Ok(true)
+    }
+}
+
+impl Read for Opener {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.taken == self.text.len() {
+            if !self.next()? {
+                return Ok(0);
+            }
+        }
+        let rest = &self.text[self.taken..];
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        self.taken += len;
+        Ok(len)
+    }
+}

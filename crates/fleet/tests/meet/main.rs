@@ -1,0 +1,135 @@
+//! Agents that come by themselves, over real sockets: those who may, and everybody else.
+#![allow(clippy::disallowed_methods, reason = "sockets are waited for in real time")]
+
+mod rig;
+mod strangers;
+
+use std::net::TcpStream;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use fleet::meet::{JoinError, MeetError};
+use fleet::{Order, Report, Transport as _};
+
+use rig::{Rig, SOON};
+
+#[test]
+fn all_agents_meet_in_whatever_order_they_come_and_obey() {
+    let rig = Rig::new();
+    let agents: Vec<_> =
+        [("b", 2), ("a", 0), ("b", 1)].map(|(host, rank)| rig.agent(host, rank, 3)).into();
+    let address = rig.address;
+    let mut gathered = rig.gather(3, SOON).unwrap();
+    let names: Vec<&str> = gathered.agents.iter().map(|met| met.name.as_str()).collect();
+    assert_eq!(names, ["a", "b-1", "b-2"]);
+    assert!(gathered.refused.is_empty(), "{:?}", gathered.refused);
+    // All have come, so nobody listens any more.
+    assert!(TcpStream::connect(address).is_err());
+    for met in &mut gathered.agents {
+        met.agent.send(Order::Clock).unwrap();
+        let Ok(Report::Clock(clock)) = met.agent.receive() else { panic!("{}", met.name) };
+        // Each tells its rank as the time.
+        assert_eq!(clock.mono_ns, u64::from(met.hello.rank));
+    }
+    // Agents whose controller goes, go.
+    drop(gathered);
+    for agent in agents {
+        assert_eq!(agent.join().unwrap().unwrap(), 1);
+    }
+}
+
+#[test]
+fn an_agent_may_come_before_anybody_listens() {
+    let rig = Rig::new();
+    let (address, token) = (rig.address, rig.token.clone());
+    drop(rig.meeting);
+    let early = rig::agent(address, token.clone(), ("a", 0, 1));
+    std::thread::sleep(Duration::from_millis(300));
+    let gathered = Rig::at(address, token).gather(1, SOON).unwrap();
+    assert_eq!(gathered.agents.len(), 1);
+    drop(gathered);
+    assert_eq!(early.join().unwrap().unwrap(), 0);
+}
+
+#[test]
+fn an_agent_that_is_lost_later_is_noticed_at_once() {
+    let rig = Rig::new();
+    let joined = rig.join("a", 0, 1);
+    let mut gathered = rig.gather(1, SOON).unwrap();
+    drop(joined.join().unwrap().unwrap());
+    let begun = Instant::now();
+    let gone = gathered.agents[0].agent.receive().unwrap_err();
+    assert_eq!(gone.to_string(), "host a: the agent is gone");
+    assert!(begun.elapsed() < SOON);
+}
+
+#[test]
+fn those_that_do_not_come_are_named() {
+    let rig = Rig::new();
+    let agent = rig.agent("a", 1, 5);
+    let error = rig.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
+    assert_eq!(error, "1 of 5 agents came within 1 s: ranks 0, 2 to 4 are missing");
+    // The one that came is left again.
+    assert_eq!(agent.join().unwrap().unwrap(), 0);
+    let alone = Rig::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
+    let said = "0 of 1 agents came within 1 s: rank 0 is missing (hint: can its hosts reach";
+    assert!(alone.starts_with(said), "{alone}");
+}
+
+#[test]
+fn an_agent_whose_place_is_taken_is_told_so() {
+    let rig = Rig::new();
+    let first = rig.agent("a", 0, 2);
+    std::thread::sleep(Duration::from_millis(200));
+    let again = rig.agent("b", 0, 2);
+    let gathering = std::thread::spawn({
+        let (address, token) = (rig.address, rig.token.clone());
+        move || {
+            let refused = again.join().unwrap();
+            (refused, rig::agent(address, token, ("b", 1, 2)))
+        }
+    });
+    let gathered = rig.gather(2, SOON).unwrap();
+    let (refused, last) = gathering.join().unwrap();
+    let (Err(loser), winner) = (refused, &gathered.agents[0].hello.host) else {
+        panic!("two agents have one rank")
+    };
+    let JoinError::Unwanted { why, .. } = &loser else { panic!("{loser}") };
+    assert_eq!(*why, format!("rank 0 is there already, from host {winner}"));
+    assert_eq!(gathered.refused, [format!("127.0.0.1: {why}")]);
+    drop(gathered);
+    assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
+}
+
+#[test]
+fn another_number_of_agents_is_one_error_on_both_sides() {
+    let rig = Rig::new();
+    let agent = rig.agent("a", 3, 4);
+    let error = rig.gather(2, SOON).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the agent of rank 3 on host a is one of 4, and 2 are wanted (hint: --agents)"
+    );
+    let said = agent.join().unwrap().unwrap_err().to_string();
+    assert!(said.ends_with("does not want this agent: it is one of 4, and 2 are wanted"), "{said}");
+}
+
+#[test]
+fn the_wish_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
+    let rig = Rig::new();
+    rig.stop.store(true, Relaxed);
+    let error = rig.gather(2, SOON).err().unwrap().to_string();
+    assert_eq!(error, "stopped while agents were awaited: 0 of 2 had come");
+    let (meeting, wanted) = Rig::new().parts(3, SOON);
+    let mut looks = 0;
+    let mut launcher = || {
+        looks += 1;
+        if looks < 3 { Ok(()) } else { Err("srun ended with 1".to_owned()) }
+    };
+    let error = meeting.gather(&wanted, &mut launcher).err().unwrap();
+    assert!(matches!(error, MeetError::Launcher { .. }));
+    assert_eq!(
+        error.to_string(),
+        "0 of 3 agents came: ranks 0 to 2 are missing: srun ended with 1"
+    );
+}

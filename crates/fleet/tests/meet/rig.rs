@@ -1,0 +1,81 @@
+//! A controller on loopback, and agents in threads.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fleet::meet::{Gathered, Hello, JoinError, Joined, MeetError, Meeting, Token, Wanted, join};
+use fleet::{Order, Reading, Report, stdio};
+
+/// Generous, because the machine may be busy.
+pub const SOON: Duration = Duration::from_secs(60);
+
+pub struct Rig {
+    pub meeting: Meeting,
+    pub address: SocketAddr,
+    pub token: Token,
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::at((Ipv4Addr::LOCALHOST, 0).into(), Token::draw().unwrap())
+    }
+
+    pub fn at(address: SocketAddr, token: Token) -> Self {
+        let meeting = Meeting::open(address, token.clone()).unwrap();
+        let address = meeting.address().unwrap();
+        Self { meeting, address, token, stop: Arc::default() }
+    }
+
+    pub fn parts(self, count: u32, within: Duration) -> (Meeting, Wanted) {
+        (self.meeting, Wanted { count, within, stop: self.stop })
+    }
+
+    pub fn gather(self, count: u32, within: Duration) -> Result<Gathered, MeetError> {
+        let (meeting, wanted) = self.parts(count, within);
+        meeting.gather(&wanted, &mut || Ok(()))
+    }
+
+    /// Somebody who comes as an agent and does nothing.
+    pub fn join(&self, host: &str, rank: u32, size: u32) -> JoinHandle<Result<Joined, JoinError>> {
+        let (address, token) = (self.address, self.token.clone());
+        let host = host.to_owned();
+        thread::spawn(move || come(address, &token, (&host, rank, size)))
+    }
+
+    /// An agent that obeys until its controller is gone; tells how many orders it got.
+    pub fn agent(&self, host: &str, rank: u32, size: u32) -> JoinHandle<Result<u32, JoinError>> {
+        agent(self.address, self.token.clone(), (host, rank, size))
+    }
+}
+
+pub fn agent(
+    address: SocketAddr,
+    token: Token,
+    (host, rank, size): (&str, u32, u32),
+) -> JoinHandle<Result<u32, JoinError>> {
+    let host = host.to_owned();
+    thread::spawn(move || {
+        let Joined { input, output } = come(address, &token, (&host, rank, size))?;
+        let end = stdio::agent_end(input, output, Arc::default(), Arc::default());
+        let mut orders = 0;
+        while let Some(order) = end.next_order() {
+            assert_eq!(order, Order::Clock);
+            end.report(Report::Clock(Reading { mono_ns: rank.into(), wall_ns: 0 }));
+            orders += 1;
+        }
+        Ok(orders)
+    })
+}
+
+fn come(
+    address: SocketAddr,
+    token: &Token,
+    (host, rank, size): (&str, u32, u32),
+) -> Result<Joined, JoinError> {
+    let hello = Hello { rank, size, host: host.to_owned() };
+    join(&address.to_string(), token, &hello, SOON, &AtomicBool::new(false))
+}

@@ -1,0 +1,253 @@
+//! Who is not let in, and what it costs.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fleet::Transport as _;
+use fleet::meet::{Gathered, MeetError, Token};
+use fleet::wire::{Greeting, PROTOCOL};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::rig::{self, Rig, SOON};
+
+/// What a controller says of somebody who spoke, where one agent is awaited and comes afterwards.
+fn said_of(stranger: impl FnOnce(SocketAddr)) -> String {
+    let rig = Rig::new();
+    let (address, token) = (rig.address, rig.token.clone());
+    let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
+    stranger(address);
+    let agent = rig::agent(address, token, ("a", 0, 1));
+    let Gathered { mut agents, refused } = gathering.join().unwrap();
+    agents[0].agent.look().unwrap();
+    drop(agents);
+    agent.join().unwrap().unwrap();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    refused[0].clone()
+}
+
+/// Says something and hears the answer until it is left.
+fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    socket.write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    // Whoever is left with bytes unread sees the connection reset.
+    let _ = socket.read_to_end(&mut answer);
+    answer
+}
+
+#[test]
+fn a_wrong_token_is_told_on_both_sides_and_fills_no_place() {
+    let rig = Rig::new();
+    let other = rig::agent(rig.address, Token::draw().unwrap(), ("evil", 0, 1));
+    let address = rig.address;
+    let error = rig.gather(1, Duration::from_secs(2)).err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "0 of 1 agents came within 2 s: rank 0 is missing; not let in: 127.0.0.1: its token is \
+         another"
+    );
+    let said = other.join().unwrap().unwrap_err().to_string();
+    assert_eq!(
+        said,
+        format!(
+            "the controller at {address} did not let this agent in (hint: DFSBENCH_TOKEN must be \
+             that of the campaign)"
+        )
+    );
+}
+
+#[test]
+fn a_handshake_that_is_replayed_is_refused() {
+    let rig = Rig::new();
+    let (address, token) = (rig.address, rig.token.clone());
+    let gathering = thread::spawn(move || rig.gather(2, SOON).unwrap());
+    let (between, recorded) = recorder(address);
+    let first = rig::agent(between, token.clone(), ("a", 0, 2));
+    let bytes = recorded.recv_timeout(SOON).unwrap();
+    // The same bytes again; at first as far as the answer, then all.
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    for part in bytes {
+        socket.write_all(&part).unwrap();
+        let _ = socket.read(&mut [0; 512]);
+    }
+    let last = rig::agent(address, token, ("b", 1, 2));
+    let gathered = gathering.join().unwrap();
+    assert_eq!(
+        gathered.refused,
+        ["127.0.0.1: what it says was recorded on another connection, or damaged on its way"]
+    );
+    drop(gathered);
+    assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
+}
+
+/// Passes a connection on, and tells what the agent said before it was known: two parts.
+fn recorder(to: SocketAddr) -> (SocketAddr, std::sync::mpsc::Receiver<[Vec<u8>; 2]>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let (mut agent, _) = listener.accept().unwrap();
+        let mut controller = TcpStream::connect(to).unwrap();
+        let pass = |from: &mut TcpStream, to: &mut TcpStream| {
+            let mut bytes = vec![0; 4_096];
+            let len = from.read(&mut bytes).unwrap();
+            bytes.truncate(len);
+            to.write_all(&bytes).unwrap();
+            bytes
+        };
+        let first = pass(&mut agent, &mut controller);
+        pass(&mut controller, &mut agent);
+        let second = pass(&mut agent, &mut controller);
+        pass(&mut controller, &mut agent);
+        tell.send([first, second]).unwrap();
+        let mut back = (controller.try_clone().unwrap(), agent.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut back.0, &mut back.1));
+        let _ = std::io::copy(&mut agent, &mut controller);
+        let _ = controller.shutdown(std::net::Shutdown::Write);
+    });
+    (address, told)
+}
+
+#[test]
+fn strangers_are_quoted_and_learn_nothing() {
+    let said = said_of(|address| {
+        assert_eq!(say(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), b"");
+    });
+    assert!(said.starts_with("127.0.0.1: it answered `GET / HTTP/1.1.`, which no agent"), "{said}");
+    let said = said_of(|address| {
+        assert_eq!(say(address, &[0xff; 64]), b"");
+    });
+    assert!(said.contains("which no agent says"), "{said}");
+    let said = said_of(|address| drop(TcpStream::connect(address).unwrap()));
+    assert_eq!(said, "127.0.0.1: it left before it said who it is");
+}
+
+#[test]
+fn another_version_is_named_on_both_sides() {
+    let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
+    let ours = Greeting::ours();
+    let said = said_of(|address| {
+        // It hears who this is, and can say the same.
+        assert_eq!(say(address, &other.to_bytes()), ours.to_bytes());
+    });
+    assert_eq!(said, format!("127.0.0.1: it runs dfsbench {other}, and this is dfsbench {ours}"));
+    // A controller of another version.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let agent = rig::agent(address, Token::draw().unwrap(), ("a", 0, 1));
+    let (mut socket, _) = listener.accept().unwrap();
+    let _ = socket.read(&mut [0; 512]);
+    socket.write_all(&other.to_bytes()).unwrap();
+    let said = agent.join().unwrap().unwrap_err().to_string();
+    assert_eq!(
+        said,
+        format!(
+            "the controller at {address}: it runs dfsbench {other}, and this is dfsbench {ours}"
+        )
+    );
+}
+
+#[test]
+fn garbage_and_a_frame_of_4_gib_from_one_that_was_let_in_are_one_error_each() {
+    let lost_for = |bytes: &[u8]| {
+        let rig = Rig::new();
+        let joined = rig.join("a", 0, 1);
+        let mut gathered = rig.gather(1, SOON).unwrap();
+        let mut joined = joined.join().unwrap().unwrap();
+        joined.output.write_all(&Greeting::ours().to_bytes()).unwrap();
+        joined.output.write_all(bytes).unwrap();
+        joined.output.flush().unwrap();
+        gathered.agents[0].agent.receive().unwrap_err().to_string()
+    };
+    let of_4_gib = lost_for(&vec![0xff; 40_000]);
+    assert_eq!(
+        of_4_gib,
+        "host a: a message claims to have 4294967295 bytes, where 67108864 are the most"
+    );
+    let garbage = lost_for(&[0, 0, 0, 1, 0x40]);
+    assert!(garbage.starts_with("host a: 1 bytes are no message: "), "{garbage}");
+}
+
+#[test]
+fn a_record_that_is_damaged_on_its_way_ends_the_connection() {
+    let rig = Rig::new();
+    let (address, token) = (rig.address, rig.token.clone());
+    let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
+    // Whoever stands between the two flips one bit behind the handshake.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let between = listener.local_addr().unwrap();
+    let agent = rig::agent(between, token, ("a", 0, 1));
+    let (from, _) = listener.accept().unwrap();
+    let to = TcpStream::connect(address).unwrap();
+    let mut back = (to.try_clone().unwrap(), from.try_clone().unwrap());
+    thread::spawn(move || std::io::copy(&mut back.0, &mut back.1));
+    let handshake = Greeting::ours().to_bytes().len() + 48;
+    thread::spawn(move || flip(from, to, handshake));
+    let mut gathered = gathering.join().unwrap();
+    let lost = gathered.agents[0].agent.receive().unwrap_err().to_string();
+    assert_eq!(lost, "host a: a record was damaged or forged (decrypt error)");
+    drop(gathered);
+    let _ = agent.join().unwrap();
+}
+
+/// Passes bytes on, and flips a bit of the second record after so many bytes.
+fn flip(mut from: TcpStream, mut to: TcpStream, handshake: usize) {
+    let mut bytes = vec![0; handshake];
+    from.read_exact(&mut bytes).unwrap();
+    to.write_all(&bytes).unwrap();
+    for flips in [0, 1] {
+        let mut head = [0; 2];
+        from.read_exact(&mut head).unwrap();
+        let mut record = vec![0; usize::from(u16::from_be_bytes(head))];
+        from.read_exact(&mut record).unwrap();
+        record[0] ^= flips;
+        to.write_all(&head).unwrap();
+        to.write_all(&record).unwrap();
+    }
+    // It is left open: the record itself must end it.
+    let _ = std::io::copy(&mut from, &mut std::io::sink());
+}
+
+#[test]
+fn strangers_that_hold_the_line_keep_no_agent_out() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let rig = Rig::new();
+    let (address, token) = (rig.address, rig.token.clone());
+    let gathering = thread::spawn(move || rig.gather(2, SOON));
+    // More than there is room for; half of them say the beginning of what an agent says.
+    let greeting = Greeting::ours().to_bytes();
+    let held: Vec<TcpStream> = (0..1_500)
+        .map(|index| {
+            let mut socket = TcpStream::connect(address).unwrap();
+            let len = if index % 2 == 0 { 0 } else { index % greeting.len() };
+            socket.write_all(&greeting[..len]).unwrap();
+            socket
+        })
+        .collect();
+    let begun = Instant::now();
+    let agents = [0, 1].map(|rank| rig::agent(address, token.clone(), ("a", rank, 2)));
+    let gathered = gathering.join().unwrap().unwrap();
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(gathered.refused, ["127.0.0.1: others crowded it out"]);
+    drop((held, gathered));
+    for agent in agents {
+        agent.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_stranger_that_says_nothing_is_left_after_a_while() {
+    let rig = Rig::new();
+    let mut socket = TcpStream::connect(rig.address).unwrap();
+    let gathering = thread::spawn(move || rig.gather(1, Duration::from_secs(12)));
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+    let error = gathering.join().unwrap().err().unwrap();
+    let MeetError::TooFew { refused, .. } = &error else { panic!("{error}") };
+    assert_eq!(refused, "; not let in: 127.0.0.1: it said too little for 10 s");
+}
