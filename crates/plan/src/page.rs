@@ -45,27 +45,26 @@ pub fn reference_page() -> String {
         let rows: String = keys.map(row).collect();
         let title = section.title();
         // Writing to a string can't fail.
-        let _ = write!(
-            page,
-            "\n## {title}\n\n{about}\n\n| key | holds | may be | left out | what it does |\n\
-             |---|---|---|---|---|\n{rows}"
-        );
+        let _ =
+            write!(page, "\n## {title}\n\n{about}\n\n| key | what it does |\n|---|---|\n{rows}");
     }
     page
 }
 
 fn row(doc: &KeyDoc) -> String {
     let KeyDoc { key, kind, unit, legal, default, meaning, .. } = doc;
-    let holds = if unit.is_empty() || unit == kind {
-        (*kind).to_owned()
-    } else {
-        format!("{kind}, {unit}")
+    let holds = if unit.is_empty() || unit == kind { String::new() } else { format!(" ({unit})") };
+    let legal =
+        if legal.is_empty() || legal == kind { String::new() } else { format!(", {legal}") };
+    let default = match *default {
+        "required" => "required".to_owned(),
+        default => format!("left out: {default}"),
     };
-    let cells = [holds.as_str(), legal, default, meaning].map(cell);
-    format!("| `{key}` | {} |\n", cells.join(" | "))
+    let about = cell(&format!("{meaning}<br>*{kind}{holds}{legal}; {default}*"));
+    format!("| `{key}` | {about} |\n")
 }
 
-/// A text that can't end its cell or be taken for markup.
+/// A text that can't end its cell.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;")
+    text.replace('|', "\\|")
 }
