@@ -64,3 +64,88 @@ CREATE TABLE IF NOT EXISTS hosts (
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS hosts_of_pass ON hosts (pass_id);
+
+-- Which campaign it is in whatever file it lies.
+CREATE TABLE IF NOT EXISTS identities (
+    campaign_id INTEGER PRIMARY KEY REFERENCES campaigns (id),
+    uuid        TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- What people wrote beside a campaign.
+CREATE TABLE IF NOT EXISTS notes (
+    id              INTEGER PRIMARY KEY,
+    campaign_id     INTEGER NOT NULL REFERENCES campaigns (id),
+    written_unix_ms INTEGER NOT NULL,
+    text            TEXT NOT NULL
+) STRICT;
+
+-- Words by which people find campaigns again.
+CREATE TABLE IF NOT EXISTS tags (
+    campaign_id INTEGER NOT NULL REFERENCES campaigns (id),
+    tag         TEXT NOT NULL,
+    PRIMARY KEY (campaign_id, tag)
+) STRICT, WITHOUT ROWID;
+
+-- Campaigns that were removed: their numbers are not given again.
+CREATE TABLE IF NOT EXISTS removed (
+    id   INTEGER PRIMARY KEY,
+    uuid TEXT NOT NULL,
+    name TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS notes_of_campaign ON notes (campaign_id);
+
+-- For people: one line per campaign.
+CREATE VIEW IF NOT EXISTS catalog AS
+SELECT c.id AS campaign_id, c.name AS campaign, i.uuid, c.state, c.tool_version,
+       datetime(c.started_unix_ms / 1000, 'unixepoch') AS started_utc,
+       (SELECT count(*) FROM runs r WHERE r.campaign_id = c.id) AS runs,
+       (SELECT count(*) FROM runs r JOIN trials t ON t.run_id = r.id
+        WHERE r.campaign_id = c.id) AS trials,
+       (SELECT count(*) FROM runs r JOIN trials t ON t.run_id = r.id
+        WHERE r.campaign_id = c.id AND t.state = 'failed') AS trials_failed,
+       (SELECT group_concat(tag, ' ') FROM tags g WHERE g.campaign_id = c.id) AS tags
+FROM campaigns c
+LEFT JOIN identities i ON i.campaign_id = c.id;
+
+-- For people: one line per trial, pass and kind of op, with its service and response times.
+CREATE VIEW IF NOT EXISTS times AS
+SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
+       r.workload, p.pass, t.trial_index AS trial, k.kind, k.issued, k.done, k.bytes,
+       k.service_time_p50_ns, k.service_time_p99_ns, k.service_time_max_ns,
+       k.response_time_p50_ns, k.response_time_p99_ns, k.response_time_max_ns
+FROM campaigns c
+JOIN runs r ON r.campaign_id = c.id
+JOIN trials t ON t.run_id = r.id
+JOIN passes p ON p.trial_id = t.id
+JOIN kinds k ON k.pass_id = p.id;
+
+-- For people: one line per caveat of a trial, with its evidence.
+CREATE VIEW IF NOT EXISTS doubts AS
+SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
+       r.workload, p.pass, t.trial_index AS trial, v.code, v.severity, v.evidence
+FROM campaigns c
+JOIN runs r ON r.campaign_id = c.id
+JOIN trials t ON t.run_id = r.id
+JOIN passes p ON p.trial_id = t.id
+JOIN caveats v ON v.pass_id = p.id;
+
+-- For people: the settings that have several values within a campaign, run by run.
+CREATE VIEW IF NOT EXISTS factors AS
+SELECT r.campaign_id, r.run_index AS run, s.name, s.value
+FROM runs r
+JOIN settings s ON s.run_id = r.id
+WHERE EXISTS (SELECT 1 FROM runs o JOIN settings x ON x.run_id = o.id AND x.name = s.name
+              WHERE o.campaign_id = r.campaign_id AND x.value <> s.value);
+
+-- For people: how far each counter of each watched host rose while a pass ran.
+CREATE VIEW IF NOT EXISTS watched AS
+SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
+       p.pass, t.trial_index AS trial, h.host, m.name AS metric, m.risen, p.window_ns
+FROM campaigns c
+JOIN runs r ON r.campaign_id = c.id
+JOIN trials t ON t.run_id = r.id
+JOIN passes p ON p.trial_id = t.id
+JOIN telemetry h ON h.pass_id = p.id
+JOIN metrics m ON m.telemetry_id = h.id
+WHERE m.kind = 'counter';

@@ -113,6 +113,17 @@ pub enum StoreError {
         /// The key that was asked for.
         id: i64,
     },
+    /// The file holds something that would be lost in a merge.
+    #[error(
+        "`{}` has a table `{table}` that this dfsbench does not know and would lose (hint: use a \
+         newer dfsbench)", path.display()
+    )]
+    UnknownTable {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        table: String,
+    },
     /// Something that can't be kept, such as a path that is not UTF-8.
     #[error("the results can't be stored in `{}`: {what}", path.display())]
     NotStorable {

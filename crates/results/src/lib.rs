@@ -11,16 +11,22 @@
 //! `kill -9` the file is whole but for the trial being written, which the next opening rolls
 //! back. **Source:** <https://www.sqlite.org/lockingv3.html>, <https://www.sqlite.org/wal.html>.
 
+mod catalog;
 mod error;
 mod hold;
 mod hosts;
+mod identity;
+mod import;
 mod read;
+mod remove;
 mod resume;
 mod store;
 mod telemetry;
+mod tree;
 mod write;
 
+pub use catalog::{CampaignLine, NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
 pub use error::StoreError;
-pub use read::CampaignLine;
+pub use import::{Imported, Merged};
 pub use resume::Standing;
 pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store};

@@ -1,4 +1,4 @@
-//! Reading a results file: the list of campaigns, and whole campaigns as they were stored.
+//! Reading a results file: whole campaigns as they were stored.
 //!
 //! A load sees one state of the file even while a campaign adds to it. What does not fit the
 //! types (an unknown pass, a broken histogram) is reported as damage, never guessed.
@@ -18,57 +18,7 @@ use crate::hosts;
 use crate::store::Store;
 use crate::telemetry;
 
-/// A campaign in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CampaignLine {
-    /// Key in the results file.
-    pub id: i64,
-    /// Name of its plan.
-    pub name: String,
-    /// When it started, in milliseconds since 1970 UTC.
-    pub started_unix_ms: u64,
-    /// How it stands.
-    pub state: CampaignState,
-    /// Runs stored so far.
-    pub runs: u32,
-    /// Trials stored so far.
-    pub trials: u32,
-}
-
 impl Store {
-    /// Lists the campaigns, oldest first.
-    ///
-    /// # Errors
-    /// When the file is locked by another process or damaged.
-    pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
-        let sql = "SELECT c.id, c.name, c.started_unix_ms, c.state,
-                       (SELECT count(*) FROM runs r WHERE r.campaign_id = c.id) AS runs,
-                       (SELECT count(*) FROM trials t JOIN runs r ON r.id = t.run_id
-                        WHERE r.campaign_id = c.id) AS trials
-                   FROM campaigns c ORDER BY c.id";
-        let lines = rows(&self.connection, sql, [], |row| {
-            Ok(CampaignLine {
-                id: row.get("id")?,
-                name: row.get("name")?,
-                started_unix_ms: count(row, "started_unix_ms")?,
-                state: state_of(row)?,
-                runs: row.get("runs")?,
-                trials: row.get("trials")?,
-            })
-        });
-        lines.map_err(|error| explain(&self.path, error))
-    }
-
-    /// The campaign that was begun last; `None` when there is none.
-    ///
-    /// # Errors
-    /// As [`Store::list`].
-    pub fn latest(&self) -> Result<Option<i64>, StoreError> {
-        let sql = "SELECT max(id) FROM campaigns";
-        let latest = self.connection.query_row(sql, [], |row| row.get(0));
-        latest.map_err(|error| explain(&self.path, error))
-    }
-
     /// Gives a campaign back exactly as it was stored.
     ///
     /// # Errors
@@ -78,9 +28,7 @@ impl Store {
             let snapshot = self.connection.unchecked_transaction()?;
             campaign(&snapshot, id)
         };
-        read()
-            .map_err(|error| explain(&self.path, error))?
-            .ok_or_else(|| StoreError::NoCampaign { path: self.path.clone(), id })
+        read().map_err(|error| explain(&self.path, error))?.ok_or_else(|| self.missing(id))
     }
 }
 
@@ -104,7 +52,7 @@ fn campaign(connection: &Connection, id: i64) -> rusqlite::Result<Option<Campaig
     Ok(Some(campaign))
 }
 
-fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
+pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
     let ops_per_s = maybe_count(row, "ceiling_ops_per_s")?;
     let service_time_p50_ns = maybe_count(row, "ceiling_service_time_p50_ns")?;
     Ok(Campaign {

@@ -7,6 +7,7 @@ use rusqlite::{Transaction, params};
 
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tree::Tree;
 
 /// What is stored of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,24 +18,6 @@ pub struct Standing {
     /// failed.
     pub trials: Vec<(u32, bool)>,
 }
-
-/// What hangs on a trial, deepest first.
-const DELETIONS: [&str; 12] = [
-    "DELETE FROM op_errors WHERE kind_id IN
-         (SELECT id FROM kinds WHERE pass_id IN (SELECT id FROM stopped_passes))",
-    "DELETE FROM kinds WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM samples WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM caveats WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM truths WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM clients WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM hosts WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM scopes WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM metrics WHERE telemetry_id IN
-         (SELECT id FROM telemetry WHERE pass_id IN (SELECT id FROM stopped_passes))",
-    "DELETE FROM telemetry WHERE pass_id IN (SELECT id FROM stopped_passes)",
-    "DELETE FROM passes WHERE trial_id IN (SELECT id FROM stopped)",
-    "DELETE FROM facts WHERE trial_id IN (SELECT id FROM stopped)",
-];
 
 impl Store {
     /// Makes a campaign one that runs again, and says what is stored of each of its runs.
@@ -54,23 +37,9 @@ impl Store {
 }
 
 fn remove_stopped(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<()> {
-    transaction.execute_batch(
-        "CREATE TEMP TABLE stopped (id INTEGER PRIMARY KEY);
-         CREATE TEMP TABLE stopped_passes (id INTEGER PRIMARY KEY);",
-    )?;
-    transaction.execute(
-        "INSERT INTO stopped SELECT t.id FROM trials t JOIN runs r ON r.id = t.run_id
-         WHERE r.campaign_id = ?1 AND t.state = 'interrupted'",
-        [campaign_id],
-    )?;
-    let sql = "INSERT INTO stopped_passes SELECT id FROM passes
-               WHERE trial_id IN (SELECT id FROM stopped)";
-    transaction.execute(sql, [])?;
-    for deletion in DELETIONS {
-        transaction.execute(deletion, [])?;
-    }
-    transaction.execute("DELETE FROM trials WHERE id IN (SELECT id FROM stopped)", [])?;
-    transaction.execute_batch("DROP TABLE stopped_passes; DROP TABLE stopped;")
+    let stopped = "state = 'interrupted' AND run_id IN
+                       (SELECT id FROM runs WHERE campaign_id = ?1)";
+    Tree::known().delete(transaction, "trials", stopped, &[&campaign_id])
 }
 
 fn standing(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<Vec<Standing>> {

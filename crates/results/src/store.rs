@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
 use crate::hold::Hold;
+use crate::{identity, tree};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
 ///
@@ -26,10 +27,11 @@ pub const SCHEMA_VERSION: i64 = 1;
 /// holds it longer has forgotten it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-const SCHEMA: &str = include_str!("schema.sql");
+/// The schema of the first release.
+pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 /// What was added to the schema without a change to what it had; older files get it when they
 /// are opened to be added to.
-const ADDED: &str = include_str!("added.sql");
+pub(crate) const ADDED: &str = include_str!("added.sql");
 
 /// An open results file.
 #[derive(Debug)]
@@ -65,7 +67,10 @@ impl Store {
         match owner {
             Owner::Nobody => store.create()?,
             Owner::Ours if store.has_added().map_err(|e| explain(path, e))? => {}
-            Owner::Ours => store.transact(|transaction| transaction.execute_batch(ADDED))?,
+            Owner::Ours => store.transact(|transaction| {
+                transaction.execute_batch(ADDED)?;
+                identity::give_derived(transaction)
+            })?,
         }
         Ok(store)
     }
@@ -110,10 +115,11 @@ impl Store {
         self.holds.retain(|hold| hold.campaign_id != campaign_id);
     }
 
-    /// Says whether the file has all tables; those of earlier releases lack some.
+    /// Says whether the file has everything that the schema of this program makes; files of
+    /// earlier releases lack some of it.
     pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
-        let mut tables = ["clients", "hosts", "scopes", "telemetry", "metrics"].into_iter();
-        tables.try_fold(true, |all, table| Ok(all && self.connection.table_exists(None, table)?))
+        let there = tree::made(&self.connection)?;
+        Ok(tree::all_made().iter().all(|made| there.iter().any(|t| t.name == made.name)))
     }
 
     /// Runs several writes as one transaction: all of them are kept, or none.

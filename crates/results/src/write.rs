@@ -7,12 +7,12 @@ use model::{
     Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, RunSpec, Scope,
 };
 use model::{Severity, Trial, TrialState};
-use rusqlite::{Transaction, named_params, params};
+use rusqlite::{Connection, Transaction, named_params, params};
 
 use crate::error::StoreError;
 use crate::hosts;
 use crate::store::Store;
-use crate::telemetry;
+use crate::{identity, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
@@ -25,10 +25,11 @@ impl Store {
         let id = self.transact(|transaction| {
             let ceiling = campaign.ceiling;
             transaction.execute(
-                "INSERT INTO campaigns (name, started_unix_ms, tool_version, command, plan_toml,
+                "INSERT INTO campaigns (id, name, started_unix_ms, tool_version, command, plan_toml,
                      seed, state, ceiling_ops_per_s, ceiling_service_time_p50_ns)
-                 VALUES (:name, :started, :version, :command, :plan, :seed, :state, :ops, :p50)",
+                 VALUES (:id, :name, :started, :version, :command, :plan, :seed, :state, :ops, :p50)",
                 named_params! {
+                    ":id": next_campaign(transaction)?,
                     ":name": campaign.name,
                     ":started": whole(campaign.started_unix_ms)?,
                     ":version": campaign.tool_version,
@@ -41,6 +42,7 @@ impl Store {
                 },
             )?;
             let id = transaction.last_insert_rowid();
+            identity::give(transaction, id)?;
             insert_facts(transaction, id, None, &campaign.facts)?;
             Ok(id)
         })?;
@@ -156,6 +158,13 @@ impl Store {
         self.release(campaign_id);
         Ok(())
     }
+}
+
+/// The number of the next campaign; those of removed ones are not given again.
+pub(crate) fn next_campaign(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT 1 + max(coalesce((SELECT max(id) FROM campaigns), 0),
+                              coalesce((SELECT max(id) FROM removed), 0))";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 /// SQLite's integers are signed; what does not fit is an error of whoever counted.

@@ -1,0 +1,249 @@
+//! What a file holds, as people look after it: campaigns with their tags and notes, and sizes.
+//!
+//! [`CampaignLine`] is the principal type. Notes and tags are the only things in a results file that
+//! people write; they are added and never put in place of others, so a slip loses nothing.
+
+use model::CampaignState;
+use rusqlite::{Connection, params};
+
+use crate::error::{StoreError, explain};
+use crate::identity;
+use crate::read::{count, header, rows};
+use crate::store::Store;
+use crate::tree::{ROOT, Tree};
+use crate::write::whole;
+
+/// Characters of a tag, at most.
+pub const TAG_LENGTH_MAX: usize = 64;
+
+/// Characters of a note, at most: a note is no file.
+pub const NOTE_LENGTH_MAX: usize = 10_000;
+
+/// A campaign in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CampaignLine {
+    /// Key in the results file.
+    pub id: i64,
+    /// Name of its plan.
+    pub name: String,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// How it stands.
+    pub state: CampaignState,
+    /// Runs stored so far.
+    pub runs: u32,
+    /// Trials stored so far.
+    pub trials: u32,
+    /// Those of them that failed.
+    pub trials_failed: u32,
+    /// Which campaign it is in whatever file it lies: a UUID.
+    pub uuid: String,
+    /// Words by which people find it again, in the order of the alphabet.
+    pub tags: Vec<String>,
+}
+
+/// What somebody wrote beside a campaign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// When, in milliseconds since 1970 UTC.
+    pub written_unix_ms: u64,
+    /// What.
+    pub text: String,
+}
+
+impl Store {
+    /// Lists the campaigns, oldest first.
+    ///
+    /// # Errors
+    /// When the file is locked by another process or damaged.
+    pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
+        lines(&self.connection).map_err(|error| explain(&self.path, error))
+    }
+
+    /// The campaign that was begun last; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Store::list`].
+    pub fn latest(&self) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT max(id) FROM campaigns";
+        let latest = self.connection.query_row(sql, [], |row| row.get(0));
+        latest.map_err(|error| explain(&self.path, error))
+    }
+
+    /// About how many bytes of the file a campaign takes: its values without what SQLite adds.
+    ///
+    /// # Errors
+    /// As [`Store::list`].
+    pub fn size_bytes(&self, campaign_id: i64) -> Result<u64, StoreError> {
+        let measured = || {
+            let tree = Tree::of(&self.connection, "main")?;
+            let mut sum = 0;
+            for table in &tree.tables {
+                let Some(below) = tree.below(table, ROOT, "id = ?1", "") else { continue };
+                let lengths: Vec<String> = table
+                    .columns
+                    .iter()
+                    .map(|column| format!("coalesce(length({}), 0)", column.name))
+                    .collect();
+                let lengths = lengths.join(" + ");
+                let sql =
+                    format!("SELECT coalesce(sum({lengths}), 0) FROM {} WHERE {below}", table.name);
+                let bytes: i64 = self.connection.query_row(&sql, [campaign_id], |r| r.get(0))?;
+                sum += bytes.unsigned_abs();
+            }
+            Ok(sum)
+        };
+        measured().map_err(|error| explain(&self.path, error))
+    }
+
+    /// What was written beside a campaign, oldest first.
+    ///
+    /// # Errors
+    /// As [`Store::list`].
+    pub fn notes(&self, campaign_id: i64) -> Result<Vec<Note>, StoreError> {
+        notes(&self.connection, campaign_id).map_err(|error| explain(&self.path, error))
+    }
+
+    /// Writes a note beside a campaign, below those that are there.
+    ///
+    /// # Errors
+    /// When there is no such campaign, the note is empty or too long, or the file can't be written
+    /// to; nothing is changed then.
+    pub fn add_note(&mut self, campaign_id: i64, note: &Note) -> Result<(), StoreError> {
+        self.check_campaign(campaign_id)?;
+        let length = note.text.chars().count();
+        if note.text.trim().is_empty() || length > NOTE_LENGTH_MAX {
+            let what = format!("a note has 1 to {NOTE_LENGTH_MAX} characters, this one {length}");
+            return Err(StoreError::NotStorable { path: self.path.clone(), what });
+        }
+        self.transact(|transaction| {
+            let sql = "INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (?1, ?2, ?3)";
+            let written = whole(note.written_unix_ms)?;
+            transaction.execute(sql, params![campaign_id, written, note.text]).map(|_| ())
+        })
+    }
+
+    /// Gives a campaign tags and takes others away; a tag that is there already, or is not there,
+    /// is no error.
+    ///
+    /// # Errors
+    /// When there is no such campaign, a tag can't be one, or the file can't be written to; nothing
+    /// is changed then.
+    pub fn set_tags(
+        &mut self,
+        campaign_id: i64,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<(), StoreError> {
+        self.check_campaign(campaign_id)?;
+        for tag in add {
+            check_tag(tag)
+                .map_err(|what| StoreError::NotStorable { path: self.path.clone(), what })?;
+        }
+        self.transact(|transaction| {
+            for tag in remove {
+                let sql = "DELETE FROM tags WHERE campaign_id = ?1 AND tag = ?2";
+                transaction.execute(sql, params![campaign_id, tag])?;
+            }
+            for tag in add {
+                let sql = "INSERT OR IGNORE INTO tags (campaign_id, tag) VALUES (?1, ?2)";
+                transaction.execute(sql, params![campaign_id, tag])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Says which campaign it is, and its name.
+    ///
+    /// # Errors
+    /// When there is none with this number.
+    pub fn line(&self, campaign_id: i64) -> Result<CampaignLine, StoreError> {
+        let lines = self.list()?.into_iter();
+        lines
+            .into_iter()
+            .find(|line| line.id == campaign_id)
+            .ok_or_else(|| self.missing(campaign_id))
+    }
+
+    pub(crate) fn check_campaign(&self, id: i64) -> Result<(), StoreError> {
+        let sql = "SELECT count(*) FROM campaigns WHERE id = ?1";
+        let there: i64 = self
+            .connection
+            .query_row(sql, [id], |row| row.get(0))
+            .map_err(|error| explain(&self.path, error))?;
+        if there == 0 { Err(self.missing(id)) } else { Ok(()) }
+    }
+
+    pub(crate) fn missing(&self, id: i64) -> StoreError {
+        StoreError::NoCampaign { path: self.path.clone(), id }
+    }
+}
+
+fn lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
+    let sql = "SELECT c.*, (SELECT count(*) FROM runs r WHERE r.campaign_id = c.id) AS runs,
+                   (SELECT count(*) FROM trials t JOIN runs r ON r.id = t.run_id
+                    WHERE r.campaign_id = c.id) AS trials,
+                   (SELECT count(*) FROM trials t JOIN runs r ON r.id = t.run_id
+                    WHERE r.campaign_id = c.id AND t.state = 'failed') AS trials_failed
+               FROM campaigns c ORDER BY c.id";
+    let mut lines = rows(connection, sql, [], |row| {
+        let campaign = header(row)?;
+        Ok(CampaignLine {
+            uuid: identity::of(connection, &campaign)?,
+            id: campaign.id,
+            name: campaign.name,
+            started_unix_ms: campaign.started_unix_ms,
+            state: campaign.state,
+            runs: row.get("runs")?,
+            trials: row.get("trials")?,
+            trials_failed: row.get("trials_failed")?,
+            tags: Vec::new(),
+        })
+    })?;
+    if connection.table_exists(None, "tags")? {
+        for line in &mut lines {
+            let sql = "SELECT tag FROM tags WHERE campaign_id = ?1 ORDER BY tag";
+            line.tags = rows(connection, sql, [line.id], |row| row.get(0))?;
+        }
+    }
+    Ok(lines)
+}
+
+fn notes(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Vec<Note>> {
+    if !connection.table_exists(None, "notes")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM notes WHERE campaign_id = ?1 ORDER BY id";
+    rows(connection, sql, [campaign_id], |row| {
+        Ok(Note { written_unix_ms: count(row, "written_unix_ms")?, text: row.get("text")? })
+    })
+}
+
+/// A tag stands in lists, on command lines and in file names: one word of harmless characters.
+fn check_tag(tag: &str) -> Result<(), String> {
+    let harmless = |c: char| c.is_alphanumeric() || "._:+=@/-".contains(c);
+    let leads = tag.chars().next().is_some_and(char::is_alphanumeric);
+    if leads && tag.chars().all(harmless) && tag.chars().count() <= TAG_LENGTH_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` can't be a tag: it begins with a letter or a digit, goes on with these or \
+         `._:+=@/-`, and has at most {TAG_LENGTH_MAX} characters",
+        tag.escape_debug()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_one_harmless_word() {
+        for tag in ["nightly", "kernel=6.12", "a/b", "ärger", "2026-11-22"] {
+            assert_eq!(check_tag(tag), Ok(()));
+        }
+        for tag in ["", "-v", "two words", "a,b", "<b>", "=1+1", "a\n", "x".repeat(65).as_str()] {
+            assert!(check_tag(tag).is_err(), "{tag}");
+        }
+    }
+}

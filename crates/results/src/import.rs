@@ -1,0 +1,187 @@
+//! Merging the campaigns of another results file into this one, each whole or not at all.
+//!
+//! [`Store::import`] is the way in. Keys are shifted, everything else is copied by SQLite itself, so
+//! nothing is rounded or left out; the other file is read first as for a report, which rules out
+//! what is damaged. A campaign that is here already is known by its identity and not taken twice.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, params};
+
+use crate::catalog::CampaignLine;
+use crate::error::{StoreError, explain};
+use crate::read::damaged;
+use crate::store::Store;
+use crate::tree::{self, ROOT, Table, Tree};
+use crate::write::next_campaign;
+
+/// What became of a campaign of the other file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The campaign as it stands in the other file.
+    pub from: CampaignLine,
+    /// How it stands here.
+    pub to: Merged,
+}
+
+/// How an imported campaign stands in the file that took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// It was copied and has this number here.
+    New(i64),
+    /// It was here already.
+    Known {
+        /// Its number here.
+        id: i64,
+        /// Trials that stand here.
+        trials: u32,
+    },
+}
+
+impl Store {
+    /// Copies the campaigns of another results file that are not here yet.
+    ///
+    /// # Errors
+    /// When the other file is this one, is no results file, is damaged, or has content that this
+    /// dfsbench does not know; or when this file can't be written to. What was copied before stays.
+    pub fn import(&mut self, other: &Path) -> Result<Vec<Imported>, StoreError> {
+        let same = [&self.path, other].map(|path| path.canonicalize().ok());
+        if same[0].is_some() && same[0] == same[1] {
+            let what = "a file can't be imported into itself".to_owned();
+            return Err(StoreError::NotStorable { path: self.path.clone(), what });
+        }
+        let source = Self::open_existing(other)?;
+        source.refuse_unknown()?;
+        let lines = source.list()?;
+        for line in &lines {
+            source.load(line.id)?;
+        }
+        let attach = |store: &Self| {
+            let name = other.to_str().ok_or_else(|| StoreError::NotStorable {
+                path: other.to_owned(),
+                what: "its path is not UTF-8".to_owned(),
+            })?;
+            let sql = "ATTACH DATABASE ?1 AS other";
+            store.connection.execute(sql, [name]).map_err(|error| explain(other, error))
+        };
+        attach(self)?;
+        let merged: Result<Vec<Imported>, StoreError> =
+            lines.into_iter().map(|line| self.merge(line, other)).collect();
+        let detached = self.connection.execute_batch("DETACH DATABASE other");
+        merged.and_then(|merged| {
+            detached.map_err(|error| explain(&self.path, error)).map(|()| merged)
+        })
+    }
+
+    /// A table that this program does not know, with rows in it, would be lost.
+    fn refuse_unknown(&self) -> Result<(), StoreError> {
+        let unknown = || {
+            for made in tree::made(&self.connection)? {
+                let known = tree::all_made().iter().any(|known| known.name == made.name);
+                if known || made.is_view || !made.sql.starts_with("CREATE TABLE") {
+                    continue;
+                }
+                return Ok(Some(made.name));
+            }
+            Ok(None)
+        };
+        match unknown().map_err(|error| explain(&self.path, error))? {
+            None => Ok(()),
+            Some(table) => Err(StoreError::UnknownTable { path: self.path.clone(), table }),
+        }
+    }
+
+    fn merge(&mut self, from: CampaignLine, other: &Path) -> Result<Imported, StoreError> {
+        let known = self.list()?.into_iter().find(|line| line.uuid == from.uuid);
+        if let Some(known) = known {
+            let to = Merged::Known { id: known.id, trials: known.trials };
+            return Ok(Imported { from, to });
+        }
+        let spill =
+            |store: &Self, on: bool| store.connection.pragma_update(None, "cache_spill", on);
+        // A whole campaign may be larger than memory; a kill meanwhile is rolled back.
+        spill(self, true).map_err(|error| explain(&self.path, error))?;
+        let copied = self.transact(|transaction| copy(transaction, &from));
+        spill(self, false).map_err(|error| explain(&self.path, error))?;
+        let of_other = |what| StoreError::Damaged { path: other.to_owned(), what };
+        let to = copied.map(Merged::New).map_err(|error| match error {
+            StoreError::Sqlite { source, .. }
+                if source.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
+            {
+                of_other(format!("rows of campaign {} lead nowhere: {source}", from.id))
+            }
+            StoreError::Damaged { what, .. } => of_other(what),
+            error => error,
+        })?;
+        Ok(Imported { from, to })
+    }
+}
+
+/// Copies one campaign from the attached file and returns its number here.
+fn copy(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
+    let tree = Tree::of(connection, "other")?;
+    let id = next_campaign(connection)?;
+    let mut shifts: Vec<(&str, i64)> = Vec::new();
+    for table in &tree.tables {
+        let below = tree.below(table, ROOT, "id = ?1", "other.");
+        let below = below.expect("every table of the tree hangs on a campaign");
+        let shift = match table.name.as_str() {
+            ROOT => id - from.id,
+            name => shift(connection, table, name, &below, from.id)?,
+        };
+        shifts.push((&table.name, shift));
+        copy_table(connection, table, &below, &shifts, from.id)?;
+    }
+    let sql = "INSERT INTO identities (campaign_id, uuid)
+               SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM identities WHERE campaign_id = ?1)";
+    connection.execute(sql, params![id, from.uuid])?;
+    Ok(id)
+}
+
+/// By how much the keys of a table grow, so that they follow those that are here.
+fn shift(
+    connection: &Connection,
+    table: &Table,
+    name: &str,
+    below: &str,
+    campaign_id: i64,
+) -> rusqlite::Result<i64> {
+    if table.columns.iter().all(|column| column.name != "id") {
+        return Ok(0);
+    }
+    let sql = format!(
+        "SELECT (SELECT coalesce(max(id), 0) FROM main.{name}),
+                (SELECT coalesce(min(id), 1) FROM other.{name} WHERE {below})"
+    );
+    let keys: (i64, i64) =
+        connection.query_row(&sql, [campaign_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let shift = keys.0.checked_add(1).and_then(|next| next.checked_sub(keys.1));
+    shift.ok_or_else(|| damaged(format!("the keys of {name} leave no room")))
+}
+
+fn copy_table(
+    connection: &Connection,
+    table: &Table,
+    below: &str,
+    shifts: &[(&str, i64)],
+    campaign_id: i64,
+) -> rusqlite::Result<()> {
+    let shift_of = |name: &str| shifts.iter().find(|(known, _)| *known == name).map(|(_, by)| by);
+    let mut names = Vec::new();
+    let mut values = Vec::new();
+    for column in &table.columns {
+        let by = match &column.parent {
+            Some(parent) => shift_of(parent),
+            None if column.name == "id" => shift_of(&table.name),
+            None => None,
+        };
+        names.push(column.name.clone());
+        values.push(by.map_or_else(|| column.name.clone(), |by| format!("{} + {by}", column.name)));
+    }
+    let (names, values) = (names.join(", "), values.join(", "));
+    let name = &table.name;
+    let sql = format!(
+        "INSERT INTO main.{name} ({names}) SELECT {values} FROM other.{name} WHERE {below}"
+    );
+    connection.execute(&sql, [campaign_id]).map(|_| ())
+}

@@ -1,0 +1,210 @@
+//! The tables of a campaign as a tree: which table hangs on which, read from the schema itself.
+//!
+//! [`Tree`] is the principal type. Removing, merging and exporting walk it, so that a table that is
+//! added to the schema is removed, merged and exported without another line. The schema that is
+//! read is the one of this program, made in memory; names in a stranger's file never enter SQL.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, ToSql};
+
+use crate::read::rows;
+use crate::store::{ADDED, SCHEMA};
+
+/// The table on which all others hang.
+pub(crate) const ROOT: &str = "campaigns";
+
+/// All tables that hang on a campaign, each behind those that it hangs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub tables: Vec<Table>,
+}
+
+/// One table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub name: String,
+    pub kind: Type,
+    pub may_be_null: bool,
+    /// The table whose key it holds.
+    pub parent: Option<String>,
+}
+
+/// A statement that makes something of the schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Made {
+    pub name: String,
+    pub sql: String,
+    pub is_view: bool,
+}
+
+/// What the schema of this program makes, in the order of its making.
+static KNOWN: LazyLock<(Tree, Vec<Made>)> = LazyLock::new(|| {
+    let read = || {
+        let memory = Connection::open_in_memory()?;
+        memory.execute_batch(SCHEMA)?;
+        memory.execute_batch(ADDED)?;
+        Ok::<_, rusqlite::Error>((Tree::read(&memory)?, made(&memory)?))
+    };
+    read().expect("the schema in this program is well-formed")
+});
+
+/// Everything that stands in a file's schema, but for what SQLite keeps for itself.
+pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
+    let sql = "SELECT name, sql, type FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+    rows(connection, sql, [], |row| {
+        let is_view = row.get::<_, String>("type")? == "view";
+        Ok(Made { name: row.get("name")?, sql: row.get("sql")?, is_view })
+    })
+}
+
+/// What the schema of this program makes.
+pub(crate) fn all_made() -> &'static [Made] {
+    &KNOWN.1
+}
+
+impl Tree {
+    /// The tables of this program's schema.
+    pub fn known() -> &'static Self {
+        &KNOWN.0
+    }
+
+    /// The tables and columns that a file has; those of earlier releases lack some.
+    pub fn of(connection: &Connection, database: &str) -> rusqlite::Result<Self> {
+        let mut tree = Self::known().clone();
+        for table in &mut tree.tables {
+            let there: BTreeSet<String> = columns(connection, &table.name, database)?
+                .into_iter()
+                .map(|column| column.name)
+                .collect();
+            table.columns.retain(|column| there.contains(&column.name));
+        }
+        tree.tables.retain(|table| !table.columns.is_empty());
+        Ok(tree)
+    }
+
+    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid";
+        let names: Vec<String> = rows(connection, sql, [], |row| row.get(0))?;
+        let mut tree = Self { tables: Vec::new() };
+        for name in names {
+            let columns = columns(connection, &name, "main")?;
+            if name == ROOT || columns.iter().any(|column| column.parent.is_some()) {
+                tree.tables.push(Table { name, columns });
+            }
+        }
+        Ok(tree)
+    }
+
+    /// The condition that is true of a table's rows that hang on the rows of `root` of which
+    /// `condition` is true; `None` for a table that does not hang on `root`. `database` leads the
+    /// names of tables: `main.` or that of an attached file.
+    pub fn below(
+        &self,
+        table: &Table,
+        root: &str,
+        condition: &str,
+        database: &str,
+    ) -> Option<String> {
+        if table.name == root {
+            return Some(condition.to_owned());
+        }
+        // What must be there leads to all rows; a key that may be missing does not.
+        let mut keys: Vec<&Column> = table.columns.iter().filter(|c| c.parent.is_some()).collect();
+        keys.sort_by_key(|column| column.may_be_null);
+        keys.into_iter().find_map(|column| {
+            let parent = self.tables.iter().find(|t| Some(&t.name) == column.parent.as_ref())?;
+            let of_parent = self.below(parent, root, condition, database)?;
+            let (key, parent) = (&column.name, &parent.name);
+            Some(format!("{key} IN (SELECT id FROM {database}{parent} WHERE {of_parent})"))
+        })
+    }
+
+    /// Deletes rows of `root` of which the condition is true, with everything that hangs on them.
+    pub fn delete(
+        &self,
+        connection: &Connection,
+        root: &str,
+        condition: &str,
+        params: &[&dyn ToSql],
+    ) -> rusqlite::Result<()> {
+        for table in self.tables.iter().rev() {
+            if let Some(rows) = self.below(table, root, condition, "") {
+                let sql = format!("DELETE FROM {} WHERE {rows}", table.name);
+                connection.execute(&sql, params)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn columns(connection: &Connection, table: &str, database: &str) -> rusqlite::Result<Vec<Column>> {
+    let sql = "SELECT c.name, c.type, c.\"notnull\" = 0 AND c.pk = 0 AS may_be_null,
+                   (SELECT f.\"table\" FROM pragma_foreign_key_list(?1, ?2) f
+                    WHERE f.\"from\" = c.name) AS parent
+               FROM pragma_table_info(?1, ?2) c ORDER BY c.cid";
+    rows(connection, sql, (table, database), |row| {
+        let kind = match row.get::<_, String>("type")?.as_str() {
+            "INTEGER" => Type::Integer,
+            "REAL" => Type::Real,
+            "BLOB" => Type::Blob,
+            _ => Type::Text,
+        };
+        Ok(Column {
+            name: row.get("name")?,
+            kind,
+            may_be_null: row.get("may_be_null")?,
+            parent: row.get("parent")?,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_hangs_on_a_campaign_and_stands_behind_its_parents() {
+        let tree = Tree::known();
+        let alone: Vec<&str> = all_made()
+            .iter()
+            .filter(|made| made.sql.starts_with("CREATE TABLE"))
+            .map(|made| made.name.as_str())
+            .filter(|name| tree.tables.iter().all(|table| table.name != *name))
+            .collect();
+        assert_eq!(alone, ["removed"], "this table would not be removed, merged and exported");
+        for (at, table) in tree.tables.iter().enumerate() {
+            assert!(tree.below(table, ROOT, "id = 1", "").is_some(), "{}", table.name);
+            for parent in table.columns.iter().filter_map(|column| column.parent.as_ref()) {
+                assert!(tree.tables[..at].iter().any(|t| t.name == *parent), "{}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_found_by_the_keys_that_must_be_there() {
+        let tree = Tree::known();
+        let below = |name: &str, root| {
+            let table = tree.tables.iter().find(|table| table.name == name).unwrap();
+            tree.below(table, root, "x", "")
+        };
+        assert_eq!(
+            below("facts", "campaigns").unwrap(),
+            "campaign_id IN (SELECT id FROM campaigns WHERE x)"
+        );
+        assert_eq!(
+            below("facts", "trials").unwrap(),
+            "trial_id IN (SELECT id FROM trials WHERE x)"
+        );
+        assert_eq!(below("settings", "trials"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Looking after a results file: lists, tags, notes, removal.
+
+mod material;
+
+use material::{campaign, filled, keep};
+use model::CampaignState;
+use results::{Note, Store, StoreError};
+use rusqlite::Connection;
+
+fn note(text: &str) -> Note {
+    Note { written_unix_ms: 1_800_000_000_000, text: text.to_owned() }
+}
+
+fn tags(tags: &[&str]) -> Vec<String> {
+    tags.iter().map(|tag| (*tag).to_owned()).collect()
+}
+
+#[test]
+fn tags_and_notes_are_kept_and_added_to() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    store.set_tags(1, &tags(&["nightly", "before"]), &[]).unwrap();
+    store.set_tags(1, &tags(&["nightly", "a/b"]), &tags(&["before", "never-there"])).unwrap();
+    store.add_note(1, &note("disk <b>7</b> was replaced")).unwrap();
+    store.add_note(1, &note("=1+1")).unwrap();
+    drop(store);
+    let store = Store::open_existing(&path).unwrap();
+    let line = store.line(1).unwrap();
+    assert_eq!(line.tags, tags(&["a/b", "nightly"]));
+    assert_eq!((line.runs, line.trials, line.trials_failed), (3, 3, 1));
+    assert_eq!((line.state, line.uuid.len()), (CampaignState::Complete, 36));
+    let notes = store.notes(1).unwrap();
+    assert_eq!(notes, [note("disk <b>7</b> was replaced"), note("=1+1")]);
+}
+
+#[test]
+fn what_can_not_be_kept_is_refused_and_changes_nothing() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let refused = [
+        store.set_tags(1, &tags(&["fine", "two words"]), &[]),
+        store.add_note(1, &note(" \n")),
+        store.add_note(1, &note(&"x".repeat(10_001))),
+        store.set_tags(7, &tags(&["fine"]), &[]),
+        store.add_note(7, &note("x")),
+        store.remove(7),
+    ];
+    for (at, refused) in refused.into_iter().enumerate() {
+        let error = refused.unwrap_err().to_string();
+        let words = if at < 3 { "can't be" } else { "holds no campaign 7" };
+        assert!(error.contains(words) || error.contains("a note has"), "{error}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_removed_campaign_takes_everything_along_and_its_number_is_not_given_again() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    assert_eq!(keep(&mut store, &campaign()), 2);
+    store.set_tags(2, &tags(&["fine"]), &[]).unwrap();
+    store.add_note(2, &note("x")).unwrap();
+    store.finish(1, CampaignState::Complete).unwrap();
+    store.finish(2, CampaignState::Complete).unwrap();
+    let large = std::fs::metadata(&path).unwrap().len();
+    store.remove(2).unwrap();
+    store.compact().unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() < large);
+    assert_eq!(store.load(1).unwrap(), campaign());
+    assert!(matches!(store.load(2), Err(StoreError::NoCampaign { id: 2, .. })));
+    assert_eq!(keep(&mut store, &campaign()), 3);
+    store.finish(3, CampaignState::Complete).unwrap();
+    store.remove(3).unwrap();
+    store.remove(1).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    for name in names.map(Result::unwrap).filter(|name| name != "removed") {
+        let left: i64 =
+            db.query_row(&format!("SELECT count(*) FROM {name}"), [], |r| r.get(0)).unwrap();
+        assert_eq!(left, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_campaign_that_is_being_made_is_not_removed() {
+    let (_directory, path) = filled();
+    let mut maker = Store::open_or_create(&path).unwrap();
+    let id = maker.begin_campaign(&campaign()).unwrap();
+    let mut other = Store::open_or_create(&path).unwrap();
+    assert!(matches!(other.remove(id), Err(StoreError::Held { .. })));
+    other.add_note(id, &note("watched it start")).unwrap();
+    other.remove(1).unwrap();
+    maker.finish(id, CampaignState::Complete).unwrap();
+    other.remove(id).unwrap();
+    assert_eq!(other.latest().unwrap(), None);
+}
+
+#[test]
+fn the_size_of_a_campaign_is_about_what_it_adds_to_the_file() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let mut large = campaign();
+    for index in 0..200 {
+        let mut trial = large.runs[0].trials[0].clone();
+        trial.index = 10 + index;
+        large.runs[0].trials.push(trial);
+    }
+    let before = std::fs::metadata(&path).unwrap().len();
+    let id = keep(&mut store, &large);
+    let grown = std::fs::metadata(&path).unwrap().len() - before;
+    let size = store.size_bytes(id).unwrap();
+    assert!(size > grown / 4 && size < grown, "{size} of {grown}");
+    assert!(store.size_bytes(1).unwrap() < size / 50);
+}

@@ -1,0 +1,237 @@
+//! One campaign with something of everything, for every test of the results file.
+
+#![allow(dead_code)] // each test binary uses its share
+
+use std::path::PathBuf;
+
+use model::{
+    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
+    ClientTimes, Completion, Durability, Fact, Histogram, HostResult, Identity, IntervalSample,
+    KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
+    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable,
+    Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, Truth, WarmedUp, Work,
+    WorkingSet, Workload, XprtSec,
+};
+use results::Store;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+pub fn spec(target: Target) -> RunSpec {
+    RunSpec {
+        target_name: "it's \"quoted\" <b>".into(),
+        target,
+        backend: BackendKind::Nfs,
+        io_size_bytes: 1 << 20,
+        file_size_bytes: 1 << 30,
+        files: 8,
+        workers: 2,
+        queue_depth: 8,
+        read_percent: 70,
+        duration_ms: 2_000,
+        transfer_size_bytes: Some(1 << 18),
+        invalidate: true,
+        durability: Durability::Sync,
+        verify: true,
+        timeout_ms: 30_000,
+        ..RunSpec::null(Workload::Stream)
+    }
+}
+
+pub fn nfs() -> Target {
+    Target::Nfs(NfsTarget {
+        port: Some(2049),
+        identity: Identity {
+            sec: Sec::Sys,
+            groups: vec![4, 24],
+            resvport: true,
+            ..Identity::of(1000, u32::MAX)
+        },
+        tls: Box::new(TlsOptions {
+            ca: Some("/etc/ca.pem".into()),
+            server_name: Some("files".into()),
+            ..TlsOptions::default()
+        }),
+        settings: NfsSettings {
+            version: NfsVersion::V4_1,
+            xprtsec: XprtSec::Tls,
+            nconnect: 4,
+            stable: Stable::DataSync,
+            ..NfsSettings::default()
+        },
+        ..NfsTarget::new("::1", "/export/ä")
+    })
+}
+
+pub fn histogram(values: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    for value in values {
+        histogram.record(*value);
+    }
+    histogram
+}
+
+pub fn clients() -> Vec<ClientResult> {
+    let mut record = ClientRecord::default();
+    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 9, file: 0, kind: OpKind::Read };
+    for time_ns in [1_000, 2_000_000, 1_000] {
+        let outcome = Outcome::Done(9);
+        record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
+    }
+    vec![record.finish(0), ClientRecord::default().finish(4)]
+}
+
+pub fn hosts() -> Vec<HostResult> {
+    let host = HostResult {
+        host: "c1".to_owned(),
+        workers: 4,
+        ops: 10,
+        bytes: 10 << 20,
+        failed: 1,
+        common: Work { ops: 6, bytes: 6 << 20 },
+        start_ns: -17,
+        end_ns: 1_000_000_000,
+        error_ns: 40_000,
+        cpu_ns: 5,
+        times: ClientTimes::of(&histogram(&[1, 50, 1_000_000])),
+    };
+    vec![host, HostResult::default()]
+}
+
+pub fn scope() -> Scope {
+    Scope {
+        program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
+        offered: Some(Offered { rate_per_s: 1000, due_ops: 998, span_ns: 1_000_000_000 }),
+        working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
+        warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
+        common: Some(Work { ops: 7, bytes: 28_672 }),
+        stalls: Some(Stalls {
+            count: 2,
+            longest: Stall { at_ns: 5, lasts_ns: 2_000_000_000, workers: 3 },
+        }),
+        processor_wait: Some(ProcessorWait { waited_ns: 1, of_ns: 2 }),
+        slots: 16,
+    }
+}
+
+pub fn telemetry(host: &str) -> Telemetry {
+    let metric = |name: &str, kind, values: &[u64]| Metric {
+        name: name.to_owned(),
+        kind,
+        values: values.to_vec(),
+    };
+    Telemetry {
+        host: host.to_owned(),
+        times_ns: vec![0, 1_000_000_000, 1_500_000_000],
+        metrics: vec![
+            metric("cpu.user_ns", MetricKind::Counter, &[10, 30, 35]),
+            metric("memory.free_bytes", MetricKind::Gauge, &[5, 4, 6]),
+        ],
+    }
+}
+
+pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
+    let kind_result = |kind, values: &[u64]| KindResult {
+        kind,
+        issued: 12,
+        done: 10,
+        bytes: 10 << 20,
+        errors: vec![(OpError(5), 1), (OpError::LOST, 1)],
+        service_time: histogram(values),
+        response_time: histogram(&[u64::from(u32::MAX), 7]),
+    };
+    PassResult {
+        pass,
+        window_ns: 1_000_000_007,
+        common_window_ns: 900_000_001,
+        first_done_ops: 9,
+        first_done_bytes: 9 << 20,
+        first_done_ns: 950_000_003,
+        start_skew_ns: 12_345,
+        client_cpu_ns: 77,
+        server_cpu_ns: Some(0),
+        storage_read_bytes: None,
+        truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
+        samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
+        scope: scope(),
+        telemetry: vec![telemetry("server"), telemetry("client")],
+        clients: clients(),
+        hosts: hosts(),
+        kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
+        caveats: vec![
+            CaveatCode::Cached.because("50 % of the pages"),
+            CaveatCode::Errors.because("2 ops"),
+            CaveatCode::Cached.because("again"),
+        ],
+    }
+}
+
+pub fn trial(index: u32, state: TrialState, passes: Vec<PassResult>) -> Trial {
+    let facts = vec![Fact::new("target", "nfsvers", "3", "NULL call")];
+    Trial { index, position: 7 - index, started_unix_ms: 1_800_000_000_000, state, passes, facts }
+}
+
+pub fn campaign() -> Campaign {
+    let passes = vec![pass(Pass::Write, OpKind::Write), pass(Pass::Read, OpKind::Read)];
+    let directory = Target::Directory { path: "/srv/a b".into() };
+    Campaign {
+        id: 1,
+        name: "quick".into(),
+        started_unix_ms: 1_799_999_999_999,
+        tool_version: "0.1.0".into(),
+        command: "dfsbench run 'a b'".into(),
+        plan_toml: "seed = 1\n".into(),
+        seed: u64::MAX,
+        state: CampaignState::Complete,
+        facts: vec![Fact::new("host", "kernel", "6.12", "uname"); 2],
+        ceiling: Some(Ceiling { ops_per_s: 9_100_000, service_time_p50_ns: 40 }),
+        runs: vec![
+            Run {
+                index: 0,
+                spec: spec(nfs()),
+                trials: vec![
+                    trial(1, TrialState::Done, passes),
+                    trial(0, TrialState::Failed("no such export".into()), Vec::new()),
+                    trial(2, TrialState::Interrupted, vec![pass(Pass::Write, OpKind::Write)]),
+                ],
+            },
+            Run { index: 1, spec: spec(directory), trials: Vec::new() },
+            Run { index: 2, spec: spec(Target::Null), trials: Vec::new() },
+        ],
+    }
+}
+
+pub fn keep(store: &mut Store, campaign: &Campaign) -> i64 {
+    let id = store.begin_campaign(campaign).unwrap();
+    for run in &campaign.runs {
+        let run_id = store.add_run(id, run.index, &run.spec).unwrap();
+        for trial in &run.trials {
+            store.add_trial(run_id, trial).unwrap();
+        }
+    }
+    id
+}
+
+/// A directory with a results file that holds one campaign.
+pub fn filled() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dfsbench.db");
+    keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
+    (directory, path)
+}
+
+/// Takes everything out of a file that the first release did not make.
+pub fn make_old(file: &Connection) {
+    let first = Connection::open_in_memory().unwrap();
+    first.execute_batch(include_str!("../../src/schema.sql")).unwrap();
+    let names = |of: &Connection| {
+        let sql = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid DESC";
+        let mut names = of.prepare(sql).unwrap();
+        let found = names.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        found.collect::<Result<Vec<(String, String)>, _>>().unwrap()
+    };
+    let kept = names(&first);
+    for made in names(file).into_iter().filter(|made| made.0 != "index" && !kept.contains(made)) {
+        file.execute_batch(&format!("DROP {} {}", made.0, made.1)).unwrap();
+    }
+    assert_eq!(names(file), kept);
+}

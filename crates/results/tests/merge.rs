@@ -1,0 +1,143 @@
+//! Merging results files: without loss, without doubles, whole or not at all.
+
+mod material;
+
+use std::path::{Path, PathBuf};
+
+use material::{campaign, filled, keep, make_old};
+use model::{Campaign, CampaignState};
+use results::{Merged, Note, Store, StoreError};
+use rusqlite::Connection;
+
+/// A file with two campaigns, of which the second has tags and notes, beside another file.
+fn other(directory: &Path) -> PathBuf {
+    let path = directory.join("other.db");
+    let mut store = Store::open_or_create(&path).unwrap();
+    let mut second = campaign();
+    (second.name, second.ceiling, second.state) =
+        ("second".into(), None, CampaignState::Interrupted);
+    for campaign in [campaign(), second] {
+        keep(&mut store, &campaign);
+    }
+    store.set_tags(2, &["kept".to_owned()], &[]).unwrap();
+    store.add_note(2, &Note { written_unix_ms: 5, text: "kept, too".into() }).unwrap();
+    path
+}
+
+fn load(store: &Store, id: i64) -> Campaign {
+    store.load(id).unwrap()
+}
+
+fn tables(path: &Path) -> Vec<(String, i64)> {
+    let db = Connection::open(path).unwrap();
+    let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    names
+        .map(|name| {
+            let name = name.unwrap();
+            let sql = format!("SELECT count(*) FROM {name}");
+            let rows = db.query_row(&sql, [], |row| row.get(0)).unwrap();
+            (name, rows)
+        })
+        .collect()
+}
+
+#[test]
+fn every_row_of_every_table_comes_along() {
+    let (directory, path) = filled();
+    let other = other(directory.path());
+    let (before, added) = (tables(&path), tables(&other));
+    let untouched = std::fs::read(&other).unwrap();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let merged = store.import(&other).unwrap();
+    let numbers: Vec<Merged> = merged.iter().map(|merged| merged.to).collect();
+    assert_eq!(numbers, [Merged::New(2), Merged::New(3)]);
+    for (sum, (before, added)) in tables(&path).iter().zip(before.iter().zip(&added)) {
+        assert_eq!((&sum.0, sum.1), (&before.0, before.1 + added.1));
+        assert!(added.1 > 0 || sum.0 == "removed", "the test has no row of {}", sum.0);
+    }
+    let source = Store::open_existing(&other).unwrap();
+    for (from, to) in [(1, 2), (2, 3)] {
+        assert_eq!(load(&store, to), Campaign { id: to, ..load(&source, from) });
+        assert_eq!(store.notes(to).unwrap(), source.notes(from).unwrap());
+        let (old, new) = (source.line(from).unwrap(), store.line(to).unwrap());
+        assert_eq!((old.tags, old.uuid), (new.tags, new.uuid));
+    }
+    assert_eq!(load(&store, 1), campaign());
+    assert_eq!(std::fs::read(&other).unwrap(), untouched);
+    let db = Connection::open(&path).unwrap();
+    let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+    assert_eq!(db.query_row(broken, [], |row| row.get(0)), Ok(0));
+    // What was merged can be gone on with, and added to.
+    assert_eq!(store.reopen(3).unwrap().len(), 3);
+    assert_eq!(keep(&mut store, &campaign()), 4);
+}
+
+#[test]
+fn no_campaign_is_taken_twice_not_even_by_a_detour() {
+    let (directory, path) = filled();
+    let other = other(directory.path());
+    let third = directory.path().join("third.db");
+    let mut store = Store::open_or_create(&path).unwrap();
+    store.import(&other).unwrap();
+    let again = store.import(&other).unwrap();
+    let known: Vec<Merged> = again.iter().map(|merged| merged.to).collect();
+    assert_eq!(known, [Merged::Known { id: 2, trials: 3 }, Merged::Known { id: 3, trials: 3 }]);
+    Store::open_or_create(&third).unwrap().import(&path).unwrap();
+    assert!(store.import(&third).unwrap().iter().all(|m| matches!(m.to, Merged::Known { .. })));
+    assert_eq!(store.list().unwrap().len(), 3);
+    let error = store.import(&path).unwrap_err().to_string();
+    assert!(error.contains("into itself"), "{error}");
+}
+
+#[test]
+fn files_of_the_first_release_merge_and_are_known_again() {
+    let (directory, path) = filled();
+    let old = other(directory.path());
+    let db = Connection::open(&old).unwrap();
+    db.execute_batch("DELETE FROM identities WHERE campaign_id = 1").unwrap();
+    make_old(&db);
+    drop(db);
+    let copy = directory.path().join("copy.db");
+    std::fs::copy(&old, &copy).unwrap();
+    // One copy is upgraded by being written to, the other one is not.
+    Store::open_or_create(&copy).unwrap();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let merged = store.import(&old).unwrap();
+    assert_eq!(merged[1].to, Merged::New(3));
+    let again = store.import(&copy).unwrap();
+    assert_eq!(again[0].to, Merged::Known { id: 2, trials: 3 });
+    assert_eq!(again[1].to, Merged::Known { id: 3, trials: 3 });
+}
+
+#[test]
+fn what_would_be_lost_or_is_damaged_is_not_merged() {
+    let (directory, path) = filled();
+    let before = std::fs::read(&path).unwrap();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let other = other(directory.path());
+    let mut refused = |change: &str, words: &str| {
+        let broken = directory.path().join("broken.db");
+        std::fs::copy(&other, &broken).unwrap();
+        Connection::open(&broken).unwrap().execute_batch(change).unwrap();
+        let error = store.import(&broken).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("broken.db"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before, "{change}");
+    };
+    refused("CREATE TABLE moods (campaign_id INTEGER)", "moods");
+    refused("UPDATE passes SET pass = 'sideways'", "sideways");
+    refused("UPDATE kinds SET service_time = x'ff'", "histogram");
+    refused(
+        "PRAGMA foreign_keys = 0; UPDATE facts SET trial_id = 99 WHERE trial_id IS NOT NULL",
+        "lead nowhere",
+    );
+    refused(
+        "PRAGMA foreign_keys = 0; UPDATE facts SET id = 9223372036854775807 WHERE id = 1;
+         UPDATE facts SET id = -9223372036854775807 WHERE id = 2",
+        "",
+    );
+    let text = directory.path().join("text.db");
+    std::fs::write(&text, "no database, but longer than a hundred bytes. ".repeat(9)).unwrap();
+    assert!(matches!(store.import(&text), Err(StoreError::NotSqlite(_))));
+    assert!(matches!(store.import(&directory.path().join("none.db")), Err(StoreError::Missing(_))));
+}
