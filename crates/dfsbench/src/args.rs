@@ -4,6 +4,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 mod compare;
+mod keep;
 mod probe;
 mod run;
 mod serve;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
+pub use keep::{ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use serve::ServeArgs;
@@ -64,6 +66,18 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Render a campaign from the results file
     Report(ReportArgs),
+    /// List the campaigns of the results file
+    List(ListArgs),
+    /// Show what is known about a campaign
+    Show(ShowArgs),
+    /// Write a note beside a campaign
+    Note(NoteArgs),
+    /// Give a campaign tags, or take some away
+    Tag(TagArgs),
+    /// Remove a campaign from the results file
+    Rm(RmArgs),
+    /// Take the campaigns of another results file
+    Import(ImportArgs),
     /// Compare two campaigns, or two selections of one
     Compare(CompareArgs),
     /// Tell which factors govern the figures of a campaign

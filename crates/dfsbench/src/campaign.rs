@@ -261,7 +261,8 @@ fn calendar_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-fn now_unix_ms() -> u64 {
+/// The calendar time in milliseconds since 1970 UTC.
+pub fn now_unix_ms() -> u64 {
     calendar_ns() / 1_000_000
 }
 

@@ -11,6 +11,7 @@
 mod agent_command;
 mod args;
 mod campaign;
+mod catalog;
 mod clean;
 mod compare;
 mod dry_run;
@@ -41,6 +42,12 @@ fn main() -> ExitCode {
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
         Command::Resume(args) => resume::run(&args),
+        Command::List(args) => catalog::list(&args),
+        Command::Show(args) => catalog::show(&args),
+        Command::Note(args) => catalog::note(&args),
+        Command::Tag(args) => catalog::tag(&args),
+        Command::Rm(args) => catalog::rm(&args),
+        Command::Import(args) => catalog::import(&args),
         Command::Report(report) => render::report(&report),
         Command::Compare(args) => compare::compare(&args),
         Command::Factors(args) => compare::factors(&args),

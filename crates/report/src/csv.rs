@@ -131,7 +131,8 @@ fn max(histogram: &Histogram) -> String {
     known((histogram.count() > 0).then(|| histogram.max()))
 }
 
-fn quoted(cell: &str) -> String {
+/// A cell with the quotes that it needs, and never a formula.
+pub fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if formula && !cell.parse::<f64>().is_ok_and(f64::is_finite) {
         return in_quotes(&format!("'{cell}"));

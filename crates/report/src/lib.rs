@@ -5,6 +5,7 @@
 //! figures that `stats::judge` computes, and none of them drops a doubt.
 
 mod answer;
+mod catalog;
 mod classic;
 mod compared;
 mod csv;
@@ -25,6 +26,7 @@ mod watched;
 
 use model::Campaign;
 
+pub use catalog::{ListFormat, Listed, Remark, Verdicts, about, about_json, list};
 pub use compared::{
     Bound, CompareFormat, Compared, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
     setting_names, setting_values,

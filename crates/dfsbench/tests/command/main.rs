@@ -8,6 +8,7 @@ mod compare;
 mod help;
 mod hosts;
 mod interruption;
+mod keeping;
 mod results_file;
 mod rig;
 mod servers;

@@ -1,0 +1,145 @@
+//! Arguments of the commands that look after a results file: list, show, note, tag, rm, import,
+//! export.
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum, ValueHint};
+
+use super::RESULTS;
+
+/// Lists the campaigns of the results file: how they stand, what they hold, whether it counts.
+///
+/// Verdicts are of rows, as in the report: a row is a run and a pass. They are judged anew from the
+/// trials each time.
+#[derive(Debug, Parser)]
+pub struct ListArgs {
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+    /// Only campaigns with this tag; given several times, with all of them
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Only campaigns that stand so
+    #[arg(long, value_enum)]
+    pub state: Option<State>,
+    /// Only campaigns whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Form of the list
+    #[arg(long, value_enum, default_value_t = ListForm::Table)]
+    pub format: ListForm,
+}
+
+/// Shows what is known about a campaign: its conditions, its tags and notes, its plan.
+#[derive(Debug, Parser)]
+pub struct ShowArgs {
+    /// Number of the campaign [default: the last]
+    pub campaign: Option<i64>,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+    /// Print the plan alone, as a file that `dfsbench run` takes
+    #[arg(long, conflicts_with = "json")]
+    pub plan: bool,
+    /// Print all of it for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Writes a note beside a campaign; notes are added, never replaced.
+#[derive(Debug, Parser)]
+pub struct NoteArgs {
+    /// Number of the campaign
+    pub campaign: i64,
+    /// What is to be remembered
+    pub text: String,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+}
+
+/// Gives a campaign tags, or takes some away.
+#[derive(Debug, Parser)]
+pub struct TagArgs {
+    /// Number of the campaign
+    pub campaign: i64,
+    /// One word each: letters, digits and ._:+=@/-
+    #[arg(value_name = "TAG", required_unless_present = "remove")]
+    pub tags: Vec<String>,
+    /// Take this tag away
+    #[arg(long, value_name = "TAG")]
+    pub remove: Vec<String>,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+}
+
+/// Removes a campaign from the results file, for good.
+///
+/// Without --really it only says what would go. Its number is not given to another campaign.
+#[derive(Debug, Parser)]
+pub struct RmArgs {
+    /// Number of the campaign
+    pub campaign: i64,
+    /// The number once more: remove it
+    #[arg(long, value_name = "N")]
+    pub really: Option<i64>,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+}
+
+/// Takes the campaigns of another results file into this one, whole; those that are here already
+/// are known again and left alone.
+#[derive(Debug, Parser)]
+pub struct ImportArgs {
+    /// The other results file, which is not changed
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub from: PathBuf,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+}
+
+/// How a campaign stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum State {
+    /// It is being made, or was killed
+    Running,
+    /// Every trial that was planned has been made
+    Complete,
+    /// Somebody stopped it
+    Interrupted,
+}
+
+/// Forms of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListForm {
+    /// A table for a terminal
+    Table,
+    /// One line per campaign
+    Csv,
+    /// For programs
+    Json,
+}
+
+impl From<State> for model::CampaignState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Running => Self::Running,
+            State::Complete => Self::Complete,
+            State::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl From<ListForm> for report::ListFormat {
+    fn from(form: ListForm) -> Self {
+        match form {
+            ListForm::Table => Self::Table,
+            ListForm::Csv => Self::Csv,
+            ListForm::Json => Self::Json,
+        }
+    }
+}

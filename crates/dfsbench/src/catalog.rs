@@ -1,0 +1,163 @@
+//! `dfsbench list`, `show`, `note`, `tag`, `rm` and `import`: looking after a results file.
+//!
+//! Nothing is lost by one slip: notes and tags are added, a removal asks for the number twice, and
+//! a merge leaves the other file as it is.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use ::report::{Listed, Remark, Verdicts};
+use model::Campaign;
+use results::{CampaignLine, Merged, Note, Store};
+
+use crate::args::{ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
+use crate::exit::{End, Failure};
+use crate::{campaign, output, render};
+
+/// Lists campaigns.
+///
+/// # Errors
+/// When the file can't be read.
+pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.results)?;
+    let mut campaigns = Vec::new();
+    for line in store.list()? {
+        let wanted = args.tag.iter().all(|tag| line.tags.contains(tag))
+            && args.state.is_none_or(|state| line.state == state.into())
+            && args.name.as_ref().is_none_or(|name| line.name.contains(name));
+        if wanted {
+            let campaign = store.load(line.id)?;
+            campaigns.push(listed(&store, line, &campaign)?);
+        }
+    }
+    output::data(::report::list(&campaigns, args.format.into()).as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+/// Shows one campaign.
+///
+/// # Errors
+/// When the file can't be read, or holds no such campaign.
+pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.results)?;
+    let id = render::campaign_id(&store, args.campaign)?;
+    let campaign = store.load(id)?;
+    let text = if args.plan {
+        campaign.plan_toml
+    } else {
+        let listed = listed(&store, store.line(id)?, &campaign)?;
+        let notes = store.notes(id)?.into_iter();
+        let notes: Vec<Remark> = notes
+            .map(|note| Remark { written_unix_ms: note.written_unix_ms, text: note.text })
+            .collect();
+        let about = if args.json { ::report::about_json } else { ::report::about };
+        about(&listed, &notes, &campaign)
+    };
+    output::data(text.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+/// Writes a note.
+///
+/// # Errors
+/// When there is no such campaign, or the file can't be written to.
+pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
+    let note = Note { written_unix_ms: campaign::now_unix_ms(), text: args.text.clone() };
+    changing(&args.results)?.add_note(args.campaign, &note)?;
+    Ok(End::Ok.into())
+}
+
+/// Gives and takes tags.
+///
+/// # Errors
+/// As [`note`]; also when a word can't be a tag.
+pub fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
+    changing(&args.results)?.set_tags(args.campaign, &args.tags, &args.remove)?;
+    Ok(End::Ok.into())
+}
+
+/// Removes a campaign, if its number is given twice.
+///
+/// # Errors
+/// When the number is not given twice, there is no such campaign, or the file can't be written to.
+pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
+    let id = args.campaign;
+    let line = Store::open_existing(&args.results)?.line(id)?;
+    let what = format!("campaign {id} ({}), {}", line.name, counted(&line));
+    match args.really {
+        Some(again) if again == id => {}
+        again => {
+            let other = again.map_or_else(String::new, |again| format!(", not {again}"));
+            return Err(Failure::Usage(format!(
+                "{what}, would be removed for good (hint: repeat its number: `dfsbench rm {id} \
+                 --really {id}`{other})"
+            )));
+        }
+    }
+    let mut store = changing(&args.results)?;
+    store.remove(id)?;
+    output::message(&format!("removed {what}"));
+    if let Err(error) = store.compact() {
+        output::message(&format!("warning: the file keeps its size: {error}"));
+    }
+    Ok(End::Ok.into())
+}
+
+/// Takes the campaigns of another file.
+///
+/// # Errors
+/// When the other file can't be read or holds what is not known here, or this one can't be
+/// written to.
+pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    Store::open_existing(&args.from)?;
+    let mut store = Store::open_or_create(&args.results)?;
+    let mut text = String::new();
+    for merged in store.import(&args.from)? {
+        let from = &merged.from;
+        let name = from.name.escape_debug();
+        let became = match merged.to {
+            Merged::New(id) => format!("is campaign {id}, {}", counted(from)),
+            Merged::Known { id, trials } if trials < from.trials => format!(
+                "is here already as campaign {id}, with {trials} of its {} trials (hint: remove \
+                 that one first to take this one)",
+                from.trials
+            ),
+            Merged::Known { id, .. } => format!("is here already as campaign {id}"),
+        };
+        text.push_str(&format!("campaign {} ({name}) {became}\n", from.id));
+    }
+    if text.is_empty() {
+        text = format!("{} holds no campaign\n", args.from.display());
+    }
+    output::data(text.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+/// Opens a file that must be there already, to change it.
+fn changing(path: &Path) -> Result<Store, Failure> {
+    Store::open_existing(path)?;
+    Ok(Store::open_or_create(path)?)
+}
+
+fn listed(store: &Store, line: CampaignLine, campaign: &Campaign) -> Result<Listed, Failure> {
+    Ok(Listed {
+        size_bytes: store.size_bytes(line.id)?,
+        verdicts: Verdicts::of(campaign),
+        id: line.id,
+        uuid: line.uuid,
+        name: line.name,
+        state: line.state,
+        started_unix_ms: line.started_unix_ms,
+        runs: line.runs,
+        trials: line.trials,
+        trials_failed: line.trials_failed,
+        tags: line.tags,
+    })
+}
+
+/// `3 runs with 12 trials`.
+fn counted(line: &CampaignLine) -> String {
+    let noun =
+        |count: u32, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    format!("{} with {}", noun(line.runs, "run"), noun(line.trials, "trial"))
+}

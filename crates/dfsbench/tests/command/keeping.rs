@@ -1,0 +1,100 @@
+//! Looking after a results file: list, show, note, tag, rm, import.
+
+use rusqlite::Connection;
+
+use crate::rig::Rig;
+
+const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
+
+fn rig() -> Rig {
+    let rig = Rig::new();
+    for _ in 0..2 {
+        let end = rig.run(&RUN);
+        assert!(end.code == 0, "{end:?}");
+    }
+    rig
+}
+
+#[test]
+fn a_campaign_is_tagged_noted_and_found_again() {
+    let rig = rig();
+    assert_eq!(rig.run(&["tag", "2", "nightly", "kernel=6.12"]).code, 0);
+    assert_eq!(rig.run(&["note", "2", "disk <b>7</b>\u{1b}[31m was replaced"]).code, 0);
+    let all = rig.run(&["list"]);
+    assert!(all.code == 0 && all.stdout.contains("tags: kernel=6.12 nightly"), "{all:?}");
+    assert!(all.stdout.lines().all(|line| line.chars().count() <= 100), "{all:?}");
+    let one = rig.run(&["list", "--tag", "nightly", "--format", "csv"]);
+    let lines: Vec<&str> = one.stdout.lines().collect();
+    assert!(lines.len() == 2 && lines[1].starts_with("2,run,"), "{one:?}");
+    let none = rig.run(&["list", "--state", "interrupted"]);
+    assert_eq!(none.stdout, "no campaign\n");
+    let json = rig.run(&["list", "--name", "ru", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["campaigns"].as_array().unwrap().len(), 2);
+    let shown = rig.run(&["show"]);
+    assert!(shown.stdout.starts_with("campaign  2 run\n"), "{shown:?}");
+    // A note moves no cursor.
+    assert!(shown.stdout.contains("disk <b>7</b>\u{fffd}[31m was replaced"), "{shown:?}");
+    let plan = rig.run(&["show", "2", "--plan"]).stdout;
+    std::fs::write(rig.folder().join("again.toml"), plan).unwrap();
+    assert_eq!(rig.run(&["run", "again.toml", "--dry-run"]).code, 0);
+    assert_eq!(rig.run(&["tag", "2", "--remove", "nightly"]).code, 0);
+    assert_eq!(rig.run(&["list", "--tag", "nightly"]).stdout, "no campaign\n");
+}
+
+#[test]
+fn a_removal_asks_for_the_number_twice() {
+    let rig = rig();
+    rig.refused(&["rm", "1"], 2, &["3 runs with 3 trials", "--really 1"]);
+    rig.refused(&["rm", "1", "--really", "2"], 2, &["--really 1"]);
+    rig.refused(&["rm", "7", "--really", "7"], 2, &["no campaign 7"]);
+    let end = rig.run(&["rm", "2", "--really", "2"]);
+    assert!(end.code == 0 && end.stderr.contains("removed campaign 2"), "{end:?}");
+    rig.refused(&["report", "--campaign", "2"], 2, &["no campaign 2"]);
+    assert_eq!(rig.run(&RUN).code, 0);
+    let list = rig.run(&["list", "--format", "csv"]).stdout;
+    let ids: Vec<&str> = list.lines().skip(1).map(|line| &line[..2]).collect();
+    assert_eq!(ids, ["1,", "3,"]);
+}
+
+#[test]
+fn another_file_is_merged_once() {
+    let (rig, other) = (rig(), rig());
+    std::fs::copy(other.folder().join("dfsbench.db"), rig.folder().join("other.db")).unwrap();
+    let end = rig.run(&["import", "other.db"]);
+    assert!(end.code == 0 && end.stdout.contains("campaign 2 (run) is campaign 4"), "{end:?}");
+    let report = |rig: &Rig, id| rig.run(&["report", "--campaign", id, "--format", "csv"]).stdout;
+    let figures = |text: &str| text.lines().skip(1).map(|line| line[1..].to_owned()).collect();
+    let [here, there]: [Vec<String>; 2] =
+        [figures(&report(&rig, "4")), figures(&report(&other, "2"))];
+    assert!(!here.is_empty());
+    assert_eq!(here, there);
+    let again = rig.run(&["import", "other.db"]);
+    assert!(again.stdout.contains("is here already as campaign 4"), "{again:?}");
+    rig.refused(&["import", "nowhere.db"], 2, &["nowhere.db"]);
+    std::fs::write(rig.folder().join("text.db"), "a list of apples").unwrap();
+    rig.refused(&["import", "text.db"], 2, &["text.db", "not a dfsbench results file"]);
+}
+
+#[test]
+fn files_without_campaigns_and_of_others_give_one_sentence() {
+    let rig = Rig::new();
+    for args in [
+        &["list"][..],
+        &["show"],
+        &["note", "1", "x"],
+        &["tag", "1", "x"],
+        &["rm", "1", "--really", "1"],
+    ] {
+        rig.refused(args, 2, &["there is no results file"]);
+    }
+    std::fs::write(rig.folder().join("dfsbench.db"), "").unwrap();
+    rig.refused(&["list"], 2, &["is empty"]);
+    rig.refused(&["tag", "1", "x"], 2, &["is empty"]);
+    std::fs::remove_file(rig.folder().join("dfsbench.db")).unwrap();
+    let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+    db.execute_batch("CREATE TABLE apples (n)").unwrap();
+    drop(db);
+    rig.refused(&["list"], 2, &["another program"]);
+    rig.refused(&["note", "1", "x"], 2, &["another program"]);
+}

@@ -1,0 +1,265 @@
+//! What a results file holds: a line for each campaign, or all that is known about one.
+//!
+//! [`Listed`] is the principal type. Verdicts are judged anew from the trials each time, as in
+//! every report; nothing of them is stored. Names, notes and tags are somebody's words: they are
+//! cleaned for terminals and defused for spreadsheets.
+
+use model::units::Size;
+use model::{Campaign, CampaignState, Verdict};
+use serde::Serialize;
+use stats::judge;
+
+use crate::csv;
+use crate::grid::{Align, Grid, clean};
+use crate::notes;
+use crate::sheet::Sheet;
+use crate::show;
+
+/// Version of the JSON of lists.
+const SCHEMA: u32 = 1;
+
+/// Columns of a terminal.
+const WIDTH_MAX: usize = 100;
+
+/// A campaign as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Number within its file.
+    pub id: i64,
+    /// Which campaign it is in whatever file it lies.
+    pub uuid: String,
+    /// Name of its plan.
+    pub name: String,
+    /// How it stands.
+    pub state: CampaignState,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// Runs stored so far.
+    pub runs: u32,
+    /// Trials stored so far.
+    pub trials: u32,
+    /// Those of them that failed.
+    pub trials_failed: u32,
+    /// How many rows of its report are valid, degraded and invalid.
+    pub verdicts: Verdicts,
+    /// About how many bytes of the file it takes.
+    pub size_bytes: u64,
+    /// Words by which people find it again.
+    pub tags: Vec<String>,
+}
+
+/// How many rows of a report have each verdict; a row is a run and a pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verdicts {
+    /// They may be used as they are.
+    pub valid: u32,
+    /// They have doubts.
+    pub degraded: u32,
+    /// They must not be used, or are missing.
+    pub invalid: u32,
+}
+
+impl Verdicts {
+    /// Judges a campaign.
+    pub fn of(campaign: &Campaign) -> Self {
+        let mut counts = Self::default();
+        for judged in campaign.runs.iter().flat_map(judge::run) {
+            match judged.verdict {
+                Verdict::Valid => counts.valid += 1,
+                Verdict::Degraded => counts.degraded += 1,
+                Verdict::Invalid => counts.invalid += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// A note that stands beside a campaign.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    /// When it was written, in milliseconds since 1970 UTC.
+    pub written_unix_ms: u64,
+    /// What.
+    pub text: String,
+}
+
+/// How a list is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListFormat {
+    /// Plain text for a terminal.
+    Table,
+    /// One line per campaign.
+    Csv,
+    /// For programs.
+    Json,
+}
+
+/// Writes a line for each campaign; the text ends with a newline.
+pub fn list(campaigns: &[Listed], format: ListFormat) -> String {
+    match format {
+        ListFormat::Table => table(campaigns),
+        ListFormat::Csv => lines(campaigns),
+        ListFormat::Json => json(&ListDocument { schema: SCHEMA, campaigns }),
+    }
+}
+
+/// Writes what is known about one campaign for a terminal; ends with a newline.
+pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String {
+    let sheet = Sheet::of(campaign);
+    let verdicts = &listed.verdicts;
+    let mut lines = vec![
+        ("campaign", format!("{} {}", listed.id, listed.name)),
+        ("uuid", listed.uuid.clone()),
+        ("state", notes::title(campaign)),
+        ("runs", format!("{} with {}", listed.runs, trials(listed))),
+        (
+            "verdicts",
+            format!(
+                "{} valid, {} degraded, {} invalid",
+                verdicts.valid, verdicts.degraded, verdicts.invalid
+            ),
+        ),
+        ("size", format!("about {}", size(listed.size_bytes))),
+    ];
+    if !listed.tags.is_empty() {
+        lines.push(("tags", listed.tags.join(" ")));
+    }
+    let noted =
+        remarks.iter().map(|note| format!("{}: {}", show::utc(note.written_unix_ms), note.text));
+    lines.extend(noted.map(|note| ("note", note)));
+    if !sheet.columns.is_empty() {
+        lines.push(("varied", sheet.columns.join(", ")));
+    }
+    let targets = notes::targets(campaign);
+    lines.extend(targets.into_iter().map(|(name, place)| ("target", format!("{name}: {place}"))));
+    lines.extend(notes::settings(&sheet).map(|settings| ("settings", settings)));
+    lines.extend(notes::host(campaign, usize::MAX).map(|host| ("host", host)));
+    lines.extend([
+        ("seed", campaign.seed.to_string()),
+        ("order", notes::order(campaign)),
+        ("ceiling", notes::ceiling(campaign)),
+        ("command", campaign.command.clone()),
+    ]);
+    lines.iter().map(|(name, what)| format!("{name:<10}{}\n", one_line(what))).collect()
+}
+
+/// The same for programs.
+pub fn about_json(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String {
+    json(&AboutDocument {
+        schema: SCHEMA,
+        campaign: listed,
+        notes: remarks,
+        tool_version: &campaign.tool_version,
+        command: &campaign.command,
+        seed: campaign.seed.to_string(),
+        plan_toml: &campaign.plan_toml,
+    })
+}
+
+#[derive(Serialize)]
+struct ListDocument<'a> {
+    schema: u32,
+    campaigns: &'a [Listed],
+}
+
+#[derive(Serialize)]
+struct AboutDocument<'a> {
+    schema: u32,
+    campaign: &'a Listed,
+    notes: &'a [Remark],
+    tool_version: &'a str,
+    command: &'a str,
+    seed: String,
+    plan_toml: &'a str,
+}
+
+fn json(document: &impl Serialize) -> String {
+    serde_json::to_string(document).expect("text and numbers can be written") + "\n"
+}
+
+fn table(campaigns: &[Listed]) -> String {
+    if campaigns.is_empty() {
+        return "no campaign\n".to_owned();
+    }
+    let right = ["runs", "trials", "failed", "valid", "degraded", "invalid", "size"];
+    let mut columns = vec![("id", Align::Right), ("campaign", Align::Left)];
+    columns.extend([("state", Align::Left), ("started", Align::Left)]);
+    columns.extend(right.map(|name| (name, Align::Right)));
+    let mut grid = Grid::new(&columns);
+    for listed in campaigns {
+        let verdicts = &listed.verdicts;
+        grid.row(&[
+            listed.id.to_string(),
+            one_line(&listed.name),
+            state(listed.state).to_owned(),
+            show::utc(listed.started_unix_ms).trim_end_matches(" UTC").to_owned(),
+            listed.runs.to_string(),
+            listed.trials.to_string(),
+            listed.trials_failed.to_string(),
+            verdicts.valid.to_string(),
+            verdicts.degraded.to_string(),
+            verdicts.invalid.to_string(),
+            size(listed.size_bytes),
+        ]);
+        if !listed.tags.is_empty() {
+            grid.text(&format!("tags: {}", listed.tags.join(" ")));
+        }
+    }
+    grid.render(WIDTH_MAX)
+}
+
+fn lines(campaigns: &[Listed]) -> String {
+    let mut out = "campaign,campaign_name,uuid,state,started_unix_ms,runs,trials,trials_failed,\
+                   rows_valid,rows_degraded,rows_invalid,size_bytes,tags\n"
+        .to_owned();
+    for listed in campaigns {
+        let verdicts = &listed.verdicts;
+        let cells = [
+            listed.id.to_string(),
+            listed.name.clone(),
+            listed.uuid.clone(),
+            state(listed.state).to_owned(),
+            listed.started_unix_ms.to_string(),
+            listed.runs.to_string(),
+            listed.trials.to_string(),
+            listed.trials_failed.to_string(),
+            verdicts.valid.to_string(),
+            verdicts.degraded.to_string(),
+            verdicts.invalid.to_string(),
+            listed.size_bytes.to_string(),
+            listed.tags.join(" "),
+        ];
+        out.push_str(&cells.map(|cell| csv::quoted(&cell)).join(","));
+        out.push('\n');
+    }
+    out
+}
+
+const fn state(state: CampaignState) -> &'static str {
+    match state {
+        CampaignState::Running => "running",
+        CampaignState::Complete => "complete",
+        CampaignState::Interrupted => "interrupted",
+    }
+}
+
+fn trials(listed: &Listed) -> String {
+    let made = show::counted(listed.trials as usize, "trial");
+    if listed.trials_failed == 0 {
+        return made;
+    }
+    format!("{made}, {} failed", listed.trials_failed)
+}
+
+/// A size to three digits, which says enough.
+fn size(bytes: u64) -> String {
+    let mut unit_bytes = 1_u64;
+    while bytes / unit_bytes >= 10_240 {
+        unit_bytes *= 1_024;
+    }
+    Size(bytes.div_ceil(unit_bytes) * unit_bytes).to_string()
+}
+
+fn one_line(text: &str) -> String {
+    clean(text).replace('\n', " ")
+}
