@@ -12,7 +12,7 @@ fn verdict(order: &str, seed: u64) -> Outcome {
         "name = \"t\"\nseed = {seed}\ntrials = 15\norder = \"{order}\"\n[[target]]\nname = \"n\"\n\
          null = true\n[[workload]]\nkind = \"mixed\"\nqueue_depth = [1, 2]\n"
     );
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0 };
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
     let plan = Plan::resolve(&RawPlan::parse(&text, "t").unwrap(), &around).unwrap();
     let steps = controller::steps(&plan);
     let speed = |at: usize| 1e9 * (1.0 - DRIFT * at as f64 / steps.len() as f64);

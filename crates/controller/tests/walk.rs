@@ -71,7 +71,7 @@ fn empty(pass: Pass) -> PassResult {
 fn plan(text: &str) -> Plan {
     let head = "name = \"t\"\ntrials = 4\nseed = 3\n[[target]]\nname = \"d\"\npath = \"/d\"\n";
     let raw = RawPlan::parse(&format!("{head}{text}"), "t").unwrap();
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3 };
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
     Plan::resolve(&raw, &around).unwrap()
 }
 
@@ -247,7 +247,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
     let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
                 passes = \"write\"\nio_size = [\"64KiB\", \"1MiB\"]\n";
     let raw = RawPlan::parse(&format!("{head}{text}"), "t").unwrap();
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3 };
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
     let plan = Plan::resolve(&raw, &around).unwrap();
     let mut io_size = 0;
     let mut agent = Scripted::new(|trial, order: &Order| match order {

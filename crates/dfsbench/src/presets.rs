@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn every_preset_is_a_plan_without_idle_settings() {
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1 };
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
         for preset in Preset::ALL {
             let raw = RawPlan::parse(preset.text, preset.name).unwrap();
             let plan = Plan::resolve(&raw, &around).unwrap();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn runs(name: &str) -> Plan {
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1 };
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
         let preset = Preset::ALL.into_iter().find(|preset| preset.name == name).unwrap();
         Plan::resolve(&RawPlan::parse(preset.text, name).unwrap(), &around).unwrap()
     }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_table_of_throughputs_has_all_its_rows() {
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1 };
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
         let raw = RawPlan::parse(THROUGHPUT_FACTORS.text, "t").unwrap();
         let plan = Plan::resolve(&raw, &around).unwrap();
         assert_eq!((plan.trials, plan.runs.len()), (11, 3 * 2 * 2));

@@ -26,7 +26,7 @@ fn caller() -> (u32, u32) {
 /// What only this process and its calendar know of a plan.
 pub fn surroundings(seed: u64) -> Surroundings {
     let (uid, gid) = caller();
-    Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed }
+    Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed, job: None }
 }
 
 /// The server of an address, used as whoever calls where it doesn't say.

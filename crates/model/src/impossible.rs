@@ -97,7 +97,7 @@ impl RunSpec {
             return Some(why);
         }
         if let Target::Nfs(nfs) = &self.target {
-            if self.clients > 0 && self.clients < self.workers {
+            if self.clients > 0 && self.clients < self.all_workers() {
                 return Some(Impossible::FewerClientsThanWorkers);
             }
             if let Some(why) = of_users(nfs) {

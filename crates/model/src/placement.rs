@@ -15,11 +15,13 @@ pub struct Placement {
     /// The client hosts in their order, an agent on each; empty for the one that works anyway:
     /// see [`RunSpec::client_hosts`].
     pub hosts: Vec<Host>,
+    /// The hosts are those of a job that others start: their agents come by themselves.
+    pub of_job: bool,
     /// In passes that read, each agent works on what the one so many places further wrote, which
     /// defeats the caches of clients; 0 is its own.
     pub neighbour: u32,
-    /// How long a lost host is waited for, in milliseconds; 0 goes on with the others at once.
-    pub lost_wait_ms: u64,
+    /// How long a lost host is waited for, in milliseconds; `None` goes on without it at once.
+    pub lost_wait_ms: Option<u64>,
 }
 
 impl Host {

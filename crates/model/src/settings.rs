@@ -33,6 +33,11 @@ const fn option(
 /// Settings that most runs leave alone, in the order of tables.
 const OPTIONAL: &[Optional] = &[
     option("passes", |r| !r.workload.passes_allowed().is_empty(), |r| passes(&r.passes)),
+    option("client_hosts", is_of_hosts, |r| r.agents().to_string()),
+    option("neighbour", |r| r.agents() > 1, |r| r.placement.neighbour.to_string()),
+    option("on_lost", is_of_hosts, |r| {
+        r.placement.lost_wait_ms.map_or_else(|| "continue".to_owned(), ms)
+    }),
     option("sharing", is_stream, |r| r.layout.sharing.to_string()),
     option(
         "block_size",
@@ -98,6 +103,10 @@ const OPTIONAL: &[Optional] = &[
     option("files_per_directory", is_op_mix, |r| r.op_mix.files_per_directory.to_string()),
     option("run", |r| !r.command.run.is_empty(), |r| r.command.run.join(" ")),
 ];
+
+fn is_of_hosts(run: &RunSpec) -> bool {
+    !run.placement.hosts.is_empty()
+}
 
 fn is_stream(run: &RunSpec) -> bool {
     run.workload == Workload::Stream

@@ -36,7 +36,8 @@ impl Written<'_> {
         }
     }
 
-    fn written(&self, setting: Setting) -> Option<&[Spot<Value>]> {
+    /// The levels of a setting, where any were written.
+    pub fn written(&self, setting: Setting) -> Option<&[Spot<Value>]> {
         let of_target = || self.target.and_then(|settings| settings.get(setting));
         let own = self.workload.get(setting).or_else(of_target);
         own.or_else(|| self.factors.get(setting))
@@ -128,6 +129,7 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
 /// Refuses a run whose settings contradict each other.
 pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     lab::check(run, written)?;
+    check_neighbour(run, written)?;
     if run.workload == Workload::App {
         return Ok(());
     }
@@ -141,6 +143,17 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
     check_buffers(run, written)?;
     work::check(run, written)?;
     check_server(run, written)
+}
+
+/// Refuses a neighbour that is the host itself.
+fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let (places, agents) = (run.placement.neighbour, run.agents());
+    if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
+        return Ok(());
+    }
+    let what = format!("{places} places on among {agents} client hosts is each host itself");
+    let fault = Fault::new(what).hint("1 is the next one");
+    Err(written.fault(run, &[Setting::Neighbour], fault))
 }
 
 /// The settings that say how many files the run has, and how large they are.
@@ -164,11 +177,12 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     // own, unless it is asked to share them.
     let shared = matches!(run.workload, Workload::Mixed | Workload::Bonnie | Workload::OpMix)
         || run.layout.sharing == Sharing::Shared;
-    if shared || run.workload.is_external() || run.files >= run.workers {
+    if shared || run.workload.is_external() || run.files >= run.all_workers() {
         return Ok(());
     }
-    let what = format!("{} files are too few for {} workers", run.files, run.workers);
-    let hint = format!("each worker has files of its own: at least {}", run.workers);
+    let workers = run.all_workers();
+    let what = format!("{} files are too few for {workers} workers", run.files);
+    let hint = format!("each worker has files of its own: at least {workers}");
     Err(written.fault(run, &[files, Setting::Workers], Fault::new(what).hint(hint)))
 }
 
@@ -208,7 +222,8 @@ fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 
 fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     // Each client of a worker has that many in flight.
-    let in_flight = u64::from(run.clients().max(run.workers)) * u64::from(run.queue_depth);
+    let clients = run.clients().div_ceil(run.agents());
+    let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
     let bytes = in_flight * u64::from(run.io_size_bytes);
     if bytes <= limits::BUFFERS_MAX {
         return Ok(());
@@ -219,7 +234,7 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
     let hint = format!(
         "{} x queue_depth x {} may be {} at most",
-        if run.clients > run.workers { "clients" } else { "workers" },
+        if clients > run.workers { "clients" } else { "workers" },
         size.key(),
         show_size(limits::BUFFERS_MAX)
     );

@@ -76,23 +76,26 @@ pub(crate) fn of(setting: Setting, spec: &RunSpec) -> Value {
         Setting::Files if spec.workload == Workload::Bonnie => Value::Number(1),
         // No directory stands idle.
         Setting::Files if matches!(spec.target, Target::Directories { .. }) => {
-            Value::Number(directories(spec).max(spec.workers.into()))
+            Value::Number(directories(spec).max(spec.all_workers().into()))
         }
         // One file per worker.
-        Setting::Files => Value::Number(spec.workers.into()),
+        Setting::Files => Value::Number(spec.all_workers().into()),
         // One client per worker.
         Setting::Clients => Value::Number(0),
         Setting::FileSize => Value::Number(FILE_SIZE),
         Setting::SmallFiles if spec.workload == Workload::Transactions => {
-            Value::Number(POOL_FILES.max(spec.workers.into()))
+            Value::Number(POOL_FILES.max(spec.all_workers().into()))
         }
-        Setting::SmallFiles => Value::Number(SMALL_FILES),
+        // However many workers there are, none stands idle.
+        Setting::SmallFiles => Value::Number(SMALL_FILES.max(spec.all_workers().into())),
         Setting::SmallFileSize => Value::Number(SMALL_FILE_SIZE),
         Setting::IoSize => io_size(spec),
         Setting::QueueDepth => Value::Number(spec.backend.default_queue_depth().into()),
         Setting::TransferSize => Value::Open,
         // What the target says, where it says anything.
-        _ if setting.family() == Family::Lab => setting.get(spec),
+        _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => {
+            setting.get(spec)
+        }
         // Shares that stand in the plan go before any name.
         Setting::Mix if spec.op_mix.shares.is_empty() => Value::Word(MIX),
         Setting::Rate if spec.workload == Workload::OpMix => Value::Number(MIX_RATE),

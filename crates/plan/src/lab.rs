@@ -3,6 +3,7 @@
 //! [`LabArg`] is such a target before its settings are known; `aim` keeps a run's target and its
 //! lab spec in step while settings are put into it. Nothing here acts on a host.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use model::lab::{MOUNT_POINT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
@@ -11,6 +12,7 @@ use model::{
 };
 
 use crate::error::{Fault, Place, PlanError, Spot};
+use crate::placement;
 use crate::raw::Settings;
 use crate::resolve::Plan;
 
@@ -19,7 +21,7 @@ use crate::resolve::Plan;
 pub struct LabArg {
     /// The host that serves.
     pub server: Host,
-    /// The host that mounts; `None` where the server alone takes part.
+    /// The host that mounts, the first of several; `None` where the server alone takes part.
     pub client: Option<Host>,
     /// Devices of the server, or files that loop devices are made of.
     pub devices: Option<Spot<Vec<PathBuf>>>,
@@ -62,6 +64,7 @@ impl LabArg {
 /// Brings in step what follows from a run's settings: where its files are, by which address, and
 /// whether the server must speak UDP.
 pub(crate) fn aim(run: &mut RunSpec) {
+    placement::aim(run);
     let proto = run.nfs().proto;
     let Some(lab) = run.lab.as_deref_mut() else { return };
     lab.serving.udp = lab.is_served() && proto == Proto::Udp;
@@ -83,17 +86,15 @@ pub(crate) fn aim(run: &mut RunSpec) {
 }
 
 impl Plan {
-    /// The hosts that take part, each once, in the order of their first use.
+    /// The hosts that the plan names and uses, each once, in the order of their first use.
     pub fn hosts(&self) -> Vec<&Host> {
-        let mut hosts: Vec<&Host> = Vec::new();
-        for lab in self.runs.iter().filter_map(|run| run.lab.as_ref()) {
-            for host in [&lab.server, &lab.client] {
-                if !hosts.contains(&host) {
-                    hosts.push(host);
-                }
-            }
-        }
-        hosts
+        let mut seen = HashSet::new();
+        let all = self.runs.iter().flat_map(|run| {
+            let of_lab = run.lab.iter().flat_map(|lab| [&lab.server, &lab.client]);
+            let named = if run.placement.of_job { &[][..] } else { &run.placement.hosts };
+            of_lab.chain(named)
+        });
+        all.filter(|host| host.name_and_slot().1 == 1 && seen.insert(&host.name)).collect()
     }
 
     /// The devices that are formatted, with the names of their hosts; what is on them is lost.

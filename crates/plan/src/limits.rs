@@ -7,8 +7,7 @@
 use model::units::Size;
 
 use crate::setting::{Kind, Setting};
-use crate::text::either;
-use crate::{defaults, text};
+use crate::text::{self, either};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -47,6 +46,10 @@ pub const SERVER_MEMORY: Range =
 /// Threads of the in-memory server.
 pub const SERVER_THREADS: Range =
     Range { min: 1, max: 64, reason: "each thread runs an event loop; more than cores is waste" };
+
+/// Agents on one host.
+pub const SLOTS_OF_HOST: Range =
+    Range { min: 1, max: 4_096, reason: "each is a process, and a host runs only so many" };
 
 /// Bytes of the file of a loop device: the smallest that every file system fits in.
 ///
@@ -98,6 +101,11 @@ const FILES: Range =
 const SMALL_FILE_SIZE: Range =
     Range { min: 0, max: MIB, reason: "each small file is written with one op" };
 const WORKERS: Range = Range { min: 1, max: 1_024, reason: "each worker is a thread of its own" };
+const CLIENT_HOSTS: Range =
+    Range { min: 1, max: 10_000, reason: "the controller keeps a connection to each" };
+const NEIGHBOUR: Range = Range { min: 0, ..CLIENT_HOSTS };
+const LOST_WAIT_MS: Range =
+    Range { min: 1_000, max: 3_600_000, reason: "a host that is gone for an hour stays away" };
 const QUEUE_DEPTH: Range =
     Range { min: 1, max: 4_096, reason: "an io_uring or a connection holds no more in flight" };
 const PERCENT: Range = Range { min: 0, max: 100, reason: "it is a share, in percent" };
@@ -181,8 +189,8 @@ const _: () = assert!(SMALL_FILE_SIZE.max <= IO_SIZE.max && IO_SIZE.max <= u32::
 const _: () = assert!(CLIENTS.max * QUEUE_DEPTH.max <= u64::MAX / IO_SIZE.max);
 const _: () = assert!(WORKERS.max <= CLIENTS.max);
 const _: () = assert!(FILES.max <= u32::MAX as u64 && FILES.min >= 1);
-// However many workers there are, none stands idle for want of small files.
-const _: () = assert!(WORKERS.max <= defaults::SMALL_FILES);
+// All workers of all hosts can be counted, and so can a file for each.
+const _: () = assert!(CLIENT_HOSTS.max * WORKERS.max <= u32::MAX as u64);
 
 /// The legal values of a setting that is a number.
 pub const fn range(setting: Setting) -> Option<Range> {
@@ -200,6 +208,9 @@ pub const fn range(setting: Setting) -> Option<Range> {
         Setting::FileSize => FILE_SIZE,
         Setting::Files | Setting::SmallFiles => FILES,
         Setting::SmallFileSize => SMALL_FILE_SIZE,
+        Setting::ClientHosts => CLIENT_HOSTS,
+        Setting::Neighbour => NEIGHBOUR,
+        Setting::OnLost => LOST_WAIT_MS,
         Setting::Workers => WORKERS,
         Setting::QueueDepth => QUEUE_DEPTH,
         Setting::ReadPercent

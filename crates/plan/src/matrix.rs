@@ -18,6 +18,7 @@ use crate::error::{Fault, Place, PlanError};
 use crate::keys::{meaning, unknown_word};
 use crate::lab;
 use crate::limits::RUNS_MAX;
+use crate::placement::{self, UsedFrom};
 use crate::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::resolve::Surroundings;
 use crate::server::ServerPlan;
@@ -41,6 +42,7 @@ pub(crate) fn runs(
                 factors: &raw.factors,
                 server,
             };
+            placement::check(target, around, &written)?;
             let mut base = base(target, around, backend, workload.kind.value);
             base.command = workload.command.clone();
             base.op_mix = workload.mix.clone();
@@ -172,6 +174,9 @@ fn counts(
             workload.kind.value == Workload::OpMix || above_zero(Setting::Rate)
         }
         Setting::BlockSize => is(Setting::Sharing, Sharing::Shared.name()),
+        Setting::ClientHosts | Setting::Neighbour | Setting::OnLost => {
+            target.used_from.is_of_hosts()
+        }
         Setting::Stride => some(Setting::Passes, &strided),
         Setting::Branching => above_zero(Setting::Depth),
         _ => true,
@@ -248,6 +253,11 @@ fn base(
         lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
         ..RunSpec::null(workload)
     };
+    let agents = target.used_from.agents(around);
+    // A program of others is started once.
+    let agents = if workload.is_external() { &agents[..agents.len().min(1)] } else { agents };
+    run.placement.hosts = agents.to_vec();
+    run.placement.of_job = target.used_from == UsedFrom::Job;
     lab::aim(&mut run);
     run
 }

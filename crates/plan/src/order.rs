@@ -137,7 +137,7 @@ mod tests {
         let text = "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"ORDER\"\n\
                     [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
                     queue_depth = [1, 2, 4, 8]\n";
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0 };
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
         let order = |name: &str| {
             let raw = RawPlan::parse(&text.replace("ORDER", name), "t").unwrap();
             let steps = Plan::resolve(&raw, &around).unwrap().order();
@@ -177,7 +177,7 @@ mod tests {
         let text = "name = \"t\"\nseed = SEED\ntrials = 20\norder = \"ORDER\"\n[[target]]\n\
                     name = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
                     queue_depth = [1, 2, 3, 4, 5, 6]\n";
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0 };
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
         let worst = |order: &str| {
             let of = |seed: u32| {
                 let text = text.replace("ORDER", order).replace("SEED", &seed.to_string());

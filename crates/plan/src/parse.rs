@@ -47,7 +47,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
             .transpose()?,
         server: server.unwrap_or_default(),
         targets: parse_targets::read_targets(&root, &hosts)?,
-        hosts,
+        hosts: hosts.into_iter().map(|planned| planned.host).collect(),
         factors: factors.map_or_else(|| Ok(Settings::default()), |table| settings(&table))?,
         workloads: read_workloads(&root)?,
     })

@@ -9,16 +9,17 @@ use model::Host;
 
 use crate::document::{Field, Table};
 use crate::error::{Fault, Place, PlanError, Spot};
-use crate::keys::{Section, unknown_word};
+use crate::keys::Section;
 use crate::lab::LabArg;
 use crate::limits;
-use crate::parse::bounded_size;
+use crate::parse::{bounded, bounded_size};
+use crate::placement::{self, PlannedHost, UsedFrom, known_host};
 use crate::raw::Settings;
 use crate::text::either;
 
 /// The keys of a `[[target]]` that is set up on hosts.
-pub(crate) const LAB_KEYS: [&str; 5] =
-    ["client", "devices", "loop_size", "directory", "tmpfs_size"];
+pub(crate) const LAB_KEYS: [&str; 6] =
+    ["client", "clients", "devices", "loop_size", "directory", "tmpfs_size"];
 
 /// What facts are about beside hosts.
 const TAKEN: [&str; 2] = ["host", "target"];
@@ -29,21 +30,29 @@ const TAKEN: [&str; 2] = ["host", "target"];
 const INTERFACE_LENGTH_MAX: usize = 15;
 
 /// Reads every `[[host]]`.
-pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<Host>, PlanError> {
-    let mut hosts: Vec<Host> = Vec::new();
+pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError> {
+    let mut hosts: Vec<PlannedHost> = Vec::new();
     let Some(field) = root.field("host") else { return Ok(hosts) };
     for table in field.tables(Section::Host)? {
-        let (host, place) = read_host(&table)?;
-        if hosts.iter().any(|other| other.name == host.name) {
+        let (planned, place) = read_host(&table)?;
+        let host = &planned.host;
+        if hosts.iter().any(|other| other.host.name == host.name) {
             let what = format!("`{}` is the name of two hosts", host.name);
             return Err(Fault::new(what).hint("give each host its own name").of("name", place));
         }
-        hosts.push(host);
+        let way = |host: &Host| host.ssh.clone().map(|ssh| (ssh, host.ssh_config.clone()));
+        let same = |other: &&PlannedHost| host.ssh.is_some() && way(&other.host) == way(host);
+        if let (Some(other), Some(field)) = (hosts.iter().find(same), table.field("ssh")) {
+            let what = format!("`{}` and `{}` are one host", other.host.name, host.name);
+            let hint = "name it once; `slots` lets it play several clients";
+            return Err(field.error(Fault::new(what).hint(hint)));
+        }
+        hosts.push(planned);
     }
     Ok(hosts)
 }
 
-fn read_host(table: &Table<'_>) -> Result<(Host, Place), PlanError> {
+fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
     let field = table.required("name", "such as `name = \"server\"`")?;
     let name = plain_name(&field, "host")?;
     if let Some(taken) = TAKEN.iter().find(|taken| **taken == name.value) {
@@ -72,7 +81,12 @@ fn read_host(table: &Table<'_>) -> Result<(Host, Place), PlanError> {
         return Err(field.error(fault));
     }
     let ssh_config = ssh_config.map(PathBuf::from);
-    Ok((Host { name: name.value, ssh, ssh_config, address, interface }, name.place))
+    let slots = match table.field("slots") {
+        Some(field) => bounded(&field, limits::SLOTS_OF_HOST)?.value as u32,
+        None => 1,
+    };
+    let host = Host { name: name.value, ssh, ssh_config, address, interface };
+    Ok((PlannedHost { host, slots }, name.place))
 }
 
 /// Reads a name that can be typed in filters.
@@ -100,49 +114,55 @@ fn is_interface(text: &str) -> bool {
     text.len() <= INTERFACE_LENGTH_MAX && text != "." && text != ".." && text.chars().all(plain)
 }
 
-/// Reads a target that is set up on hosts; `server` is the field that names its server.
+/// Reads a target that is set up on hosts, and from which of them it is used; `server` is the
+/// field that names its server.
 pub(crate) fn read_lab(
     table: &Table<'_>,
     server: &Field<'_>,
-    hosts: &[Host],
-) -> Result<LabArg, PlanError> {
+    hosts: &[PlannedHost],
+) -> Result<(LabArg, UsedFrom), PlanError> {
     let loop_bytes = read_size(table, "loop_size", limits::LOOP_SIZE)?;
+    let server = known_host(server, hosts)?.host;
+    let (client, used_from) = read_clients(table, &server, hosts)?;
     let lab = LabArg {
-        server: known_host(server, hosts)?,
-        client: table.field("client").map(|field| known_host(&field, hosts)).transpose()?,
+        server,
+        client,
         devices: table.field("devices").map(|field| read_devices(&field)).transpose()?,
         loop_bytes: loop_bytes.unwrap_or(0),
         directory: table.field("directory").map(|field| read_file(&field)).transpose()?,
         tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?.unwrap_or(0),
         settings: Settings::default(),
     };
-    if let (Some(client), Some(field)) = (&lab.client, table.field("client"))
-        && client.name == lab.server.name
-    {
-        let fault = Fault::new(format!("`{}` is the server, too", client.name));
-        let hint = "leave it out: a server mounts its own export on data_path loopback";
-        return Err(field.error(fault.hint(hint)));
-    }
     if let Some(field) = table.field("loop_size").filter(|_| lab.devices.is_none()) {
         let fault = Fault::new("is only for `devices`").hint("name the files under `devices`");
         return Err(field.error(fault));
     }
-    Ok(lab)
+    Ok((lab, used_from))
 }
 
-fn known_host(field: &Field<'_>, hosts: &[Host]) -> Result<Host, PlanError> {
-    let name = field.text("\"server\"")?.value;
-    let found = hosts.iter().find(|host| host.name == name);
-    found.cloned().ok_or_else(|| {
-        let known: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-        let fault = unknown_word("host", name, &known);
-        let fault = if known.is_empty() {
-            fault.hint(format!("begin with [[host]] and `name = \"{name}\"`"))
-        } else {
-            fault
-        };
-        field.error(fault)
-    })
+/// Reads the one client of a target, or several.
+fn read_clients(
+    table: &Table<'_>,
+    server: &Host,
+    hosts: &[PlannedHost],
+) -> Result<(Option<Host>, UsedFrom), PlanError> {
+    let (field, listed) = match (table.field("client"), table.field("clients")) {
+        (None, None) => return Ok((None, UsedFrom::One)),
+        (Some(_), Some(field)) => {
+            let fault = Fault::new("stands beside `client`");
+            return Err(field.error(fault.hint("write one of the two, `clients` for a list")));
+        }
+        (Some(field), None) => (field, vec![known_host(&field, hosts)?]),
+        (None, Some(field)) => (field, placement::read_list(&field, hosts)?),
+    };
+    if listed.iter().any(|planned| planned.host.name == server.name) {
+        let fault = Fault::new(format!("`{}` is the server, too", server.name));
+        let hint = "leave it out: a server mounts its own export on data_path loopback";
+        return Err(field.error(fault.hint(hint)));
+    }
+    let first = listed.first().map(|planned| planned.host.clone());
+    let several = field.key() == "clients";
+    Ok((first, if several { UsedFrom::slots_of(&listed) } else { UsedFrom::One }))
 }
 
 fn read_devices(field: &Field<'_>) -> Result<Spot<Vec<PathBuf>>, PlanError> {

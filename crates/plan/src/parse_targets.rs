@@ -3,7 +3,7 @@
 //! Each `[[target]]` has a name of its own, exactly one key that says what it is, and backends
 //! that can execute ops on it.
 
-use model::{BackendKind, Host};
+use model::BackendKind;
 
 use crate::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
 use crate::document::{Field, Table};
@@ -12,6 +12,7 @@ use crate::keys::{Section, unknown_word};
 use crate::limits::Range;
 use crate::parse::{backend, bounded, settings_among};
 use crate::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
+use crate::placement::{self, PlannedHost, UsedFrom};
 use crate::raw::RawTarget;
 use crate::setting::Setting;
 use crate::target::{self, TargetArg};
@@ -23,7 +24,10 @@ const TARGET_KEYS: [&str; 6] = ["url", "path", "temporary", "embedded", "null", 
 /// The keys that say as whom the in-memory server is used.
 const USER_KEYS: [&str; 5] = ["uid", "gid", "groups", "sec", "resvport"];
 
-pub(crate) fn read_targets(root: &Table<'_>, hosts: &[Host]) -> Result<Vec<RawTarget>, PlanError> {
+pub(crate) fn read_targets(
+    root: &Table<'_>,
+    hosts: &[PlannedHost],
+) -> Result<Vec<RawTarget>, PlanError> {
     let hint = "say what is measured: [[target]] with name and url, path, embedded, null or server";
     let field = root.required("target", hint)?;
     let mut targets: Vec<RawTarget> = Vec::new();
@@ -61,6 +65,7 @@ fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanEr
             place: target.name.place,
         },
         what: TargetArg::Directory(path.clone()),
+        used_from: target.used_from.clone(),
         backends: target.backends.clone(),
     };
     let each: Vec<RawTarget> = paths.iter().enumerate().map(alone).collect();
@@ -94,16 +99,16 @@ fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
     })
 }
 
-fn read_target(table: &Table<'_>, hosts: &[Host]) -> Result<RawTarget, PlanError> {
+fn read_target(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<RawTarget, PlanError> {
     let name = table.required("name", "such as `name = \"nfs\"`")?;
     let name = plain_name(&name, "target")?;
-    let mut what = read_what(table, hosts)?;
+    let (mut what, used_from) = read_what(table, hosts)?;
     read_how(table, &mut what)?;
     let backends = match table.field("backend") {
         None => what.backends()[..1].to_vec(),
         Some(field) => read_backends(&field, &what)?,
     };
-    Ok(RawTarget { name, what, backends })
+    Ok(RawTarget { name, what, used_from, backends })
 }
 
 /// Reads which backends a target is used with; one that is named twice is meant once.
@@ -119,7 +124,7 @@ fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>
     Ok(backends)
 }
 
-fn read_what(table: &Table<'_>, hosts: &[Host]) -> Result<TargetArg, PlanError> {
+fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, UsedFrom), PlanError> {
     let choice = format!("one of {}", either(&TARGET_KEYS));
     // A key that is `false` counts as left out.
     let meant = |field: &Field<'_>| field.as_flag() != Some(false);
@@ -136,8 +141,13 @@ fn read_what(table: &Table<'_>, hosts: &[Host]) -> Result<TargetArg, PlanError> 
     if field.key() != "server" {
         refuse_lab_keys(table)?;
     }
+    let mut used_from = UsedFrom::One;
     let what = match field.key() {
-        "server" => TargetArg::Lab(Box::new(read_lab(table, field, hosts)?)),
+        "server" => {
+            let (lab, clients) = read_lab(table, field, hosts)?;
+            used_from = clients;
+            TargetArg::Lab(Box::new(lab))
+        }
         "url" => {
             let url = field.text("\"nfs://host/export\"")?.value;
             TargetArg::Nfs(
@@ -152,12 +162,15 @@ fn read_what(table: &Table<'_>, hosts: &[Host]) -> Result<TargetArg, PlanError> 
         },
         _ => return Err(field.wrong_type("true or false", "true")),
     };
+    if let Some(field) = table.field("hosts") {
+        used_from = placement::read_hosts(&field, &what, hosts)?;
+    }
     match USER_KEYS.iter().find_map(|key| table.field(key)) {
         Some(owner) if !matches!(what, TargetArg::Embedded(_)) => {
             let hint = "write a url as `nfs://host/path?uid=..&gid=..`; a path has the caller's";
             Err(owner.error(Fault::new("is only for `embedded = true`").hint(hint)))
         }
-        _ => Ok(what),
+        _ => Ok((what, used_from)),
     }
 }
 

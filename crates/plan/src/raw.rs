@@ -9,6 +9,7 @@ use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
 use crate::error::{Place, Spot};
 use crate::fault::PlannedFault;
+use crate::placement::UsedFrom;
 use crate::repetition::RawRepetition;
 use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
@@ -67,6 +68,8 @@ pub struct RawTarget {
     pub name: Spot<String>,
     /// What it is.
     pub what: TargetArg,
+    /// From which hosts.
+    pub used_from: UsedFrom,
     /// How ops are executed; empty where flags ask for backends that don't fit.
     pub backends: Vec<BackendKind>,
 }
@@ -118,7 +121,7 @@ impl RawTarget {
     pub fn usual(what: TargetArg) -> Self {
         let name = Spot::unwritten(what.usual_name().to_owned());
         let backends = what.backends()[..1].to_vec();
-        Self { name, what, backends }
+        Self { name, what, used_from: UsedFrom::One, backends }
     }
 }
 

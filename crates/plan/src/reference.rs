@@ -84,6 +84,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Where the other hosts reach it, over the network that is measured."),
     key(Host, "interface", ["text", ""], "such as eth0", "none",
         "Its interface to that network; mtu, rate_limit and delay need it."),
+    key(Host, "slots", ["integer", "agents"], "1 to 4096", "1",
+        "Clients that it may play at one moment, each by a process of its own. Those beyond the \
+         first of each host are used last."),
 
     key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the target is called in tables and in `targets`."),
@@ -108,6 +111,12 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          set up before each run, and put back."),
     key(Target, "client", ["text", ""], "the name of a [[host]]", "none",
         "The host that mounts it and works there, for data_path network and tunnel."),
+    key(Target, "clients", ["list of texts", ""], "names of [[host]]s", "none",
+        "Several hosts that mount it and work there at one moment, in the place of `client`; \
+         client_hosts says how many of them."),
+    key(Target, "hosts", ["list of texts", ""], "names of [[host]]s, or \"job\"", "this one",
+        "The hosts that use a path, a url or null at one moment; nothing is set up there. \"job\" \
+         stands for those of a job that a launcher found. docs/fleet.md says more."),
     key(Target, "devices", ["text or list", ""], "whole paths on the server", "none",
         "Devices that file systems are made on: what is on them is lost, and --allow-destroy must \
          repeat each. Without raid the first alone is used."),
@@ -240,11 +249,21 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          backward_read, stride_read. Metadata: create, stat, read_files, rename, remove, mkdir, \
          stat_dirs, rename_dirs, rmdir. Bonnie: char_write, write, update, char_read, read, \
          seeks."),
+    key(Settings, "client_hosts", ["integer", "hosts"], "1 to 10000", "all of the target",
+        "How many client hosts work at one moment: the first of the target's `clients` or `hosts`. \
+         Programs of others run on the first alone."),
+    key(Settings, "neighbour", ["integer", "places"], "0 to 10000", "0",
+        "Passes that read work on what the client host so many places further wrote, which its \
+         own cache can't hold (IOR -C, mdtest -N); 0 on what it wrote itself. Only for several \
+         client hosts."),
+    key(Settings, "on_lost", ["time", "ms"], "1s to 1h, or \"continue\"", "continue",
+        "How long a client host that is lost is waited for before the runs that need it are given \
+         up; continue goes on with the others at once. Only for client hosts."),
     key(Settings, "workers", ["integer", "threads"], "1 to 1024", "1",
-        "Threads that issue ops, each with a recorder of its own."),
+        "Threads that issue ops, each with a recorder of its own, on each client host."),
     key(Settings, "clients", ["integer", "clients"], "0 to 20000", "0",
-        "NFS clients that are emulated, each with connections and a name of its own; at least as \
-         many as workers, or 0 for one per worker. Only for nfs."),
+        "NFS clients that are emulated, all client hosts together, each with connections and a \
+         name of its own; at least as many as workers, or 0 for one per worker. Only for nfs."),
     key(Settings, "client_uids", ["integer", "uids"], "1 to 20000", "1",
         "User ids that the emulated clients have in turn: client i sends the target's uid + \
          (i mod client_uids). The working directory is then open to all. Only for nfs."),

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use model::{Order, Repetition, RunSpec, Target};
+use model::{Host, Order, Repetition, RunSpec, Target};
 
 use crate::error::{Fault, Place, PlanError};
 use crate::matrix;
@@ -23,6 +23,9 @@ pub struct Surroundings {
     pub gid: u32,
     /// The seed where the plan names none.
     pub seed: u64,
+    /// The hosts of the job that this is part of, with an agent on each, for targets with
+    /// `hosts = "job"`; `None` where this is no job.
+    pub job: Option<Vec<Host>>,
 }
 
 /// A plan with nothing left open.

@@ -99,7 +99,13 @@ settings! {
     Strict "strict" "--strict" Flag;
     /// Passes of a trial, in their order.
     Passes "passes" "--passes" Passes;
-    /// Threads with a recorder each.
+    /// Client hosts that work at one moment.
+    ClientHosts "client_hosts" "--client-hosts" Count;
+    /// Whose files a pass that reads works on.
+    Neighbour "neighbour" "--neighbour" Count;
+    /// How long a lost host is waited for.
+    OnLost "on_lost" "--on-lost" Time;
+    /// Threads with a recorder each, on each client host.
     Workers "workers" "--workers" Count;
     /// NFS clients that are emulated.
     Clients "clients" "--clients" Count;
@@ -295,6 +301,7 @@ impl Setting {
     pub const fn open(self) -> Option<&'static str> {
         match self {
             Self::TransferSize => Some("server"),
+            Self::OnLost => Some("continue"),
             Self::CpuFrequency
             | Self::Cores
             | Self::Mtu

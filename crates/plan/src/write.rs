@@ -10,6 +10,7 @@ use model::{Host, Identity, LabSpec, Repetition, RunSpec, Sec, Target};
 
 use crate::address::write_url;
 use crate::matrix::product;
+use crate::placement::JOB;
 use crate::resolve::Plan;
 use crate::setting::{Setting, Value};
 use crate::text::{self, quoted};
@@ -33,7 +34,9 @@ impl Plan {
         self.repetition(&mut out);
         out.push('\n');
         self.server.write(&mut out);
-        self.hosts().into_iter().for_each(|host| write_host(&mut out, host));
+        for host in self.hosts() {
+            write_host(&mut out, host, self.slots(host));
+        }
         let mut named: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !named.contains(&run.target_name.as_str()) {
@@ -62,7 +65,27 @@ impl Plan {
         let _ = writeln!(out, "order = {order}");
     }
 
+    /// Agents on a host at most, in any run.
+    fn slots(&self, host: &Host) -> u32 {
+        let agents = self.runs.iter().flat_map(|run| &run.placement.hosts);
+        let slots = agents.map(Host::name_and_slot).filter(|(name, _)| *name == host.name);
+        slots.map(|(_, slot)| slot).max().unwrap_or(1)
+    }
+
+    /// The client hosts of a target, as its runs with the most have them.
+    fn client_hosts(&self, target: &str) -> Option<String> {
+        let of_target = self.runs.iter().filter(|run| run.target_name == target);
+        let most = of_target.max_by_key(|run| run.placement.hosts.len())?;
+        if most.placement.of_job {
+            return Some(quoted(JOB));
+        }
+        let listed = most.placement.hosts.iter().filter(|host| host.name_and_slot().1 == 1);
+        let names: Vec<String> = listed.map(|host| quoted(&host.name)).collect();
+        (!names.is_empty()).then(|| format!("[{}]", names.join(", ")))
+    }
+
     fn target(&self, first: &RunSpec) -> String {
+        let hosts = self.client_hosts(&first.target_name);
         let mut backends: Vec<String> = Vec::new();
         for run in self.runs.iter().filter(|run| run.target_name == first.target_name) {
             let name = quoted(run.backend.name());
@@ -71,7 +94,7 @@ impl Plan {
             }
         }
         let what = match &first.target {
-            _ if let Some(lab) = &first.lab => write_lab(lab),
+            _ if let Some(lab) = &first.lab => write_lab(lab, hosts.clone()),
             Target::Null => "null = true".to_owned(),
             Target::Directory { path } => format!("path = {}", quoted_path(path)),
             Target::Directories { paths } => {
@@ -81,6 +104,11 @@ impl Plan {
             Target::Nfs(nfs) if nfs.embedded => write_embedded(&nfs.identity),
             Target::Nfs(nfs) => format!("url = {}", quoted(&write_url(nfs))),
         };
+        let used_from = match hosts {
+            Some(hosts) if first.lab.is_none() => format!("\nhosts = {hosts}"),
+            _ => String::new(),
+        };
+        let what = what + &used_from;
         let name = quoted(&first.target_name);
         format!("\n[[target]]\nname = {name}\n{what}\nbackend = [{}]\n", backends.join(", "))
     }
@@ -93,7 +121,7 @@ fn lines(pairs: &[(&str, Option<String>)]) -> String {
     written.join("\n")
 }
 
-fn write_host(out: &mut String, host: &Host) {
+fn write_host(out: &mut String, host: &Host, slots: u32) {
     let text = |text: &Option<String>| text.as_deref().map(quoted);
     let keys = lines(&[
         ("name", Some(quoted(&host.name))),
@@ -101,12 +129,13 @@ fn write_host(out: &mut String, host: &Host) {
         ("ssh_config", host.ssh_config.as_deref().map(quoted_path)),
         ("address", text(&host.address)),
         ("interface", text(&host.interface)),
+        ("slots", (slots > 1).then(|| slots.to_string())),
     ]);
     // Writing to a String can't fail.
     let _ = writeln!(out, "\n[[host]]\n{keys}");
 }
 
-fn write_lab(lab: &LabSpec) -> String {
+fn write_lab(lab: &LabSpec, clients: Option<String>) -> String {
     let storage = &lab.storage;
     let size = |bytes: u64| (bytes > 0).then(|| quoted(&text::size(bytes)));
     let list = |paths: &[PathBuf]| {
@@ -115,9 +144,11 @@ fn write_lab(lab: &LabSpec) -> String {
     };
     let named = |path: &PathBuf| !path.as_os_str().is_empty();
     let client = &lab.client.name;
+    let is_one = clients.is_none() && *client != lab.server.name;
     lines(&[
         ("server", Some(quoted(&lab.server.name))),
-        ("client", (*client != lab.server.name).then(|| quoted(client))),
+        ("client", is_one.then(|| quoted(client))),
+        ("clients", clients),
         ("devices", list(&storage.devices)),
         ("loop_size", size(storage.loop_bytes)),
         ("directory", Some(&storage.directory).filter(|d| named(d)).map(|d| quoted_path(d))),
@@ -150,7 +181,10 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
         let sizes = levels.iter().map(|(_, levels)| levels.len());
         let count = sizes.fold(1_usize, usize::saturating_mul);
         let of = |setting: Setting, _: &RunSpec| levels[setting as usize].1.clone();
-        count == runs.len() && product(runs[0].clone(), of).is_ok_and(|made| made == runs)
+        let mut base = runs[0].clone();
+        let most = runs.iter().map(|run| &run.placement.hosts).max_by_key(|hosts| hosts.len());
+        base.placement.hosts.clone_from(most.expect("there are runs"));
+        count == runs.len() && product(base, of).is_ok_and(|made| made == runs)
     };
     if runs.len() == 1 || whole() {
         return write_workload(out, runs, &levels);

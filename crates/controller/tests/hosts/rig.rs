@@ -293,7 +293,7 @@ fn plan_of(labs: &[LabSpec]) -> Plan {
         sizes.join(",")
     );
     let raw = RawPlan::parse(&text, "t").unwrap();
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3 };
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
     let mut plan = Plan::resolve(&raw, &around).unwrap();
     for (run, lab) in plan.runs.iter_mut().zip(labs) {
         run.lab = Some(Box::new(lab.clone()));

@@ -36,7 +36,7 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
         (rate, tuning.rate_bits_per_s.is_some()),
         (delay, tuning.delay_us.is_some()),
     ];
-    let nameless = [&lab.server, &lab.client].into_iter().find(|host| host.interface.is_none());
+    let nameless = lab.hosts().find(|host| host.interface.is_none());
     match (of_link.into_iter().find(|(_, changed)| *changed), nameless) {
         (Some((setting, _)), Some(host)) => {
             let what = format!("the interface of host `{}` is not known", host.name);
@@ -86,11 +86,9 @@ fn of_hosts(lab: &LabSpec) -> Option<(String, &'static str)> {
     }
     // An export is for the client that mounts it.
     let exported = matches!(lab.serving.kind, ServerKind::Knfsd | ServerKind::Unfs3);
-    let both: &[_] = match path {
-        DataPath::Network if exported => &[(&lab.server, &lab.client), (&lab.client, &lab.server)],
-        _ => &[(&lab.server, &lab.client)],
-    };
-    let (lost, other) = both.iter().find(|(host, _)| host.reached_at().is_none())?;
+    let seen = if path == DataPath::Network && exported { lab.hosts().count() } else { 1 };
+    let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
+    let other = if lost.name == lab.server.name { &lab.client } else { &lab.server };
     let what = format!("`{}` can't know where `{}` is", other.name, lost.name);
     Some((what, "write `address` in its [[host]]"))
 }

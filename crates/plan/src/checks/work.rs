@@ -70,12 +70,12 @@ fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     let size = if block == 0 { io } else { block };
     let blocks = file.div_ceil(size);
-    if blocks >= u64::from(run.workers) {
+    if blocks >= u64::from(run.all_workers()) {
         return Ok(());
     }
     let what = format!(
         "{} workers are more than the {blocks} blocks of {} in a shared file of {}",
-        run.workers,
+        run.all_workers(),
         show_size(size),
         show_size(file)
     );

@@ -150,6 +150,19 @@ impl Field for Vec<Pass> {
     }
 }
 
+/// Hosts, the first so many of which are taken.
+impl Field for Vec<Host> {
+    fn value(&self) -> Value {
+        Value::Number(self.len() as u64)
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Number(number) = value else { return false };
+        self.truncate(usize::try_from(number).unwrap_or(usize::MAX));
+        self.len() as u64 == number
+    }
+}
+
 /// Makes places of settings that are one of a few words.
 macro_rules! words {
     ($($type:ident)+) => {
@@ -192,6 +205,9 @@ macro_rules! places {
 
 places! { of_run of_run_mut RunSpec:
     Passes passes;
+    ClientHosts placement.hosts;
+    Neighbour placement.neighbour;
+    OnLost placement.lost_wait_ms;
     Workers workers;
     Clients clients;
     Rate load.rate_per_s;
@@ -330,7 +346,7 @@ impl Setting {
         };
         let done = place.is_some_and(|field| field.put(value));
         assert!(done, "{self:?} has no place in {spec:?}, or is of another kind");
-        if matches!(self.family(), Family::Lab | Family::Nfs) {
+        if matches!(self.family(), Family::Lab | Family::Nfs) || self == Self::ClientHosts {
             lab::aim(spec);
         }
     }

@@ -112,6 +112,8 @@ impl Setting {
             Self::Timeo | Self::Retrans => run.nfs().proto == Proto::Udp,
             // A WRITE of v2 always is.
             Self::Stable => run.nfs().version != NfsVersion::V2,
+            Self::ClientHosts | Self::OnLost => !run.placement.hosts.is_empty(),
+            Self::Neighbour => run.agents() > 1,
             Self::Arrivals | Self::Ramp => run.load.rate_per_s > 0,
             Self::Mix => run.op_mix.shares.is_empty(),
             Self::ThinkTime => run.load.rate_per_s == 0,

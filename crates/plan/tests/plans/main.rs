@@ -1,6 +1,7 @@
 //! Plans from the text to the runs, as the rest of the program sees them.
 
 mod common;
+mod fleet;
 mod lab;
 mod matrix;
 mod overrides;

@@ -9,7 +9,7 @@ const QUICK: &str = include_str!("../../../../presets/quick.toml");
 
 pub fn reads_back(first: &Plan) {
     let text = first.to_toml();
-    let elsewhere = Surroundings { temp_dir: "/other".into(), uid: 1, gid: 2, seed: 3 };
+    let elsewhere = Surroundings { temp_dir: "/other".into(), uid: 1, gid: 2, seed: 3, job: None };
     let again = RawPlan::parse(&text, "again").and_then(|raw| Plan::resolve(&raw, &elsewhere));
     let again_runs = again.as_ref().map_or_else(|error| panic!("{error}\n{text}"), |p| &p.runs);
     // The first run that differs says more than two plans.

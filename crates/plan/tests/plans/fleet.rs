@@ -1,0 +1,140 @@
+//! Targets that are used from several hosts: who works in a run, and what a plan may ask for.
+
+use crate::common::{around, plan};
+use crate::round_trip::reads_back;
+use model::{DataPath, Host, RunSpec, Target};
+use plan::{Overrides, Plan, RawPlan, Setting, Surroundings};
+
+const NAME: &str = "name = \"t\"\ntrials = 1\nseed = 5\n";
+
+/// A server and clients `c1` ..., the first with two slots.
+fn hosts(clients: u32) -> String {
+    let host = |n| {
+        let slots = if n == 1 { "slots = 2\n" } else { "" };
+        format!("[[host]]\nname = \"c{n}\"\nssh = \"c{n}\"\n{slots}")
+    };
+    let clients: String = (1..=clients).map(host).collect();
+    format!("[[host]]\nname = \"s\"\nssh = \"s\"\n{clients}")
+}
+
+fn text(clients: u32, target: &str, factors: &str) -> String {
+    format!(
+        "{NAME}{}[[target]]\nname = \"n\"\n{target}\n[factors]\n{factors}\n\
+         [[workload]]\nkind = \"stream\"\n",
+        hosts(clients)
+    )
+}
+
+fn made(target: &str, factors: &str) -> Plan {
+    plan(&text(3, target, factors)).unwrap()
+}
+
+fn refused(target: &str, factors: &str) -> String {
+    plan(&text(3, target, factors)).unwrap_err().to_string()
+}
+
+fn names(hosts: &[Host]) -> Vec<&str> {
+    hosts.iter().map(|host| host.name.as_str()).collect()
+}
+
+fn working(run: &RunSpec) -> Vec<&str> {
+    names(run.client_hosts())
+}
+
+const MOUNTED: &str = "server = \"s\"\nclients = [\"c1\", \"c2\", \"c3\"]";
+const SHARED: &str = "path = \"/mnt/shared\"\nhosts = [\"c3\", \"c1\"]";
+
+#[test]
+fn the_first_clients_work_and_further_slots_are_used_last() {
+    let plan = made(MOUNTED, "client_hosts = [1, 3, 4]\nworkers = 2\nneighbour = 1");
+    let all: Vec<_> = plan.runs.iter().map(working).collect();
+    assert_eq!(all, [vec!["c1"], vec!["c1", "c2", "c3"], vec!["c1", "c2", "c3", "c1:2"]]);
+    // A host that plays two clients mounts once.
+    let mounting = |run: &RunSpec| run.lab.as_ref().unwrap().clients().count();
+    assert_eq!(plan.runs.iter().map(mounting).collect::<Vec<_>>(), [1, 3, 3]);
+    // One file for each worker of each host, and one host has no neighbour.
+    let files: Vec<_> = plan.runs.iter().map(|run| (run.files, run.placement.neighbour)).collect();
+    assert_eq!(files, [(2, 0), (6, 1), (8, 1)]);
+    assert_eq!(plan.varying(), ["files", "client_hosts"]);
+    reads_back(&plan);
+    // All of them where nobody says.
+    assert_eq!(working(&made(MOUNTED, "").runs[0]).len(), 4);
+}
+
+#[test]
+fn on_the_server_itself_no_client_works() {
+    let plan = made(MOUNTED, "data_path = [\"disk\", \"network\"]\nclient_hosts = [2, 3]");
+    let paths: Vec<_> = plan.runs.iter().map(|run| run.lab.as_ref().unwrap().path).collect();
+    assert_eq!(paths, [DataPath::Disk, DataPath::Network, DataPath::Network]);
+    assert_eq!(working(&plan.runs[0]), ["s"]);
+    reads_back(&plan);
+}
+
+#[test]
+fn a_directory_that_all_hosts_have_is_used_from_each() {
+    let plan = made(SHARED, "client_hosts = [2, 3]\non_lost = \"30s\"");
+    assert_eq!(working(&plan.runs[0]), ["c3", "c1"]);
+    assert_eq!(working(&plan.runs[1]), ["c3", "c1", "c1:2"]);
+    assert_eq!(plan.runs[0].target, Target::Directory { path: "/mnt/shared".into() });
+    assert_eq!(plan.runs[0].placement.lost_wait_ms, Some(30_000));
+    assert!(plan.runs[0].lab.is_none());
+    assert_eq!(names(&plan.hosts().into_iter().cloned().collect::<Vec<_>>()), ["c3", "c1"]);
+    reads_back(&plan);
+    // A server is spoken to from each, by clients that are dealt out to them.
+    let nfs = made("url = \"nfs://h/e\"\nhosts = [\"c2\", \"c3\"]", "clients = [2, 40]");
+    assert_eq!(nfs.runs.iter().map(RunSpec::clients).collect::<Vec<_>>(), [2, 40]);
+    reads_back(&nfs);
+}
+
+#[test]
+fn a_program_of_others_is_started_on_the_first_host() {
+    let text = text(3, SHARED, "").replace("\"stream\"", "\"app\"\nrun = [\"true\"]");
+    assert_eq!(working(&plan(&text).unwrap().runs[0]), ["c3"]);
+}
+
+#[test]
+fn the_hosts_of_a_job_are_those_that_it_has() {
+    let text = text(0, "path = \"/scratch\"\nhosts = \"job\"", "client_hosts = [1, 2]");
+    let raw = RawPlan::parse(&text, "p.toml").unwrap();
+    let alone = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+    let expected = "p.toml:8:8: hosts: `n` is used from the hosts of a job, and this is none \
+                    (hint: start it by a launcher; `dfsbench run --help` names them)";
+    assert_eq!(alone, expected);
+    let job = Some(vec![Host::here("node7"), Host::here("node9")]);
+    let in_job = Surroundings { job, ..around() };
+    let plan = Plan::resolve(&raw, &in_job).unwrap();
+    let all: Vec<_> = plan.runs.iter().map(working).collect();
+    assert_eq!(all, [vec!["node7"], vec!["node7", "node9"]]);
+    assert!(plan.hosts().is_empty() && plan.runs[1].placement.of_job);
+    let again = RawPlan::parse(&plan.to_toml(), "again").unwrap();
+    assert_eq!(Plan::resolve(&again, &in_job), Ok(plan));
+}
+
+#[test]
+fn a_flag_takes_another_number_of_hosts() {
+    let with = |target: &str, level: &str| {
+        let mut raw = RawPlan::parse(&text(3, target, "client_hosts = 1"), "p.toml").unwrap();
+        raw.apply(&Overrides::default().with(Setting::ClientHosts, &[level])).unwrap();
+        Plan::resolve(&raw, &around())
+    };
+    assert_eq!(working(&with(SHARED, "2").unwrap().runs[0]), ["c3", "c1"]);
+    let beyond = "--client-hosts: `n` has 3 on 2 hosts, and not 4 (hint: name more hosts, or \
+                  raise `slots` in their [[host]])";
+    assert_eq!(with(SHARED, "4").unwrap_err().to_string(), beyond);
+    // No run depends on it where one process works.
+    let idle = with("path = \"/mnt\"", "2").unwrap_err().to_string();
+    assert!(idle.contains("no run of this plan depends on it"), "{idle}");
+}
+
+#[test]
+fn what_no_hosts_could_do_is_refused() {
+    let has = |error: String, part: &str| assert!(error.contains(part), "{error}");
+    has(refused(MOUNTED, "client_hosts = 0"), "client_hosts: must be 1 to 10000, not `0`");
+    has(refused(MOUNTED, "client_hosts = [2, 5]"), "22:20: client_hosts: `n` has 4 on 3 hosts");
+    has(refused(MOUNTED, "neighbour = 4"), "4 places on among 4 client hosts is each host itself");
+    has(refused(MOUNTED, "files = 3"), "3 files are too few for 4 workers");
+    let own = format!("{MOUNTED}\nbackend = \"nfs\"");
+    has(refused(&own, "clients = 3"), "fewer clients than workers");
+    // Some link is without a name.
+    has(refused(MOUNTED, "mtu = 9000"), "the interface of host `s` is not known");
+}
