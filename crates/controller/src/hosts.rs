@@ -46,7 +46,7 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When one can't be reached or used; in a sentence that names it.
     pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
-        [&lab.server, &lab.client].into_iter().try_for_each(|host| self.reach_one(host))
+        lab.hosts().try_for_each(|host| self.reach_one(host))
     }
 
     fn reach_one(&mut self, host: &Host) -> Result<(), String> {
@@ -80,6 +80,14 @@ impl<'a> Hosts<'a> {
     pub(crate) fn ask(&mut self, host: &str, order: Order) -> Result<Report, String> {
         self.send(host, order)?;
         self.receive(host)
+    }
+
+    /// Gives each of several hosts an order that has one answer, and waits for all of them: what
+    /// came of each, as [`Hosts::ask`] has it.
+    pub(crate) fn ask_each(&mut self, orders: Vec<(&str, Order)>) -> Vec<Result<Report, String>> {
+        let given = orders.into_iter().map(|(host, order)| (host, self.send(host, order)));
+        let given: Vec<_> = given.collect();
+        given.into_iter().map(|(host, sent)| sent.and_then(|()| self.receive(host))).collect()
     }
 
     /// Gives an order.
@@ -124,11 +132,10 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When one isn't.
     pub(crate) fn look(&mut self, lab: &LabSpec) -> Result<(), String> {
-        for host in [&lab.server.name, &lab.client.name] {
-            let there = self.agent(host)?.look();
-            there.map_err(|gone| self.lose(host, &gone.to_string()))?;
-        }
-        Ok(())
+        lab.hosts().try_for_each(|host| {
+            let there = self.agent(&host.name)?.look();
+            there.map_err(|gone| self.lose(&host.name, &gone.to_string()))
+        })
     }
 
     /// Reads a host's clocks again and tells what that says of them.

@@ -5,7 +5,7 @@
 
 use fleet::{Order, Report};
 use lab::{compose, redo_from};
-use model::{Caveat, Fact, Invalidation, LabSpec, Pass, Trial, TrialState};
+use model::{Caveat, Fact, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
 
 use crate::Walk;
 use crate::stack::on_host;
@@ -39,7 +39,7 @@ pub(crate) fn before_trial(
 /// When a host is lost or can't forget.
 pub(crate) fn before_reading(
     walk: &mut Walk<'_>,
-    lab: &LabSpec,
+    (spec, lab): (&RunSpec, &LabSpec),
     pass: Pass,
 ) -> Result<Vec<Fact>, String> {
     let how = lab.invalidation;
@@ -52,15 +52,20 @@ pub(crate) fn before_reading(
     let stop = walk.stop;
     walk.hosts.with_stack(|stack, hosts| {
         if kept < wanted.len() {
-            hosts.ask(&lab.worker().name, Order::LetGo)?;
+            let working = spec.client_hosts().iter();
+            let orders = working.map(|host| (host.name.as_str(), Order::LetGo)).collect();
+            hosts.ask_each(orders).into_iter().collect::<Result<Vec<_>, _>>()?;
             stack.undo_to(hosts, kept)?;
         }
         let mut facts = Vec::new();
-        let both = [(&lab.server, true), (&lab.client, false)];
-        let both = both.iter().take(if lab.server.name == lab.client.name { 1 } else { 2 });
-        for (host, serves) in both {
-            let directory = serves.then(|| lab.storage.place().to_owned());
-            match hosts.ask(&host.name, Order::Invalidate { how, directory })? {
+        // The server last, since what clients still hold is written to it.
+        let clients = lab.clients().filter(|host| host.name != lab.server.name);
+        let order = |directory| Order::Invalidate { how, directory };
+        let orders = clients.clone().map(|host| (host.name.as_str(), order(None))).collect();
+        let mut answers = hosts.ask_each(orders);
+        answers.push(hosts.ask(&lab.server.name, order(Some(lab.storage.place().to_owned()))));
+        for (host, answer) in clients.chain([&lab.server]).zip(answers) {
+            match answer? {
                 Report::Facts(told) => facts.extend(on_host(&host.name, told)),
                 other => unreachable!("an agent answers Invalidate with Facts, not {other:?}"),
             }
@@ -73,21 +78,23 @@ pub(crate) fn before_reading(
     })
 }
 
-/// Holds the clock of the host that worked against ours: a doubt of each pass, where there is one.
-pub(crate) fn after_trial(walk: &mut Walk<'_>, lab: &LabSpec, trial: &mut Trial) {
-    let worker = &lab.worker().name;
-    if !walk.hosts.is_there(worker) {
-        return;
-    }
-    match walk.hosts.drift(worker) {
-        Ok(drift) => {
-            trial.facts.extend(drift.facts(worker));
-            for pass in &mut trial.passes {
-                pass.caveats.extend(drift.caveat(worker));
-            }
+/// Holds the clocks of the hosts that worked against ours: a doubt of each pass, where there is
+/// one.
+pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial) {
+    for worker in spec.client_hosts().iter().map(|host| host.name.as_str()) {
+        if !walk.hosts.is_there(worker) {
+            continue;
         }
-        Err(why) if trial.state == TrialState::Done => trial.state = TrialState::Failed(why),
-        // What went wrong first says more.
-        Err(_) => {}
+        match walk.hosts.drift(worker) {
+            Ok(drift) => {
+                trial.facts.extend(drift.facts(worker));
+                for pass in &mut trial.passes {
+                    pass.caveats.extend(drift.caveat(worker));
+                }
+            }
+            Err(why) if trial.state == TrialState::Done => trial.state = TrialState::Failed(why),
+            // What went wrong first says more.
+            Err(_) => {}
+        }
     }
 }

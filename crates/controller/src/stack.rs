@@ -1,14 +1,16 @@
 //! What is applied to the hosts of a campaign, as one stack.
 //!
-//! Between two runs the longest common beginning of what is applied and what is wanted stays; the
-//! rest is undone from the top, and what is new is applied. So only settings that changed, and
-//! what stands on them, are redone. What lies on a lost host is forgotten here: its agent undoes
-//! it by itself.
+//! Between two runs what [`lab::stays`] names is left; the rest is undone from the top, and what is
+//! new is applied. So only settings that changed, and what stands on them, are redone. The same
+//! step on several hosts is taken on all of them at once. What lies on a lost host is forgotten
+//! here: its agent undoes it by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::discriminant;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::{Order, Report};
+use lab::stays;
 use model::{Caveat, CaveatCode, Difference, Fact, InForce, LabStep};
 
 use crate::hosts::Hosts;
@@ -16,8 +18,10 @@ use crate::hosts::Hosts;
 /// What is applied, the oldest first, with what came of it.
 #[derive(Default)]
 pub(crate) struct Stack {
-    applied: Vec<(LabStep, InForce)>,
+    applied: Vec<Applied>,
 }
+
+type Applied = (LabStep, InForce);
 
 impl Stack {
     /// Brings the hosts to what is wanted.
@@ -31,26 +35,58 @@ impl Stack {
         wanted: &[LabStep],
         stop: &AtomicBool,
     ) -> Result<(), String> {
-        let same = self.applied.iter().zip(wanted).take_while(|((is, _), step)| is == *step);
-        let lost = self.applied.iter().position(|(step, _)| hosts.lost(&step.host).is_some());
-        let kept = same.count().min(lost.unwrap_or(usize::MAX));
-        self.undo_to(hosts, kept)?;
-        for step in &wanted[kept..] {
+        self.applied.retain(|(step, _)| hosts.lost(&step.host).is_none());
+        let applied: Vec<LabStep> = self.applied.iter().map(|(step, _)| step.clone()).collect();
+        let (stay, stand) = stays(&applied, wanted);
+        // What goes is on top of its host, wherever it stands among the steps of others.
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            self.applied.drain(..).zip(stay).partition(|(_, stays)| *stays);
+        let steps = |of: Vec<(Applied, bool)>| of.into_iter().map(|(applied, _)| applied);
+        let kept_count = kept.len();
+        self.applied.extend(steps(kept).chain(steps(gone)));
+        self.undo_to(hosts, kept_count)?;
+        let missing = wanted.iter().zip(stand).filter(|(_, stands)| !stands);
+        let missing: Vec<&LabStep> = missing.map(|(step, _)| step).collect();
+        let mut missing = missing.as_slice();
+        while !missing.is_empty() {
+            let (batch, rest) = missing.split_at(at_once(missing.iter().copied()));
+            missing = rest;
             if stop.load(Relaxed) {
                 return Err("interrupted".to_owned());
             }
-            let order = Order::Apply(Box::new(step.action.clone()));
-            match hosts.ask(&step.host, order) {
-                Ok(Report::InForce(in_force)) => self.applied.push((step.clone(), in_force)),
-                Ok(other) => unreachable!("an agent answers Apply with InForce, not {other:?}"),
-                Err(why) => {
-                    let further = self.clear(hosts).into_iter().filter(|left| *left != why);
-                    let all: Vec<String> = [why.clone()].into_iter().chain(further).collect();
-                    return Err(all.join("; "));
-                }
+            if let Err(why) = self.apply(hosts, batch) {
+                let further = self.clear(hosts).into_iter().filter(|left| *left != why);
+                let all: Vec<String> = [why.clone()].into_iter().chain(further).collect();
+                return Err(all.join("; "));
             }
         }
+        self.sort_as(wanted);
         Ok(())
+    }
+
+    /// Applies steps to as many hosts.
+    fn apply(&mut self, hosts: &mut Hosts<'_>, batch: &[&LabStep]) -> Result<(), String> {
+        let order = |step: &LabStep| Order::Apply(Box::new(step.action.clone()));
+        let orders = batch.iter().map(|step| (step.host.as_str(), order(step)));
+        let mut refused = Vec::new();
+        for (step, answer) in batch.iter().zip(hosts.ask_each(orders.collect())) {
+            match answer {
+                Ok(Report::InForce(in_force)) => self.applied.push(((*step).clone(), in_force)),
+                Ok(other) => unreachable!("an agent answers Apply with InForce, not {other:?}"),
+                Err(why) => refused.push(why),
+            }
+        }
+        if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
+    }
+
+    /// Puts what is applied in the order of what was wanted, which is that of each host already.
+    fn sort_as(&mut self, wanted: &[LabStep]) {
+        let mut of_hosts: BTreeMap<String, VecDeque<Applied>> = BTreeMap::new();
+        for applied in self.applied.drain(..) {
+            of_hosts.entry(applied.0.host.clone()).or_default().push_back(applied);
+        }
+        let next = |step: &LabStep| of_hosts.get_mut(&step.host).and_then(VecDeque::pop_front);
+        self.applied = wanted.iter().filter_map(next).collect();
     }
 
     /// Undoes from the top until so many are left.
@@ -58,13 +94,24 @@ impl Stack {
     /// # Errors
     /// When one can't be undone, which then stays on top.
     pub(crate) fn undo_to(&mut self, hosts: &mut Hosts<'_>, kept: usize) -> Result<(), String> {
-        while let Some((step, _)) = self.applied.get(kept).and(self.applied.last()) {
-            let host = step.host.clone();
-            if hosts.lost(&host).is_none() {
-                let undone = hosts.ask(&host, Order::UndoLast);
-                undone.map_err(|why| format!("what was done before can't be undone: {why}"))?;
+        while self.applied.len() > kept {
+            let top = at_once(self.applied[kept..].iter().rev().map(|(step, _)| step));
+            let batch = self.applied.split_off(self.applied.len() - top);
+            let (there, _lost): (Vec<_>, Vec<_>) =
+                batch.into_iter().partition(|(step, _)| hosts.lost(&step.host).is_none());
+            let orders = there.iter().map(|(step, _)| (step.host.as_str(), Order::UndoLast));
+            let answers = hosts.ask_each(orders.collect());
+            let mut refused = Vec::new();
+            for (applied, answer) in there.into_iter().zip(answers) {
+                if let Err(why) = answer {
+                    self.applied.push(applied);
+                    refused.push(why);
+                }
             }
-            self.applied.pop();
+            if !refused.is_empty() {
+                let refused = refused.join("; ");
+                return Err(format!("what was done before can't be undone: {refused}"));
+            }
         }
         Ok(())
     }
@@ -111,6 +158,16 @@ impl Stack {
         let doubt = |told: String| CaveatCode::OptionNotInForce.because(told);
         self.differences().into_iter().map(doubt).collect()
     }
+}
+
+/// How many of the first steps may be taken at one moment: of one kind, each on another host.
+fn at_once<'a>(steps: impl Iterator<Item = &'a LabStep>) -> usize {
+    let mut hosts: BTreeSet<&'a str> = BTreeSet::new();
+    let mut kind = None;
+    let steps = steps.map(|step| (step.host.as_str(), discriminant(&step.action)));
+    steps
+        .take_while(|(host, this)| *kind.get_or_insert(*this) == *this && hosts.insert(host))
+        .count()
 }
 
 /// Facts that an agent told of its host.

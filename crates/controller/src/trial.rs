@@ -112,7 +112,7 @@ fn begin_to_end(
         pass.caveats.extend(caveats.iter().cloned());
     }
     if let Some(lab) = &spec.lab {
-        setting_up::after_trial(walk, lab, trial);
+        setting_up::after_trial(walk, spec, trial);
         if !walk.hosts.is_there(&lab.worker().name) {
             // Its agent cleans up by itself.
             return Ok(());
@@ -138,7 +138,7 @@ fn one_pass(
         (walk.observe)(Event::PassBegun(pass));
     }
     if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
-        trial.facts.extend(setting_up::before_reading(walk, lab, pass)?);
+        trial.facts.extend(setting_up::before_reading(walk, (spec, lab), pass)?);
     }
     if let Some(lab) = &spec.lab {
         watching::begin(walk, lab).map_err(|why| without_server(walk, lab, why))?;

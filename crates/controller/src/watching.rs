@@ -33,7 +33,7 @@ pub(crate) fn end(
     lab: &LabSpec,
     result: &mut PassResult,
 ) -> Result<(), String> {
-    for own in &mut result.telemetry {
+    for own in result.telemetry.iter_mut().filter(|own| own.host.is_empty()) {
         own.host.clone_from(&lab.worker().name);
     }
     let Some(host) = bystander(lab) else { return Ok(()) };
@@ -49,7 +49,7 @@ pub(crate) fn end(
 }
 
 fn bystander(lab: &LabSpec) -> Option<&str> {
-    (lab.server.name != lab.worker().name).then_some(lab.server.name.as_str())
+    lab.leaves_server().then_some(lab.server.name.as_str())
 }
 
 /// Doubts about where the server had from what the kernel's server sent.

@@ -104,37 +104,14 @@ pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
 
 fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let tuning = &spec.tuning;
-    let is_one = spec.client.name == spec.server.name;
-    let both: &[&Host] = if is_one { &[&spec.server] } else { &[&spec.server, &spec.client] };
-    for host in both {
-        let mut push = |action| steps.push(LabStep { host: host.name.clone(), action });
-        if spec.path == DataPath::Disk {
-            break;
-        }
-        if let Some(bytes) = tuning.mtu_bytes {
-            push(Action::Mtu { interface: interface(spec, host)?, bytes });
-        }
-        if tuning.rate_bits_per_s.is_some() || tuning.delay_us.is_some() {
-            push(Action::Shape {
-                interface: interface(spec, host)?,
-                rate_bits_per_s: tuning.rate_bits_per_s,
-                delay_us: tuning.delay_us,
-            });
-        }
-        if let Some(name) = &tuning.congestion {
-            push(sysctl("net.ipv4.tcp_congestion_control", name.clone()));
-        }
-        for (name, most, first) in BUFFERS {
-            if let Some(bytes) = tuning.tcp_buffer_bytes {
-                let [smallest, first] = first.map(|size| size.min(bytes));
-                push(sysctl(most, bytes.to_string()));
-                push(sysctl(name, format!("{smallest} {first} {bytes}")));
-            }
-        }
+    if spec.path != DataPath::Disk {
+        tune_network(spec, steps)?;
     }
     let mut push = |host: &Host, action| steps.push(LabStep { host: host.name.clone(), action });
     if let Some(slots) = tuning.slots.filter(|_| spec.path != DataPath::Disk) {
-        push(&spec.client, sysctl("sunrpc.tcp_max_slot_table_entries", slots.to_string()));
+        for client in spec.clients() {
+            push(client, sysctl("sunrpc.tcp_max_slot_table_entries", slots.to_string()));
+        }
     }
     if let Some(khz) = tuning.cpu_khz {
         push(&spec.server, Action::CpuFrequency { khz });
@@ -146,7 +123,40 @@ fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
         push(&spec.server, sysctl(name, value.clone()));
     }
     for (name, value) in &tuning.client_sysctls {
-        push(&spec.client, sysctl(name, value.clone()));
+        spec.clients().for_each(|client| push(client, sysctl(name, value.clone())));
+    }
+    Ok(())
+}
+
+/// Tunes both ends of every connection, each kind on all hosts before the next.
+fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    let tuning = &spec.tuning;
+    let mut on_each = |action: &dyn Fn(&Host) -> Result<Action, ComposeError>| {
+        spec.hosts().try_for_each(|host| {
+            steps.push(LabStep { host: host.name.clone(), action: action(host)? });
+            Ok(())
+        })
+    };
+    if let Some(bytes) = tuning.mtu_bytes {
+        on_each(&|host| Ok(Action::Mtu { interface: interface(spec, host)?, bytes }))?;
+    }
+    if tuning.rate_bits_per_s.is_some() || tuning.delay_us.is_some() {
+        on_each(&|host| {
+            Ok(Action::Shape {
+                interface: interface(spec, host)?,
+                rate_bits_per_s: tuning.rate_bits_per_s,
+                delay_us: tuning.delay_us,
+            })
+        })?;
+    }
+    if let Some(name) = &tuning.congestion {
+        on_each(&|_| Ok(sysctl("net.ipv4.tcp_congestion_control", name.clone())))?;
+    }
+    let Some(bytes) = tuning.tcp_buffer_bytes else { return Ok(()) };
+    for (name, most, first) in BUFFERS {
+        let [smallest, first] = first.map(|size| size.min(bytes));
+        on_each(&|_| Ok(sysctl(most, bytes.to_string())))?;
+        on_each(&|_| Ok(sysctl(name, format!("{smallest} {first} {bytes}"))))?;
     }
     Ok(())
 }
@@ -256,10 +266,13 @@ fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
     })
 }
 
-/// Who may mount the export: the client as the server sees it.
+/// Who may mount the export: the clients as the server sees them.
 fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
     match spec.path {
-        DataPath::Network => reach(&spec.client),
+        DataPath::Network => {
+            let all: Result<Vec<String>, _> = spec.clients().map(reach).collect();
+            all.map(|addresses| addresses.join(" "))
+        }
         DataPath::Disk | DataPath::Loopback | DataPath::Tunnel => Ok("127.0.0.1".to_owned()),
     }
 }
@@ -297,21 +310,29 @@ fn reach(host: &Host) -> Result<String, ComposeError> {
     address.ok_or_else(|| ComposeError::NoAddress(host.name.clone()))
 }
 
-/// Mounts the export on the client, through a tunnel where one is wanted.
+/// Mounts the export on the clients, through a tunnel where one is wanted; each step on all of
+/// them before the next.
 fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
-    let mut push = |action| steps.push(LabStep { host: spec.worker().name.clone(), action });
+    let mut on_each = |action: &dyn Fn(&Host) -> Result<Action, ComposeError>| {
+        spec.clients().try_for_each(|host| {
+            steps.push(LabStep { host: host.name.clone(), action: action(host)? });
+            Ok(())
+        })
+    };
     let mounting = &spec.mounting;
     let is_v4 = mounting.nfs.version >= NfsVersion::V4_0;
     let mut options = mounting.all_options();
     if spec.path == DataPath::Tunnel {
         for (local_port, remote_port) in TUNNELS.into_iter().take(if is_v4 { 1 } else { 2 }) {
-            push(Action::Tunnel {
-                ssh: ssh_to(spec)?,
-                local_port,
-                remote_port,
-                compression: spec.tunnelling.compression,
-                cipher: spec.tunnelling.cipher.clone(),
-            });
+            on_each(&|client| {
+                Ok(Action::Tunnel {
+                    ssh: ssh_to(&spec.server, client)?,
+                    local_port,
+                    remote_port,
+                    compression: spec.tunnelling.compression,
+                    cipher: spec.tunnelling.cipher.clone(),
+                })
+            })?;
         }
         options.push(format!("port={TUNNEL_PORT}"));
         if !is_v4 {
@@ -329,9 +350,12 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     };
     let source = format!("{}:{}", bracketed(&address), spec.storage.place().display());
     let point = PathBuf::from(MOUNT_POINT);
-    push(Action::NfsMount { source, point: point.clone(), options });
+    on_each(&|_| {
+        let (source, point, options) = (source.clone(), point.clone(), options.clone());
+        Ok(Action::NfsMount { source, point, options })
+    })?;
     if let Some(kib) = mounting.read_ahead_kib {
-        push(Action::ReadAhead { point, kib });
+        on_each(&|_| Ok(Action::ReadAhead { point: point.clone(), kib }))?;
     }
     Ok(())
 }
@@ -345,14 +369,13 @@ fn bracketed(address: &str) -> String {
     }
 }
 
-/// How the client's ssh finds the server; a configuration file is this host's.
-fn ssh_to(spec: &LabSpec) -> Result<String, ComposeError> {
-    let server = &spec.server;
+/// How a client's ssh finds the server; a configuration file is this host's.
+fn ssh_to(server: &Host, client: &Host) -> Result<String, ComposeError> {
     let ssh = match &server.ssh {
         Some(ssh) => ssh.clone(),
         None => reach(server)?,
     };
-    let config = server.ssh_config.as_ref().filter(|_| spec.client.ssh.is_none());
+    let config = server.ssh_config.as_ref().filter(|_| client.ssh.is_none());
     Ok(config.map_or_else(|| ssh.clone(), |config| format!("-F {} {ssh}", config.display())))
 }
 
@@ -404,6 +427,40 @@ mod tests {
         assert_eq!(shape(&spec), expected);
         spec.path = DataPath::Disk;
         assert_eq!(shape(&spec), ["server Crypt", "server Format", "server Mount"]);
+    }
+
+    #[test]
+    fn many_clients_are_tuned_and_mount_side_by_side() {
+        let mut spec = spec();
+        let third = Host { address: Some("10.0.0.3".into()), ..spec.client.clone() };
+        spec.more_clients = vec![Host { name: "third".into(), ..third }];
+        spec.tuning = Tuning { mtu_bytes: Some(9_000), slots: Some(128), ..Tuning::default() };
+        spec.storage = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };
+        let expected = [
+            "server Mtu",
+            "client Mtu",
+            "third Mtu",
+            "client Sysctl",
+            "third Sysctl",
+            "server Mount",
+            "server Nfsd",
+            "server Export",
+            "client NfsMount",
+            "third NfsMount",
+            "client ReadAhead",
+            "third ReadAhead",
+        ];
+        assert_eq!(shape(&spec), expected);
+        let exports = compose(&spec).unwrap().into_iter().filter_map(|step| match step.action {
+            Action::Export { clients, .. } => Some(clients),
+            _ => None,
+        });
+        assert_eq!(exports.collect::<Vec<_>>(), ["10.0.0.2 10.0.0.3"]);
+        let from = redo_from(&compose(&spec).unwrap(), Invalidation::Remount);
+        assert_eq!(shape(&spec)[from], "client NfsMount");
+        // Where data stays on the server, they take no part.
+        spec.path = DataPath::Loopback;
+        assert!(shape(&spec).iter().all(|step| step.starts_with("server")));
     }
 
     #[test]

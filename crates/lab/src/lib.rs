@@ -22,6 +22,7 @@ mod packages;
 mod processes;
 pub mod safety;
 mod servers;
+mod stays;
 mod step;
 pub mod telemetry;
 mod undo;
@@ -32,6 +33,7 @@ pub use clean::{Cleaned, clean};
 pub use compose::{ComposeError, compose, redo_from};
 pub use error::LabError;
 pub use lab::Lab;
+pub use stays::stays;
 
 /// Where everything of ours lies that needs no disk: mount points, links to servers, their files.
 pub const RUN: &str = "/run/dfsbench";

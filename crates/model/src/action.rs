@@ -76,7 +76,7 @@ pub enum Action {
     Export {
         /// The directory.
         directory: PathBuf,
-        /// Who may mount it, as exports(5) says.
+        /// Who may mount it, each as exports(5) says, with a space between several.
         clients: String,
         /// Options of exports(5).
         options: Vec<String>,

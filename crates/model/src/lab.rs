@@ -384,16 +384,17 @@ impl LabSpec {
     }
 
     /// Says whether two runs stand on the same, up to this many of the layers that hosts are set
-    /// up in: tuning, storage, server, tunnel, mount. Runs that agree in all need nothing redone.
+    /// up in: tuning, storage, server with its clients, tunnel, mount. Runs that agree in all need nothing redone.
     pub fn agrees(&self, other: &Self, layers: usize) -> bool {
         let layer = |layer| match layer {
-            0 => {
-                self.tuning == other.tuning
-                    && (&self.server, &self.client, &self.more_clients)
-                        == (&other.server, &other.client, &other.more_clients)
-            }
+            0 => (&self.server, &self.tuning) == (&other.server, &other.tuning),
             1 => self.storage == other.storage,
-            2 => self.is_served() == other.is_served() && self.serving == other.serving,
+            2 => {
+                // An export names its clients.
+                self.is_served() == other.is_served()
+                    && self.serving == other.serving
+                    && self.clients().eq(other.clients())
+            }
             3 => self.path == other.path && self.tunnelling == other.tunnelling,
             _ => (self.own_client, &self.mounting) == (other.own_client, &other.mounting),
         };
@@ -452,6 +453,9 @@ mod tests {
         other.invalidation = Invalidation::Remount;
         assert!(one.agrees(&other, LabSpec::LAYERS));
         other.serving.threads = 4;
+        assert!(one.agrees(&other, 2) && !one.agrees(&other, 3));
+        other = one.clone();
+        other.more_clients = vec![Host::here("d")];
         assert!(one.agrees(&other, 2) && !one.agrees(&other, 3));
         other.tuning.mtu_bytes = Some(9_000);
         assert!(one.agrees(&other, 0) && !one.agrees(&other, 1));

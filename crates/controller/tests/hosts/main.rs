@@ -74,6 +74,24 @@ fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
 }
 
 #[test]
+fn a_further_client_changes_exports_and_mounts_alone() {
+    let rig = Rig::new(Script::default());
+    let mut two = on_a_device(8);
+    two.more_clients = vec![Host { address: Some("d".into()), ..Host::here("d") }];
+    let (campaign, left) = rig.walk(&[on_a_device(8), two, on_a_device(8)]);
+    assert_eq!(left, [""; 0]);
+    assert!(campaign.runs.iter().all(|run| run.trials[0].state == TrialState::Done));
+    let log = rig.log();
+    let count = |line: &str| log.iter().filter(|other| *other == line).count();
+    let lines = ["s + format", "s + nfsd", "s + mount", "s + export", "c + nfs-mount"];
+    assert_eq!(lines.map(count), [1, 1, 1, 3, 3]);
+    assert_eq!(["d + nfs-mount", "d - nfs-mount", "c - nfs-mount"].map(count), [1, 1, 3]);
+    // Whoever serves goes on until those who mount have left.
+    let last = |line: &str| log.iter().rposition(|other| other == line).unwrap();
+    assert!(last("c - nfs-mount") < last("s - export") && last("s - export") < last("s - nfsd"));
+}
+
+#[test]
 fn a_step_that_fails_is_a_row_and_the_next_run_goes_on_from_nothing() {
     let rig = Rig::new(Script { refused: vec![("c", "nfs-mount", 1)], ..Script::default() });
     let (campaign, left) = rig.walk(&[network(8), network(8)]);
@@ -202,10 +220,10 @@ fn caches_are_dropped_on_both_hosts_before_a_reading_pass() {
     let rig = Rig::new(Script::default());
     let lab = LabSpec { invalidation: Invalidation::Caches, ..network(8) };
     let (campaign, _) = rig.walk(&[lab]);
-    assert_eq!(rig.log()[5..8], ["c trial", "s forgets caches of /data", "c forgets caches"]);
+    assert_eq!(rig.log()[5..8], ["c trial", "c forgets caches", "s forgets caches of /data"]);
     let facts = &campaign.runs[0].trials[0].facts;
     let cached = facts.iter().filter(|fact| fact.name == "read: page cache");
-    assert_eq!(cached.map(|fact| fact.scope.as_str()).collect::<Vec<_>>(), ["s", "c"]);
+    assert_eq!(cached.map(|fact| fact.scope.as_str()).collect::<Vec<_>>(), ["c", "s"]);
 }
 
 #[test]
@@ -226,8 +244,8 @@ fn a_remount_undoes_and_redoes_just_what_it_has_to() {
             "c - nfs-mount",
             "s - export",
             "s - mount",
-            "s forgets server-remount of /run/dfsbench/storage",
             "c forgets server-remount",
+            "s forgets server-remount of /run/dfsbench/storage",
             "s + mount",
             "s + export",
             "c + nfs-mount",

@@ -35,7 +35,7 @@ pub fn steps(directory: &Path, clients: &str, options: &[String]) -> Vec<Step> {
     if !options.is_empty() {
         argv.extend(["-o".to_owned(), options.join(",")]);
     }
-    argv.push(format!("{clients}:{}", directory.display()));
+    argv.extend(names(directory, clients));
     vec![Step::run(argv)]
 }
 
@@ -60,12 +60,15 @@ pub fn undo(directory: &Path, clients: &str) -> Result<Vec<Undo>, LabError> {
 /// # Errors
 /// Where exportfs can't.
 pub fn take_back(runner: &Runner, directory: &Path, clients: &str) -> Result<(), LabError> {
-    let ours = |export: &Export| is_of(export, directory) && export.clients == world(clients);
-    if exports(runner)?.iter().any(ours) {
-        let name = format!("{clients}:{}", directory.display());
-        runner.run(&["exportfs", "-u", name.as_str()], SOON)?;
+    let all = exports(runner)?;
+    let is_ours = |client: &&str| all.iter().any(|it| is_to(it, directory, client));
+    let ours: Vec<&str> = clients.split_whitespace().filter(is_ours).collect();
+    if ours.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let names: Vec<String> = names(directory, &ours.join(" ")).collect();
+    let argv = ["exportfs", "-u"].into_iter().chain(names.iter().map(String::as_str));
+    runner.run(&argv.collect::<Vec<_>>(), SOON).map(drop)
 }
 
 /// Reads the export back.
@@ -74,12 +77,24 @@ pub fn take_back(runner: &Runner, directory: &Path, clients: &str) -> Result<(),
 /// Where exportfs can't be asked.
 pub fn check(directory: &Path, clients: &str, options: &[String]) -> Result<InForce, LabError> {
     let all = exports(&Runner::default())?;
-    let found = all.iter().find(|it| is_of(it, directory) && it.clients == world(clients));
-    let nothing =
-        || LabError::Unable(format!("{} is not exported to {clients}", directory.display()));
-    let export = found.ok_or_else(nothing)?;
     let mut findings = Findings::new("server");
-    findings.fact("export", format!("{clients}:{}", export.directory), SOURCE);
+    findings.fact("export", format!("{clients}:{}", directory.display()), SOURCE);
+    let mut told: Vec<&[String]> = Vec::new();
+    for client in clients.split_whitespace() {
+        let nothing =
+            || LabError::Unable(format!("{} is not exported to {client}", directory.display()));
+        let found = all.iter().find(|it| is_to(it, directory, client)).ok_or_else(nothing)?;
+        // The same for all, as a rule.
+        if !told.contains(&found.options.as_slice()) {
+            told.push(&found.options);
+            compare(found, options, &mut findings);
+        }
+    }
+    Ok(findings.done())
+}
+
+/// Holds an export against what was asked for.
+fn compare(export: &Export, options: &[String], findings: &mut Findings) {
     findings.fact("export options", export.options.join(","), SOURCE);
     for asked in options.iter().filter(|asked| !export.options.contains(asked)) {
         let name = asked.split('=').next().unwrap_or_default();
@@ -90,11 +105,20 @@ pub fn check(directory: &Path, clients: &str, options: &[String]) -> Result<InFo
         let found = export.options.iter().find(same).map_or("not listed", String::as_str);
         findings.differ(name, asked, found, SOURCE);
     }
-    Ok(findings.done())
+}
+
+/// What exportfs calls an export, one for each of its clients.
+fn names(directory: &Path, clients: &str) -> impl Iterator<Item = String> {
+    let clients = clients.split_whitespace();
+    clients.map(move |client| format!("{client}:{}", directory.display()))
 }
 
 fn exports(runner: &Runner) -> Result<Vec<Export>, LabError> {
     Ok(parse(&runner.run(&["exportfs", "-v"], SOON)?))
+}
+
+fn is_to(export: &Export, directory: &Path, client: &str) -> bool {
+    is_of(export, directory) && export.clients == world(client)
 }
 
 fn is_of(export: &Export, directory: &Path) -> bool {

@@ -24,7 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub fn steps(directory: &Path, clients: &str, known: &Known) -> Vec<Step> {
     let folder = folder();
     let exports = folder.join("exports");
-    let text = format!("\"{}\" {clients}(rw,no_root_squash,insecure)\n", directory.display());
+    let each = |client: &str| format!(" {client}(rw,no_root_squash,insecure)");
+    let clients: String = clients.split_whitespace().map(each).collect();
+    let text = format!("\"{}\"{clients}\n", directory.display());
     let (port, mount_port) = (PORT.to_string(), MOUNT_PORT.to_string());
     let exports_name = exports.display().to_string();
     let argv = [PROGRAM, "-d", "-e", &exports_name, "-n", &port, "-m", &mount_port];

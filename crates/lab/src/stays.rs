@@ -1,0 +1,132 @@
+//! What may stay on several hosts between two runs. Pure: nothing is asked of any host.
+//!
+//! On one host things build on each other, so what stays is a beginning of what was done there. A
+//! mount builds on the host that serves it, too: where anything changes there, all mounts are made
+//! anew. Nothing else on a client does, and nothing on a server builds on clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Action, LabStep};
+
+/// Says which of the applied steps stay, and which of the wanted ones thus stand already.
+pub fn stays(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
+    let (old, new) = (by_host(applied), by_host(wanted));
+    let hosts: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+    let none = Vec::new();
+    let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut server_changes = false;
+    for &host in &hosts {
+        let (old, new) = (old.get(host).unwrap_or(&none), new.get(host).unwrap_or(&none));
+        let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+        let changes = same < old.len() || same < new.len();
+        server_changes |= changes && !old.iter().chain(new).any(|action| is_mounting(action));
+        kept.insert(host, same);
+    }
+    if server_changes {
+        for (host, same) in &mut kept {
+            let actions = old.get(host).unwrap_or(&none);
+            let mount = actions.iter().position(|action| is_mounting(action));
+            *same = mount.map_or(*same, |mount| mount.min(*same));
+        }
+    }
+    (mask(applied, &kept), mask(wanted, &kept))
+}
+
+/// Says whether an action builds on a server.
+const fn is_mounting(action: &Action) -> bool {
+    matches!(action, Action::NfsMount { .. } | Action::Tunnel { .. } | Action::ReadAhead { .. })
+}
+
+fn by_host(steps: &[LabStep]) -> BTreeMap<&str, Vec<&Action>> {
+    let mut hosts: BTreeMap<&str, Vec<&Action>> = BTreeMap::new();
+    for step in steps {
+        hosts.entry(&step.host).or_default().push(&step.action);
+    }
+    hosts
+}
+
+/// Marks the first so many steps of each host.
+fn mask(steps: &[LabStep], kept: &BTreeMap<&str, usize>) -> Vec<bool> {
+    let mut left = kept.clone();
+    let stays = |step: &LabStep| match left.get_mut(step.host.as_str()) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            true
+        }
+        _ => false,
+    };
+    steps.iter().map(stays).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{DataPath, FileSystem, Host, LabSpec, Storage, Tuning};
+
+    use super::*;
+    use crate::compose;
+
+    fn spec(clients: usize) -> LabSpec {
+        let host = |name: String| Host {
+            address: Some(name.clone()),
+            interface: Some("eth0".into()),
+            ..Host::here(name)
+        };
+        let mut spec = LabSpec::new(host("s".into()), host("c1".into()));
+        spec.more_clients = (2..=clients).map(|n| host(format!("c{n}"))).collect();
+        let devices = vec!["/dev/vdb".into()];
+        spec.storage = Storage { devices, file_system: FileSystem::Ext4, ..Storage::default() };
+        spec.tuning = Tuning { mtu_bytes: Some(9_000), ..Tuning::default() };
+        spec
+    }
+
+    /// What is undone and what is done between two states.
+    fn changes(old: &LabSpec, new: &LabSpec) -> [Vec<String>; 2] {
+        let (old, new) = (compose(old).unwrap(), compose(new).unwrap());
+        let (stays, stands) = stays(&old, &new);
+        let others = |steps: &[LabStep], mask: &[bool]| {
+            let changed = steps.iter().zip(mask).filter(|(_, stays)| !**stays);
+            let shown = |step: &LabStep| {
+                let text = format!("{:?}", step.action);
+                format!("{} {}", step.host, text.split([' ', '{']).next().unwrap())
+            };
+            changed.map(|(step, _)| shown(step)).collect::<Vec<_>>()
+        };
+        [others(&old, &stays), others(&new, &stands)]
+    }
+
+    #[test]
+    fn a_further_client_leaves_the_file_system_alone() {
+        let [undone, done] = changes(&spec(1), &spec(2));
+        assert_eq!(undone, ["s Export", "c1 NfsMount"]);
+        assert_eq!(done, ["c2 Mtu", "s Export", "c1 NfsMount", "c2 NfsMount"]);
+        let [undone, done] = changes(&spec(2), &spec(1));
+        assert_eq!(undone, ["c2 Mtu", "s Export", "c1 NfsMount", "c2 NfsMount"]);
+        assert_eq!(done, ["s Export", "c1 NfsMount"]);
+        assert_eq!(changes(&spec(3), &spec(3)), [Vec::<String>::new(), Vec::new()]);
+    }
+
+    #[test]
+    fn what_changes_on_one_client_is_no_matter_of_the_others() {
+        let mut other = spec(2);
+        other.tuning.client_sysctls = vec![("a".into(), "1".into())];
+        let [undone, done] = changes(&spec(2), &other);
+        assert_eq!(undone, ["c1 NfsMount", "c2 NfsMount"]);
+        assert_eq!(done, ["c1 Sysctl", "c2 Sysctl", "c1 NfsMount", "c2 NfsMount"]);
+        other = spec(2);
+        other.mounting.options = vec!["noac".into()];
+        assert_eq!(changes(&spec(2), &other)[0], ["c1 NfsMount", "c2 NfsMount"]);
+    }
+
+    #[test]
+    fn what_changes_on_the_server_takes_the_mounts_with_it() {
+        let mut other = spec(2);
+        other.serving.threads = 16;
+        let server = ["s Nfsd", "s Mount", "s Export"];
+        let all = [server.as_slice(), &["c1 NfsMount", "c2 NfsMount"]].concat();
+        assert_eq!(changes(&spec(2), &other)[0], all);
+        // On its own mount, too, which stands on top of all.
+        let [mut one, mut other] = [spec(1), other];
+        (one.path, other.path) = (DataPath::Loopback, DataPath::Loopback);
+        assert_eq!(changes(&one, &other)[0], [server.as_slice(), &["s NfsMount"]].concat());
+    }
+}
