@@ -1,19 +1,29 @@
-//! A machine that slows down while a campaign runs: whom the order blames for it.
+//! A machine that slows down while a campaign runs: who sees it, and whom the order blames for it.
 
-use plan::{Plan, RawPlan, Surroundings};
-use stats::{Outcome, compare, criteria};
+mod planned;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use agent::Agent;
+use controller::{Event, Hosts, Walk, walk};
+use engine::SystemClock;
+use fleet::{Gone, Reading, in_process};
+use model::{CaveatCode, Host, Pass};
+use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
+use results::Store;
+use stats::{Outcome, compare, criteria, judge};
 
 /// Share of its speed that the machine loses from the first trial to the last.
 const DRIFT: f64 = 0.3;
 
 /// What a comparison says of two runs that differ in nothing but when they were made.
 fn verdict(order: &str, seed: u64) -> Outcome {
-    let text = format!(
+    let plan = planned::plan(&format!(
         "name = \"t\"\nseed = {seed}\ntrials = 15\norder = \"{order}\"\n[[target]]\nname = \"n\"\n\
          null = true\n[[workload]]\nkind = \"mixed\"\nqueue_depth = [1, 2]\n"
-    );
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
-    let plan = Plan::resolve(&RawPlan::parse(&text, "t").unwrap(), &around).unwrap();
+    ));
     let steps = controller::steps(&plan);
     let speed = |at: usize| 1e9 * (1.0 - DRIFT * at as f64 / steps.len() as f64);
     let rates = |run| -> Vec<f64> {
@@ -34,4 +44,70 @@ fn a_drift_looks_like_an_effect_in_sequence_and_not_in_blocks() {
             "seed {seed}: {in_blocks:?}"
         );
     }
+}
+
+/// A server on this port, or on any, that takes so long for each call.
+fn server(port: u16, time_ns: u64) -> Server {
+    let service_time = ServiceTime::Fixed { time_ns };
+    let faults = FaultPlan { service_time, ..FaultPlan::default() };
+    Server::start(ServerConfig { port, faults, ..ServerConfig::default() }).unwrap()
+}
+
+/// What is said of the drift of five trials, each on the server as it is then.
+fn drift(times_ns: [u64; 5]) -> Option<String> {
+    let mut times_ns = times_ns.into_iter();
+    let first = server(0, times_ns.next()?);
+    let port = first.address().port();
+    let plan = planned::plan(&format!(
+        "name = \"t\"\nseed = 1\ntrials = 5\n[[target]]\nname = \"n\"\n\
+         url = \"nfs://127.0.0.1:{port}/export?mountport={port}\"\n[[workload]]\n\
+         kind = \"mixed\"\nread_percent = 100\nfile_size = \"64KiB\"\nops = 40\n"
+    ));
+    let serving = RefCell::new(Some(first));
+    // Between two trials, as a server that ages.
+    let mut observe = |event: Event<'_>| {
+        if let (Event::TrialEnded { .. }, Some(time_ns)) = (event, times_ns.next()) {
+            serving.replace(None);
+            serving.replace(Some(server(port, time_ns)));
+        }
+    };
+    let (mut transport, end) = in_process::pair();
+    let agent = Agent {
+        clock: Arc::new(SystemClock::new()),
+        stop: Arc::default(),
+        state_dir: std::env::temp_dir().join("dfsbench-no-state"),
+        local_server: None,
+    };
+    let serving_agent = std::thread::spawn(move || agent::serve(&agent, &end));
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+    let read_clocks = || Reading { mono_ns: 0, wall_ns: 0 };
+    let mut launch = |_: &Host| Err(Gone("no host is set up".to_owned()));
+    let mut campaign = Walk {
+        plan: &plan,
+        agent: &mut transport,
+        hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+        stop: &AtomicBool::new(false),
+        observe: &mut observe,
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: false,
+    };
+    let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
+    drop(transport);
+    assert_eq!(serving_agent.join().unwrap(), [""; 0]);
+    let judged = judge::pass(&store.load(id).unwrap().runs[0], Pass::Mix);
+    assert_eq!(judged.trials_used, 5, "{judged:?}");
+    let drifts = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::Drift);
+    drifts.map(judge::JudgedCaveat::evidence_line)
+}
+
+#[test]
+fn a_server_that_ages_from_trial_to_trial_is_a_drift_and_a_steady_one_is_none() {
+    // A machine that is busy anyway may let a trial be slower than the one after it, or five trials
+    // fall in order: by chance, and not each time.
+    let aging = || drift([1, 2, 4, 8, 16].map(|ms| ms * 500_000));
+    let said = (0..10).find_map(|_| aging()).expect("drift");
+    assert!(said.starts_with("5 trials fall by "), "{said}");
+    assert!((0..10).any(|_| drift([2_000_000; 5]).is_none()));
 }

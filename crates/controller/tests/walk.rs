@@ -1,5 +1,7 @@
 //! The controller's walk over a scripted agent: order, failures, interruption, what is stored.
 
+mod planned;
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,7 +11,7 @@ use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
 use model::{
     Campaign, CampaignState, Histogram, Host, KindResult, OpKind, Pass, PassResult, TrialState,
 };
-use plan::{Plan, RawPlan, Surroundings};
+use plan::Plan;
 use results::Store;
 
 /// Answers each order by a function of (number of the trial, order).
@@ -70,25 +72,7 @@ fn empty(pass: Pass) -> PassResult {
 
 fn plan(text: &str) -> Plan {
     let head = "name = \"t\"\ntrials = 4\nseed = 3\n[[target]]\nname = \"d\"\npath = \"/d\"\n";
-    let raw = RawPlan::parse(&format!("{head}{text}"), "t").unwrap();
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
-    Plan::resolve(&raw, &around).unwrap()
-}
-
-fn header(plan: &Plan) -> Campaign {
-    Campaign {
-        id: 0,
-        name: plan.name.clone(),
-        started_unix_ms: 0,
-        tool_version: "test".into(),
-        command: String::new(),
-        plan_toml: plan.to_toml(),
-        seed: plan.seed,
-        state: CampaignState::Running,
-        facts: Vec::new(),
-        ceiling: None,
-        runs: Vec::new(),
-    }
+    planned::plan(&format!("{head}{text}"))
 }
 
 /// Walks the plan over an agent and returns what was stored, with the events that were heard.
@@ -120,7 +104,7 @@ fn walked(
         token: 0xabc,
         keep: false,
     };
-    let (id, _) = walk(&mut campaign, &mut store, &header(plan)).unwrap();
+    let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
     (store.load(id).unwrap(), events)
 }
 
@@ -246,9 +230,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
     let head = "name = \"t\"\ntrials = 9\nuntil = \"1%\"\nseed = 3\n";
     let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
                 passes = \"write\"\nio_size = [\"64KiB\", \"1MiB\"]\n";
-    let raw = RawPlan::parse(&format!("{head}{text}"), "t").unwrap();
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
-    let plan = Plan::resolve(&raw, &around).unwrap();
+    let plan = planned::plan(&format!("{head}{text}"));
     let mut io_size = 0;
     let mut agent = Scripted::new(|trial, order: &Order| match order {
         Order::Begin(assignment) => {
@@ -371,7 +353,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
         token: 1,
         keep: false,
     };
-    let error = walk(&mut campaign, &mut store, &header(&plan)).unwrap_err();
+    let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
     assert!(matches!(error, ControllerError::Gone(_)));
     let id = store.latest().unwrap().unwrap();
     assert_eq!(store.load(id).unwrap().runs[0].trials.len(), 1);

@@ -4,13 +4,11 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use agent::accounting::{self, Witnesses};
 use engine::{Monitor, Site, SiteConfig, SystemClock, measure};
 use fleet::Broken;
-use model::{BackendKind, CaveatCode, Durability, Pass, RunSpec, Target, Workload};
+use model::{BackendKind, CaveatCode, Durability, Pass, RunSpec, Sampling, Target, Workload};
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
 use workload::Pattern;
@@ -138,16 +136,13 @@ fn a_stopped_pass_is_interrupted() {
         duration_ms: 60_000,
         io_size_bytes: 4096,
         read_percent: 70,
+        file_size_bytes: 1 << 20,
+        sampling: Sampling { interval_ms: 100, ..Sampling::default() },
         ..stream(directory.path())
     };
     rig.begin(&spec);
-    let stop = Arc::clone(&rig.stop);
-    let stopper = std::thread::spawn(move || {
-        std::thread::park_timeout(Duration::from_millis(400));
-        stop.store(true, Relaxed);
-    });
+    rig.stops_at_progress = true;
     let end = rig.run(Pass::Mix);
-    stopper.join().unwrap();
     assert_eq!(end.broken, Some(Broken::Stopped));
     assert!(codes(&end).contains(&CaveatCode::Interrupted));
 }

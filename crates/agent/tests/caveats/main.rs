@@ -10,4 +10,5 @@ mod causes;
 mod course;
 mod figures;
 mod mount;
+mod offered;
 mod page;

@@ -16,7 +16,9 @@ use nfs_server::{Server, ServerConfig};
 pub struct Rig {
     transport: Option<InProcess>,
     thread: Option<JoinHandle<Vec<String>>>,
-    pub stop: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+    /// Wishes to stop as soon as a pass tells of its progress.
+    pub stops_at_progress: bool,
 }
 
 impl Rig {
@@ -54,7 +56,7 @@ impl Rig {
             local_server,
         };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
-        Self { transport: Some(transport), thread: Some(thread), stop }
+        Self { transport: Some(transport), thread: Some(thread), stop, stops_at_progress: false }
     }
 
     fn ask(&mut self, order: Order) -> Report {
@@ -62,6 +64,7 @@ impl Rig {
         transport.send(order).unwrap();
         loop {
             match transport.receive().unwrap() {
+                Report::Progress(_) if self.stops_at_progress => self.stop.store(true, Relaxed),
                 Report::Progress(_) => {}
                 report => return report,
             }

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use controller::{Event, Hosts, Walk, leave, walk};
 use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
 use model::{
-    Action, Campaign, CampaignState, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult,
-    Telemetry, Trial,
+    Action, Campaign, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult, Telemetry, Trial,
 };
-use plan::{Plan, RawPlan, Surroundings};
+use plan::Plan;
 use results::Store;
+
+use crate::planned;
 
 /// What goes otherwise than it should; names of hosts and of actions.
 #[derive(Default)]
@@ -111,7 +112,7 @@ impl Rig {
             token: 1,
             keep: false,
         };
-        let (id, _) = walk(&mut campaign, &mut store, &header(&plan)).unwrap();
+        let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
         leave(&mut campaign);
         (store.load(id).unwrap(), left)
     }
@@ -292,29 +293,11 @@ fn plan_of(labs: &[LabSpec]) -> Plan {
          path = \"/d\"\n[[workload]]\nkind = \"stream\"\nio_size = [{}]\n",
         sizes.join(",")
     );
-    let raw = RawPlan::parse(&text, "t").unwrap();
-    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
-    let mut plan = Plan::resolve(&raw, &around).unwrap();
+    let mut plan = planned::plan(&text);
     for (run, lab) in plan.runs.iter_mut().zip(labs) {
         run.lab = Some(Box::new(lab.clone()));
     }
     plan
-}
-
-fn header(plan: &Plan) -> Campaign {
-    Campaign {
-        id: 0,
-        name: plan.name.clone(),
-        started_unix_ms: 0,
-        tool_version: "test".into(),
-        command: String::new(),
-        plan_toml: plan.to_toml(),
-        seed: plan.seed,
-        state: CampaignState::Running,
-        facts: Vec::new(),
-        ceiling: None,
-        runs: Vec::new(),
-    }
 }
 
 fn measured(pass: Pass) -> PassResult {

@@ -1,0 +1,95 @@
+//! Causes planted in what was offered and written: a server that is slower than the load, one that
+//! refuses a kind of op, data that shrinks.
+
+use model::{Arrivals, Caveat, CaveatCode, Fill, Load, Pass, RunSpec, Workload};
+use nfs_proto::nfs3::{Procedure, Status};
+use nfs_server::{
+    ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig, ServiceTime,
+};
+
+use crate::rig::{Rig, nfs, server, stream};
+
+fn faulty(faults: FaultPlan) -> Server {
+    server(ServerConfig { faults, ..ServerConfig::default() })
+}
+
+/// A server that answers each call so much later, as one that is far away or slow.
+fn slow(time_ns: u64) -> Server {
+    let service_time = ServiceTime::Fixed { time_ns };
+    faulty(FaultPlan { service_time, ..FaultPlan::default() })
+}
+
+/// What is said of a pass with this code.
+fn said(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
+    let mut rig = Rig::new();
+    rig.begin(spec);
+    let end = rig.run(pass);
+    assert_eq!(end.broken, None);
+    let told = |caveat: Caveat| (caveat.code == code).then_some(caveat.evidence);
+    end.result.caveats.into_iter().find_map(told)
+}
+
+fn mix(on: RunSpec, read_percent: u32, load: Load) -> RunSpec {
+    RunSpec {
+        workload: Workload::Mixed,
+        read_percent,
+        io_size_bytes: 4096,
+        file_size_bytes: 1 << 20,
+        queue_depth: 1,
+        load,
+        ..on
+    }
+}
+
+#[test]
+fn a_server_slower_than_the_load_is_below_what_was_offered() {
+    let load = Load { rate_per_s: 1_000, arrivals: Arrivals::Constant, ..Load::default() };
+    let offered = |server: &Server| {
+        let spec = RunSpec { duration_ms: 300, ..mix(nfs(server), 100, load) };
+        said(&spec, Pass::Mix, CaveatCode::BelowOffered)
+    };
+    // One call at a time, each of which takes 10 ms: a hundred a second at most.
+    let below = offered(&slow(10_000_000)).expect("below-offered");
+    assert!(below.contains(" op/s were done of "), "{below}");
+    let percent = below.rsplit_once('(').unwrap().1.trim_end_matches(" %)");
+    assert!(percent.parse::<u32>().unwrap() <= 11, "{below}");
+    // A machine that is busy anyway may not let a fast server be fast, either.
+    let fast = server(ServerConfig::default());
+    assert!((0..20).any(|_| offered(&fast).is_none()), "{:?}", offered(&fast));
+}
+
+#[test]
+fn a_mix_of_which_a_server_refuses_one_kind_has_other_shares() {
+    let errors = vec![ErrorFault {
+        calls: FaultedCalls::V3(Procedure::Read.number()),
+        status: Status::Io,
+        share: PartsPerMillion(1_000_000),
+    }];
+    let load = Load { ops_max: 500, ..Load::default() };
+    let shares =
+        |server: &Server| said(&mix(nfs(server), 10, load), Pass::Mix, CaveatCode::MixShares);
+    // Fewer than the hundred errors that end a pass.
+    let off = shares(&faulty(FaultPlan { errors, ..FaultPlan::default() })).expect("mix-shares");
+    assert!(off.starts_with("0.0 % of ") && off.ends_with("10.0 % were asked for"), "{off}");
+    assert_eq!(shares(&server(ServerConfig::default())), None);
+}
+
+#[test]
+fn zeros_are_doubted_where_something_may_compress_them() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let server = server(ServerConfig::default());
+    let local = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
+    let remote = RunSpec { file_size_bytes: 1 << 20, ..nfs(&server) };
+    let null = RunSpec::null(Workload::Stream);
+    for (spec, fill, doubted) in [
+        (&remote, Fill::Zeros, true),
+        (&remote, Fill::Random, false),
+        (&local, Fill::Random, false),
+        (&null, Fill::Zeros, false),
+    ] {
+        let mut spec = spec.clone();
+        spec.data.fill = fill;
+        let found = said(&spec, Pass::Write, CaveatCode::Compressible);
+        assert_eq!(found.is_some(), doubted, "{} {fill}: {found:?}", spec.target_name);
+    }
+}

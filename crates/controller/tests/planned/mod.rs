@@ -1,0 +1,28 @@
+//! Plans from a few lines of TOML, and campaigns that have yet to be made of them.
+
+use model::{Campaign, CampaignState};
+use plan::{Plan, RawPlan, Surroundings};
+
+/// The plan that a text says.
+pub fn plan(text: &str) -> Plan {
+    let raw = RawPlan::parse(text, "t").unwrap();
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
+    Plan::resolve(&raw, &around).unwrap()
+}
+
+/// A campaign of it that has no trials yet.
+pub fn header(plan: &Plan) -> Campaign {
+    Campaign {
+        id: 0,
+        name: plan.name.clone(),
+        started_unix_ms: 0,
+        tool_version: "test".into(),
+        command: String::new(),
+        plan_toml: plan.to_toml(),
+        seed: plan.seed,
+        state: CampaignState::Running,
+        facts: Vec::new(),
+        ceiling: None,
+        runs: Vec::new(),
+    }
+}
