@@ -64,9 +64,13 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
     if !compared.pairs.is_empty() || !compared.rules.bounds.is_empty() {
         return Ok(());
     }
+    let hint = if compared.left_out.iter().any(|row| row.matched) {
+        "`dfsbench report` tells what is wrong with their figures"
+    } else {
+        "rows are matched by all settings that --where does not name"
+    };
     Err(Failure::Usage(format!(
-        "{before} and {after} have no row in common that could be compared; {}: {} (hint: rows are \
-         matched by all settings that --where does not name)",
+        "{before} and {after} have no row in common that could be compared; {}: {} (hint: {hint})",
         first.name, first.why
     )))
 }
@@ -79,20 +83,22 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let campaign = load(&args.campaign, &args.results)?;
     let governing = Governing::of(&campaign);
     if !governing.found_any() {
-        let pass = governing.passes.first();
-        let why = pass.map(|pass| {
-            let why = pass.found.as_ref().err().copied().unwrap_or_default();
-            format!("; {}: {why}", pass.name)
-        });
-        return Err(Failure::Usage(format!(
-            "campaign {} has no factor to tell anything of{} (hint: a list of levels makes a \
-             factor, such as --io-size 64KiB,1MiB)",
-            campaign.id,
-            why.unwrap_or_default()
-        )));
+        return Err(no_factors(&campaign, &governing));
     }
     output::data(governing.render(args.format.into()).as_bytes())?;
     Ok(End::Ok.into())
+}
+
+/// Why no kind of pass has factors, by the first of them.
+fn no_factors(campaign: &Campaign, governing: &Governing) -> Failure {
+    let begin = format!("campaign {} has no factor to tell anything of", campaign.id);
+    let first = governing.passes.iter().find_map(|pass| Some((pass, *pass.found.as_ref().err()?)));
+    Failure::Usage(match first {
+        Some((pass, why)) => {
+            format!("{begin}; {}: {} (hint: {})", pass.name, why.sentence(), why.hint())
+        }
+        None => format!("{begin}: it holds no run"),
+    })
 }
 
 fn verdict(compared: &Compared) -> End {

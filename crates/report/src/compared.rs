@@ -80,6 +80,8 @@ pub struct LeftOut {
     pub why: String,
     /// It may hide a loss. What is new does not, nor what was never possible.
     pub matters: bool,
+    /// The other side has such a row, too.
+    pub matched: bool,
 }
 
 /// How a comparison is written.

@@ -36,7 +36,22 @@ pub struct PassFactors {
     /// Rows whose figures don't count.
     pub left_out: usize,
     /// What was found, or why nothing could be.
-    pub found: Result<Effects, &'static str>,
+    pub found: Result<Effects, Unfound>,
+}
+
+/// Why a kind of pass can't be taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfound {
+    /// All its figures are invalid or missing.
+    NothingCounts,
+    /// Settings vary, but the figures that may be used have the same ones.
+    OneCounts,
+    /// No setting has two levels.
+    NothingVaries,
+    /// No more trials than effects.
+    TooFewTrials,
+    /// All trials have the same figure.
+    NothingDiffers,
 }
 
 /// A setting that varies.
@@ -112,10 +127,15 @@ impl PassFactors {
         }
         drop_single(&mut factors, &mut observations);
         let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
+        let effects_asked = counts.iter().map(|count| count - 1).sum::<usize>() + 1;
         let found = match counts.len() {
-            0 => Err("no setting varies: a factor needs two levels"),
-            _ => effects(&counts, &observations)
-                .ok_or("too few trials for so many settings, or no difference between them"),
+            0 if counted.is_empty() => Err(Unfound::NothingCounts),
+            0 if !left_out.is_empty() => Err(Unfound::OneCounts),
+            0 => Err(Unfound::NothingVaries),
+            _ => effects(&counts, &observations).ok_or(match observations.len() > effects_asked {
+                true => Unfound::NothingDiffers,
+                false => Unfound::TooFewTrials,
+            }),
         };
         Self { name, factors, trials: observations.len(), left_out: left_out.len(), found }
     }
@@ -148,6 +168,29 @@ impl PassFactors {
             }
         }
         told
+    }
+}
+
+impl Unfound {
+    /// In a sentence's words.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NothingCounts => "no figure may be used",
+            Self::OneCounts => "only one setting has figures that may be used",
+            Self::NothingVaries => "no setting varies: a factor needs two levels",
+            Self::TooFewTrials => "too few trials for so many settings",
+            Self::NothingDiffers => "all figures are the same",
+        }
+    }
+
+    /// What would help.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::NothingCounts | Self::OneCounts => "`dfsbench report` says what is wrong",
+            Self::NothingVaries => "a list of levels makes a factor, such as --io-size 64KiB,1MiB",
+            Self::TooFewTrials => "--trials 5 or more",
+            Self::NothingDiffers => "longer passes tell more",
+        }
     }
 }
 

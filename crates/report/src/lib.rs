@@ -31,7 +31,7 @@ pub use compared::{
     Bound, CompareFormat, Compared, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
     setting_names, setting_values,
 };
-pub use governs::{FactorsFormat, Governing};
+pub use governs::{FactorsFormat, Governing, Unfound};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -175,7 +175,9 @@ impl Store {
     }
 
     pub(crate) fn missing(&self, id: i64) -> StoreError {
-        StoreError::NoCampaign { path: self.path.clone(), id }
+        // Where even that can't be told, what is missing still is.
+        let latest = self.latest().unwrap_or(None);
+        StoreError::NoCampaign { path: self.path.clone(), id, latest }
     }
 }
 

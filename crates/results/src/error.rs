@@ -104,14 +104,15 @@ pub enum StoreError {
     },
     /// The file holds no such campaign.
     #[error(
-        "`{}` holds no campaign {id} (hint: leave out --campaign for the last one)",
-        path.display()
+        "`{}` holds no campaign {id} (hint: {})", path.display(), held(*latest)
     )]
     NoCampaign {
         /// The file.
         path: PathBuf,
         /// The key that was asked for.
         id: i64,
+        /// The key of the last one that it holds.
+        latest: Option<i64>,
     },
     /// The file holds something that would be lost in a merge.
     #[error(
@@ -148,6 +149,13 @@ pub enum StoreError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
+}
+
+fn held(latest: Option<i64>) -> String {
+    match latest {
+        Some(latest) => format!("the last one is {latest}"),
+        None => "it holds none: measure first".to_owned(),
+    }
 }
 
 /// Turns an error of SQLite into a sentence.

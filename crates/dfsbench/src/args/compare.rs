@@ -44,10 +44,10 @@ pub struct CompareArgs {
     #[arg(long = "where", value_name = "NAME=VALUE[,...]")]
     pub only: Vec<String>,
     /// The smallest difference worth noting [default: 5%, or the smallest bound below it]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SHARE")]
     pub effect: Option<String>,
     /// End with exit code 1 where a rate fell by more than this
-    #[arg(long, value_name = "SHARE", help_heading = "Bounds")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SHARE", help_heading = "Bounds")]
     pub max_loss: Option<String>,
     /// End with exit code 1 where response times rose by more than this: 20% (for p50 and p99), or
     /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99

@@ -103,9 +103,10 @@ pub fn selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], F
 fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
     let known = setting_names(campaign);
     let one = |part: &str| {
-        let (name, value) = part.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!("--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"))
-        })?;
+        let (name, value) =
+            part.split_once('=').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
+                Failure::Usage(format!("--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"))
+            })?;
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
         let id = campaign.id;
         if !known.contains(&name) {

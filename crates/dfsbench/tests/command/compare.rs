@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::rig::Rig;
+use crate::rig::{Rig, Served};
 
 /// A campaign whose mixes wait: its op rate is known well enough.
 fn campaign(rig: &Rig, results: &str, more: &[&str]) {
@@ -88,7 +88,13 @@ fn bad_comparisons_are_refused() {
     let rig = Rig::new();
     campaign(&rig, "dfsbench.db", &[]);
     rig.refused(&["compare", "last"], 2, &["two selections", "--where"]);
-    rig.refused(&["compare", "1", "9"], 2, &["9"]);
+    rig.refused(&["compare", "1", "9"], 2, &["no campaign 9", "the last one is 1"]);
+    rig.refused(&["factors", "none.db"], 2, &["no results file `none.db`", "hint"]);
+    std::fs::write(rig.folder().join("empty.db"), "").unwrap();
+    rig.refused(&["compare", "1", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
+    rig.refused(&["factors", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
+    rig.refused(&["compare", "1", "1", "--where", "=3"], 2, &["`=3` is no NAME=VALUE"]);
+    rig.refused(&["compare", "1", "1", "--max-loss", "-5%"], 2, &["--max-loss", "`-5%`"]);
     rig.refused(&["compare", "1", "other.db"], 2, &["other.db"]);
     rig.refused(&["compare", "1", "1", "--where", "sauce=3"], 2, &["sauce", "io_size"]);
     rig.refused(&["compare", "1", "1", "--where", "io_size"], 2, &["NAME=VALUE"]);
@@ -109,5 +115,23 @@ fn bad_comparisons_are_refused() {
     );
     rig.refused(&["compare", "1", "1", "--effect", "many"], 2, &["--effect", "many"]);
     rig.refused(&["compare", "1", "1", "--max-loss", "300%"], 2, &["--max-loss", "300%"]);
-    rig.refused(&["factors"], 2, &["no factor", "--io-size"]);
+    rig.refused(&["factors"], 2, &["no factor", "no setting varies", "--io-size"]);
+}
+
+#[test]
+fn figures_that_may_not_be_used_give_no_factors_and_no_comparison() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "error WRITE IO 100%"]);
+    let stream = ["--workload", "stream", "--file-size", "1MiB,2MiB", "--trials", "1", "--quiet"];
+    let end = rig.run(&[&["run", &served.url], &stream[..]].concat());
+    assert_eq!(end.code, 4, "{end:?}");
+    rig.refused(&["factors"], 2, &["stream write: no figure may be used", "dfsbench report"]);
+    rig.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
+    // One trial of each of two settings tells nothing of either.
+    let mixes = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--quiet"];
+    let once = ["--trials", "1", "--queue-depth", "1,2", "--results", "once.db"];
+    assert_eq!(rig.run(&[&mixes[..], &once].concat()).code, 0);
+    rig.refused(&["factors", "once.db"], 2, &["mixed: too few trials", "--trials 5"]);
+    let extremes = ["--trials", "1", "--discard", "extremes"];
+    rig.refused(&[&mixes[..], &extremes].concat(), 2, &["--trials", "extremes of 1 trial"]);
 }

@@ -146,31 +146,34 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
     let new: Vec<&Keyed> =
         second.iter().filter(|row| !first.iter().any(|other| fits(other, row))).collect();
     let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
-    let mut out = |row: &Keyed, why: String, matters| {
-        left_out.push(LeftOut { name: row.name.clone(), why, matters });
+    let mut out = |row: &Keyed, why: String, matters, matched| {
+        left_out.push(LeftOut { name: row.name.clone(), why, matters, matched });
     };
     for row in &first {
         let partners: Vec<&Keyed> = second.iter().filter(|other| fits(row, other)).collect();
         match partners.as_slice() {
-            [] => out(row, format!("only before{}", nearest(row, &new, &ignored, strict)), true),
+            [] => {
+                let nearest = nearest(row, &new, &ignored, strict);
+                out(row, format!("only before{nearest}"), true, false);
+            }
             [partner] => {
                 let rivals: Vec<&Keyed> =
                     first.iter().filter(|other| fits(other, partner)).collect();
                 if rivals.len() > 1 {
-                    out(row, ambiguous("before", &rivals), true);
+                    out(row, ambiguous("before", &rivals), true, false);
                     continue;
                 }
                 match row.against(partner, rules) {
                     Ok(pair) => pairs.push(pair),
-                    Err(why) => out(row, why, !(row.impossible && partner.impossible)),
+                    Err(why) => out(row, why, !(row.impossible && partner.impossible), true),
                 }
             }
-            several => out(row, ambiguous("after", several), true),
+            several => out(row, ambiguous("after", several), true, false),
         }
     }
     // What was not there before can't have got worse.
     for row in new {
-        out(row, "only after".to_owned(), false);
+        out(row, "only after".to_owned(), false, false);
     }
     (pairs, left_out)
 }

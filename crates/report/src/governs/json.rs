@@ -74,7 +74,7 @@ fn pass_part(pass: &PassFactors) -> PassPart<'_> {
         name: &pass.name,
         trials: pass.trials,
         rows_left_out: pass.left_out,
-        reason: pass.found.as_ref().err().copied(),
+        reason: pass.found.as_ref().err().map(|why| why.sentence()),
         factors: effects.map(|effects| factors(pass, effects)).unwrap_or_default(),
         interactions: effects.map(|effects| interactions(pass, effects)).unwrap_or_default(),
         unexplained_share: effects.map(|effects| effects.unexplained),

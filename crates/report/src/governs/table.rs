@@ -31,7 +31,7 @@ pub fn plain(governing: &Governing) -> String {
                 }
             }
             Err(why) => {
-                let _ = writeln!(out, "  {why}");
+                let _ = writeln!(out, "  {}", why.sentence());
             }
         }
     }
@@ -62,7 +62,7 @@ pub fn markdown(governing: &Governing) -> String {
                 }
             }
             Err(why) => {
-                let _ = writeln!(out, "{}", escaped(why));
+                let _ = writeln!(out, "{}", escaped(why.sentence()));
             }
         }
     }
