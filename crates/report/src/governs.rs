@@ -132,9 +132,10 @@ impl PassFactors {
             0 if counted.is_empty() => Err(Unfound::NothingCounts),
             0 if !left_out.is_empty() => Err(Unfound::OneCounts),
             0 => Err(Unfound::NothingVaries),
-            _ => effects(&counts, &observations).ok_or(match observations.len() > effects_asked {
-                true => Unfound::NothingDiffers,
-                false => Unfound::TooFewTrials,
+            _ => effects(&counts, &observations).ok_or(if observations.len() > effects_asked {
+                Unfound::NothingDiffers
+            } else {
+                Unfound::TooFewTrials
             }),
         };
         Self { name, factors, trials: observations.len(), left_out: left_out.len(), found }
