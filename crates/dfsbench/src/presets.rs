@@ -29,12 +29,13 @@ pub struct Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         QUICK,
         THROUGHPUT_FACTORS,
         TRIMMED_OPTIONS,
         preset!("app"),
         preset!("bonnie"),
+        preset!("client-scaling"),
         preset!("copies"),
         preset!("data-paths"),
         preset!("iozone"),
@@ -94,6 +95,20 @@ mod tests {
         );
         let hours = plan::estimate(&plan).duration_ms / 3_600_000;
         assert_eq!(hours, 5, "its first lines say so");
+    }
+
+    #[test]
+    fn the_scaling_of_clients_has_all_its_tables() {
+        let plan = runs("client-scaling");
+        // Clients x sizes x versions x threads x packets.
+        assert_eq!(plan.runs.len(), 4 * 3 * 2 * 2 * 2);
+        let varying = ["files", "file_size", "nfsvers", "client_hosts", "nfsd_threads", "mtu"];
+        assert_eq!(plan.varying(), varying);
+        assert!(plan.runs.iter().all(|run| run.files == run.agents()));
+        // Each file fits into v2.
+        assert!(plan.runs.iter().all(|run| run.file_size_bytes < 1 << 31));
+        let bytes = plan::estimate(&plan).bytes_written / u64::from(plan.trials);
+        assert_eq!(bytes >> 20, 8 * 3_100 * 18, "its first lines say so");
     }
 
     #[test]

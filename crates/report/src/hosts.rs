@@ -3,6 +3,8 @@
 //! A host's facts are those of the trials whose scope is its name. A setting that varied between
 //! runs has several values, which stand side by side; the runs are told apart by their columns.
 
+use std::collections::HashSet;
+
 use model::{Campaign, Fact, LabSpec};
 
 /// So many values of a setting are shown; counters that never repeat have as many as trials.
@@ -50,23 +52,27 @@ pub fn in_force(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     hosts
 }
 
-/// Names of the hosts that were set up: facts of that scope are theirs, and not the target's.
+/// Names of the hosts that were set up or worked: facts of that scope are theirs, and not the target's.
 pub fn names(campaign: &Campaign) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for lab in campaign.runs.iter().filter_map(|run| run.spec.lab.as_ref()) {
-        for name in [&lab.server.name, &lab.client.name] {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
+    let mut seen = HashSet::new();
+    for spec in campaign.runs.iter().map(|run| &run.spec) {
+        let of_lab = spec.lab.iter().flat_map(|lab| [&lab.server, &lab.client]);
+        let hosts = of_lab.chain(&spec.placement.hosts).map(|host| host.name.as_str());
+        names.extend(hosts.filter(|name| seen.insert(*name)));
     }
     names
 }
 
-/// Where a target on hosts is: `server:/srv (network, client)`.
+/// Where a target on hosts is: `server:/srv (network, client and 9 more)`.
 pub fn place(lab: &LabSpec) -> String {
     let place = format!("{}:{} ({}", lab.server.name, lab.storage.place().display(), lab.path);
-    if lab.leaves_server() { format!("{place}, {})", lab.client.name) } else { place + ")" }
+    let client = &lab.client.name;
+    match lab.more_clients.len() {
+        _ if !lab.leaves_server() => place + ")",
+        0 => format!("{place}, {client})"),
+        more => format!("{place}, {client} and {more} more)"),
+    }
 }
 
 impl<'a> HostFacts<'a> {

@@ -5,20 +5,27 @@
 
 use std::fmt::Write as _;
 
-use lab::{commands, compose, redo_from};
+use lab::{commands, compose, redo_from, stays};
 use model::{Host, Invalidation, LabSpec, LabStep};
 use plan::Plan;
+
+/// So many hosts at work are named.
+const NAMED_MAX: usize = 10;
 
 /// Describes what is done to hosts; empty for plans that leave them alone.
 pub fn describe(plan: &Plan) -> String {
     let hosts = plan.hosts();
-    if hosts.is_empty() {
+    if hosts.is_empty() && plan.runs.iter().all(|run| run.placement.hosts.is_empty()) {
         return String::new();
     }
     let mut text = String::from("\nhosts:\n");
     for host in hosts {
         // Writing to a String never fails.
         let _ = writeln!(text, "  {}: {}", host.name, reached(host));
+    }
+    text.push_str(&who_works(plan));
+    if plan.runs.iter().all(|run| run.lab.is_none()) {
+        return text;
     }
     let mut seen: Vec<&LabSpec> = Vec::new();
     let mut applied: Vec<LabStep> = Vec::new();
@@ -53,6 +60,31 @@ fn reached(host: &Host) -> String {
         (Some(ssh), None) => format!("ssh {ssh}"),
         (None, _) => "this host".to_owned(),
     }
+}
+
+/// Which hosts work in which runs, where that is a choice.
+fn who_works(plan: &Plan) -> String {
+    let mut parts: Vec<(&[Host], Vec<usize>)> = Vec::new();
+    for (index, run) in plan.runs.iter().enumerate() {
+        let hosts = run.placement.hosts.as_slice();
+        match parts.iter_mut().find(|(known, _)| *known == hosts) {
+            Some((_, runs)) => runs.push(index),
+            None if hosts.is_empty() => {}
+            None => parts.push((hosts, vec![index])),
+        }
+    }
+    let mut text = String::new();
+    for (hosts, runs) in parts {
+        let first: Vec<&str> =
+            hosts.iter().take(NAMED_MAX).map(|host| host.name.as_str()).collect();
+        let more = match hosts.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let runs = numbers(&runs);
+        let _ = writeln!(text, "  at work in {runs}: {}{more}", first.join(", "));
+    }
+    text
 }
 
 /// Runs that are made one after the other without a change of hosts between them.
@@ -90,16 +122,21 @@ fn numbers(runs: &[usize]) -> String {
 
 /// What is left, undone and done between two states.
 fn transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
-    let kept = applied.iter().zip(steps).take_while(|(old, new)| old == new).count();
-    if kept > 0 {
-        let _ = writeln!(text, "  {kept} of {} steps stand already", steps.len());
+    let (stay, stand) = stays(applied, steps);
+    let others = |steps: &'_ [LabStep], left: Vec<bool>| -> Vec<LabStep> {
+        let changed = steps.iter().zip(left).filter(|(_, left)| !left);
+        changed.map(|(step, _)| step.clone()).collect()
+    };
+    match stand.iter().filter(|stands| **stands).count() {
+        0 => {}
+        kept => _ = writeln!(text, "  {kept} of {} steps stand already", steps.len()),
     }
-    for step in applied[kept..].iter().rev() {
+    for step in others(applied, stay).iter().rev() {
         for command in commands(&step.action).iter().rev() {
             let _ = writeln!(text, "  {}: undo {command}", step.host);
         }
     }
-    for step in &steps[kept..] {
+    for step in &others(steps, stand) {
         for command in commands(&step.action) {
             let _ = writeln!(text, "  {}: {command}", step.host);
         }

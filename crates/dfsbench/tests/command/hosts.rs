@@ -74,6 +74,33 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
 }
 
 #[test]
+fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
+    let clients: String = (2..=12)
+        .map(|n| format!("[[host]]\nname = \"c{n}\"\naddress = \"192.0.2.{n}\"\n"))
+        .collect();
+    let names: Vec<String> = (2..=12).map(|n| format!("\"c{n}\"")).collect();
+    let plan = PLAN
+        .replace("[[target]]", &format!("{clients}[[target]]"))
+        .replace("client = \"client\"", &format!("clients = [{}]", names.join(", ")))
+        .replace("[\"disk\", \"network\"]", "\"network\"")
+        .replace("[3, 4.2]", "3\nclient_hosts = [1, 2, 11]");
+    let told = told(&plan, &[]);
+    let at_work: Vec<&str> =
+        told.iter().filter_map(|line| line.strip_prefix("at work in ")).collect();
+    let all = "run 3: c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 1 more";
+    assert_eq!(at_work, ["run 1: c2", "run 2: c2, c3", all]);
+    let two = state(&told, 2);
+    assert_eq!(two[1], "3 of 6 steps stand already", "{two:?}");
+    assert!(two.iter().any(|line| line.contains("192.0.2.2:/") && line.contains("192.0.2.3:/")));
+    let mounts = |state: &[String]| {
+        let mount = |line: &&String| !line.contains("undo") && line.contains("mount -t nfs");
+        state.iter().filter(mount).count()
+    };
+    assert_eq!((mounts(two), mounts(state(&told, 3))), (2, 11));
+    assert!(two.iter().all(|line| !line.contains("mkfs")), "{two:?}");
+}
+
+#[test]
 fn a_dry_run_tells_what_another_order_costs() {
     let blocks = told(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();

@@ -48,7 +48,13 @@ fn number(spec: &RunSpec, name: &str) -> u64 {
         "write_behind" => spec.nfs().write_behind.into(),
         "timeo" => spec.nfs().timeo_ms,
         "retrans" => spec.nfs().retrans.into(),
-        _ => 0,
+        "client_hosts" => spec.agents().into(),
+        // Counts such as nfsd_threads and mtu are shown as they are.
+        _ => {
+            let settings = spec.settings().into_iter();
+            let value = settings.filter(|(known, _)| *known == name).map(|(_, value)| value);
+            value.last().and_then(|value| value.parse().ok()).unwrap_or(0)
+        }
     }
 }
 
