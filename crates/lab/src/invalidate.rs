@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use model::{Fact, Invalidation};
 
 use crate::actions::nfsd;
-use crate::commands::{LONG, Runner, SOON, find};
+use crate::commands::{LONG, Runner, find};
 use crate::error::LabError;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 200;
 /// # Errors
 /// Where the kernel refuses.
 pub fn drop_caches(
-    runner: &Runner,
+    runner: &mut Runner,
     how: Invalidation,
     directory: Option<&Path>,
 ) -> Result<Vec<Fact>, LabError> {
@@ -30,7 +30,7 @@ pub fn drop_caches(
         return Ok(Vec::new());
     }
     let mut facts = Vec::new();
-    let mut count = |when: &str| -> Result<(), LabError> {
+    let mut count = |runner: &Runner, when: &str| -> Result<(), LabError> {
         let cached = cached_bytes().to_string();
         facts.push(Fact::new("host", format!("page cache {when}"), cached, "/proc/meminfo"));
         // Not every host has it.
@@ -40,25 +40,16 @@ pub fn drop_caches(
         }
         Ok(())
     };
-    count("before")?;
+    count(runner, "before")?;
     if how >= Invalidation::ServerRestart && directory.is_some() {
-        restart_foreign(runner)?;
+        // One that ran before us; ours is stopped and started as an action.
+        nfsd::restart(runner)?;
     }
     // Dirty pages stay where they are.
     rustix::fs::sync();
     runner.write(Path::new(DROP), "3")?;
-    count("after")?;
+    count(runner, "after")?;
     Ok(facts)
-}
-
-/// Starts a kernel server anew that ran before us: ours is stopped and started as an action.
-fn restart_foreign(runner: &Runner) -> Result<(), LabError> {
-    let state = nfsd::State::now();
-    if state.threads == 0 {
-        return Ok(());
-    }
-    runner.run(&["rpc.nfsd", "0"], SOON)?;
-    nfsd::restore(runner, &state)
 }
 
 /// Bytes of all files in the page cache.

@@ -117,7 +117,7 @@ impl Lab {
         how: Invalidation,
         directory: Option<&Path>,
     ) -> Result<Vec<Fact>, LabError> {
-        invalidate::drop_caches(&self.runner, how, directory)
+        invalidate::drop_caches(&mut self.runner, how, directory)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{getegid, geteuid};
 
+use crate::actions::grace;
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;
 use crate::{RUN, packages, servers};
@@ -59,6 +60,8 @@ pub enum Step {
     },
     /// Waits until something answers on a TCP port of the loopback.
     Await(u16),
+    /// Waits until the kernel's server lets clients open files.
+    AwaitGrace,
 }
 
 impl Step {
@@ -99,6 +102,7 @@ impl Step {
             }
             Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
             Self::Await(port) => servers::await_port(*port),
+            Self::AwaitGrace => grace::await_end(),
         }
     }
 }
@@ -116,6 +120,7 @@ impl fmt::Display for Step {
             }
             Self::Start { argv, .. } => write!(f, "{} &", commands::show(argv)),
             Self::Await(port) => write!(f, "wait for port {port} of 127.0.0.1"),
+            Self::AwaitGrace => f.write_str(&grace::shown()),
         }
     }
 }

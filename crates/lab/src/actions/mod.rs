@@ -16,6 +16,7 @@ use crate::undo::Undo;
 pub mod cpu;
 pub mod export;
 pub mod ganesha;
+pub mod grace;
 pub mod mount;
 pub mod nfsd;
 pub mod nfsmount;

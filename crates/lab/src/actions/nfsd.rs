@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use model::{InForce, NfsVersion};
 use serde::{Deserialize, Serialize};
 
-use super::{Known, folder_undo, program_undo};
+use super::{Known, folder_undo, grace, program_undo};
 use crate::RUN;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
@@ -60,6 +60,8 @@ pub struct Host {
     pub is_mounted: bool,
     /// How it is.
     pub state: State,
+    /// It runs, and clients may have files open.
+    pub has_clients: bool,
     /// rpc.mountd runs.
     pub mountd: bool,
 }
@@ -134,6 +136,11 @@ impl State {
         }
     }
 
+    /// What makes a server that is so.
+    fn wanted(&self) -> Wanted {
+        Wanted::new(self.threads, &self.offered(), self.udp, self.transfer_max_bytes)
+    }
+
     fn offered(&self) -> Vec<NfsVersion> {
         VERSIONS.into_iter().filter(|version| self.offers(*version)).collect()
     }
@@ -142,9 +149,11 @@ impl State {
 impl Host {
     /// Looks at the host.
     pub fn now() -> Self {
+        let state = State::now();
         Self {
             is_mounted: mounts::at(Path::new(FOLDER)).is_some(),
-            state: State::now(),
+            has_clients: state.threads > 0 && grace::has_clients(),
+            state,
             mountd: runs("rpc.mountd"),
         }
     }
@@ -160,10 +169,9 @@ pub fn steps(wanted: &Wanted, known: &Known) -> Vec<Step> {
     let state = &known.nfsd.state;
     if wanted.is_live_change(state) {
         let threads = (wanted.threads != 0).then_some(wanted.threads);
-        return threads
-            .map(|threads| Step::write(file("threads"), threads.to_string()))
-            .into_iter()
-            .collect();
+        let threads = threads.map(|threads| Step::write(file("threads"), threads.to_string()));
+        // Somebody may have started it just now.
+        return threads.into_iter().chain(grace::steps(false)).collect();
     }
     let mut steps = Vec::new();
     if !known.nfsd.is_mounted {
@@ -183,8 +191,7 @@ pub fn steps(wanted: &Wanted, known: &Known) -> Vec<Step> {
         (asked, _) => asked,
     };
     steps.push(Step::run(wanted.words(threads)));
-    // Nobody has anything to reclaim from a server that has just been started; it may be over.
-    steps.push(Step::Offer { path: file("v4_end_grace"), text: "Y".to_owned() });
+    steps.extend(grace::steps(!known.nfsd.has_clients));
     steps
 }
 
@@ -253,21 +260,44 @@ pub fn undo(known: &Known) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where it can't be stopped or started.
-pub fn restore(runner: &Runner, state: &State) -> Result<(), LabError> {
+pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
     let now = State::now();
     if now == *state || (now.threads == 0 && state.threads == 0) {
         return Ok(());
     }
-    let wanted = Wanted::new(state.threads, &state.offered(), state.udp, state.transfer_max_bytes);
+    let wanted = state.wanted();
     if state.threads > 0 && wanted.is_live_change(&now) {
         return runner.write(&file("threads"), &state.threads.to_string());
     }
+    let has_clients = grace::has_clients();
+    stop_and_start(runner, &now, state)?;
+    // Whoever has something to reclaim does so from the server as it was; nobody waits for that.
+    if state.threads > 0 && !has_clients {
+        grace::pass(runner, true)?;
+    }
+    Ok(())
+}
+
+/// Stops a running server and starts it as it was; returns once clients may open files.
+///
+/// # Errors
+/// As [`restore`], and where clients go on reclaiming what they had open.
+pub fn restart(runner: &mut Runner) -> Result<(), LabError> {
+    let (state, has_clients) = (State::now(), grace::has_clients());
+    if state.threads == 0 {
+        return Ok(());
+    }
+    stop_and_start(runner, &state, &state)?;
+    grace::pass(runner, !has_clients)
+}
+
+fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), LabError> {
     runner.run(&["rpc.nfsd", "0"], SOON)?;
     if state.transfer_max_bytes != 0 && now.transfer_max_bytes != state.transfer_max_bytes {
         runner.write(&file("max_block_size"), &state.transfer_max_bytes.to_string())?;
     }
     if state.threads > 0 {
-        let words = wanted.words(state.threads);
+        let words = state.wanted().words(state.threads);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         runner.run(&words, SOON)?;
     }
@@ -333,7 +363,7 @@ mod tests {
     #[test]
     fn only_threads_change_while_it_runs() {
         let known = |state: State| Known {
-            nfsd: Host { is_mounted: true, state, mountd: true },
+            nfsd: Host { is_mounted: true, state, mountd: true, has_clients: true },
             rpcbind: true,
             ..Known::default()
         };
@@ -342,7 +372,8 @@ mod tests {
         };
         let all = "-2 +3 +4 +4.1 +4.2";
         let live = shown(&Wanted::new(16, &[], false, 0), state(all));
-        assert_eq!(live, ["echo 16 > /proc/fs/nfsd/threads"]);
+        let wait = "wait until /proc/fs/nfsd/v4_end_grace says Y";
+        assert_eq!(live, ["echo 16 > /proc/fs/nfsd/threads", wait]);
         let v3 = shown(&Wanted::new(0, &[V3], true, 1 << 20), state(all));
         assert_eq!(
             v3,
@@ -350,10 +381,10 @@ mod tests {
                 "rpc.nfsd 0",
                 "echo 1048576 > /proc/fs/nfsd/max_block_size",
                 "rpc.nfsd -V 3 -N 4 --udp --tcp 4",
-                "echo Y > /proc/fs/nfsd/v4_end_grace"
+                wait
             ]
         );
         let same = [V3, V4_0, V4_1, V4_2];
-        assert_eq!(shown(&Wanted::new(4, &same, false, 65_536), state(all)).len(), 1);
+        assert_eq!(shown(&Wanted::new(4, &same, false, 65_536), state(all)).len(), 2);
     }
 }

@@ -1,0 +1,105 @@
+//! The time after its start in which the kernel's server lets clients reclaim what they had open.
+//!
+//! Meanwhile no client of v4 may open a file anew, for 90 s unless somebody has set another time: a
+//! pass would measure that wait. Where nobody can have anything to reclaim the time is ended at
+//! once; else it is waited for. **Source:** RFC 8881, 8.4.2; nfsd(7); the files
+//! `v4_end_grace` and `nlm_end_grace` of fs/nfsd/nfsctl.c and fs/lockd/procfs.c of the kernel.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::commands::Runner;
+use crate::error::LabError;
+use crate::processes;
+use crate::step::Step;
+
+/// Ends it for files; reads `Y` once it is over.
+const END: &str = "/proc/fs/nfsd/v4_end_grace";
+/// Ends it for locks of v3, which hold up locks and delegations of v4, too.
+const END_OF_LOCKS: &str = "/proc/fs/lockd/nlm_end_grace";
+/// How long it is, in seconds; for root alone.
+const LENGTH: &str = "/proc/fs/nfsd/nfsv4gracetime";
+/// The kernel's default of it, in seconds.
+const LENGTH_S: u64 = 90;
+/// A folder for each client of v4 that has something open, or might: for root alone.
+const CLIENTS: &str = "/proc/fs/nfsd/clients";
+const POLL: Duration = Duration::from_millis(50);
+
+/// Clients of the running server may have files open: none is known for sure not to.
+pub fn has_clients() -> bool {
+    fs::read_dir(CLIENTS).map_or(true, |mut clients| clients.next().is_some())
+}
+
+/// What follows the start of a server, or a change of a running one.
+pub fn steps(may_be_ended: bool) -> Vec<Step> {
+    let offer = |path: &str| Step::Offer { path: path.into(), text: "Y".to_owned() };
+    // Both refuse where it is over already.
+    let ends = [END, END_OF_LOCKS].into_iter().filter(|_| may_be_ended).map(offer);
+    ends.chain([Step::AwaitGrace]).collect()
+}
+
+/// Does those steps.
+///
+/// # Errors
+/// As [`await_end`].
+pub fn pass(runner: &mut Runner, may_be_ended: bool) -> Result<(), LabError> {
+    steps(may_be_ended).iter().try_for_each(|step| step.perform(runner))
+}
+
+/// Waits until it is over.
+///
+/// # Errors
+/// Where it takes far longer than it may, as with a client that reclaims for ever.
+pub fn await_end() -> Result<(), LabError> {
+    let length = fs::read_to_string(LENGTH).ok().and_then(|text| text.trim().parse().ok());
+    // The kernel doubles it where clients reclaim until its end.
+    let limit = Duration::from_secs(2 * length.unwrap_or(LENGTH_S) + 30);
+    let mut waited = Duration::ZERO;
+    while !is_over(fs::read_to_string(END).ok().as_deref()) {
+        if waited > limit {
+            let seconds = limit.as_secs();
+            return Err(LabError::Unable(format!(
+                "after {seconds} s the NFS server still lets clients reclaim files, and nobody \
+                 else open any; `echo Y > {END}` ends that"
+            )));
+        }
+        processes::pause(POLL);
+        waited += POLL;
+    }
+    Ok(())
+}
+
+/// A kernel without that file has no such time that could be known.
+fn is_over(said: Option<&str>) -> bool {
+    said.is_none_or(|said| !said.trim().eq_ignore_ascii_case("N"))
+}
+
+/// The command that a dry run shows for the wait.
+pub fn shown() -> String {
+    format!("wait until {END} says Y")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_may_reclaim_is_left_to_them() {
+        let shown =
+            |may: bool| -> Vec<String> { steps(may).iter().map(ToString::to_string).collect() };
+        assert_eq!(shown(false), ["wait until /proc/fs/nfsd/v4_end_grace says Y"]);
+        let ended = [
+            "echo Y > /proc/fs/nfsd/v4_end_grace",
+            "echo Y > /proc/fs/lockd/nlm_end_grace",
+            "wait until /proc/fs/nfsd/v4_end_grace says Y",
+        ];
+        assert_eq!(shown(true), ended);
+    }
+
+    #[test]
+    fn only_a_server_that_says_so_is_waited_for() {
+        assert!(!is_over(Some("N\n")));
+        assert!(is_over(Some("Y\n")));
+        assert!(is_over(None));
+    }
+}
