@@ -113,6 +113,15 @@ impl Lab {
         self.space.remove()
     }
 
+    /// Ends the machines as they are, and resumes them as they were saved last.
+    ///
+    /// # Errors
+    /// Where they were never saved, or don't come up.
+    pub fn rewind(&self) -> Result<()> {
+        Self::down(&self.folder)?;
+        Self::restore(&self.folder).map(drop)
+    }
+
     fn boot(&self) -> Result<()> {
         let key = ssh::key(&self.folder)?;
         self.space.make(&self.plan.machines, self.plan.mtu)?;

@@ -16,6 +16,8 @@ use crate::proc;
 
 /// Name of the ssh_config in a laboratory's folder.
 pub const CONFIG: &str = "ssh_config";
+/// What a guest that has ended a line may take to say so, in seconds.
+const ANSWER_S: u32 = 20;
 /// Name of the private key.
 const KEY: &str = "id";
 
@@ -56,10 +58,14 @@ pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Resul
 }
 
 /// Returns the command that runs a line of shell on a guest, for at most this many seconds.
+///
+/// The guest ends it: what only its ssh here were ended for would go on there.
 pub fn command(folder: &Path, host: &str, line: &str, max_s: u32) -> Command {
+    let line = line.replace('\'', r"'\''");
+    let there = format!("timeout -k 5 {max_s} bash -c '{line}'");
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", &max_s.to_string(), "ssh", "-n", "-F"]);
-    command.arg(folder.join(CONFIG)).args([host, line]);
+    command.args(["--kill-after=5", &(max_s + ANSWER_S).to_string(), "ssh", "-n", "-F"]);
+    command.arg(folder.join(CONFIG)).args([host, &there]);
     command
 }
 

@@ -6,37 +6,43 @@
 use std::process::Command;
 
 use anyhow::Result;
+use tempfile::TempDir;
 
-use super::{Checks, FRESH_EXPORT};
+use super::{Checks, run_apart};
 use crate::proc;
 use crate::real::lab;
 use crate::vm::lab::Lab;
 
-/// Runs the checks of this part.
-pub fn run(checks: &mut Checks, machines: &Lab) {
-    let brought = checks.get("the lab's checks are brought in", || {
-        // libmount and mdadm make these at the first mount and the first array, and keep them.
-        let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \
-                    mount/utab.event mount/utab.lock";
-        machines.ssh("server", &format!("{FRESH_EXPORT} && {line}"))?;
-        bring(machines)
-    });
-    for name in brought.unwrap_or_default() {
+/// Runs the checks of this part, from machines that were saved after [`bring`].
+pub fn run(checks: &mut Checks, machines: &Lab, names: &[String]) {
+    for name in names {
         let line = format!("/root/lab_real {name}");
-        checks.run(&name.replace('_', " "), || machines.ssh("server", &line).map(drop));
+        let words = name.replace('_', " ");
+        run_apart(checks, machines, &words, || machines.ssh("server", &line).map(drop));
     }
 }
 
-/// Brings in the program of the lab's checks: this machine's C library is the older one.
-fn bring(machines: &Lab) -> Result<Vec<String>> {
+/// Brings in the program of the lab's checks, and returns their names.
+///
+/// This machine's C library is the older one.
+///
+/// # Errors
+/// Where the program can't be built, or the server can't be reached.
+pub fn bring(machines: &Lab) -> Result<Vec<String>> {
     let program = lab::build()?;
+    let (config, folder) = (machines.ssh_config(), TempDir::new()?);
+    let small = folder.path().join("lab_real");
+    proc::run(Command::new("strip").arg("-o").arg(&small).arg(&program))?;
     let mut copy = Command::new("scp");
-    copy.arg("-F").arg(machines.ssh_config()).arg(&program).arg("server:/root/lab_real");
+    copy.arg("-F").arg(&config).arg(&small).arg("server:/root/lab_real");
     proc::run(&mut copy)?;
     // By it the server's ssh leads to itself.
-    let config = machines.ssh_config();
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
     proc::run(copy.arg("server:/root/lab_key"))?;
+    // libmount and mdadm make these at the first mount and the first array, and keep them.
+    let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \
+                mount/utab.event mount/utab.lock";
+    machines.ssh("server", line)?;
     lab::names(&program, "kernel")
 }
