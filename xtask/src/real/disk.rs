@@ -1,4 +1,6 @@
-//! Our client against file systems that refuse: one that is full half way, one without `O_DIRECT`.
+//! Our client against file systems that refuse: one that is full half way, one without `O_DIRECT`;
+//! and against such as lie about data: one that compresses it, one that tells nobody where reads
+//! come from.
 //!
 //! Each check mounts a file system of its own in a mount namespace of its own, so nothing of the
 //! host is touched and everything is gone with the process. Mounting needs root.
@@ -22,7 +24,19 @@ const OURS: Ours = Ours::new(Profile::Debug);
 /// A filler takes the space away once the first file has grown a little.
 const SCRIPT: &str = r#"
 set -u
-mount -t "$2" -o "$3" none "$1"
+case "$2" in
+btrfs)
+    truncate -s 300M "$1.image"
+    mkfs.btrfs -q "$1.image" 2> /dev/null
+    mount -t btrfs -o "loop,$3" "$1.image" "$1"
+    rm "$1.image"
+    ;;
+overlay)
+    mkdir "$1/lower" "$1/upper" "$1/work"
+    mount -t overlay -o "lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" none "$1"
+    ;;
+*) mount -t "$2" -o "$3" none "$1" ;;
+esac
 mkdir "$1/target"
 if [ "$2" = tmpfs ]; then
     (
@@ -44,6 +58,8 @@ ls -A target | sed 's/^/left: /'
 pub fn run(checks: &mut Checks) {
     checks.run("no space left half way", full_half_way);
     checks.run("a file system without O_DIRECT", without_direct);
+    checks.run("zeros on a file system that compresses", compressing);
+    checks.run("a file system that doesn't tell where reads come from", untold);
 }
 
 fn full_half_way() -> Result<()> {
@@ -61,6 +77,41 @@ fn without_direct() -> Result<()> {
         ensure!(said.contains(words), "`{words}` is not in:\n{said}");
     }
     ensure!(!said.contains("dfsbench.db"), "results of nothing were kept:\n{said}");
+    Ok(())
+}
+
+/// Flags for one short trial, and the codes of its caveats at the end of a table.
+const ONE_TRIAL: [&str; 6] = [
+    "--workload=stream",
+    "--file-size=32MiB",
+    "--trials=1",
+    "--quiet",
+    "--format=table",
+    "--verify=true",
+];
+
+fn compressing() -> Result<()> {
+    for (options, data, doubted) in [
+        ("compress=zstd", "zeros", true),
+        ("compress=zstd", "random", false),
+        ("compress=no", "zeros", false),
+    ] {
+        let data = format!("--data={data}");
+        let said = run_on("btrfs", options, &[&ONE_TRIAL[..], &[&data]].concat())?;
+        ensure!(said.contains("stream write"), "nothing was measured:\n{said}");
+        let found = said.contains("compressible");
+        ensure!(found == doubted, "{data} with {options}: doubted is {found}:\n{said}");
+    }
+    Ok(())
+}
+
+fn untold() -> Result<()> {
+    for (flags, noted) in [(["--direct=false"], true), (["--direct=true"], false)] {
+        let said = run_on("overlay", "", &[&ONE_TRIAL[..], &flags].concat())?;
+        ensure!(said.contains("stream read"), "nothing was measured:\n{said}");
+        let found = said.contains("fits-memory");
+        ensure!(found == noted, "{flags:?}: noted is {found}:\n{said}");
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod help;
 mod hosts;
 mod interruption;
 mod keeping;
+mod overlay;
 mod results_file;
 mod rig;
 mod servers;
