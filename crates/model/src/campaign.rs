@@ -209,7 +209,7 @@ impl PassResult {
     }
 
     fn merged(&self, times: fn(&KindResult) -> &Histogram) -> Histogram {
-        let mut merged = Histogram::new();
+        let mut merged = Histogram::sparse();
         for kind in self.rated() {
             merged.merge(times(kind));
         }

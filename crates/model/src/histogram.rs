@@ -32,9 +32,11 @@ const BUCKETS: usize = SUB_BUCKETS * (64 - SUB_BITS as usize + 1);
 pub const QUANTILE_ERROR_MAX: f64 = 1.0 / (2 << SUB_BITS) as f64;
 
 /// Counts of values in nanoseconds; on its way to somewhere as compact as [`Histogram::to_bytes`].
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Histogram {
+    /// The bucket of the first of `counts`.
+    first: usize,
     counts: Box<[u64]>,
     count: u64,
     sum: u128,
@@ -48,6 +50,16 @@ impl Default for Histogram {
     }
 }
 
+/// Equal are those with the same values, however much room each has.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let sums = |h: &Self| (h.count, h.sum, h.min, h.max);
+        sums(self) == sums(other) && self.occupied().eq(other.occupied())
+    }
+}
+
+impl Eq for Histogram {}
+
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Histogram")
@@ -60,15 +72,15 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// Makes an empty histogram; the only place that allocates.
+    /// Makes an empty histogram that has room for every value: recording into it never allocates.
     pub fn new() -> Self {
-        Self {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
-            count: 0,
-            sum: 0,
-            min: u64::MAX,
-            max: 0,
-        }
+        Self { counts: vec![0; BUCKETS].into_boxed_slice(), ..Self::sparse() }
+    }
+
+    /// Makes an empty histogram that takes room as values come: reports hold a hundred thousand of
+    /// them, and most values of one lie close together.
+    pub fn sparse() -> Self {
+        Self { first: 0, counts: Box::default(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
     /// Counts one value.
@@ -80,7 +92,7 @@ impl Histogram {
     /// Counts one value `times` times.
     #[inline]
     pub fn record_n(&mut self, value_ns: u64, times: u64) {
-        self.counts[bucket_of::<SUB_BITS>(value_ns)] += times;
+        *self.bucket_mut(bucket_of::<SUB_BITS>(value_ns)) += times;
         self.count += times;
         self.sum += u128::from(value_ns) * u128::from(times);
         self.min = self.min.min(value_ns);
@@ -89,8 +101,12 @@ impl Histogram {
 
     /// Adds another histogram's counts: the result is as if every value had been recorded here.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        let mut buckets = other.occupied().map(|(bucket, _)| bucket);
+        if let Some(lowest) = buckets.next() {
+            self.make_room(lowest, buckets.last().unwrap_or(lowest));
+        }
+        for (bucket, count) in other.occupied() {
+            *self.bucket_mut(bucket) += count;
         }
         self.count += other.count;
         self.sum += other.sum;
@@ -110,8 +126,7 @@ impl Histogram {
     #[must_use]
     pub fn with_omitted(&self, pace_ns: u64) -> Self {
         let mut all = self.clone();
-        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        for (bucket, &times) in counted.filter(|_| pace_ns > 0) {
+        for (bucket, times) in self.occupied().filter(|_| pace_ns > 0) {
             let value_ns = middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
             all.record_series(value_ns, pace_ns, times);
         }
@@ -137,7 +152,7 @@ impl Histogram {
             else {
                 return;
             };
-            self.counts[bucket] += more;
+            *self.bucket_mut(bucket) += more;
             self.count += more;
             let twice = (u128::from(largest) + u128::from(smallest)) * u128::from(steps);
             self.sum = self.sum.saturating_add((twice / 2).saturating_mul(times.into()));
@@ -177,7 +192,7 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
+        for (bucket, count) in self.occupied() {
             seen += count;
             if seen >= rank {
                 return middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
@@ -193,7 +208,7 @@ impl Histogram {
         put_varint(&mut out, u128::from(self.max));
         put_varint(&mut out, self.sum);
         let mut last = 0;
-        for (bucket, &count) in self.counts.iter().enumerate().filter(|(_, c)| **c > 0) {
+        for (bucket, count) in self.occupied() {
             put_varint(&mut out, (bucket - last) as u128);
             put_varint(&mut out, u128::from(count));
             last = bucket;
@@ -207,16 +222,25 @@ impl Histogram {
         if *version != 1 {
             return None;
         }
-        let mut histogram = Self::new();
+        let mut histogram = Self::sparse();
         histogram.min = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.max = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.sum = take_varint(&mut rest)?;
-        let mut bucket = 0_usize;
+        let (mut bucket, mut read) = (0_usize, Vec::new());
         while !rest.is_empty() {
             bucket = bucket.checked_add(usize::try_from(take_varint(&mut rest)?).ok()?)?;
             let count = u64::try_from(take_varint(&mut rest)?).ok()?;
-            *histogram.counts.get_mut(bucket)? = count;
+            if bucket >= BUCKETS {
+                return None;
+            }
+            read.push((bucket, count));
             histogram.count = histogram.count.checked_add(count)?;
+        }
+        if let (Some((lowest, _)), Some((highest, _))) = (read.first(), read.last()) {
+            histogram.make_room(*lowest, *highest);
+        }
+        for (bucket, count) in read {
+            *histogram.bucket_mut(bucket) = count;
         }
         if histogram.count == 0 {
             histogram.min = u64::MAX;
@@ -226,11 +250,38 @@ impl Histogram {
 
     /// The buckets that hold values, as (lowest value, count), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.counts
-            .iter()
-            .enumerate()
-            .filter(|(_, c)| **c > 0)
-            .map(|(b, &c)| (lowest_of::<SUB_BITS>(b), c))
+        self.occupied().map(|(bucket, count)| (lowest_of::<SUB_BITS>(bucket), count))
+    }
+
+    /// The buckets that hold values, by their number.
+    fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(place, count)| (self.first + place, *count))
+    }
+
+    #[inline]
+    fn bucket_mut(&mut self, bucket: usize) -> &mut u64 {
+        if bucket.wrapping_sub(self.first) >= self.counts.len() {
+            self.make_room(bucket, bucket);
+        }
+        &mut self.counts[bucket - self.first]
+    }
+
+    /// Takes room for these buckets and all between them and those that are there.
+    #[cold]
+    fn make_room(&mut self, lowest: usize, highest: usize) {
+        let (mut first, mut end) = (lowest, highest + 1);
+        if !self.counts.is_empty() {
+            first = first.min(self.first);
+            end = end.max(self.first + self.counts.len());
+        }
+        if (first, end - first) == (self.first, self.counts.len()) {
+            return;
+        }
+        let mut wider = vec![0; end - first].into_boxed_slice();
+        let begin = self.first.saturating_sub(first);
+        wider[begin..begin + self.counts.len()].copy_from_slice(&self.counts);
+        (self.first, self.counts) = (first, wider);
     }
 }
 
@@ -323,6 +374,17 @@ mod tests {
     }
 
     #[test]
+    fn room_is_taken_for_what_is_there_only() {
+        let mut h = Histogram::sparse();
+        h.record(1_000_000);
+        h.record(1_200_000);
+        assert!(h.counts.len() <= 64, "{}", h.counts.len());
+        let read = Histogram::from_bytes(&h.to_bytes()).unwrap();
+        assert_eq!((read.counts.len(), &read), (h.counts.len(), &h));
+        assert_eq!(Histogram::sparse(), Histogram::new());
+    }
+
+    #[test]
     fn a_stall_stands_for_all_that_would_have_been_due_in_it() {
         // 900 ops of 1 ms and one of 100 ms: 98 more were due, from 99 ms down to 2 ms and 1 ms.
         let mut h = Histogram::new();
@@ -388,6 +450,11 @@ mod tests {
             };
             let mut merged = of(&a);
             merged.merge(&of(&b));
+            let mut sparse = Histogram::sparse();
+            sparse.merge(&of(&b));
+            a.iter().for_each(|v| sparse.record(*v));
+            prop_assert_eq!(&merged, &sparse);
+            prop_assert_eq!(merged.quantile(0.7), sparse.quantile(0.7));
             let both: Vec<u64> = a.iter().chain(&b).copied().collect();
             prop_assert_eq!(&merged, &of(&both));
             prop_assert_eq!(Histogram::from_bytes(&merged.to_bytes()), Some(merged));

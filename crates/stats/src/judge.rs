@@ -392,7 +392,7 @@ fn common_share(result: &PassResult) -> Option<f64> {
 }
 
 fn merged(histograms: impl Iterator<Item = Histogram>) -> Histogram {
-    let mut all = Histogram::new();
+    let mut all = Histogram::sparse();
     for histogram in histograms {
         all.merge(&histogram);
     }

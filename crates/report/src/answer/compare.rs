@@ -14,6 +14,9 @@ use crate::sheet::NOT_APPLICABLE;
 /// So many pairs that are apart are named where others of the same two sides are not.
 const PAIRS_NAMED_MAX: usize = 2;
 
+/// So many pairs are looked at for two targets: beyond that a sentence says nothing any more.
+const PAIRS_LOOKED_AT_MAX: usize = 250_000;
+
 /// How one figure lies to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
@@ -75,8 +78,12 @@ pub fn finding(group: &Group<'_>) -> Option<Finding> {
 /// Compares each figure of one target with those of another that have the same settings.
 fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut Findings) {
     let mut pairs = Vec::new();
-    for a in group.of(one) {
-        let of_other = group.of(other).into_iter();
+    let (of_one, of_other) = (group.of(one), group.of(other));
+    if of_one.len() * of_other.len() > PAIRS_LOOKED_AT_MAX {
+        return;
+    }
+    for a in of_one {
+        let of_other = of_other.iter().copied();
         pairs.extend(of_other.filter(|b| is_alike(group, &a, b)).map(|b| (a, b)));
     }
     let place = |figure: &Figure<'a>| group.place(figure);
@@ -115,7 +122,7 @@ fn factors_apart<'a>(group: &Group<'a>, target: &str, findings: &mut Findings) {
     let figures = group.of(target);
     for name in group.varying(&figures) {
         let alike = partitions(group, &figures, name);
-        if trend::is_number(name) {
+        if trend::is_number(group, &figures, name) {
             trend::along(group, name, &alike, findings);
             continue;
         }

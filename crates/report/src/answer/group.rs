@@ -78,6 +78,12 @@ impl<'a> Group<'a> {
         self.columns.iter().copied().zip(figure.row.values.iter().map(String::as_str))
     }
 
+    /// The value of a column; `None` where the setting does not apply.
+    pub fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
+        let mut named = self.settings(figure).filter(|(known, _)| *known == name);
+        named.next().map(|(_, value)| value).filter(|value| *value != NOT_APPLICABLE)
+    }
+
     /// The columns in which some of these figures differ.
     pub fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'static str> {
         let differ = |column: usize| {

@@ -3,11 +3,10 @@
 //! It rises when the last value is above the first with intervals apart and no value is above
 //! a later one; it falls when it is the other way round.
 
-use model::RunSpec;
-
 use super::compare::{Relation, relation};
 use super::findings::{Findings, range, times};
 use super::group::{Figure, Group};
+use crate::quantity::quantity;
 use crate::show::listed;
 
 /// How the figures go with a number.
@@ -24,38 +23,16 @@ enum Trend<'a> {
     Unknown,
 }
 
-/// Whether a setting is a number.
-pub fn is_number(name: &str) -> bool {
-    !matches!(
-        name,
-        "backend" | "direct" | "durability" | "nfsvers" | "proto" | "xprtsec" | "stable"
-    )
+/// Whether a setting is a number under all of these figures to which it applies.
+pub fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
+    let values = figures.iter().filter_map(|figure| group.value(figure, name));
+    values.clone().next().is_some() && values.into_iter().all(|v| quantity(name, v).is_some())
 }
 
-/// The number behind a setting; what the server offers comes last.
-fn number(spec: &RunSpec, name: &str) -> u64 {
-    match name {
-        "workers" => spec.workers.into(),
-        "queue_depth" => spec.queue_depth.into(),
-        "files" | "small_files" => spec.files.into(),
-        "file_size" | "small_file_size" => spec.file_size_bytes,
-        "io_size" => spec.io_size_bytes.into(),
-        "read_percent" => spec.read_percent.into(),
-        "transfer_size" => spec.transfer_size_bytes.map_or(u64::MAX, u64::from),
-        "clients" => spec.clients().into(),
-        "nconnect" => spec.nfs().nconnect.into(),
-        "read_ahead" => spec.nfs().read_ahead.into(),
-        "write_behind" => spec.nfs().write_behind.into(),
-        "timeo" => spec.nfs().timeo_ms,
-        "retrans" => spec.nfs().retrans.into(),
-        "client_hosts" => spec.agents().into(),
-        // Counts such as nfsd_threads and mtu are shown as they are.
-        _ => {
-            let settings = spec.settings().into_iter();
-            let value = settings.filter(|(known, _)| *known == name).map(|(_, value)| value);
-            value.last().and_then(|value| value.parse().ok()).unwrap_or(0)
-        }
-    }
+/// The number behind a setting; what it does not apply to comes last.
+fn number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
+    let value = group.value(figure, name).and_then(|value| quantity(name, value));
+    value.unwrap_or(f64::INFINITY)
 }
 
 /// Tells how the figures of one target go with a number; `alike` has those together that differ
@@ -68,7 +45,7 @@ pub fn along<'a>(
 ) {
     let mut parts: Vec<Vec<Figure<'a>>> = alike.iter().filter(|p| p.len() > 1).cloned().collect();
     for part in &mut parts {
-        part.sort_by_key(|figure| number(&figure.row.run.spec, name));
+        part.sort_by(|a, b| number(group, a, name).total_cmp(&number(group, b, name)));
     }
     let Some(ends) = ends(group, name, &parts) else { return };
     let target = parts[0][0].target();
@@ -110,8 +87,10 @@ pub fn along<'a>(
 /// `workers 1 to 16 (and files)`; `None` without a pair.
 fn ends<'a>(group: &Group<'a>, name: &'static str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
     let all = parts.iter().flatten();
-    let key = |figure: &&Figure<'a>| number(&figure.row.run.spec, name);
-    let (first, last) = (all.clone().min_by_key(key)?, all.max_by_key(key)?);
+    let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
+        number(group, a, name).total_cmp(&number(group, b, name))
+    };
+    let (first, last) = (all.clone().min_by(order)?, all.max_by(order)?);
     let last = group.label(last, &[name]);
     let last = last.strip_prefix(name).unwrap_or(&last);
     let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();

@@ -112,7 +112,7 @@ pub(super) fn estimated_response_time(spec: &RunSpec, used: &[&PassResult]) -> O
     if spec.load.rate_per_s > 0 || used.iter().any(|result| result.scope.slots == 0) {
         return None;
     }
-    let mut all = Histogram::new();
+    let mut all = Histogram::sparse();
     for result in used {
         let slots = u128::from(result.scope.slots);
         let pace_ns = u128::from(result.window_ns) * slots / u128::from(result.ops().max(1));
