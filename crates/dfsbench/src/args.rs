@@ -78,6 +78,8 @@ pub enum Command {
     Rm(RmArgs),
     /// Take the campaigns of another results file
     Import(ImportArgs),
+    /// Show the results file in a browser, live while a campaign runs
+    View(ViewArgs),
     /// Compare two campaigns, or two selections of one
     Compare(CompareArgs),
     /// Tell which factors govern the figures of a campaign
@@ -160,6 +162,27 @@ pub struct ReportArgs {
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Also write the pictures of the page as SVG files to a directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub pictures: Option<PathBuf>,
+}
+
+/// Shows the results file in a browser: all campaigns, each one's page, and two compared.
+///
+/// The pages follow a campaign while it runs. They are served on loopback alone, under an address
+/// that nobody can guess and that is the first line of stdout; nothing can be changed there. It
+/// ends with ctrl-C.
+#[derive(Debug, Parser)]
+pub struct ViewArgs {
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// Don't open a browser
+    #[arg(long)]
+    pub no_open: bool,
 }
 
 /// Writes a file of an NFS server to stdout.

@@ -29,6 +29,7 @@ mod resume;
 mod serve;
 mod signals;
 mod target;
+mod view;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Rm(args) => catalog::rm(&args),
         Command::Import(args) => catalog::import(&args),
         Command::Report(report) => render::report(&report),
+        Command::View(args) => view::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Factors(args) => compare::factors(&args),
         Command::Probe(probe) => probe::run(&probe),

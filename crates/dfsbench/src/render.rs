@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use model::Campaign;
 use results::Store;
 
 use crate::args::ReportArgs;
@@ -22,12 +23,29 @@ const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
-    let text = ::report::render(&store.load(id)?, args.format.into());
+    let campaign = store.load(id)?;
+    let text = ::report::render(&campaign, args.format.into());
+    if let Some(directory) = &args.pictures {
+        write_pictures(directory, &campaign)?;
+    }
     match &args.output {
         None => output::data(text.as_bytes())?,
         Some(path) => write_file(path, &text)?,
     }
     Ok(End::Ok.into())
+}
+
+/// Writes the pictures of a campaign into a directory, which is made where there is none.
+fn write_pictures(directory: &Path, campaign: &Campaign) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| Failure::Output {
+        what: directory.display().to_string(),
+        reason: error.to_string(),
+        hint: "name a directory, or a place where one can be made",
+    })?;
+    for (name, svg) in ::report::pictures(campaign) {
+        write_file(&directory.join(name).with_extension("svg"), &svg)?;
+    }
+    Ok(())
 }
 
 /// The campaign that is named, or the last one.

@@ -132,6 +132,11 @@ impl Compared {
         bounded.filter(|measure| pair.figures.iter().all(|figure| figure.measure != *measure))
     }
 
+    /// What it all comes to, in sentences.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        table::conclusion(self)
+    }
+
     /// Writes it; the text ends with a newline.
     pub fn render(&self, format: CompareFormat) -> String {
         match format {
@@ -140,6 +145,13 @@ impl Compared {
             CompareFormat::Json => json::render(self),
             CompareFormat::Junit => junit::render(self),
         }
+    }
+}
+
+impl Pair {
+    /// Each figure as the cells of a row.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = [String; 7]> {
+        self.figures.iter().map(table::cells)
     }
 }
 

@@ -17,6 +17,9 @@ use stats::{Effects, Observation, effects};
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show;
 
+/// So many levels of all factors together are taken apart: the work grows with the fourth power.
+const LEVELS_MAX: usize = 64;
+
 /// What governs each kind of pass.
 pub struct Governing {
     /// What was measured, in a line.
@@ -52,6 +55,8 @@ pub enum Unfound {
     TooFewTrials,
     /// All trials have the same figure.
     NothingDiffers,
+    /// More levels than are taken apart.
+    TooManyLevels,
 }
 
 /// A setting that varies.
@@ -126,12 +131,14 @@ impl PassFactors {
             );
         }
         drop_single(&mut factors, &mut observations);
+        let levels: usize = factors.iter().map(|factor| factor.levels.len()).sum();
         let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
         let effects_asked = counts.iter().map(|count| count - 1).sum::<usize>() + 1;
         let found = match counts.len() {
             0 if counted.is_empty() => Err(Unfound::NothingCounts),
             0 if !left_out.is_empty() => Err(Unfound::OneCounts),
             0 => Err(Unfound::NothingVaries),
+            _ if levels > LEVELS_MAX => Err(Unfound::TooManyLevels),
             _ => effects(&counts, &observations).ok_or(if observations.len() > effects_asked {
                 Unfound::NothingDiffers
             } else {
@@ -181,6 +188,7 @@ impl Unfound {
             Self::NothingVaries => "no setting varies: a factor needs two levels",
             Self::TooFewTrials => "too few trials for so many settings",
             Self::NothingDiffers => "all figures are the same",
+            Self::TooManyLevels => "its settings have more levels than can be taken apart",
         }
     }
 
@@ -191,6 +199,7 @@ impl Unfound {
             Self::NothingVaries => "a list of levels makes a factor, such as --io-size 64KiB,1MiB",
             Self::TooFewTrials => "--trials 5 or more",
             Self::NothingDiffers => "longer passes tell more",
+            Self::TooManyLevels => "a selection of its levels, by --where or a smaller plan",
         }
     }
 }

@@ -1,21 +1,32 @@
 //! The report as one self-contained page: answer, pictures, table, doubts, conditions, trials.
 //!
-//! Every name goes through `maud`, which escapes it. The page loads nothing: no script, no font,
-//! no image; a content security policy in its head says so to the browser too. Colours follow
-//! the reader's light or dark mode and never carry a meaning alone.
+//! Every name goes through `maud`, which escapes it. The page loads nothing, and runs nothing but
+//! the script in it that sorts and filters its tables; a content security policy in its head says
+//! so to the browser too. Colours follow the reader's light or dark mode and never carry a meaning
+//! alone.
 
 mod axis;
 mod chart;
 mod conditions;
+mod curves;
+mod ends;
 mod factors;
+pub mod files;
+mod frame;
+mod heat;
+mod levels;
+mod load;
+mod plot;
+mod quantiles;
 mod rates;
 mod series;
 mod table;
 mod times;
+mod track;
 mod trials;
 mod watched;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use model::Verdict;
 
 use crate::answer::answer;
@@ -23,45 +34,39 @@ use crate::notes;
 use crate::sheet::Sheet;
 use crate::show;
 
-const STYLE: &str = include_str!("html/page.css");
+pub use frame::Frame;
 
 /// Writes the page.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let campaign = sheet.campaign;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="generator" content="dfsbench";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'";
-                title { "dfsbench: " (campaign.name) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    (header(sheet))
-                    (answers(sheet))
-                    (rates::section(sheet))
-                    (table::section(sheet))
-                    (times::section(sheet))
-                    (series::section(sheet))
-                    (factors::section(sheet))
-                    (caveats(sheet))
-                    (watched::section(sheet))
-                    (conditions::section(sheet))
-                    (trials::section(sheet))
-                    (conditions::repeat(campaign))
-                }
-                footer { "Written by dfsbench " (campaign.tool_version)
-                    " from the results file; the same results give the same page." }
-            }
-        }
+    let body = html! {
+        a.skip href="#figures" { "To the table of figures" }
+        main { (sections(sheet)) }
+        footer { "Written by dfsbench " (sheet.campaign.tool_version)
+            " from the results file; the same results give the same page." }
     };
-    page.into_string() + "\n"
+    Frame { title: &sheet.campaign.name, served: None }.around(&body)
+}
+
+/// What stands on the page.
+pub fn sections(sheet: &Sheet<'_>) -> Markup {
+    html! {
+        (header(sheet))
+        (answers(sheet))
+        (rates::section(sheet))
+        (curves::section(sheet))
+        (heat::section(sheet))
+        (factors::section(sheet))
+        (table::section(sheet))
+        (times::section(sheet))
+        (load::section(sheet))
+        (quantiles::section(sheet))
+        (series::section(sheet))
+        (caveats(sheet))
+        (watched::section(sheet))
+        (conditions::section(sheet))
+        (trials::section(sheet))
+        (conditions::repeat(sheet.campaign))
+    }
 }
 
 fn header(sheet: &Sheet<'_>) -> Markup {

@@ -17,7 +17,9 @@ mod json;
 mod markdown;
 mod notes;
 mod pivot;
+mod quantity;
 mod sar;
+pub mod served;
 mod sheet;
 mod show;
 mod spread;
@@ -89,6 +91,12 @@ impl Format {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
+}
+
+/// Draws the pictures of a campaign's page as files: a name for each, without an ending, and an SVG
+/// that needs nothing else.
+pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
+    html::files::all(&sheet::Sheet::of(campaign))
 }
 
 /// Writes the report of a campaign; the text ends with a newline.

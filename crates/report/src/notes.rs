@@ -251,7 +251,7 @@ pub fn clients(sheet: &Sheet<'_>) -> Vec<String> {
             fairness.index
         ))
     };
-    sheet.rows.iter().filter_map(line).collect()
+    load::first(sheet.rows.iter().filter_map(line).collect())
 }
 
 /// Trials that failed although their row has a figure.
@@ -268,7 +268,7 @@ pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
             ));
         }
     }
-    lines
+    load::first(lines)
 }
 
 /// How many rows share a caveat, beside the one whose evidence is shown.

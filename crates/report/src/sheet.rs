@@ -4,7 +4,7 @@
 //! or target, workload or one column decide it; it is then stated once beside the table, with
 //! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use model::units::Size;
 use model::{Campaign, CaveatCode, Pass, Run, Verdict};
@@ -305,6 +305,7 @@ impl Settings {
     /// values alone, other keys by name and value.
     fn grouped(&self, name: &str, keys: &[&'static str]) -> Option<Vec<(String, String)>> {
         let mut groups: Vec<(String, String)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for run in &self.runs {
             let Some(value) = run.get(name) else { continue };
             let part = |key: &&str| {
@@ -312,10 +313,13 @@ impl Settings {
                 Some(if LEADING.contains(key) { value.clone() } else { format!("{key} {value}") })
             };
             let key = keys.iter().filter_map(part).collect::<Vec<_>>().join(" ");
-            match groups.iter().find(|(known, _)| *known == key) {
-                Some((_, known)) if known == value => {}
+            match places.get(&key) {
+                Some(place) if groups[*place].1 == *value => {}
                 Some(_) => return None,
-                None => groups.push((key, value.clone())),
+                None => {
+                    places.insert(key.clone(), groups.len());
+                    groups.push((key, value.clone()));
+                }
             }
         }
         Some(groups)

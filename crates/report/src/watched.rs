@@ -68,6 +68,21 @@ impl Watched {
         }
     }
 
+    /// Processor time that was neither idle nor waiting for a disk, in percent of all.
+    pub fn busy_percent(&self) -> f64 {
+        let all: u64 = self.states.iter().sum();
+        let idle = |(index, _): &(usize, &u64)| matches!(STATES[*index].0, "%iowait" | "%idle");
+        let rest: u64 = self.states.iter().enumerate().filter(idle).map(|(_, part)| part).sum();
+        (all - rest) as f64 * 100.0 / all.max(1) as f64
+    }
+
+    /// The columns with these heads together, as cells would tell them.
+    pub fn sum_of(&self, heads: &[&str]) -> f64 {
+        let columns = COLUMNS.iter().zip(&self.sums).filter(|(c, _)| heads.contains(&c.head));
+        let seconds = self.span_ns as f64 / 1e9;
+        columns.map(|(column, sum)| *sum as f64 / column.unit / seconds.max(1e-9)).sum()
+    }
+
     /// Says which of the columns after the states have something to tell.
     pub fn told<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
         let mut told: Vec<usize> = Vec::new();

@@ -34,12 +34,12 @@ fn stalled() -> Campaign {
 #[test]
 fn a_page_draws_the_rate_of_each_interval_and_where_it_stalled() {
     let page = render(&stalled(), Format::Html);
+    assert!(page.contains("from 0.00 op/s to 5.60 kop/s in 2 trials"), "{page}");
     let drawing = page.split("<svg class=\"series\"").nth(1).expect("a time series");
     let drawing = drawing.split("</svg>").next().unwrap();
     assert_eq!(drawing.matches("<path").count(), 2, "{drawing}");
     assert_eq!(drawing.matches("class=\"stall\"").count(), 1, "{drawing}");
     assert!(drawing.contains("no op ended for 1.50 s"), "{drawing}");
-    assert!(drawing.contains("from 0.00 op/s to 5.60 kop/s in 2 trials"), "{drawing}");
     // Down to nothing at the end of the third second, and up again after the fifth.
     assert!(drawing.contains("H375.0 V80.0 H500.0 V80.0 H625.0 V4.0 "), "{drawing}");
 }

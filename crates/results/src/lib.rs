@@ -20,6 +20,7 @@ mod import;
 mod read;
 mod remove;
 mod resume;
+mod snapshot;
 mod store;
 mod telemetry;
 mod tree;

@@ -88,7 +88,8 @@ const fn rule(align: Align) -> &'static str {
     }
 }
 
-fn cells(figure: &Figure) -> [String; 7] {
+/// What, before, after, ratio, interval, probability and outcome.
+pub fn cells(figure: &Figure) -> [String; 7] {
     let comparison = &figure.comparison;
     let (lo, hi) = comparison.interval;
     [
@@ -107,7 +108,7 @@ fn probability(p: f64) -> String {
 }
 
 /// What it all comes to, in sentences.
-fn conclusion(compared: &Compared) -> Vec<String> {
+pub fn conclusion(compared: &Compared) -> Vec<String> {
     let mut sentences = vec![counts(compared), meaning(compared)];
     sentences.extend(chance(compared));
     let blind = |pair: &&Pair| pair.figures.iter().any(|figure| figure.comparison.is_blind());

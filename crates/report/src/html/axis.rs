@@ -3,6 +3,7 @@
 //! Positions are percentages, so that a chart fits any width while its text keeps its size.
 
 use model::Pass;
+use model::units::three_digits;
 
 /// A tick: its position in percent, and its label.
 pub type Tick = (f64, String);
@@ -32,6 +33,11 @@ impl RateAxis {
     /// Where a rate lies, in percent.
     pub fn at(&self, per_s: f64) -> f64 {
         per_s / self.end * 100.0
+    }
+
+    /// A rate in the unit of the axis, without it.
+    pub fn shown(&self, per_s: f64) -> String {
+        three_digits(per_s / self.divisor)
     }
 
     /// Ticks at round numbers, about five.

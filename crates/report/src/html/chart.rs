@@ -20,6 +20,33 @@ const GAP: u32 = 14;
 /// Space for the axis.
 const AXIS: u32 = 22;
 
+/// A picture, for the page or for a file of its own.
+pub struct Picture {
+    /// Unique in the page; the name of the file.
+    pub id: String,
+    /// Stands above it.
+    pub caption: String,
+    /// The drawing.
+    pub svg: Markup,
+    /// What stands below it.
+    pub notes: Vec<String>,
+}
+
+/// Lays pictures out side by side, as far as there is room.
+pub fn figures(pictures: &[Picture]) -> Markup {
+    html! {
+        div.panels {
+            @for picture in pictures {
+                figure {
+                    figcaption { (picture.caption) }
+                    (picture.svg)
+                    @for note in &picture.notes { p.legend { (note) } }
+                }
+            }
+        }
+    }
+}
+
 /// One row of a chart.
 pub struct Strip {
     /// Its name.

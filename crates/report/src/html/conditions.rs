@@ -54,6 +54,9 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
+/// So many facts of a target are told; what differs from trial to trial is in JSON.
+const FACTS_MAX: usize = 200;
+
 /// The facts of each target, every distinct one once, in order of appearance.
 fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
     let hosts = hosts::names(campaign);
@@ -61,7 +64,10 @@ fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
     for run in &campaign.runs {
         let known = targets.entry(&run.spec.target_name).or_default();
         for fact in run.trials.iter().flat_map(|trial| &trial.facts) {
-            if !known.contains(&fact) && !hosts.contains(&fact.scope.as_str()) {
+            if known.len() < FACTS_MAX
+                && !known.contains(&fact)
+                && !hosts.contains(&fact.scope.as_str())
+            {
                 known.push(fact);
             }
         }

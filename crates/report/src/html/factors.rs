@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use stats::effects::{Effects, LevelEffect};
 
 use super::axis::Tick;
-use super::chart::{About, Strip, cut, panel, percent, shape};
+use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::governs::{Factor, Governing, PassFactors};
 use crate::sheet::Sheet;
 use crate::show;
@@ -16,44 +16,39 @@ const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 
 /// The section with the pictures; nothing where no setting varies.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let governing = Governing::of_sheet(sheet);
-    // How targets differ is what the bars show already.
-    let varies = |pass: &PassFactors| pass.factors.iter().any(|factor| factor.name != "target");
-    let shown: Vec<(&PassFactors, &Effects)> = governing
-        .passes
-        .iter()
-        .filter(|pass| varies(pass))
-        .filter_map(|pass| Some((pass, pass.found.as_ref().ok()?)))
-        .collect();
+    let drawn = pictures(sheet);
     html! {
-        @if !shown.is_empty() {
+        @if !drawn.is_empty() {
             section aria-labelledby="factors" {
                 h2 #factors { "Factors" }
                 p.legend {
                     "ratio of each level to the first one of its factor, all else alike, with its \
                      95 % interval; share of the variance that the factor governs; logarithmic"
                 }
-                div.panels {
-                    @for (number, (pass, effects)) in shown.iter().enumerate() {
-                        figure {
-                            figcaption { (pass.name) }
-                            (chart(&format!("factors-{number}"), pass, effects))
-                            (notes(pass, effects))
-                        }
-                    }
-                }
+                (figures(&drawn))
             }
         }
     }
 }
 
-fn notes(pass: &PassFactors, effects: &Effects) -> Markup {
-    html! {
-        @for interaction in &effects.interactions {
-            p.legend { (pass.told(interaction)) }
-        }
-        p.legend { "Not explained: " (show::percent(effects.unexplained)) "." }
-    }
+/// The pictures alone.
+pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    let governing = Governing::of_sheet(sheet);
+    // How targets differ is what the bars show already.
+    let varies = |pass: &&PassFactors| pass.factors.iter().any(|factor| factor.name != "target");
+    let shown = governing.passes.iter().filter(varies);
+    let found = shown.filter_map(|pass| Some((pass, pass.found.as_ref().ok()?)));
+    let picture = |(number, (pass, effects)): (usize, (&PassFactors, &Effects))| {
+        let id = format!("factors-{number}");
+        let svg = chart(&id, pass, effects);
+        Picture { id, caption: pass.name.clone(), svg, notes: notes(pass, effects) }
+    };
+    found.enumerate().map(picture).collect()
+}
+
+fn notes(pass: &PassFactors, effects: &Effects) -> Vec<String> {
+    let told = effects.interactions.iter().map(|interaction| pass.told(interaction));
+    told.chain([format!("Not explained: {}.", show::percent(effects.unexplained))]).collect()
 }
 
 fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {

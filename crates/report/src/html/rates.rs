@@ -8,7 +8,8 @@ use model::{Pass, Severity, Verdict};
 use stats::{Judged, Summary};
 
 use super::axis::RateAxis;
-use super::chart::{About, Strip, cut, panel, percent, shape};
+use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
+use super::ends::Ends;
 use crate::grid::wrap;
 use crate::sheet::{Row, Sheet};
 use crate::show;
@@ -16,32 +17,43 @@ use crate::show;
 /// Characters of a line that fit on a phone.
 const LINE_MAX: usize = 46;
 
+/// Title, id, and whether bytes are counted.
+const KINDS: [(&str, &str, bool); 2] =
+    [("Bytes per second", "byte-rates", true), ("Ops per second", "op-rates", false)];
+
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
 /// The section with both pictures.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
-    // A command has a time and no rate.
-    let rates = sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App);
-    let (bytes, ops): (Vec<_>, Vec<_>) = rates.partition(|(_, pass, _)| pass.is_byte_rate());
     html! {
-        @for (title, id, groups) in
-            [("Bytes per second", "byte-rates", bytes), ("Ops per second", "op-rates", ops)] {
-            @if !groups.is_empty() {
+        @for (title, id, is_byte_rate) in KINDS {
+            @let drawn = of_kind(sheet, id, is_byte_rate);
+            @if !drawn.is_empty() {
                 section aria-labelledby=(id) {
                     h2 id=(id) { (title) }
                     (legend())
-                    div.panels {
-                        @for (number, (name, pass, rows)) in groups.iter().enumerate() {
-                            figure {
-                                figcaption { (name) }
-                                (chart(&format!("{id}-{number}"), name, *pass, rows, sheet))
-                            }
-                        }
-                    }
+                    (figures(&drawn))
                 }
             }
         }
     }
+}
+
+/// The pictures alone.
+pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    KINDS.iter().flat_map(|(_, id, is_byte_rate)| of_kind(sheet, id, *is_byte_rate)).collect()
+}
+
+fn of_kind(sheet: &Sheet<'_>, id: &str, is_byte_rate: bool) -> Vec<Picture> {
+    // A command has a time and no rate.
+    let is_meant = |pass: Pass| pass != Pass::App && pass.is_byte_rate() == is_byte_rate;
+    let groups = sheet.groups().into_iter().filter(|(_, pass, _)| is_meant(*pass));
+    let picture = |(number, (name, pass, rows)): (usize, (String, Pass, Vec<&Row<'_>>))| {
+        let (id, ends) = (format!("{id}-{number}"), Ends::of(&rows));
+        let svg = chart(&id, &name, pass, &ends.rows, sheet);
+        Picture { id, caption: name, svg, notes: ends.notes() }
+    };
+    groups.enumerate().map(picture).collect()
 }
 
 fn legend() -> Markup {

@@ -7,7 +7,8 @@ use model::Histogram;
 use model::units::Nanos;
 
 use super::axis::TimeAxis;
-use super::chart::{About, Strip, cut, panel, percent, shape};
+use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
+use super::ends::Ends;
 use crate::sheet::{Row, Sheet};
 
 const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
@@ -16,6 +17,20 @@ const BAR: &str = "M0,-7 L0,7";
 
 /// The section with a chart for each pass; nothing where nothing was recorded.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let drawn = pictures(sheet);
+    html! {
+        @if !drawn.is_empty() {
+            section aria-labelledby="times" {
+                h2 #times { "Response times" }
+                (legend())
+                (figures(&drawn))
+            }
+        }
+    }
+}
+
+/// The pictures alone.
+pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let recorded: Vec<&Histogram> = sheet
         .rows
         .iter()
@@ -25,26 +40,17 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
     let smallest = recorded.iter().map(|times| times.quantile(0.5)).min();
     let largest = recorded.iter().map(|times| times.max()).max();
     let (Some(smallest), Some(largest)) = (smallest, largest) else {
-        return Markup::default();
+        return Vec::new();
     };
     let axis = TimeAxis::new(smallest, largest);
-    html! {
-        section aria-labelledby="times" {
-            h2 #times { "Response times" }
-            (legend())
-            div.panels {
-                @for (number, (name, _, rows)) in sheet.groups().iter().enumerate() {
-                    @let rows = with_times(rows);
-                    @if !rows.is_empty() {
-                        figure {
-                            figcaption { (name) }
-                            (chart(&format!("times-{number}"), name, &rows, &axis, sheet))
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let groups = sheet.groups().into_iter().enumerate();
+    let picture = |(number, (name, _, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
+        let (id, ends) = (format!("times-{number}"), Ends::of(&with_times(&rows)));
+        let svg = chart(&id, &name, &ends.rows, &axis, sheet);
+        let notes = ends.notes();
+        (!ends.rows.is_empty()).then_some(Picture { id, caption: name, svg, notes })
+    };
+    groups.filter_map(picture).collect()
 }
 
 fn with_times<'a, 'b>(rows: &[&'a Row<'b>]) -> Vec<&'a Row<'b>> {

@@ -4,11 +4,16 @@
 
 use maud::{Markup, html};
 use model::units::{Nanos, Size};
-use model::{PassResult, Run, Trial, TrialState};
+use model::{Campaign, PassResult, Run, Trial, TrialState};
 
 use crate::sheet::Sheet;
 use crate::show::{counted, percent, utc};
 use crate::spread::{self, Spread};
+
+/// So many lines are told trial by trial: some 700 bytes each, of the 5 MB that a page may have.
+const LINES_MAX: usize = 1_500;
+/// So many rows tell how their trials lie.
+const SPREADS_MAX: usize = 500;
 
 /// The section with one folded table per run.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
@@ -22,10 +27,41 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                      worked. Times are service times, from sent to done."
                 }
                 (spreads(sheet))
-                @for run in &sheet.campaign.runs { (details(run, sheet)) }
+                @let shown = shown(sheet.campaign);
+                @for (run, factors) in sheet.campaign.runs[..shown].iter().zip(factors(sheet)) {
+                    (details(run, &factors))
+                }
+                @if shown < sheet.campaign.runs.len() {
+                    p.legend {
+                        (counted(sheet.campaign.runs.len() - shown, "more run"))
+                        ": see JSON and the results file."
+                    }
+                }
             }
         }
     }
+}
+
+/// How many runs can be told, trial by trial.
+fn shown(campaign: &Campaign) -> usize {
+    let mut lines = 0;
+    let fits = |run: &&Run| {
+        lines += run.trials.iter().map(|trial| trial.passes.len().max(1)).sum::<usize>().max(1);
+        lines <= LINES_MAX
+    };
+    campaign.runs.iter().take_while(fits).count()
+}
+
+/// The settings that tell each run from others, in the order of the runs.
+fn factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
+    let mut rows = sheet.rows.iter().peekable();
+    sheet.campaign.runs.iter().map(move |run| {
+        let mut factors = String::new();
+        while let Some(row) = rows.next_if(|row| row.run.index == run.index) {
+            factors = sheet.factors(row);
+        }
+        factors
+    })
 }
 
 /// How the trials of each row lie, in one table.
@@ -44,7 +80,8 @@ fn spreads(sheet: &Sheet<'_>) -> Markup {
                         }
                     }
                     tbody {
-                        @for spread in sheet.rows.iter().map(|row| Spread::of(sheet, row)) {
+                        @let rows = sheet.rows.iter().take(SPREADS_MAX);
+                        @for spread in rows.map(|row| Spread::of(sheet, row)) {
                             @if let Some(cells) = &spread.cells {
                                 tr {
                                     th scope="row" { (spread.name) }
@@ -56,14 +93,15 @@ fn spreads(sheet: &Sheet<'_>) -> Markup {
                     }
                 }
             }
+            @if sheet.rows.len() > SPREADS_MAX {
+                p.legend { "The first " (SPREADS_MAX) " rows; `--format trials` has them all." }
+            }
             ul.reading { @for line in spread::READING { li { (line) } } }
         }
     }
 }
 
-fn details(run: &Run, sheet: &Sheet<'_>) -> Markup {
-    let row = sheet.rows.iter().find(|row| row.run.index == run.index);
-    let factors = row.map(|row| sheet.factors(row)).unwrap_or_default();
+fn details(run: &Run, factors: &str) -> Markup {
     let name = format!("run {}", run.index + 1);
     html! {
         details {
@@ -133,7 +171,7 @@ fn numbers(pass: &PassResult) -> Markup {
     let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
     let rate = amount as f64 * 1e9 / pass.window_ns.max(1) as f64;
     let busy = pass.common_window_ns as f64 / pass.window_ns.max(1) as f64;
-    let mut times = model::Histogram::new();
+    let mut times = model::Histogram::sparse();
     for kind in pass.kinds.iter().filter(|kind| kind.kind != model::OpKind::Sync) {
         times.merge(&kind.service_time);
     }

@@ -30,7 +30,11 @@ pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
         (!parts.is_empty()).then(|| format!("{}: {}", sheet.name(row), parts.join("; ")))
     };
     let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some());
-    let mut lines: Vec<String> = rows.filter_map(of_row).collect();
+    first(rows.filter_map(of_row).collect())
+}
+
+/// The first of many lines about figures, and how many more there are.
+pub fn first(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(FIGURES_MAX);
     if more > 0 {
         lines.truncate(FIGURES_MAX);
@@ -101,13 +105,11 @@ pub fn processor(sheet: &Sheet<'_>) -> Option<String> {
             _ => format!("{} ({factors})", row.run.spec.target_name),
         };
         let shown = format!("{} {percent:.0} %", row.pass_name());
-        match lines.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, passes)) => passes.push(shown),
+        match lines.iter().position(|(known, _)| *known == place) {
+            Some(known) => lines[known].1.push(shown),
+            None if lines.len() == PLACES_MAX => return None,
             None => lines.push((place, vec![shown])),
         }
-    }
-    if lines.len() > PLACES_MAX {
-        return None;
     }
     let line = |(place, passes): (String, Vec<String>)| format!("{place}: {}", passes.join(", "));
     let all = lines.into_iter().map(line).collect::<Vec<_>>().join("; ");

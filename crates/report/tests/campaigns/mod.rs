@@ -27,7 +27,7 @@ pub fn programs() -> Campaign {
     for (trial, wall_ds) in campaign.runs[1].trials.iter_mut().zip([123, 119, 131, 125, 122]) {
         let wall_ns = wall_ds * SECOND / 10;
         let pass = &mut trial.passes[0];
-        let mut times = Histogram::new();
+        let mut times = Histogram::sparse();
         times.record(wall_ns);
         let executed = KindResult {
             service_time: times.clone(),
@@ -350,7 +350,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
 
 /// Times around a mean: most at it, a few at four times, one at fifty times.
 fn kind(kind: OpKind, ops: u64, bytes_each: u64, mean_ns: u64) -> KindResult {
-    let mut times = Histogram::new();
+    let mut times = Histogram::sparse();
     times.record_n(mean_ns, ops - ops / 50 - 1);
     times.record_n(mean_ns * 4, ops / 50);
     times.record(mean_ns * 50);

@@ -1,0 +1,292 @@
+//! `dfsbench view`: the results file as pages in a browser, live while a campaign runs.
+//!
+//! It listens on loopback alone, and answers only those who know the token in its address and call
+//! it by a name of this host: other users and other sites learn nothing. It only reads. One thread
+//! accepts, one looks for changes, and each connection has one of its own, of which there are only
+//! so many; a page is made under a lock and sent without it, so that nobody slow holds others.
+
+mod http;
+mod news;
+mod pages;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use report::served;
+use results::Store;
+
+use crate::args::ViewArgs;
+use crate::exit::{End, Failure};
+use crate::{output, signals};
+use http::{Answer, Request};
+use news::News;
+use pages::Pages;
+
+/// Connections at a time, and those of them that wait for news.
+const CONNECTIONS_MAX: usize = 64;
+const LISTENERS_MAX: usize = 24;
+/// How often the file is looked at, and a wish to stop.
+const LOOK: Duration = Duration::from_millis(500);
+const TICK: Duration = Duration::from_millis(20);
+/// How often a connection that waits hears that it is still there.
+const STILL_THERE: Duration = Duration::from_secs(15);
+/// Bytes of the token: nobody guesses 128 bits.
+const TOKEN_BYTES: usize = 16;
+
+/// What all connections share.
+struct Shared {
+    token: String,
+    port: u16,
+    pages: Pages,
+    news: Arc<News>,
+    policy: String,
+    connections: AtomicUsize,
+    listeners: AtomicUsize,
+}
+
+/// Serves the results file until somebody stops it.
+///
+/// # Errors
+/// When the file can't be read, or nothing can listen.
+pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.results)?;
+    let listener = listen(args.port)?;
+    let stop = signals::stop_flag()?;
+    let news = Arc::new(News::default());
+    news.look(&store.list()?);
+    let shared = Arc::new(Shared {
+        token: token()?,
+        port: listener.local_addr().map_err(|error| no_server(args.port, &error))?.port(),
+        pages: Pages::new(store, Arc::clone(&news))?,
+        news,
+        policy: served::policy(),
+        connections: AtomicUsize::new(0),
+        listeners: AtomicUsize::new(0),
+    });
+    let url = format!("http://127.0.0.1:{}/{}/", shared.port, shared.token);
+    output::data(format!("{url}\n").as_bytes())?;
+    output::message(
+        "Serving this host alone; ctrl-C ends it. The address is the key: share it not.",
+    );
+    if !args.no_open {
+        open(&url);
+    }
+    watch(args.results.clone(), Arc::clone(&shared.news));
+    while !stop.load(Relaxed) {
+        match listener.accept() {
+            Ok((stream, _)) => take(stream, &shared),
+            Err(_) => std::thread::sleep(TICK),
+        }
+    }
+    shared.pages.close();
+    Ok(End::Ok.into())
+}
+
+fn listen(port: u16) -> Result<TcpListener, Failure> {
+    let listen = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|error| no_server(port, &error))
+}
+
+fn no_server(port: u16, error: &std::io::Error) -> Failure {
+    Failure::Lab(format!(
+        "can't listen on 127.0.0.1:{port}: {error} (hint: --port 0 takes a free one)"
+    ))
+}
+
+/// Makes an unguessable word.
+fn token() -> Result<String, Failure> {
+    let mut bytes = [0; TOKEN_BYTES];
+    File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .map_err(|error| Failure::Lab(format!("can't read /dev/urandom: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Opens a browser where there is a screen; who has none reads the address.
+fn open(url: &str) {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    if has_screen || cfg!(target_os = "macos") {
+        let mut command = Command::new(opener);
+        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Reaped by nobody until this process ends: it is one.
+        let _ = command.spawn();
+    }
+}
+
+/// Looks at the file again and again, in a thread of its own.
+fn watch(path: std::path::PathBuf, news: Arc<News>) {
+    std::thread::spawn(move || {
+        let mut open: Option<(Store, i64)> = None;
+        loop {
+            std::thread::sleep(LOOK);
+            // A file that is locked for a moment, or gone, is looked at again.
+            open = open.take().and_then(|(store, known)| {
+                let version = store.data_version().ok()?;
+                if version != known {
+                    news.look(&store.list().ok()?);
+                }
+                Some((store, version))
+            });
+            if open.is_none()
+                && let Ok(store) = Store::open_existing(&path)
+            {
+                open = store.data_version().ok().map(|version| (store, version));
+                if let Some(lines) = open.as_ref().and_then(|(store, _)| store.list().ok()) {
+                    news.look(&lines);
+                }
+            }
+        }
+    });
+}
+
+/// Gives a connection a thread, if there is one left.
+fn take(mut stream: TcpStream, shared: &Arc<Shared>) {
+    let taken = Taken::of(shared, |shared| &shared.connections, CONNECTIONS_MAX);
+    let _ = stream.set_nonblocking(false);
+    let Some(taken) = taken else {
+        let _ = stream.set_write_timeout(Some(TICK));
+        let full = error("503 Service Unavailable", "", "Too many connections; try again.");
+        let _ = http::write(&mut stream, &full, &shared.policy, false);
+        return;
+    };
+    let spawned = std::thread::Builder::new().name("view".into()).spawn(move || {
+        answer(&mut stream, &taken.shared);
+    });
+    // Without a thread the connection closes, as it does where there are too many.
+    drop(spawned);
+}
+
+/// One of a bounded number of places, given back when it is dropped.
+struct Taken {
+    shared: Arc<Shared>,
+    count: fn(&Shared) -> &AtomicUsize,
+}
+
+impl Taken {
+    fn of(shared: &Arc<Shared>, count: fn(&Shared) -> &AtomicUsize, max: usize) -> Option<Self> {
+        let taken = Self { shared: Arc::clone(shared), count };
+        (count(shared).fetch_add(1, Relaxed) < max).then_some(taken)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        (self.count)(&self.shared).fetch_sub(1, Relaxed);
+    }
+}
+
+fn answer(stream: &mut TcpStream, shared: &Arc<Shared>) {
+    let request = match http::read(stream) {
+        Ok(request) => request,
+        Err(why) => {
+            let refused = error("400 Bad Request", "", why);
+            let _ = http::write(stream, &refused, &shared.policy, false);
+            return;
+        }
+    };
+    let answer = match allowed(&request, shared) {
+        Ok("events") => return listen_to_news(stream, &request, shared),
+        Ok(page) => shared.pages.answer(page, &request),
+        Err(refused) => refused,
+    };
+    // Who went away has no use for it.
+    let _ = http::write(stream, &answer, &shared.policy, request.method == "HEAD");
+}
+
+/// What is asked for below the token; who lacks the token learns nothing about what there is.
+fn allowed<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        let sentence = "Pages are read with GET; nothing can be changed here.";
+        return Err(error("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
+    }
+    // A name that an attacker's server gave this address is not ours: "DNS rebinding".
+    let is_ours = |host: &str| {
+        ["127.0.0.1", "localhost"].iter().any(|name| host == format!("{name}:{}", shared.port))
+    };
+    if !request.host.as_deref().is_some_and(is_ours) {
+        let sentence = "The Host field of the request does not name this host.";
+        return Err(error("400 Bad Request", "", sentence));
+    }
+    let path = request.path.strip_prefix('/').unwrap_or_default();
+    match path.split_once('/') {
+        Some((token, page)) if is_same(token, &shared.token) => Ok(page),
+        _ => Err(not_found()),
+    }
+}
+
+/// Compares without telling by its time how much of a guess was right.
+fn is_same(guess: &str, token: &str) -> bool {
+    let differ = guess.bytes().zip(token.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
+    guess.len() == token.len() && std::hint::black_box(differ) == 0
+}
+
+fn error(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
+    Answer { status, fields, body: served::error_page(status, sentence) }
+}
+
+fn not_found() -> Answer {
+    error("404 Not Found", "", "There is no such page: take the address that dfsbench printed.")
+}
+
+/// Tells a connection of changes as long as it is there.
+fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared>) {
+    let Some(_taken) = Taken::of(shared, |shared| &shared.listeners, LISTENERS_MAX) else {
+        let full = error("503 Service Unavailable", "", "Too many pages wait for news already.");
+        let _ = http::write(stream, &full, &shared.policy, false);
+        return;
+    };
+    let mut version = request.asked("since").and_then(|since| since.parse().ok()).unwrap_or(0);
+    let mut told = http::begin_events(stream, &shared.policy);
+    while told.is_ok() {
+        told = match shared.news.since(version, STILL_THERE) {
+            None => http::event(stream, ": still there\n\n"),
+            Some((now, changed)) => {
+                version = now;
+                let ids: Vec<String> = changed.iter().map(i64::to_string).collect();
+                http::event(stream, &format!("event: change\ndata: {}\n\n", ids.join(" ")))
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::CampaignState;
+    use results::CampaignLine;
+
+    use super::*;
+
+    /// A campaign in a list, for tests.
+    pub fn line() -> CampaignLine {
+        CampaignLine {
+            id: 1,
+            name: "n".into(),
+            started_unix_ms: 0,
+            state: CampaignState::Running,
+            runs: 0,
+            trials: 0,
+            trials_failed: 0,
+            uuid: String::new(),
+            tags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn tokens_are_compared_as_a_whole_and_never_come_twice() {
+        let [one, other] = [token().unwrap(), token().unwrap()];
+        assert_eq!(one.len(), 2 * TOKEN_BYTES);
+        assert!(is_same(&one, &one) && !is_same(&one, &other));
+        assert!(!is_same("", &one) && !is_same(&one[..31], &one) && !is_same(&one, &one[..31]));
+    }
+}

@@ -1,0 +1,198 @@
+//! As much of HTTP/1.1 as a page on loopback needs: a request is read, one answer is written, and
+//! the connection closed.
+//!
+//! Bytes come from anybody on this host, so a head has a largest size and a deadline, and nothing
+//! is allocated by what it says. The head is parsed by `httparse`; bodies are never read.
+//!
+//! **Source:** RFC 9112 (messages), RFC 9110, 15 (status codes).
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// A head may have so many bytes, and so many fields.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+const FIELDS_MAX: usize = 48;
+/// A head has to be here within this time.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
+/// An answer has to be taken within this time.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What somebody asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`, `HEAD` and others.
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// What follows the question mark; empty where there is none.
+    pub query: String,
+    /// Under which name we were called.
+    pub host: Option<String>,
+}
+
+impl Request {
+    /// A value of the query.
+    pub fn asked(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Status code and words: `200 OK`.
+    pub status: &'static str,
+    /// Further header lines, each with its end.
+    pub fields: &'static str,
+    /// The page.
+    pub body: String,
+}
+
+/// Reads a request; `Err` is why there is none, in a sentence.
+///
+/// # Errors
+/// When the head is too long, too late, or no HTTP.
+pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
+    let deadline = Instant::now() + HEAD_TIME_MAX;
+    let mut head = Vec::with_capacity(1 << 10);
+    let mut part = [0; 1 << 10];
+    loop {
+        if let Some(request) = parsed(&head)? {
+            return Ok(request);
+        }
+        if head.len() >= HEAD_BYTES_MAX {
+            return Err("The head of the request is longer than 8 KiB.");
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return Err("The head of the request did not come within 5 seconds.");
+        }
+        match stream.read(&mut part) {
+            Ok(0) => return Err("The request ended before its head did."),
+            Ok(count) => head.extend_from_slice(&part[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Err("The head of the request did not come within 5 seconds."),
+        }
+    }
+}
+
+/// Parses a head; `None` where more of it has to come.
+fn parsed(head: &[u8]) -> Result<Option<Request>, &'static str> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err("This is no HTTP request."),
+    }
+    let target = request.path.unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut hosts = request.headers.iter().filter(|f| f.name.eq_ignore_ascii_case("host"));
+    let host = hosts.next().and_then(|field| std::str::from_utf8(field.value).ok());
+    if hosts.next().is_some() {
+        return Err("The request has two Host fields.");
+    }
+    Ok(Some(Request {
+        method: request.method.unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        host: host.map(str::to_owned),
+    }))
+}
+
+/// Writes an answer, without its body where only the head was asked for.
+///
+/// # Errors
+/// When whoever asked went away, or takes it too slowly.
+pub fn write(
+    stream: &mut TcpStream,
+    answer: &Answer,
+    policy: &str,
+    head_only: bool,
+) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n{}{}\r\n",
+        answer.status,
+        answer.body.len(),
+        common(policy),
+        answer.fields
+    );
+    let deadline = Instant::now() + ANSWER_TIME_MAX;
+    write_by(stream, head.as_bytes(), deadline)?;
+    if !head_only {
+        write_by(stream, answer.body.as_bytes(), deadline)?;
+    }
+    // What was sent too much is read, so that closing does not take the answer back.
+    let _ = stream.set_read_timeout(Some(Duration::from_millis(10)));
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let _ = stream.read(&mut [0; 512]);
+    Ok(())
+}
+
+/// Begins a stream of events.
+///
+/// # Errors
+/// When whoever asked went away.
+pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\nretry: 2000\n\n",
+        common(policy)
+    );
+    write_by(stream, head.as_bytes(), Instant::now() + HEAD_TIME_MAX)
+}
+
+/// Writes an event, or a comment that keeps the connection known.
+///
+/// # Errors
+/// When whoever listened went away, or does not take it.
+pub fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+    write_by(stream, text.as_bytes(), Instant::now() + HEAD_TIME_MAX)
+}
+
+/// What every answer says: nothing is kept, guessed or told on.
+fn common(policy: &str) -> String {
+    format!(
+        "Content-Security-Policy: {policy}\r\nCache-Control: no-store\r\nConnection: close\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         Cross-Origin-Resource-Policy: same-origin\r\n"
+    )
+}
+
+fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_or_refused_in_a_sentence() {
+        let head = b"GET /a/compare?before=1&after=2 HTTP/1.1\r\nHOST: 127.0.0.1:80\r\n\r\n";
+        let request = parsed(head).unwrap().unwrap();
+        assert_eq!((request.path.as_str(), request.asked("after")), ("/a/compare", Some("2")));
+        assert_eq!(request.host.as_deref(), Some("127.0.0.1:80"));
+        for end in 0..head.len() {
+            assert_eq!(parsed(&head[..end]), Ok(None), "{end}");
+        }
+        assert!(parsed(b"\x16\x03\x01\x02\x00").is_err());
+        assert!(parsed(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").is_err());
+        let many = "x: y\r\n".repeat(FIELDS_MAX + 1);
+        assert!(parsed(format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! The pages that are served, made from a copy of the results file.
+//!
+//! [`Pages`] is the principal type. One page is made at a time, so that memory is bounded by the
+//! largest campaign, and the last one is kept: a page that is asked for again costs nothing as
+//! long as the file has not changed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use report::served::{Entry, Served};
+use report::{Compared, Rules, Selection};
+use results::{Store, StoreError};
+use tempfile::TempDir;
+
+use super::http::{Answer, Request};
+use super::news::News;
+use super::{error, not_found};
+use crate::exit::Failure;
+
+/// Runs of both sides together that are compared in a page.
+const RUNS_COMPARED_MAX: usize = 4_000;
+
+/// Makes pages.
+pub struct Pages {
+    news: Arc<News>,
+    maker: Mutex<Maker>,
+}
+
+struct Maker {
+    store: Store,
+    /// Where the copy lies; `None` once there is no more to come.
+    folder: Option<TempDir>,
+    /// The copy, and which state of the file it is.
+    copied: Option<(Store, i64)>,
+    /// The last page: what was asked for, of which state, and the answer.
+    last: Option<(String, i64, Answer)>,
+}
+
+impl Pages {
+    /// Makes pages of an open results file.
+    ///
+    /// # Errors
+    /// When there is no room for a copy of the file.
+    pub fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
+        let folder = TempDir::with_prefix("dfsbench-view-").map_err(|error| Failure::Output {
+            what: "a copy of the results file".to_owned(),
+            reason: error.to_string(),
+            hint: "set TMPDIR to a directory that has room",
+        })?;
+        Ok(Self {
+            news,
+            maker: Mutex::new(Maker { store, folder: Some(folder), copied: None, last: None }),
+        })
+    }
+
+    /// Removes the copy, whatever connections are still there.
+    pub fn close(&self) {
+        let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
+        (maker.copied, maker.last, maker.folder) = (None, None, None);
+    }
+
+    /// Answers what is asked for below the token: ``, `campaign/7`, `compare?before=1&after=2`.
+    pub fn answer(&self, page: &str, request: &Request) -> Answer {
+        let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
+        // First, so that what changes from now on is news to the page.
+        let served = Served { version: self.news.version() };
+        let asked = format!("{page}?{} {}", request.query, served.version);
+        let made = maker.state().and_then(|state| match &maker.last {
+            Some((known, of, answer)) if *known == asked && *of == state => Ok(answer.clone()),
+            _ => {
+                let answer = maker.made(page, request, served)?;
+                maker.last = Some((asked, state, answer.clone()));
+                Ok(answer)
+            }
+        });
+        made.unwrap_or_else(|failure| match failure {
+            StoreError::NoCampaign { .. } => error("404 Not Found", "", &failure.to_string()),
+            _ => error("500 Internal Server Error", "", &failure.to_string()),
+        })
+    }
+}
+
+impl Maker {
+    /// Brings the copy up to date; the number of its state.
+    fn state(&mut self) -> Result<i64, StoreError> {
+        let state = self.store.data_version()?;
+        if self.copied.as_ref().is_none_or(|(_, known)| *known != state) {
+            // The old copy is closed before it is written over.
+            self.copied = None;
+            if let Some(folder) = &self.folder {
+                let path = folder.path().join("copy.db");
+                self.store.copy_to(&path)?;
+                self.copied = Some((Store::open_existing(&path)?, state));
+            }
+        }
+        Ok(state)
+    }
+
+    fn made(&self, page: &str, request: &Request, served: Served) -> Result<Answer, StoreError> {
+        let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
+        let ok = |body| Answer { status: "200 OK", fields: "", body };
+        if page.is_empty() {
+            let file = self.store.path().file_name().unwrap_or_default().to_string_lossy();
+            return Ok(ok(served.list(&file, &entries(copy)?)));
+        }
+        if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
+            return Ok(ok(served.campaign(&copy.load(id)?)));
+        }
+        if page == "compare" {
+            let id = |name| request.asked(name).and_then(|id| id.parse::<i64>().ok());
+            let (Some(before), Some(after)) = (id("before"), id("after")) else {
+                let sentence = "Which campaigns? Choose one as before and one as after.";
+                return Ok(error("400 Bad Request", "", sentence));
+            };
+            return compared(copy, [before, after], served);
+        }
+        Ok(not_found())
+    }
+}
+
+fn compared(copy: &Store, ids: [i64; 2], served: Served) -> Result<Answer, StoreError> {
+    let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
+    if before.runs.len() + after.runs.len() > RUNS_COMPARED_MAX {
+        let sentence = format!(
+            "These campaigns have more than {RUNS_COMPARED_MAX} runs together: use `dfsbench \
+             compare {} {}`.",
+            ids[0], ids[1]
+        );
+        return Ok(error("400 Bad Request", "", &sentence));
+    }
+    let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
+    let body = served.comparison(ids, &Compared::of(one, other, Rules::default()));
+    Ok(Answer { status: "200 OK", fields: "", body })
+}
+
+fn entries(copy: &Store) -> Result<Vec<Entry>, StoreError> {
+    let lines = copy.list()?.into_iter();
+    let entry = |line: results::CampaignLine| Entry {
+        id: line.id,
+        name: line.name,
+        started_unix_ms: line.started_unix_ms,
+        state: line.state,
+        runs: line.runs,
+        trials: line.trials,
+        tags: line.tags,
+    };
+    Ok(lines.map(entry).collect())
+}

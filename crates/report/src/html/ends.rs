@@ -1,0 +1,43 @@
+//! Which rows a picture shows where there are more than anybody compares by eye.
+//!
+//! Up to [`ROWS_MAX`] all of them, else the highest and the lowest; the table has them all.
+
+use crate::sheet::Row;
+
+/// So many rows are drawn one by one.
+const ROWS_MAX: usize = 40;
+/// So many of each end where there are more.
+const END: usize = 10;
+
+/// The rows that are drawn, and how many there are.
+pub struct Ends<'a, 'b> {
+    /// In the order of the campaign where they are all, else from the highest to the lowest.
+    pub rows: Vec<&'a Row<'b>>,
+    all: usize,
+}
+
+impl<'a, 'b> Ends<'a, 'b> {
+    /// Chooses among the rows of a pass.
+    pub fn of(rows: &[&'a Row<'b>]) -> Self {
+        let all = rows.len();
+        if all <= ROWS_MAX {
+            return Self { rows: rows.to_vec(), all };
+        }
+        let figure = |row: &Row<'_>| row.judged.rate.as_ref().map(|rate| rate.median);
+        let mut ordered: Vec<&Row<'_>> =
+            rows.iter().copied().filter(|row| figure(row).is_some()).collect();
+        ordered.sort_by(|a, b| {
+            figure(b).unwrap_or_default().total_cmp(&figure(a).unwrap_or_default())
+        });
+        if ordered.len() > 2 * END {
+            ordered.drain(END..ordered.len() - END);
+        }
+        Self { rows: ordered, all }
+    }
+
+    /// Says that not all rows are drawn.
+    pub fn notes(&self) -> Vec<String> {
+        let note = || format!("The {END} highest and the {END} lowest of {} rows.", self.all);
+        (self.rows.len() < self.all).then(note).into_iter().collect()
+    }
+}

@@ -1,0 +1,67 @@
+//! The pictures of a page as files of their own.
+//!
+//! Each is an SVG that needs nothing else: its colours, those of the light page, are written into
+//! its style, since most programs that draw SVG know no variables.
+
+use super::chart::Picture;
+use super::{curves, factors, heat, load, quantiles, rates, series, times};
+use crate::grid::clean;
+use crate::sheet::Sheet;
+
+const COLOURS: &str = include_str!("colours.css");
+const STYLE: &str = include_str!("pictures.css");
+/// Width of a picture in pixels; the page stretches them.
+const WIDTH: u32 = 760;
+
+/// Every picture of a campaign: a name for its file, without an ending, and its content.
+pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
+    let kinds: [fn(&Sheet<'_>) -> Vec<Picture>; 8] = [
+        rates::pictures,
+        curves::pictures,
+        heat::pictures,
+        factors::pictures,
+        times::pictures,
+        load::pictures,
+        quantiles::pictures,
+        series::pictures,
+    ];
+    let style = style();
+    let pictures = kinds.iter().flat_map(|pictures| pictures(sheet));
+    pictures.map(|picture| (picture.id.clone(), file(picture, &style))).collect()
+}
+
+fn file(picture: Picture, style: &str) -> String {
+    let svg = clean(&picture.svg.into_string());
+    let start = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" width=\"{WIDTH}\""
+    );
+    let svg = svg.replacen("<svg", &start, 1).replacen(" width=\"100%\"", "", 1);
+    let body = svg.find('>').map_or(0, |end| end + 1);
+    let (head, rest) = svg.split_at(body);
+    let ground = "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>";
+    format!("{head}<style>{style}</style>{ground}{rest}\n")
+}
+
+/// The style with the colours of the light page in place of their names.
+fn style() -> String {
+    let light = COLOURS.split('}').next().unwrap_or_default();
+    let mut style = STYLE.to_owned();
+    for part in light.split("--").skip(1) {
+        if let Some((name, value)) = part.split_once(':') {
+            let value = value.split(';').next().unwrap_or_default().trim();
+            style = style.replace(&format!("var(--{name})"), value);
+        }
+    }
+    style
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_colour_is_left_a_name() {
+        let style = style();
+        assert!(!style.contains("var(") && style.contains("fill: #a9c9ea"), "{style}");
+    }
+}

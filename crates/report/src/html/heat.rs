@@ -1,0 +1,166 @@
+//! The picture of two factors at once: a cell for each pair of levels, darker where it is faster.
+//!
+//! Drawn where two settings vary with at least six pairs. A cell has its figure in words too; where
+//! further settings vary, it is the best figure under any of them, which is what a map is asked
+//! for: where to be.
+
+use maud::{Markup, html};
+use model::Pass;
+
+use super::axis::RateAxis;
+use super::chart::{About, Picture, cut, figures, percent};
+use crate::quantity::quantity;
+use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+
+/// Fewer cells are a comparison of bars.
+const CELLS_MIN: usize = 6;
+/// More columns or rows can't be read.
+const LEVELS_MAX: usize = 12;
+/// So many pictures are drawn.
+const PICTURES_MAX: usize = 12;
+/// Pixels of a cell's height, and of the heads above.
+const CELL: f64 = 30.0;
+const HEAD: f64 = 34.0;
+/// Percent of the width for the names of the rows.
+const SIDE: f64 = 20.0;
+/// How dark the darkest cell is: text stays readable on it.
+const DARKEST: f64 = 0.45;
+
+/// A factor and its levels.
+struct Factor {
+    column: usize,
+    name: &'static str,
+    levels: Vec<String>,
+}
+
+/// The section; nothing where no two factors vary.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let drawn = pictures(sheet);
+    html! {
+        @if !drawn.is_empty() {
+            section aria-labelledby="maps" {
+                h2 #maps { "Two factors at once" }
+                p.legend {
+                    "The median of each pair of levels, darker where it is faster; where further \
+                     settings vary, the best under any of them."
+                }
+                (figures(&drawn))
+            }
+        }
+    }
+}
+
+/// The pictures alone.
+pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    let mut drawn = Vec::new();
+    for (name, pass, rows) in sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App) {
+        let rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| row.counts()).collect();
+        let mut factors = factors(sheet, &rows);
+        // The finest two, the finer one across.
+        factors.sort_by_key(|factor| std::cmp::Reverse(factor.levels.len()));
+        if let [across, down, ..] = &factors[..]
+            && across.levels.len() * down.levels.len() >= CELLS_MIN
+        {
+            let id = format!("map-{}", drawn.len());
+            drawn.push(map(id, &name, pass, &rows, [across, down]));
+        }
+    }
+    drawn.truncate(PICTURES_MAX);
+    drawn
+}
+
+/// The settings that vary among these rows, each with few enough levels.
+fn factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
+    let of = |(column, name): (usize, &&'static str)| {
+        let mut levels: Vec<String> = Vec::new();
+        for row in rows.iter().filter(|row| row.values[column] != NOT_APPLICABLE) {
+            if !levels.contains(&row.values[column]) {
+                levels.push(row.values[column].clone());
+            }
+            if levels.len() > LEVELS_MAX {
+                return None;
+            }
+        }
+        if levels.iter().all(|level| quantity(name, level).is_some()) {
+            let number = |level: &String| quantity(name, level).unwrap_or_default();
+            levels.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        }
+        (levels.len() > 1).then_some(Factor { column, name, levels })
+    };
+    sheet.columns.iter().enumerate().filter_map(of).collect()
+}
+
+fn map(
+    id: String,
+    name: &str,
+    pass: Pass,
+    rows: &[&Row<'_>],
+    [across, down]: [&Factor; 2],
+) -> Picture {
+    let mut best = vec![vec![None::<f64>; across.levels.len()]; down.levels.len()];
+    for row in rows {
+        let place = |factor: &Factor| {
+            factor.levels.iter().position(|level| *level == row.values[factor.column])
+        };
+        if let (Some(x), Some(y), Some(rate)) = (place(across), place(down), &row.judged.rate) {
+            let cell = &mut best[y][x];
+            *cell = Some(cell.map_or(rate.median, |known| known.max(rate.median)));
+        }
+    }
+    let most = best.iter().flatten().flatten().copied().fold(0.0, f64::max);
+    let axis = RateAxis::new(pass, most);
+    let said = best.iter().zip(&down.levels).flat_map(|(cells, level)| {
+        cells.iter().zip(&across.levels).filter_map(move |(cell, other)| {
+            Some(format!("{level}, {other}: {}", stats::Rate::of_pass(pass, (*cell)?)))
+        })
+    });
+    let about = About {
+        title: format!("{name}: rate in {} by {} and {}", axis.unit, down.name, across.name),
+        description: said.collect::<Vec<_>>().join("; "),
+        unit: axis.unit,
+        id,
+    };
+    let caption = format!("{name}: {} by {}", down.name, across.name);
+    let svg = draw(&about, [across, down], &best, &axis);
+    Picture { id: about.id, caption, svg, notes: Vec::new() }
+}
+
+fn draw(
+    about: &About,
+    [across, down]: [&Factor; 2],
+    best: &[Vec<Option<f64>>],
+    axis: &RateAxis,
+) -> Markup {
+    let wide = (100.0 - SIDE) / across.levels.len() as f64;
+    let left = |x: usize| SIDE + wide * x as f64;
+    let letters = 60 / across.levels.len().max(6);
+    let height = HEAD + CELL * down.levels.len() as f64 + 6.0;
+    let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
+    let middle = |x: usize| percent(left(x) + wide / 2.0);
+    html! {
+        svg.chart role="img" width="100%" height=(height)
+            aria-labelledby=(title) aria-describedby=(description) {
+            title id=(title) { (about.title) }
+            desc id=(description) { (about.description) }
+            text.tick x="0" y="28" { (cut(down.name, 12)) }
+            text.tick x="100%" y="12" text-anchor="end" { (across.name) ", in " (about.unit) }
+            @for (x, level) in across.levels.iter().enumerate() {
+                text.tick x=(middle(x)) y="28" text-anchor="middle" { (cut(level, letters)) }
+            }
+            @for (y, (cells, level)) in best.iter().zip(&down.levels).enumerate() {
+                @let top = HEAD + CELL * y as f64;
+                text.tick x="0" y=(top + 19.0) { (cut(level, 12)) }
+                @for (x, cell) in cells.iter().enumerate() {
+                    @if let Some(rate) = cell {
+                        @let shade = axis.at(*rate) / 100.0 * DARKEST;
+                        rect.cell x=(percent(left(x))) y=(top) width=(percent(wide))
+                            height=(CELL) fill-opacity=(format!("{shade:.3}")) {}
+                        text.figure x=(middle(x)) y=(top + 19.0) text-anchor="middle" {
+                            (axis.shown(*rate))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The levels of a numeric factor along a horizontal axis, and which factors have one.
+//!
+//! [`Levels`] is the principal type: each level in its place, on a logarithmic axis where the
+//! largest is many times the smallest. What the server chose ("server's") stands at the end.
+
+use super::axis::Tick;
+use crate::quantity::quantity;
+use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+
+/// Fewer are a comparison of bars.
+const LEVELS_MIN: usize = 3;
+/// More are no levels.
+const LEVELS_MAX: usize = 64;
+/// Ticks that stay apart on a phone.
+const TICKS_MAX: usize = 7;
+/// From this ratio of the largest level to the smallest the axis is logarithmic.
+const RATIO_LOG: f64 = 8.0;
+
+/// What people look at first, in this order.
+const FIRST: [&str; 8] = [
+    "clients",
+    "client_hosts",
+    "workers",
+    "file_size",
+    "io_size",
+    "transfer_size",
+    "queue_depth",
+    "nconnect",
+];
+
+/// A factor whose levels are numbers.
+pub struct Levels {
+    /// Its place among the columns of the sheet.
+    pub column: usize,
+    /// Its name.
+    pub name: &'static str,
+    /// The levels with how they are shown, the smallest first.
+    levels: Vec<(f64, String)>,
+    is_log: bool,
+}
+
+impl Levels {
+    /// The numeric factors of these rows, those that people look at first in front.
+    pub fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
+        let columns = sheet.columns.iter().enumerate();
+        let mut all: Vec<Self> =
+            columns.filter_map(|(column, name)| Self::of(column, name, rows)).collect();
+        let rank = |levels: &Self| FIRST.iter().position(|name| *name == levels.name);
+        all.sort_by_key(|levels| rank(levels).unwrap_or(FIRST.len()));
+        all
+    }
+
+    fn of(column: usize, name: &'static str, rows: &[&Row<'_>]) -> Option<Self> {
+        let mut levels: Vec<(f64, String)> = Vec::new();
+        for row in rows.iter().filter(|row| row.values[column] != NOT_APPLICABLE) {
+            let shown = &row.values[column];
+            if !levels.iter().any(|(_, known)| known == shown) {
+                levels.push((quantity(name, shown)?, shown.clone()));
+            }
+            if levels.len() > LEVELS_MAX {
+                return None;
+            }
+        }
+        levels.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let finite: Vec<f64> =
+            levels.iter().map(|(at, _)| *at).filter(|at| at.is_finite()).collect();
+        let (first, last) = (*finite.first()?, *finite.last()?);
+        let is_log = first > 0.0 && last / first >= RATIO_LOG;
+        let all = Self { column, name, levels, is_log };
+        (all.levels.len() >= LEVELS_MIN && last > first).then_some(all)
+    }
+
+    /// Where a row lies, in percent; `None` where the factor does not apply to it.
+    pub fn at(&self, row: &Row<'_>) -> Option<f64> {
+        let shown = &row.values[self.column];
+        let (value, _) = self.levels.iter().find(|(_, known)| known == shown)?;
+        Some(self.place(*value))
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let scaled = |value: f64| if self.is_log { value.log2() } else { value };
+        let finite = self.levels.iter().filter(|(at, _)| at.is_finite());
+        let ends: Vec<f64> = finite.map(|(at, _)| scaled(*at)).collect();
+        let (first, last) = (ends[0], ends[ends.len() - 1]);
+        // A level that is no number has its place behind the others.
+        let all = if ends.len() < self.levels.len() { 85.0 } else { 100.0 };
+        if value.is_finite() { (scaled(value) - first) / (last - first) * all } else { 100.0 }
+    }
+
+    /// The levels as ticks, thinned so that they stay apart; the first and the last are there.
+    pub fn ticks(&self) -> Vec<Tick> {
+        let apart = 100.0 / TICKS_MAX as f64;
+        let mut ticks: Vec<Tick> = Vec::new();
+        let end = self.levels.last().map(|(at, shown)| (self.place(*at), shown.clone()));
+        for (value, shown) in &self.levels {
+            let at = self.place(*value);
+            let is_free = ticks.last().is_none_or(|(before, _)| at - before >= apart);
+            if is_free && 100.0 - at >= apart {
+                ticks.push((at, shown.clone()));
+            }
+        }
+        ticks.into_iter().chain(end).collect()
+    }
+
+    /// The name as the axis says it.
+    pub fn title(&self) -> String {
+        if self.is_log { format!("{} (logarithmic)", self.name) } else { self.name.to_owned() }
+    }
+}

@@ -1,0 +1,123 @@
+//! The quantile plot: how long the slowest one in ten, in a hundred, in a thousand took.
+//!
+//! The axis goes by nines, so that the tail has as much room as the rest; a line for each row, of
+//! many rows the fastest and the slowest.
+
+use maud::{Markup, html};
+use model::Histogram;
+use model::units::Nanos;
+
+use super::axis::{Tick, TimeAxis};
+use super::chart::{About, Picture, figures};
+use super::plot::{Dot, Plot, SERIES_MAX, Series};
+use crate::sheet::{Row, Sheet};
+
+/// So many nines have a place on the axis.
+const NINES_MAX: f64 = 6.0;
+/// Steps within each nine.
+const STEPS: u32 = 4;
+/// Ops that a quantile needs beyond it to be more than chance.
+const BEYOND_MIN: f64 = 5.0;
+/// So many pictures are drawn.
+const PICTURES_MAX: usize = 24;
+
+/// The section; nothing where too few ops were recorded for a tail.
+pub fn section(sheet: &Sheet<'_>) -> Markup {
+    let drawn = pictures(sheet);
+    html! {
+        @if !drawn.is_empty() {
+            section aria-labelledby="quantiles" {
+                h2 #quantiles { "Quantiles of the response times" }
+                p.legend {
+                    "The response time that a share of all ops stayed within, all trials merged; \
+                     both axes logarithmic. A line ends where too few ops lie beyond it."
+                }
+                (figures(&drawn))
+            }
+        }
+    }
+}
+
+/// The pictures alone.
+pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    let mut drawn = Vec::new();
+    for (name, _, rows) in sheet.groups() {
+        let mut rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| nines(row) > 0.9).collect();
+        let left_out = rows.len().saturating_sub(SERIES_MAX);
+        if left_out > 0 {
+            rows.sort_by_key(|row| row.judged.response_time.quantile(0.99));
+            let end = SERIES_MAX / 2;
+            rows.drain(end..rows.len() - end);
+        }
+        let note = || {
+            format!("The fastest and the slowest; {left_out} rows between them are in the table.")
+        };
+        let notes = (left_out > 0).then(note).into_iter().collect();
+        if !rows.is_empty() && drawn.len() < PICTURES_MAX {
+            let id = format!("quantiles-{}", drawn.len());
+            drawn.push(Picture { notes, ..picture(id, name, &rows, sheet) });
+        }
+    }
+    drawn
+}
+
+/// How many nines the ops of a row are enough for: 1 for 90 %, 2 for 99 %.
+fn nines(row: &Row<'_>) -> f64 {
+    (row.judged.response_time.count() as f64 / BEYOND_MIN).max(1.0).log10().min(NINES_MAX)
+}
+
+fn picture(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Picture {
+    let times = |row: &Row<'_>| row.judged.response_time.clone();
+    let reach = rows.iter().map(|row| nines(row)).fold(1.0, f64::max).ceil();
+    let least = rows.iter().map(|row| times(row).quantile(0.5)).min().unwrap_or(1);
+    let most = rows.iter().map(|row| times(row).quantile(1.0 - 0.1_f64.powf(nines(row))));
+    let axis = TimeAxis::new(least, most.max().unwrap_or(1));
+    let series: Vec<Series> = rows
+        .iter()
+        .map(|row| Series {
+            name: sheet.name(row),
+            dots: dots(&row.judged.response_time, nines(row), reach, &axis),
+        })
+        .collect();
+    let described = rows.iter().map(|row| {
+        let [p50, p99, _] = crate::show::times(&row.judged.response_time);
+        format!("{}: p50 {p50}, p99 {p99}", sheet.name(row))
+    });
+    let about = About {
+        id,
+        title: format!("{name}: quantiles of the response times"),
+        description: described.collect::<Vec<_>>().join("; "),
+        unit: "",
+    };
+    let x_name = "share of the ops".to_owned();
+    Plot { about, x_ticks: ticks(reach), x_name, y_ticks: axis.ticks(), series }
+        .picture(name, Vec::new())
+}
+
+/// The median, then points at even steps of nines as far as the ops go.
+fn dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
+    let median = 2.0_f64.log10();
+    let steps = (1..=(NINES_MAX as u32 * STEPS)).map(|step| f64::from(step) / f64::from(STEPS));
+    let places = steps.filter(|at| *at > median && *at <= nines);
+    let at = |place: f64| {
+        let share = 1.0 - 0.1_f64.powf(place);
+        let time = times.quantile(share);
+        Dot {
+            x: (place - median) / (reach - median) * 100.0,
+            y: axis.at(time),
+            reach: None,
+            trials: Vec::new(),
+            said: format!("{:.4} %: {}", share * 100.0, Nanos(time)),
+        }
+    };
+    std::iter::once(median).chain(places).map(at).collect()
+}
+
+fn ticks(reach: f64) -> Vec<Tick> {
+    const LABELS: [&str; 6] = ["90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+    let median = 2.0_f64.log10();
+    let place = |nines: f64| (nines - median) / (reach - median) * 100.0;
+    let nines = LABELS.iter().zip(1..=reach as u32);
+    let ticks = nines.map(|(label, nines)| (place(f64::from(nines)), (*label).to_owned()));
+    std::iter::once((0.0, "50 %".to_owned())).chain(ticks).collect()
+}

@@ -1,0 +1,72 @@
+//! A track of a time series: lines over a time that all tracks of a picture share.
+//!
+//! [`Track`] is the principal type. The ground of a track is stretched to the width of the picture;
+//! its label above it is not. Every track begins at 0 and says its largest value.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+/// The ground, in its own units: it is stretched.
+const WIDTH: f64 = 1_000.0;
+/// Pixels of the label above a track, and below it.
+const LABEL: f64 = 18.0;
+const GAP: f64 = 8.0;
+
+/// One track.
+pub struct Track {
+    /// What it shows, with its largest value.
+    pub label: String,
+    /// Each line: the end of each interval in nanoseconds, and the value in it.
+    pub lines: Vec<Vec<(u64, f64)>>,
+    /// Times that stand out: begin and length in nanoseconds, and why.
+    pub bands: Vec<(u64, u64, String)>,
+    /// The value at its top.
+    pub most: f64,
+    /// Pixels of its ground.
+    pub height: f64,
+}
+
+impl Track {
+    /// Pixels that it takes.
+    pub fn whole_height(&self) -> f64 {
+        LABEL + self.height + GAP
+    }
+
+    /// Draws it with its top at a pixel, over the time up to `ends_ns`.
+    pub fn draw(&self, top: f64, ends_ns: u64) -> Markup {
+        let height = self.height;
+        html! {
+            text.tick x="0" y=(top + LABEL - 5.0) { (self.label) }
+            svg.series x="0" y=(top + LABEL) width="100%" height=(height)
+                viewBox={"0 0 " (WIDTH) " " (height)} preserveAspectRatio="none" {
+                rect.band x="0" y="0" width=(WIDTH) height=(height) {}
+                @for (at_ns, lasts_ns, why) in &self.bands {
+                    rect.stall x=(across(*at_ns, ends_ns)) y="0"
+                        width=(across(*lasts_ns, ends_ns)) height=(height) {
+                        title { (why) }
+                    }
+                }
+                @for line in &self.lines { path d=(self.steps(line, ends_ns)) {} }
+            }
+        }
+    }
+
+    /// A value holds for its whole interval: the line goes in steps.
+    fn steps(&self, line: &[(u64, f64)], ends_ns: u64) -> String {
+        let mut path = String::from("M0,");
+        for (number, (at_ns, value)) in line.iter().enumerate() {
+            let height = self.height - value / self.most.max(1e-9) * (self.height - 4.0);
+            if number > 0 {
+                path.push_str(" V");
+            }
+            // Writing to a string can't fail.
+            let _ = write!(path, "{height:.1} H{}", across(*at_ns, ends_ns));
+        }
+        path
+    }
+}
+
+fn across(ns: u64, ends_ns: u64) -> String {
+    format!("{:.1}", ns as f64 / ends_ns.max(1) as f64 * WIDTH)
+}

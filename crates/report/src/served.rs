@@ -1,0 +1,217 @@
+//! The pages of `dfsbench view`: the list of campaigns, one campaign, two compared, an error.
+//!
+//! [`Served`] makes them; each is a page as any other report, with ways to the others and a script
+//! that keeps it up to date. Pure as all of this crate: whoever serves them brings the data.
+
+use maud::{Markup, html};
+use model::{Campaign, CampaignState};
+
+use crate::compared::Compared;
+use crate::html::{self, Frame};
+use crate::sheet::Sheet;
+use crate::show;
+
+const SCRIPT: &str = include_str!("html/view.js");
+/// More rows of a comparison are for CSV and JSON.
+const PAIRS_MAX: usize = 2_000;
+
+/// A campaign in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// How it stands.
+    pub state: CampaignState,
+    /// Runs so far.
+    pub runs: u32,
+    /// Trials so far.
+    pub trials: u32,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// Makes the pages of one state of a results file.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// The number of this state: what the page asks news since.
+    pub version: u64,
+}
+
+impl Served {
+    /// The list of all campaigns, to be opened, or two of them compared.
+    pub fn list(self, file: &str, campaigns: &[Entry]) -> String {
+        let body = html! {
+            header {
+                p.overline { "dfsbench view" }
+                h1 { (file) }
+                p.meta { (show::counted(campaigns.len(), "campaign")) ", the latest first" }
+            }
+            section aria-labelledby="figures" {
+                h2 #figures { "Campaigns" }
+                @if campaigns.is_empty() {
+                    p { "No campaign yet; one that begins shows up here." }
+                } @else {
+                    form method="get" action="compare" { (list(campaigns)) }
+                }
+            }
+        };
+        self.page(file, "", &[], &body)
+    }
+
+    /// The report of a campaign.
+    pub fn campaign(self, campaign: &Campaign) -> String {
+        let sheet = Sheet::of(campaign);
+        self.page(&campaign.name, "../", &[campaign.id], &html::sections(&sheet))
+    }
+
+    /// Two campaigns, compared.
+    pub fn comparison(self, ids: [i64; 2], compared: &Compared) -> String {
+        let body = html! {
+            header {
+                p.overline { "dfsbench compare" }
+                h1 { "Campaigns " (ids[0]) " and " (ids[1]) }
+                @for (when, side) in ["before", "after"].iter().zip(&compared.sides) {
+                    p.meta { (when) ": " (side) }
+                }
+            }
+            section aria-labelledby="figures" {
+                h2 #figures { "Figures" }
+                @if compared.pairs.is_empty() {
+                    p { "They have no row in common that could be compared." }
+                } @else {
+                    (comparison(compared))
+                }
+                ul.reading { @for line in compared.sentences() { li { (line) } } }
+            }
+        };
+        self.page("compare", "", &ids, &body)
+    }
+
+    fn page(self, title: &str, base: &str, ids: &[i64], body: &Markup) -> String {
+        let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+        let body = html! {
+            a.skip href="#figures" { "To the table" }
+            main data-base=(base) data-version=(self.version) data-campaign=[
+                (!ids.is_empty()).then(|| ids.join(" "))
+            ] {
+                @if !ids.is_empty() {
+                    nav aria-label="Results" { a href={ "./" (base) } { "All campaigns" } }
+                }
+                (body)
+            }
+            footer { "Served by dfsbench view from this host alone; it changes nothing." }
+        };
+        Frame { title, served: Some(SCRIPT) }.around(&body)
+    }
+}
+
+/// A page that says why there is nothing else.
+pub fn error_page(status: &str, sentence: &str) -> String {
+    let body = html! {
+        main {
+            header { p.overline { "dfsbench view" } h1 { (status) } p { (sentence) } }
+        }
+    };
+    Frame { title: status, served: None }.around(&body)
+}
+
+/// What browsers are told beside every page, in the header `Content-Security-Policy`.
+pub fn policy() -> String {
+    let policy = Frame { title: "", served: Some(SCRIPT) }.policy();
+    format!("{policy}; frame-ancestors 'none'")
+}
+
+fn list(campaigns: &[Entry]) -> Markup {
+    html! {
+        div.scroll.sortable #campaigns role="region" aria-labelledby="figures" tabindex="0" {
+            table {
+                caption { "Every campaign of the file. Choose two to compare them." }
+                thead {
+                    tr {
+                        th.number scope="col" { "number" }
+                        th scope="col" data-factor { "name" }
+                        th scope="col" { "started (UTC)" }
+                        th scope="col" data-factor { "state" }
+                        th.number scope="col" { "runs" }
+                        th.number scope="col" { "trials" }
+                        th scope="col" { "tags" }
+                        th scope="col" { "before" }
+                        th scope="col" { "after" }
+                    }
+                }
+                tbody { @for campaign in campaigns.iter().rev() { (line(campaign)) } }
+            }
+        }
+        p { button type="submit" { "Compare the two that are chosen" } }
+    }
+}
+
+fn line(campaign: &Entry) -> Markup {
+    let Entry { id, name, .. } = campaign;
+    let state = match campaign.state {
+        CampaignState::Running => "not finished",
+        CampaignState::Complete => "complete",
+        CampaignState::Interrupted => "interrupted",
+    };
+    html! {
+        tr.first {
+            th.number scope="row" { (id) }
+            td { a href={ "campaign/" (id) } { (name) } }
+            td { (show::utc(campaign.started_unix_ms).trim_end_matches(" UTC")) }
+            td { (state) }
+            td.number { (campaign.runs) }
+            td.number { (campaign.trials) }
+            td { (campaign.tags.join(", ")) }
+            @for side in ["before", "after"] {
+                td {
+                    input type="radio" name=(side) value=(id) required
+                        aria-label={ "campaign " (id) " as " (side) };
+                }
+            }
+        }
+    }
+}
+
+fn comparison(compared: &Compared) -> Markup {
+    html! {
+        @if compared.pairs.len() > PAIRS_MAX {
+            p.legend {
+                "The first " (PAIRS_MAX) " of " (compared.pairs.len())
+                " rows; dfsbench compare --format json has them all."
+            }
+        }
+        div.scroll.sortable #comparison role="region" aria-labelledby="figures" tabindex="0" {
+            table {
+                caption { "Rates and times of rows that both campaigns have." }
+                thead {
+                    tr {
+                        th scope="col" { "run" }
+                        th scope="col" data-factor { "figure" }
+                        @for name in ["before", "after", "ratio", "95 %", "p"] {
+                            th.number scope="col" { (name) }
+                        }
+                        th scope="col" data-factor { "outcome" }
+                        th scope="col" { "caveats" }
+                    }
+                }
+                tbody {
+                    @for pair in compared.pairs.iter().take(PAIRS_MAX) {
+                        @for (number, cells) in pair.cells().enumerate() {
+                            tr.first[number == 0] {
+                                th scope="row" { (pair.name) }
+                                @for (column, cell) in cells.iter().enumerate() {
+                                    td.number[(1..6).contains(&column)] { (cell) }
+                                }
+                                td.codes { (pair.caveats.join(", ")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Reading beside a campaign that writes: has the file changed, and a copy to read at leisure.
+//!
+//! Whoever reads a results file keeps the writer from its commit, and the writer waits two seconds
+//! and no more. To read a large campaign takes longer, to copy the file does not.
+//!
+//! **Source:** <https://www.sqlite.org/backup.html>, <https://www.sqlite.org/pragma.html>
+//! (`data_version`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+
+use crate::error::{StoreError, explain};
+use crate::store::Store;
+
+impl Store {
+    /// A number that is another one each time after others have changed the file; it means
+    /// something within this store only.
+    ///
+    /// # Errors
+    /// When the file is locked by another process or damaged.
+    pub fn data_version(&self) -> Result<i64, StoreError> {
+        let version = self.connection.pragma_query_value(None, "data_version", |row| row.get(0));
+        version.map_err(|error| explain(&self.path, error))
+    }
+
+    /// Copies the file as it is at this moment; what stands at the other path is overwritten.
+    ///
+    /// # Errors
+    /// When the file is locked or damaged, or the copy has no room.
+    pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+        /// All pages in one step: nobody can write between two.
+        const ALL: i32 = -1;
+        let copied = || {
+            let mut copy = Connection::open(path)?;
+            let backup = Backup::new(&self.connection, &mut copy)?;
+            backup.run_to_completion(ALL, Duration::ZERO, None)
+        };
+        copied().map_err(|error| explain(&self.path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_holds_what_was_there_and_changes_are_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, copy] = ["dfsbench.db", "copy.db"].map(|name| directory.path().join(name));
+        let mut writer = Store::open_or_create(&path).unwrap();
+        let reader = Store::open_existing(&path).unwrap();
+        let before = reader.data_version().unwrap();
+        assert_eq!(reader.data_version().unwrap(), before);
+        reader.copy_to(&copy).unwrap();
+        let sql = "INSERT INTO campaigns (id, name, started_unix_ms, tool_version, command,
+                   plan_toml, seed, state) VALUES (1, 'n', 0, '', '', '', '0', 'running')";
+        writer.transact(|transaction| transaction.execute(sql, [])).unwrap();
+        assert_ne!(reader.data_version().unwrap(), before);
+        assert_eq!(Store::open_existing(&copy).unwrap().latest().unwrap(), None);
+        reader.copy_to(&copy).unwrap();
+        assert_eq!(Store::open_existing(&copy).unwrap().latest().unwrap(), Some(1));
+    }
+}
