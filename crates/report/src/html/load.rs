@@ -1,7 +1,7 @@
 //! The latency curve: response times against the offered load.
 //!
-//! Drawn where at least three loads were offered in an open loop. Where less was done than fell due,
-//! the server was past its knee, and the point says so.
+//! Drawn where at least three loads were offered in an open loop. Where less was done than fell
+//! due, the server was past its knee, and the point says so.
 
 use maud::{Markup, html};
 use model::units::Nanos;

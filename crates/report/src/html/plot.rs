@@ -105,8 +105,7 @@ impl Plot {
                     _ => "middle",
                 };
                 line.grid x1=(across(*at)) x2=(across(*at)) y1=(TOP) y2=(foot) {}
-                @let at = match anchor { "start" => "0%".into(), "end" => "100%".into(), _ => across(*at) };
-                text.tick x=(at) y=(foot + 15.0) text-anchor=(anchor) { (label) }
+                text.tick x=(edge(number, last, *at)) y=(foot + 15.0) text-anchor=(anchor) { (label) }
             }
             text.tick x="50%" y=(foot + 31.0) text-anchor="middle" { (self.x_name) }
         }
@@ -135,7 +134,8 @@ fn line(number: usize, series: &Series) -> Markup {
             }
             @for dot in &series.dots {
                 @if let Some((lo, hi)) = dot.reach {
-                    line.whisker x1=(across(dot.x)) x2=(across(dot.x)) y1=(down(lo)) y2=(down(hi)) {}
+                    line.whisker x1=(across(dot.x)) x2=(across(dot.x)) y1=(down(lo))
+                        y2=(down(hi)) {}
                 }
                 @for trial in &dot.trials {
                     circle.{ "point s" (number) } cx=(across(dot.x)) cy=(down(*trial)) r="1.8" {}
@@ -146,6 +146,15 @@ fn line(number: usize, series: &Series) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Where the text of a tick stands: the first and the last one at the edges.
+fn edge(number: usize, last: bool, at: f64) -> String {
+    match (number, last) {
+        (0, _) => "0%".to_owned(),
+        (_, true) => "100%".to_owned(),
+        _ => across(at),
     }
 }
 
