@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, Durability, IntervalSample, Offered, Pass, PassResult, ProcessorWait,
-    RunSpec, Scope, Stalls, WarmedUp, Work,
+    Caveat, ClientResult, IntervalSample, Offered, Pass, PassResult, ProcessorWait, RunSpec, Scope,
+    Stalls, WarmedUp, Work,
 };
 use workload::{Mismatches, OpStream};
 
@@ -176,7 +176,7 @@ impl Ready {
         };
         let mut end = worker.run();
         if end.ending == Ending::Complete
-            && closes_in_time(spec)
+            && spec.closes_in_time()
             && let Err(Lost(reason)) = backend.close()
         {
             end.ending = Ending::Lost(reason);
@@ -206,11 +206,6 @@ impl Ready {
             caveats,
         }
     }
-}
-
-/// Says whether closing the files belongs into the timed window.
-fn closes_in_time(spec: &RunSpec) -> bool {
-    spec.durability == Durability::Close || spec.layout.timed_close
 }
 
 type Reports = Vec<Result<WorkerReport, SiteError>>;

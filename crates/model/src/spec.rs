@@ -192,6 +192,11 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
+    /// Says whether closing the files belongs into the timed window.
+    pub fn closes_in_time(&self) -> bool {
+        self.durability == Durability::Close || self.layout.timed_close
+    }
+
     /// A run on the null backend, every setting as plain as can be: what other runs are made from.
     pub fn null(workload: Workload) -> Self {
         Self {

@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nfs_proto::client::{
-    Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, Session, StartError,
-    Version,
+    Config, Counters, Data, Event, File, Framing, OpenAccess, Operation, PayloadMode, Pending,
+    Session, StartError, Version,
 };
 use rustix::event::{PollFlags, Timespec, poll};
 
 use crate::client4::Client4;
 use crate::control::Control;
-use crate::error::{ConnectionError, MountError, PendingCalls};
+use crate::error::{CallFailure, ConnectionError, MountError, PendingCalls};
 use crate::link::{Broken, Link};
 use crate::locate::{NFS, explain};
-use crate::mount::Mount;
+use crate::mount::{Mount, call_open};
 use crate::options::{Identity, MountOptions};
 use crate::scratch::Scratch;
 use crate::transport::{Opening, Transport, open};
@@ -109,6 +109,22 @@ impl Connection {
         connection.renewal.every_ns = client.renewal().as_nanos() as u64;
         connection.client = Some(client);
         Ok(connection)
+    }
+
+    /// Opens files that exist, each a name in a directory, as opens of this connection's own: in
+    /// v4.0 no other one can close them. Blocks, with no call in flight.
+    ///
+    /// # Errors
+    /// [`CallFailure`]; the connection is closed then.
+    pub fn with_opens<'a>(
+        self,
+        names: impl Iterator<Item = (&'a File, Vec<u8>)>,
+        access: OpenAccess,
+    ) -> Result<(Self, Vec<File>), CallFailure> {
+        let mut control = Control::over(self);
+        let open = |(dir, name): (&File, Vec<u8>)| call_open(&mut control, dir, &name, access);
+        let opened: Result<Vec<File>, CallFailure> = names.map(open).collect();
+        Ok((control.into_connection(), opened?))
     }
 
     pub(crate) fn to(

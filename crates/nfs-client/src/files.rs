@@ -8,7 +8,7 @@ use nfs_proto::client::{Attributes, Cursor, Data, File, OpenAccess, Operation, O
 use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
 
 use crate::error::CallFailure;
-use crate::mount::{Mount, call_fsinfo, call_lookup};
+use crate::mount::{Mount, call_fsinfo, call_lookup, call_open};
 
 const READDIR_BYTES: u32 = 32 * 1024;
 
@@ -77,8 +77,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`]; NOENT is one.
     pub fn open(&mut self, dir: File, name: &str, access: OpenAccess) -> Result<File, CallFailure> {
-        let open = Operation::Open { dir: &dir, name: name.as_bytes(), access };
-        self.control.operate(&open, |event| event.file.copied().ok_or_else(unexpected))
+        call_open(&mut self.control, &dir, name.as_bytes(), access)
     }
 
     /// Closes what was opened or created; does nothing where files are not opened.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use model::Proto;
 use nfs_proto::DecodeError;
-use nfs_proto::client::{File, Operation, Outcome, Version};
+use nfs_proto::client::{File, OpenAccess, Operation, Outcome, Version};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
@@ -204,6 +204,18 @@ pub(crate) fn call_lookup(
     name: &[u8],
 ) -> Result<File, CallFailure> {
     control.operate(&Operation::Lookup { dir, name }, |event| {
+        event.file.copied().ok_or(DecodeError::BadValue { what: "handle_follows", value: 0 })
+    })
+}
+
+/// Calls OPEN of a file that exists.
+pub(crate) fn call_open(
+    control: &mut Control,
+    dir: &File,
+    name: &[u8],
+    access: OpenAccess,
+) -> Result<File, CallFailure> {
+    control.operate(&Operation::Open { dir, name, access }, |event| {
         event.file.copied().ok_or(DecodeError::BadValue { what: "handle_follows", value: 0 })
     })
 }

@@ -54,12 +54,11 @@ const fn spec_knows(procedure: OperationKind, version: NfsVersion) -> bool {
 
 /// Says whether each op of some kinds is one call of the procedure, and nothing else is.
 fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
-    let closes = spec.durability == Durability::Close || spec.layout.timed_close;
     match procedure {
         // Data moves in as many calls as it takes.
         OperationKind::Read | OperationKind::Write => false,
         // Closing files makes some of their own.
-        OperationKind::Commit | OperationKind::Close => !closes,
+        OperationKind::Commit | OperationKind::Close => !spec.closes_in_time(),
         procedure => spec_knows(procedure, spec.nfs().version),
     }
 }

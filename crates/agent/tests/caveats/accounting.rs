@@ -133,6 +133,45 @@ fn closing_in_time_is_accounted_for_and_leaves_nothing_uncommitted() {
     }
 }
 
+#[test]
+fn a_timed_close_is_a_close_of_each_file_within_the_window() {
+    let versions = [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
+    for version in versions {
+        let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
+        let mut spec = RunSpec { files: 3, workers: 2, ..nfs(&server) };
+        spec.layout.timed_close = true;
+        spec.passes = vec![Pass::Write, Pass::Read];
+        if let Target::Nfs(target) = &mut spec.target {
+            (target.settings.version, target.embedded) = (version, true);
+        }
+        let mut rig = Rig::beside(&server);
+        rig.begin(&spec);
+        for pass in spec.passes() {
+            let result = rig.run(*pass).result;
+            assert_exact(&spec, &result);
+            let closes = result.truths.iter().find(|truth| {
+                truth.source.starts_with("CLOSE") && truth.source.contains("counted by the server")
+            });
+            let wanted = if version.major() == 4 { 3 } else { 0 };
+            assert_eq!(closes.map_or(0, |truth| truth.found), wanted, "{version} {pass}");
+        }
+    }
+}
+
+#[test]
+fn what_workers_have_open_together_is_left_open_by_each() {
+    for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
+        let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
+        let mut spec = RunSpec { workload: Workload::OpMix, files: 20, ..nfs(&server) };
+        (spec.workers, spec.durability, spec.duration_ms) = (2, Durability::Close, 100);
+        "sfs3-like-v3".clone_into(&mut spec.op_mix.name);
+        if let Target::Nfs(target) = &mut spec.target {
+            (target.settings.version, target.embedded) = (version, true);
+        }
+        assert_all_exact(&mut Rig::beside(&server), &spec);
+    }
+}
+
 fn nfs_commits(server: &Server) -> u64 {
     let counters = server.counters();
     counters.commits() + counters.nfs4_operations[5]

@@ -1,8 +1,7 @@
 //! Closing what a worker has open, where that belongs into the timed window.
 //!
 //! As kernels do at close(2): what was written is committed, and in version 4 the open is given
-//! back. An open of v4.0 can be given back only over the connection that made it, which is the
-//! site's; that one follows later, outside the window. All of it goes over the first connection.
+//! back. All of it goes over the first connection, which in v4.0 has made the opens itself.
 
 use model::{Completion, Outcome};
 
@@ -21,10 +20,10 @@ pub(super) trait Closing: Backend {
 
 /// Commits and closes every file of the set.
 pub(super) fn close_files(backend: &mut impl Closing) -> Result<(), Lost> {
-    let (transfers, common) = backend.first();
+    let (_, common) = backend.first();
     let count = common.set.files.len();
     let commits = common.books.is_some();
-    let closes = common.set.version.has_sessions() && !transfers.is_guest();
+    let closes = common.set.closable;
     // The clients' books are on ops that somebody asked for.
     let clients = std::mem::take(&mut common.set.clients);
     let mut ended = Vec::new();

@@ -51,6 +51,8 @@ pub struct NfsFiles {
     pub queue_depth: usize,
     /// A reply that takes longer is a failure.
     pub timeout_ns: u64,
+    /// The files can be closed over the first connection, and nobody else relies on these opens.
+    pub closable: bool,
     /// How many connections, the first ones, are those of the client that opened the files; the
     /// others do without what it opened.
     pub own: usize,

@@ -159,11 +159,6 @@ impl Transfers {
         true
     }
 
-    /// Says whether the opens are another client's.
-    pub(super) const fn is_guest(&self) -> bool {
-        self.is_guest
-    }
-
     /// Says whether no op is in flight.
     pub(super) const fn is_idle(&self) -> bool {
         self.free_ops.len() == self.ops.len()

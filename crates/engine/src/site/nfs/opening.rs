@@ -34,7 +34,7 @@ impl NfsSite {
     ) -> Result<Opened, SiteError> {
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
         let mut set = self.set(spec, pass, worker, config)?;
-        let mount = self.mount();
+        let mut mount = self.mount();
         let per_op = op_bytes(spec).div_ceil(u64::from(set.rsize.min(set.wsize))).max(1) as usize;
         set.queue_depth = depth(spec, pass, per_op as u32) as usize;
         let nconnect = spec.nfs().nconnect;
@@ -56,6 +56,12 @@ impl NfsSite {
             for connection in &mut connections {
                 connection.reserve_copies(set.wsize);
             }
+        }
+        // What all workers have open together is nobody's to close.
+        set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
+        if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
+            let first = connections.remove(0);
+            connections.insert(0, self.open_again(first, &mut set, &mut mount, pass)?);
         }
         let queue_depth = per_connection * connections.len();
         let backend = backend(connections, per_connection, set, &config.clock)?;
@@ -102,6 +108,7 @@ impl NfsSite {
             queue_depth: 0,
             timeout_ns: self.timeout.as_nanos() as u64,
             own: 0,
+            closable: false,
             clients: ClientBooks::default(),
         })
     }
@@ -133,8 +140,7 @@ impl NfsSite {
         config: &SiteConfig,
     ) -> Result<Vec<File>, SiteError> {
         let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
-        let access =
-            if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both };
+        let access = access_of(pass);
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
             interrupted(config)?;
@@ -165,6 +171,33 @@ impl NfsSite {
         Ok(files)
     }
 
+    /// Opens the files of a set over the connection that is to close them, in place of the opens
+    /// that the site has: in v4.0 the owner of an open has its calls counted, and counts are a
+    /// connection's own.
+    ///
+    /// **Source:** RFC 7530, 9.1.7 and 16.2 (`seqid` of CLOSE).
+    fn open_again(
+        &self,
+        first: Connection,
+        set: &mut NfsFiles,
+        mount: &mut Mount,
+        pass: Pass,
+    ) -> Result<Connection, SiteError> {
+        let failed = |failure| self.failed("open", "", &failure);
+        let numbers = (0..set.files.len() as u32).map(|index| set.first + index * set.stride);
+        let names = numbers.map(|number| {
+            let place = set.places.of_number(number) as usize;
+            (&set.place_files[place], Name::file(number).as_bytes().to_vec())
+        });
+        let (first, files) = first.with_opens(names, access_of(pass)).map_err(failed)?;
+        for file in std::mem::replace(&mut set.files, files) {
+            mount.close(file).map_err(failed)?;
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.retain(|known| *known != file);
+        }
+        Ok(first)
+    }
+
     /// Opens the connections of some clients, those of one after those of the other.
     fn connections(
         &self,
@@ -186,6 +219,11 @@ impl NfsSite {
         }
         Ok(connections)
     }
+}
+
+/// How a pass opens the files that it moves data of.
+fn access_of(pass: Pass) -> OpenAccess {
+    if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both }
 }
 
 /// Puts the connections of a worker behind the contract of backends.
