@@ -62,12 +62,14 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
     let (seeks, said) = parse(&printed).ok_or_else(|| Failed::unread("bonnie++", &printed))?;
     let line = Fact::new("target", "command", command.join(" "), "bonnie++");
+    let used_ns = ended.usage.user_ns + ended.usage.system_ns;
+    let whole_share = used_ns as f64 / ended.wall_ns as f64;
     let mut made = Vec::new();
     for ((pass, kind), said) in TESTS.into_iter().zip(&said) {
         let Some(said) = said.as_ref().filter(|_| spec.passes().contains(&pass)) else { continue };
         let (ops, bytes) = amount(spec, pass, seeks);
         let of_rate = if pass == Pass::Seeks { ops as f64 } else { bytes as f64 / 1024.0 };
-        let mut figures = figures(said, Kind::counted(kind, ops, bytes), of_rate);
+        let mut figures = figures(said, Kind::counted(kind, ops, bytes), of_rate, whole_share);
         if pass.writes() {
             figures.kinds.push(Kind::counted(OpKind::Sync, 1, 0));
             figures.caveats.extend(synced_unasked(spec.durability));
@@ -97,15 +99,16 @@ fn amount(spec: &RunSpec, pass: Pass, seeks: u64) -> (u64, u64) {
     }
 }
 
-/// `of_rate` is what the rate counts: KiB or seeks.
-fn figures(said: &Said, kind: Kind, of_rate: f64) -> Figures {
+/// `of_rate` is what the rate counts: KiB or seeks. A test that took less than half a second of a
+/// processor has no share of it in print: `whole_share`, that of the whole process, stands for it.
+fn figures(said: &Said, kind: Kind, of_rate: f64, whole_share: f64) -> Figures {
     let window_ns = said.rate.map_or(SHORTEST_NS, |rate| (of_rate / rate * 1e9) as u64);
     let mut figures = Figures { kinds: vec![kind], window_ns, ..Figures::default() };
     if said.rate.is_none() {
         let evidence = "bonnie++ printed +++++: less than 0.5 s; the figure is a lower bound";
         figures.caveats.push(CaveatCode::TooShort.because(evidence));
     }
-    let share = said.cpu_percent.unwrap_or(0.0) / 100.0;
+    let share = said.cpu_percent.map_or(whole_share, |percent| percent / 100.0);
     figures.cpu_ns = (figures.window_ns as f64 * share) as u64;
     figures
 }
@@ -198,11 +201,12 @@ mod tests {
         let write = said[1].as_ref().unwrap();
         assert_eq!((write.cpu_percent, write.slowest.as_str()), (Some(30.0), "50004us"));
         let (ops, bytes) = amount(&spec(), Pass::Write, seeks);
-        let of_write = figures(write, Kind::counted(OpKind::Write, ops, bytes), (3 << 20) as f64);
+        let of_write =
+            figures(write, Kind::counted(OpKind::Write, ops, bytes), (3 << 20) as f64, 0.9);
         assert_eq!((ops, of_write.window_ns / 1_000_000), (49_152, 4_808));
         assert_eq!(of_write.cpu_ns / 1_000_000, 1_442);
         let seek = said[5].as_ref().unwrap();
-        let of_seeks = figures(seek, Kind::counted(OpKind::Read, 8192, 0), 8192.0);
+        let of_seeks = figures(seek, Kind::counted(OpKind::Read, 8192, 0), 8192.0, 0.9);
         assert_eq!(of_seeks.window_ns / 1_000_000, 1_337);
     }
 
@@ -211,8 +215,10 @@ mod tests {
         let (_, said) = parse(TOO_FAST).unwrap();
         assert_eq!(said[0], None);
         let write = said[1].as_ref().unwrap();
-        let of_write = figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0);
+        let of_write = figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0, 0.9);
         assert_eq!(of_write.window_ns, SHORTEST_NS);
+        let share = of_write.cpu_ns as f64 / SHORTEST_NS as f64;
+        assert!((share - 0.9).abs() < 1e-6, "no share in print: that of the process, not none");
         assert_eq!(of_write.caveats[0].code, CaveatCode::TooShort);
     }
 
