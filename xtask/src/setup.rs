@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 30] = [
+const PARTS: [Part; 31] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -46,6 +46,7 @@ const PARTS: [Part; 30] = [
     part("fio", Proof::Program("fio"), "peer: local backends"),
     part("bonnie++", Proof::Program("bonnie++"), "adapter of that name, and a peer"),
     part("iozone3", Proof::Program("iozone"), "adapter of that name, and a peer; non-free"),
+    part("postmark", Proof::Program("postmark"), "peer: transactions"),
     part("make", Proof::Program("make"), "a small build as a workload"),
     part("strace", Proof::Program("strace"), "what the kernel was really asked for"),
     part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),

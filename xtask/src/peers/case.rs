@@ -114,6 +114,13 @@ impl Row {
     pub fn holds(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| outcome.ratio.median >= self.target)
     }
+
+    /// Tells whether rounds fell on both sides of a claim to be no worse: it is missed by less than
+    /// they differ by.
+    pub fn is_tie(&self) -> bool {
+        let reaches = |outcome: &Outcome| outcome.ratio.max >= self.target;
+        !self.holds() && self.target <= 1.0 && self.outcome.as_ref().is_ok_and(reaches)
+    }
 }
 
 /// Makes all rounds of a case.
@@ -236,6 +243,17 @@ mod tests {
         let rows = run(case(&[200.0], &[], 2.0), 1);
         assert!(!rows[0].holds() && !rows[1].holds());
         assert!(rows[0].outcome.as_ref().unwrap_err().contains("the script has ended"));
+    }
+
+    #[test]
+    fn a_claim_to_be_no_worse_ties_where_rounds_fall_on_both_sides() {
+        let tie = |ours: &'static [f64], target| {
+            run(case(ours, &[100.0, 100.0, 100.0], target), 3)[0].is_tie()
+        };
+        assert!(tie(&[98.0, 99.0, 101.0], 1.0));
+        assert!(!tie(&[97.0, 98.0, 99.0], 1.0), "all rounds say the same");
+        assert!(!tie(&[99.0, 101.0, 102.0], 1.0), "it holds");
+        assert!(!tie(&[198.0, 199.0, 201.0], 2.0), "a lead that is claimed has to be there");
     }
 
     #[test]

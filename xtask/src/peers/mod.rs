@@ -22,6 +22,7 @@ mod local;
 mod memory;
 mod nfs;
 mod ours;
+mod postmark;
 mod table;
 mod workloads;
 
@@ -36,8 +37,9 @@ pub struct Options {
     /// How often both sides measure.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Makes only the comparisons whose name contains this text: null, posix, uring, workloads,
-    /// memory, nfs-streams, nfs-whole, nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
+    /// Makes only the comparisons whose name contains this text: null, posix, uring, workloads-fio,
+    /// workloads-iozone, workloads-bonnie++, workloads-postmark, memory, nfs-streams, nfs-whole,
+    /// nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
     #[arg(long)]
     only: Option<String>,
     /// Exits with 1 where a target is missed.
@@ -61,11 +63,17 @@ struct Family {
     compare: fn(&Setting) -> Vec<Row>,
 }
 
-const FAMILIES: [Family; 11] = [
+const FAMILIES: [Family; 14] = [
     Family { name: "null", compare: local::null },
     Family { name: "posix", compare: local::posix },
     Family { name: "uring", compare: local::uring },
-    Family { name: "workloads", compare: workloads::all },
+    Family { name: "workloads-fio", compare: |setting| workloads::beside("fio", setting) },
+    Family { name: "workloads-iozone", compare: |setting| workloads::beside("iozone", setting) },
+    Family {
+        name: "workloads-bonnie++",
+        compare: |setting| workloads::beside("bonnie++", setting),
+    },
+    Family { name: "workloads-postmark", compare: postmark::transactions },
     Family { name: "nfs-streams", compare: nfs::streams },
     Family { name: "nfs-whole", compare: nfs::whole },
     Family { name: "nfs-small", compare: nfs::small },

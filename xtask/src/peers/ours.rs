@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::Setting;
 use super::case::Figure;
+use super::postmark::Made;
 use crate::real::ours::{Ours, Run};
 use crate::repo::Profile;
 
@@ -77,6 +78,31 @@ pub fn bytes_of_pass(
     pass(target, flags, name, setting).map(|pass| pass.figure(pass.bytes))
 }
 
+/// Makes transactions, and the pool before and after them: transactions per second of all three
+/// passes, and what they were made of.
+///
+/// # Errors
+/// As [`random_reads`].
+pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(Figure, Made)> {
+    let passes = trial(target, flags, setting)?;
+    let made = passes.iter().find(|pass| pass.name == "transactions");
+    let made = made.context("the report has no transactions")?;
+    // A transaction is two ops.
+    let count = made.ops / 2.0;
+    let sum = |of: fn(&Pass) -> f64| passes.iter().map(of).sum::<f64>();
+    let (window_ns, cpu_ns) = (sum(|pass| pass.window_ns), sum(|pass| pass.client_cpu_ns));
+    ensure!(count > 0.0 && window_ns > 0.0, "no transaction was made");
+    let figure = Figure { rate: count * 1e9 / window_ns, cpu_ns_each: Some(cpu_ns / count) };
+    let done = |kind: &str| made.kinds.iter().filter(|k| k.kind == kind).map(|k| k.done).sum();
+    let made = Made {
+        created: done("create"),
+        removed: done("remove"),
+        read: done("read_file"),
+        appended: done("append"),
+    };
+    Ok((figure, made))
+}
+
 /// One pass of one trial, as the report has it.
 #[derive(Deserialize)]
 struct Pass {
@@ -86,6 +112,14 @@ struct Pass {
     client_cpu_ns: f64,
     ops: f64,
     bytes: f64,
+    #[serde(default)]
+    kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+    done: u64,
 }
 
 #[derive(Deserialize)]
@@ -105,23 +139,33 @@ struct Report {
 
 impl Pass {
     fn figure(&self, counted: f64) -> Figure {
-        let cpu_ns_each = Some(self.client_cpu_ns / counted);
+        // A program that tells no processor time has taken some all the same.
+        let cpu_ns_each = (self.client_cpu_ns > 0.0).then(|| self.client_cpu_ns / counted);
         Figure { rate: counted * 1e9 / self.window_ns, cpu_ns_each }
     }
 }
 
 fn pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Pass> {
+    one(trial(target, flags, setting)?, name)
+}
+
+/// Makes a run and returns the passes of its first trial.
+fn trial(target: &str, flags: &[&str], setting: &Setting) -> Result<Vec<Pass>> {
     let folder = TempDir::new_in(setting.folder.path())?;
     let results = folder.path().join("results.db");
     OURS.run(&Run { target, results: &results, flags })?;
-    read(&OURS.report(&results, "json")?, name)
+    read(&OURS.report(&results, "json")?)
 }
 
-/// Finds the pass of this name in the first trial of the first run.
-fn read(json: &[u8], name: &str) -> Result<Pass> {
+/// Takes the first trial of the first run.
+fn read(json: &[u8]) -> Result<Vec<Pass>> {
     let report: Report = serde_json::from_slice(json).context("the JSON report has changed")?;
     let trial = report.runs.into_iter().next().and_then(|run| run.trials.into_iter().next());
-    let passes = trial.context("the report has no trial")?.passes;
+    Ok(trial.context("the report has no trial")?.passes)
+}
+
+/// Finds the pass of this name.
+fn one(passes: Vec<Pass>, name: &str) -> Result<Pass> {
     let pass = passes.into_iter().find(|pass| pass.name == name);
     let pass = pass.with_context(|| format!("the report has no pass `{name}`"))?;
     ensure!(pass.ops > 0.0 && pass.window_ns > 0.0, "pass `{name}` did nothing");
@@ -130,7 +174,7 @@ fn read(json: &[u8], name: &str) -> Result<Pass> {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{one, read};
 
     #[test]
     fn figures_come_out_of_the_report() {
@@ -138,10 +182,10 @@ mod tests {
             {"pass": "write", "window_ns": 1, "client_cpu_ns": 1, "ops": 1, "bytes": 1},
             {"pass": "read", "window_ns": 2000000000, "client_cpu_ns": 1000000000,
              "ops": 1000, "bytes": 4096000}]}]}]}"#;
-        let pass = read(json, "read").unwrap();
+        let pass = one(read(json).unwrap(), "read").unwrap();
         let figure = pass.figure(pass.bytes);
         assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
         assert!((figure.cpu_ns_each.unwrap() - 1e9 / 4_096_000.0).abs() < 1e-6);
-        assert!(read(json, "seek").is_err());
+        assert!(one(read(json).unwrap(), "seek").is_err());
     }
 }

@@ -14,7 +14,8 @@ pub fn page(rows: &[Row], setting: &Setting) -> String {
     let Setting { seconds, rounds, .. } = setting;
     let rounds_made = format!("{rounds} rounds of {seconds} s, turn and turn about; ");
     page.push_str(&rounds_made);
-    page.push_str("median (least to greatest). A ratio above 1 is in our favour.\n\n");
+    page.push_str("median (least to greatest). A ratio above 1 is in our favour.\n");
+    page.push_str("A tie: missed by less than the rounds differ by.\n\n");
     for fact in host::facts() {
         let _ = writeln!(page, "- {fact}");
     }
@@ -28,7 +29,11 @@ fn table(rows: &[Row]) -> String {
     text.push_str("|---|---|---|---|---|---|\n");
     for row in rows {
         let Row { claim, peer, unit, target, outcome } = row;
-        let ok = if row.holds() { "yes" } else { "NO" };
+        let ok = match (row.holds(), row.is_tie()) {
+            (true, _) => "yes",
+            (false, true) => "tie",
+            (false, false) => "NO",
+        };
         let line = match outcome {
             Ok(outcome) => {
                 let (ours, theirs) = (figure(*unit, outcome.ours), figure(*unit, outcome.peer));

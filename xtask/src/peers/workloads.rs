@@ -8,10 +8,6 @@
 //! or not (`-i 0`), and so do we beside it: the kernel moves a page to its active ones when it is
 //! used for the second time, which would else be in our reads and in iozone's rewrite.
 //!
-//! iozone and bonnie++ write one buffer again and again, which stays in a cache; beside them ours
-//! writes zeros, which do, too. Random data, which nothing on the way can make smaller, costs more:
-//! the row of fio has it.
-//!
 //! **Source:** `folio_mark_accessed` in the kernel's `mm/swap.c`; what strace saw of iozone 3.489.
 
 use anyhow::Result;
@@ -22,7 +18,7 @@ use super::case::{self, Case, Figure, Rival, Row, Unit};
 use super::ours;
 
 /// Below this ratio figures don't agree: what rounds on a shared machine differ by.
-const AGREES: f64 = 0.9;
+pub(super) const AGREES: f64 = 0.9;
 
 /// One pass, and who makes it beside us.
 struct Compared {
@@ -34,7 +30,7 @@ struct Compared {
     pass: &'static str,
     /// All passes of a trial.
     passes: &'static str,
-    /// bonnie++ tells nothing of what takes less than half a second.
+    /// bonnie++ tells nothing of what takes less than half a second, nor of a processor less used.
     file_size: &'static str,
 }
 
@@ -55,14 +51,15 @@ const COMPARED: [Compared; 9] = [
     compared("iozone", "write", "write+rewrite", "1GiB"),
     compared("iozone", "read", "write+rewrite+read", "1GiB"),
     compared("iozone", "random_read", "write+rewrite+random_read", "1GiB"),
-    compared("bonnie++", "write", "write+update+read", "3GiB"),
-    compared("bonnie++", "update", "write+update+read", "3GiB"),
-    compared("bonnie++", "read", "write+update+read", "3GiB"),
+    compared("bonnie++", "write", "write+update+read", "5GiB"),
+    compared("bonnie++", "update", "write+update+read", "5GiB"),
+    compared("bonnie++", "read", "write+update+read", "5GiB"),
 ];
 
-/// Makes all of them.
-pub fn all(setting: &Setting) -> Vec<Row> {
-    COMPARED.iter().flat_map(|compared| one(compared, setting)).collect()
+/// Makes those with one of the tools.
+pub fn beside(peer: &str, setting: &Setting) -> Vec<Row> {
+    let chosen = COMPARED.iter().filter(|compared| compared.peer == peer);
+    chosen.flat_map(|compared| one(compared, setting)).collect()
 }
 
 fn one(compared: &Compared, setting: &Setting) -> Vec<Row> {
@@ -81,6 +78,9 @@ fn one(compared: &Compared, setting: &Setting) -> Vec<Row> {
     case::run(case, setting.rounds)
 }
 
+/// Measures one side. iozone and bonnie++ write one buffer again and again, which stays in a cache;
+/// beside them ours writes zeros, which do, too. Random data, which nothing on the way can make
+/// smaller, costs more: the row of fio has it.
 fn measure(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
     let folder = TempDir::new_in("/dev/shm")?;
     let target = folder.path().to_string_lossy();

@@ -1,0 +1,156 @@
+//! Transactions beside PostMark: one pool, from its first file to its last.
+//!
+//! PostMark prints whole seconds, so its run is timed from outside; its processor time is that of
+//! its process. Both sides read and write each file with one call (`strace -c` shows as many calls
+//! of each kind for a transaction), and what both made of their transactions has to lie within the
+//! spread of the coin that decides. PostMark skips appends to files that are full; ours reads then.
+//!
+//! **Source:** PostMark 1.51, `help` and its report; what strace saw of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+use tempfile::TempDir;
+
+use super::Setting;
+use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::ours;
+use super::workloads::AGREES;
+use crate::proc;
+
+/// Files that the pool begins with.
+const FILES: &str = "1000";
+/// How many transactions are made; their processor time is far above a tick of the clock.
+const TRANSACTIONS: u32 = 100_000;
+
+/// What transactions were made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Files created.
+    pub created: u64,
+    /// Files removed.
+    pub removed: u64,
+    /// Files read.
+    pub read: u64,
+    /// Files appended to.
+    pub appended: u64,
+}
+
+impl Made {
+    /// Checks that each half of the transactions fell as a fair coin does.
+    ///
+    /// # Errors
+    /// Where a count is further from the half than five standard deviations, or one in a hundred of
+    /// the transactions: as many appends find a full file.
+    pub fn check(&self) -> Result<()> {
+        let half = f64::from(TRANSACTIONS) / 2.0;
+        let most = 5.0 * f64::from(TRANSACTIONS).sqrt() / 2.0 + f64::from(TRANSACTIONS) / 100.0;
+        for count in [self.created, self.removed, self.read, self.appended] {
+            let off = (count as f64 - half).abs();
+            ensure!(off <= most, "{count} of one kind in {TRANSACTIONS} transactions: {self:?}");
+        }
+        Ok(())
+    }
+}
+
+/// Compares them.
+pub fn transactions(setting: &Setting) -> Vec<Row> {
+    let case = Case {
+        name: format!("{TRANSACTIONS} transactions on {FILES} files and more, tmpfs"),
+        unit: Unit::Ops,
+        ours: Box::new(|| ours_once(setting)),
+        rivals: vec![Rival {
+            name: "PostMark".to_owned(),
+            rate_target: AGREES,
+            cpu_target: Some(1.0),
+            measure: Box::new(once),
+        }],
+    };
+    case::run(case, setting.rounds)
+}
+
+fn ours_once(setting: &Setting) -> Result<Figure> {
+    let folder = TempDir::new_in("/dev/shm")?;
+    let transactions = TRANSACTIONS.to_string();
+    #[rustfmt::skip]
+    let flags = [
+        "--workload", "transactions", "--small-files", FILES, "--transactions", &transactions,
+        "--io-size", "16KiB", "--trials", "1", "--data", "zeros",
+    ];
+    let (figure, made) = ours::transactions(&folder.path().to_string_lossy(), &flags, setting)?;
+    made.check()?;
+    Ok(figure)
+}
+
+fn once() -> Result<Figure> {
+    let folder = TempDir::new_in("/dev/shm")?;
+    let settings = folder.path().join("settings");
+    fs::write(&settings, lines(&folder.path().join("pool")))?;
+    fs::create_dir(folder.path().join("pool"))?;
+    let (before_ns, begun) = (proc::children_cpu_ns()?, Instant::now());
+    let printed = proc::text(Command::new("postmark").arg(&settings))?;
+    let (taken, cpu_ns) = (begun.elapsed(), proc::children_cpu_ns()? - before_ns);
+    made(&printed)?.check()?;
+    let count = f64::from(TRANSACTIONS);
+    Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
+}
+
+/// What PostMark is told: sizes and biases are its own where nothing is said.
+fn lines(pool: &Path) -> String {
+    let pool = pool.display();
+    format!(
+        "set location {pool}\nset number {FILES}\nset transactions {TRANSACTIONS}\n\
+         set read 16384\nset write 16384\nset buffering false\nrun\nquit\n"
+    )
+}
+
+/// Reads what the transactions were made of.
+fn made(printed: &str) -> Result<Made> {
+    let numbers = |before: &str, after: &str| -> Vec<u64> {
+        let lines = printed.lines().filter_map(|line| line.trim().strip_prefix(before));
+        lines.filter_map(|line| line.split_once(after)?.0.trim().parse().ok()).collect()
+    };
+    let mixed = numbers("Mixed with transactions:", " files");
+    let (read, appended) = (numbers("", " read ("), numbers("", " appended ("));
+    let (&[created, removed], &[read], &[appended]) =
+        (mixed.as_slice(), read.as_slice(), appended.as_slice())
+    else {
+        bail!("PostMark's report has changed:\n{printed}");
+    };
+    Ok(Made { created, removed, read, appended })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Made, made};
+
+    const PRINTED: &str = "Files:
+        50946 created (6368 per second)
+                Creation alone: 1000 files (1000 per second)
+                Mixed with transactions: 49946 files (6243 per second)
+        50067 read (6258 per second)
+        49430 appended (6178 per second)
+        50946 deleted (6368 per second)
+                Deletion alone: 892 files (892 per second)
+                Mixed with transactions: 50054 files (6256 per second)
+Data:
+        323.80 megabytes read (40.48 megabytes per second)";
+
+    #[test]
+    fn counts_come_out_of_the_report_of_postmark() {
+        let found = made(PRINTED).unwrap();
+        let wanted = Made { created: 49_946, removed: 50_054, read: 50_067, appended: 49_430 };
+        assert_eq!(found, wanted);
+        found.check().unwrap();
+        assert!(made("no report").is_err());
+    }
+
+    #[test]
+    fn a_coin_that_is_not_fair_is_found() {
+        let made = Made { created: 48_000, removed: 52_000, read: 50_000, appended: 50_000 };
+        assert!(made.check().unwrap_err().to_string().contains("48000"));
+    }
+}
