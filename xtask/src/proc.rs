@@ -65,6 +65,23 @@ pub fn text(command: &mut Command) -> Result<String> {
     String::from_utf8(bytes).with_context(|| format!("`{}` printed no UTF-8", line(command)))
 }
 
+/// Returns the same command in a session of its own, where the kernel schedules it apart from
+/// whatever else its user runs. fio does that by itself, and would else have a larger share of a
+/// busy machine than what it is compared with.
+///
+/// **Source:** sched(7), "The autogroup feature"; setsid(1); fio's `fork_main`.
+pub fn in_own_session(command: &Command) -> Command {
+    let mut apart = Command::new("setsid");
+    apart.arg("--wait").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => apart.env(name, value),
+            None => apart.env_remove(name),
+        };
+    }
+    apart
+}
+
 /// Tells whether a program of this name is on the path.
 pub fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::Setting;
 use super::case::Figure;
 use super::postmark::Made;
+use crate::proc;
 use crate::real::ours::{Ours, Run};
 use crate::repo::Profile;
 
@@ -153,7 +154,8 @@ fn pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<P
 fn trial(target: &str, flags: &[&str], setting: &Setting) -> Result<Vec<Pass>> {
     let folder = TempDir::new_in(setting.folder.path())?;
     let results = folder.path().join("results.db");
-    OURS.run(&Run { target, results: &results, flags })?;
+    let run = OURS.run_command(&Run { target, results: &results, flags });
+    proc::capture(&mut proc::in_own_session(&run))?;
     read(&OURS.report(&results, "json")?)
 }
 
