@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
-pub use keep::{ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
+pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use serve::ServeArgs;
@@ -80,6 +80,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Show the results file in a browser, live while a campaign runs
     View(ViewArgs),
+    /// Write campaigns as Parquet, CSV or JSON, a file for each table
+    Export(ExportArgs),
     /// Compare two campaigns, or two selections of one
     Compare(CompareArgs),
     /// Tell which factors govern the figures of a campaign
@@ -139,6 +141,9 @@ pub struct ResumeArgs {
     /// No progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
+    /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json_progress: Option<PathBuf>,
     /// Leave the working directories behind
     #[arg(long)]
     pub keep: bool,
@@ -251,6 +256,11 @@ pub enum Format {
     Bonnie,
     /// The table of iozone: sizes down, passes across
     Iozone,
+    /// Output and input by machine and size, and rates by options of NFS, as in reports made by hand
+    Seed,
+    /// Gauges and summaries for Prometheus, as OpenMetrics text
+    #[value(name = "openmetrics")]
+    OpenMetrics,
     /// What the hosts did during each pass, as sar prints it
     Sar,
     /// Means, deviation and extremes of the trials, and each trial
@@ -267,6 +277,8 @@ impl From<Format> for report::Format {
             Format::Html => Self::Html,
             Format::Bonnie => Self::Bonnie,
             Format::Iozone => Self::Iozone,
+            Format::Seed => Self::Seed,
+            Format::OpenMetrics => Self::OpenMetrics,
             Format::Sar => Self::Sar,
             Format::Trials => Self::Trials,
         }

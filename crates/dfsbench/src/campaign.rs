@@ -22,6 +22,7 @@ use crate::exit::{End, Failure};
 use crate::hosts::Agents;
 use crate::presets::{Preset, QUICK};
 use crate::progress::Progress;
+use crate::progress::lines::{self, Lines};
 use crate::{dry_run, embedded, hosts, output, render, signals, target};
 
 /// Makes the campaign that the arguments ask for.
@@ -43,6 +44,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         results: &args.results,
         format: args.format,
         quiet: args.quiet,
+        json_progress: args.json_progress.as_deref(),
         keep: args.keep,
         allow_destroy: &args.allow_destroy,
     };
@@ -57,6 +59,8 @@ pub struct Means<'a> {
     pub format: Format,
     /// Tell nothing while it runs.
     pub quiet: bool,
+    /// Where it is told of for programs.
+    pub json_progress: Option<&'a Path>,
     /// Leave working directories behind.
     pub keep: bool,
     /// Devices that may be formatted.
@@ -74,6 +78,49 @@ pub fn make(
     stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
     render::check_page(&page_path(means.results), means.results)?;
+    let trials = controller::steps(plan).len();
+    let lines = means.json_progress.map(|path| Lines::open(path, trials)).transpose()?;
+    let mut told = Told { progress: Progress::new(plan, means.tells_nothing()), lines };
+    let made = measured(means, plan, stored, (stop, &mut told));
+    let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
+    if let Some(lines) = &mut told.lines {
+        match &made {
+            Ok((end, campaign)) => lines.end(campaign, *end),
+            Err(failure) => lines.fail(failure),
+        }
+    }
+    Ok(made?.0.into())
+}
+
+/// Who is told what happens.
+struct Told {
+    progress: Progress,
+    lines: Option<Lines>,
+}
+
+impl Told {
+    fn hear(&mut self, event: &Event<'_>) {
+        self.progress.hear(event);
+        if let Some(lines) = &mut self.lines {
+            lines.hear(event);
+        }
+    }
+}
+
+impl Means<'_> {
+    /// Whether people are told nothing; stderr is for programs where they asked for it.
+    fn tells_nothing(&self) -> bool {
+        self.quiet || self.json_progress.is_some_and(lines::is_stderr)
+    }
+}
+
+/// Makes a plan's campaign with everything that it needs of this host.
+fn measured(
+    means: &Means<'_>,
+    plan: &mut Plan,
+    stored: Option<i64>,
+    (stop, told): (&Arc<AtomicBool>, &mut Told),
+) -> Result<Campaign, Failure> {
     // Files of many workers are open at once; more than the soft limit is no surprise.
     embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
@@ -81,9 +128,9 @@ pub fn make(
         plan.set_embedded(server.port(), server.certificate());
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let campaign = measure(means, plan, stored, (local, stop))?;
+    let campaign = measure(means, plan, stored, (local, stop), told);
     drop(server);
-    conclude(means, &campaign)
+    campaign
 }
 
 fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
@@ -128,6 +175,7 @@ fn measure(
     plan: &Plan,
     stored: Option<i64>,
     (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
+    told: &mut Told,
 ) -> Result<Campaign, Failure> {
     let (mut transport, agent_end) = in_process::pair();
     let clock = Arc::new(SystemClock::new());
@@ -138,9 +186,8 @@ fn measure(
         local_server,
     };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
-    let mut progress = Progress::new(plan, means.quiet);
     let result = {
-        let mut observe = |event: Event<'_>| progress.hear(&event);
+        let mut observe = |event: Event<'_>| told.hear(&event);
         let mut agents = Agents::new(Arc::clone(stop));
         let mut launch = |host: &Host| agents.launch(host);
         let token = token();
@@ -162,7 +209,7 @@ fn measure(
     };
     drop(transport);
     let joined = thread.join();
-    progress.finish();
+    told.progress.finish();
     assert!(joined.is_ok(), "the agent panicked: a bug of dfsbench");
     for left in joined.iter().flatten() {
         output::message(&format!("warning: {left}"));
@@ -204,7 +251,7 @@ fn walk_plan(
 }
 
 /// Prints the table, writes the page, and says what to try next.
-fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<ExitCode, Failure> {
+fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
     let page = page_path(means.results);
     let written = render::write_file(&page, &report::render(campaign, report::Format::Html));
     output::data(report::render(campaign, means.format.into()).as_bytes())?;
@@ -218,10 +265,10 @@ fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<ExitCode, Failure>
     );
     if means.format == Format::Table {
         output::data(format!("\n{summary}\n{NEXT}").as_bytes())?;
-    } else if !means.quiet {
+    } else if !means.tells_nothing() {
         output::message(&summary);
     }
-    Ok(if counts(campaign) { End::Ok } else { End::Invalid }.into())
+    Ok(if counts(campaign) { End::Ok } else { End::Invalid })
 }
 
 const NEXT: &str = "

@@ -1,4 +1,4 @@
-//! `dfsbench list`, `show`, `note`, `tag`, `rm` and `import`: looking after a results file.
+//! `dfsbench list`, `show`, `note`, `tag`, `rm`, `import` and `export`: looking after a results file.
 //!
 //! Nothing is lost by one slip: notes and tags are added, a removal asks for the number twice, and
 //! a merge leaves the other file as it is.
@@ -10,7 +10,7 @@ use ::report::{Listed, Remark, Verdicts};
 use model::Campaign;
 use results::{CampaignLine, Merged, Note, Store};
 
-use crate::args::{ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
+use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
 use crate::{campaign, output, render};
 
@@ -130,6 +130,19 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         text = format!("{} holds no campaign\n", args.from.display());
     }
     output::data(text.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+/// Writes campaigns for other programs.
+///
+/// # Errors
+/// When the file can't be read, holds no such campaign, or the directory can't be made.
+pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.results)?;
+    let exported = store.export(&args.campaign, &args.directory, args.format.into())?;
+    let mut rows = vec![["table", "rows"].map(str::to_owned).to_vec()];
+    rows.extend(exported.into_iter().map(|table| vec![table.table, table.rows.to_string()]));
+    output::data(output::aligned(&rows).as_bytes())?;
     Ok(End::Ok.into())
 }
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use controller::ControllerError;
 use plan::PlanError;
-use results::StoreError;
+use results::{ExportError, StoreError};
 
 /// The ends that are not errors of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +25,33 @@ pub enum End {
     Invalid,
 }
 
+impl End {
+    /// The exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Lost => 1,
+            Self::Invalid => 4,
+        }
+    }
+}
+
 impl From<End> for ExitCode {
     fn from(end: End) -> Self {
-        match end {
-            End::Ok => Self::SUCCESS,
-            End::Lost => Self::from(1),
-            End::Invalid => Self::from(4),
+        Self::from(end.code())
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Store(error) => Self::Store(error),
+            ExportError::Write { path, source } => Self::Output {
+                what: path.display().to_string(),
+                reason: source.to_string(),
+                hint: "name a directory where there is room",
+            },
+            error @ ExportError::Exists(_) => Self::Usage(error.to_string()),
         }
     }
 }
@@ -75,7 +96,8 @@ impl Failure {
         }
     }
 
-    const fn code(&self) -> u8 {
+    /// The exit code.
+    pub const fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
             Self::Lab(_) | Self::Output { .. } => 3,

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Tag(args) => catalog::tag(&args),
         Command::Rm(args) => catalog::rm(&args),
         Command::Import(args) => catalog::import(&args),
+        Command::Export(args) => catalog::export(&args),
         Command::Report(report) => render::report(&report),
         Command::View(args) => view::run(&args),
         Command::Compare(args) => compare::compare(&args),

@@ -2,6 +2,8 @@
 //!
 //! Where stderr is not a terminal, one plain line per trial; with `--quiet`, nothing.
 
+pub mod lines;
+
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 

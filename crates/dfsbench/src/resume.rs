@@ -44,6 +44,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         results: &args.results,
         format: args.format,
         quiet: args.quiet,
+        json_progress: args.json_progress.as_deref(),
         keep: args.keep,
         allow_destroy: &args.allow_destroy,
     };

@@ -8,6 +8,7 @@ pub mod action;
 pub mod campaign;
 pub mod caveat;
 pub mod client;
+pub mod csv;
 pub mod fact;
 pub mod histogram;
 pub mod impossible;

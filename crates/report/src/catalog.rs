@@ -4,12 +4,12 @@
 //! every report; nothing of them is stored. Names, notes and tags are somebody's words: they are
 //! cleaned for terminals and defused for spreadsheets.
 
+use model::csv::quoted;
 use model::units::Size;
 use model::{Campaign, CampaignState, Verdict};
 use serde::Serialize;
 use stats::judge;
 
-use crate::csv;
 use crate::grid::{Align, Grid, clean};
 use crate::notes;
 use crate::sheet::Sheet;
@@ -20,6 +20,9 @@ const SCHEMA: u32 = 1;
 
 /// Columns of a terminal.
 const WIDTH_MAX: usize = 100;
+
+/// Head of the column that counts verdicts.
+const VERDICTS: &str = "rows v/d/i";
 
 /// A campaign as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -181,7 +184,7 @@ fn table(campaigns: &[Listed]) -> String {
     if campaigns.is_empty() {
         return "no campaign\n".to_owned();
     }
-    let right = ["runs", "trials", "failed", "valid", "degraded", "invalid", "size"];
+    let right = ["runs", "trials", "failed", VERDICTS, "size"];
     let mut columns = vec![("id", Align::Right), ("campaign", Align::Left)];
     columns.extend([("state", Align::Left), ("started", Align::Left)]);
     columns.extend(right.map(|name| (name, Align::Right)));
@@ -192,20 +195,24 @@ fn table(campaigns: &[Listed]) -> String {
             listed.id.to_string(),
             one_line(&listed.name),
             state(listed.state).to_owned(),
-            show::utc(listed.started_unix_ms).trim_end_matches(" UTC").to_owned(),
+            minute(listed.started_unix_ms),
             listed.runs.to_string(),
             listed.trials.to_string(),
             listed.trials_failed.to_string(),
-            verdicts.valid.to_string(),
-            verdicts.degraded.to_string(),
-            verdicts.invalid.to_string(),
+            format!("{}/{}/{}", verdicts.valid, verdicts.degraded, verdicts.invalid),
             size(listed.size_bytes),
         ]);
         if !listed.tags.is_empty() {
             grid.text(&format!("tags: {}", listed.tags.join(" ")));
         }
     }
-    grid.render(WIDTH_MAX)
+    let reading = "rows of the report that are valid, degraded and invalid; started: UTC";
+    format!("{}\n{VERDICTS}: {reading}\n", grid.render(WIDTH_MAX))
+}
+
+/// An instant without its seconds and its zone.
+fn minute(unix_ms: u64) -> String {
+    show::utc(unix_ms).chars().take("2026-11-21 19:17".len()).collect()
 }
 
 fn lines(campaigns: &[Listed]) -> String {
@@ -229,7 +236,7 @@ fn lines(campaigns: &[Listed]) -> String {
             listed.size_bytes.to_string(),
             listed.tags.join(" "),
         ];
-        out.push_str(&cells.map(|cell| csv::quoted(&cell)).join(","));
+        out.push_str(&cells.map(|cell| quoted(&cell)).join(","));
         out.push('\n');
     }
     out

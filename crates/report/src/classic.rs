@@ -7,6 +7,8 @@
 //!
 //! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
 
+mod seed;
+
 use std::fmt::Write as _;
 
 use model::{Pass, Workload};
@@ -14,6 +16,8 @@ use model::{Pass, Workload};
 use crate::grid::clean;
 use crate::notes;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+
+pub use seed::render as seed;
 
 const KIB: f64 = 1024.0;
 const MIB: u64 = 1 << 20;
@@ -72,6 +76,12 @@ impl<'a> OneRun<'a> {
 
     fn per_s(&self, pass: Pass) -> Option<f64> {
         Some(self.of(pass)?.judged.rate.as_ref()?.median)
+    }
+
+    /// MiB of files that each client host works on.
+    fn mib(&self) -> u64 {
+        let spec = &self.first().run.spec;
+        spec.set_bytes() / MIB / u64::from(spec.agents())
     }
 
     /// What varies beside the settings that the table itself shows.

@@ -6,8 +6,8 @@
 //! may exceed what JSON readers hold exactly (2^53).
 
 use model::{
-    Campaign, Caveat, ClientResult, Fact, Histogram, IntervalSample, KindResult, PassResult,
-    RunSpec, Telemetry, Trial, TrialState, Truth,
+    Campaign, Caveat, ClientResult, Fact, Histogram, HostResult, IntervalSample, KindResult,
+    PassResult, RunSpec, Telemetry, Trial, TrialState, Truth,
 };
 use serde::Serialize;
 use stats::{ClientShare, Fairness, Judged, Summary};
@@ -213,8 +213,29 @@ struct PassPart<'a> {
     samples: &'a [IntervalSample],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clients: Vec<ClientPart>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<HostPart<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     telemetry: &'a [Telemetry],
+}
+
+/// One of several hosts that made the pass together.
+#[derive(Serialize)]
+struct HostPart<'a> {
+    host: &'a str,
+    workers: u32,
+    ops: u64,
+    bytes: u64,
+    failed: u64,
+    common_window: model::Work,
+    start_ns: i64,
+    end_ns: i64,
+    error_ns: u64,
+    cpu_ns: u64,
+    service_time_p50_ns: u64,
+    service_time_p90_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
 }
 
 /// One emulated client.
@@ -415,6 +436,7 @@ impl<'a> PassPart<'a> {
             kinds: pass.kinds.iter().map(KindPart::of).collect(),
             samples: &pass.samples,
             clients: pass.clients.iter().map(ClientPart::of).collect(),
+            hosts: pass.hosts.iter().map(HostPart::of).collect(),
             telemetry: &pass.telemetry,
         }
     }
@@ -451,6 +473,27 @@ impl ClientPart {
             service_time_p90_ns: client.times.quantile(0.9),
             service_time_p99_ns: client.times.quantile(0.99),
             service_time_max_ns: client.times.max(),
+        }
+    }
+}
+
+impl<'a> HostPart<'a> {
+    fn of(host: &'a HostResult) -> Self {
+        Self {
+            host: &host.host,
+            workers: host.workers,
+            ops: host.ops,
+            bytes: host.bytes,
+            failed: host.failed,
+            common_window: host.common,
+            start_ns: host.start_ns,
+            end_ns: host.end_ns,
+            error_ns: host.error_ns,
+            cpu_ns: host.cpu_ns,
+            service_time_p50_ns: host.times.quantile(0.5),
+            service_time_p90_ns: host.times.quantile(0.9),
+            service_time_p99_ns: host.times.quantile(0.99),
+            service_time_max_ns: host.times.max(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod html;
 mod json;
 mod markdown;
 mod notes;
+mod openmetrics;
 mod pivot;
 mod quantity;
 mod sar;
@@ -52,6 +53,10 @@ pub enum Format {
     Bonnie,
     /// The table of iozone: file sizes and I/O sizes down, passes across.
     Iozone,
+    /// The tables of the reports that people wrote by hand: by size, and by options of NFS.
+    Seed,
+    /// For Prometheus: OpenMetrics text, as its textfile collector takes it.
+    OpenMetrics,
     /// What the hosts did during each pass, as sar prints it.
     Sar,
     /// How the trials of each row lie: means, deviation, extremes, and each trial.
@@ -60,7 +65,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Table,
         Self::Markdown,
         Self::Csv,
@@ -68,6 +73,8 @@ impl Format {
         Self::Html,
         Self::Bonnie,
         Self::Iozone,
+        Self::Seed,
+        Self::OpenMetrics,
         Self::Sar,
         Self::Trials,
     ];
@@ -82,6 +89,8 @@ impl Format {
             Self::Html => "html",
             Self::Bonnie => "bonnie",
             Self::Iozone => "iozone",
+            Self::Seed => "seed",
+            Self::OpenMetrics => "openmetrics",
             Self::Sar => "sar",
             Self::Trials => "trials",
         }
@@ -110,6 +119,8 @@ pub fn render(campaign: &Campaign, format: Format) -> String {
         Format::Html => html::render(&sheet),
         Format::Bonnie => classic::bonnie(&sheet),
         Format::Iozone => classic::iozone(&sheet),
+        Format::Seed => classic::seed(&sheet),
+        Format::OpenMetrics => openmetrics::render(&sheet),
         Format::Sar => sar::render(&sheet),
         Format::Trials => spread::render(&sheet),
     }

@@ -94,6 +94,12 @@ pub enum StoreError {
     /// There is no space left for the file.
     #[error("no space is left for `{}` (hint: free some, or name a file elsewhere)", .0.display())]
     DiskFull(PathBuf),
+    /// The system refused a write for another reason than a full disk.
+    #[error(
+        "`{}` can't be written to: the system refused a write (hint: look whether the disk is full or \
+         failing, or a quota or a limit of file sizes is reached)", .0.display()
+    )]
+    Refused(PathBuf),
     /// The content is not what this program writes.
     #[error("`{}` is damaged: {what} (hint: restore it from a copy)", path.display())]
     Damaged {
@@ -167,6 +173,7 @@ pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::ReadOnly) if is_rollback(&error) => StoreError::Unrepairable(path),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
         Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::Denied(path),
+        Some(ErrorCode::SystemIoFailure) if is_write(&error) => StoreError::Refused(path),
         Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
         _ => of_data(path, error),
@@ -189,6 +196,15 @@ fn of_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
         }
         source => StoreError::Sqlite { path, source },
     }
+}
+
+/// Says whether it was a write, or what makes writes last, that failed.
+fn is_write(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
+    error.sqlite_error().is_some_and(|found| {
+        let code = found.extended_code;
+        [SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE].contains(&code)
+    })
 }
 
 /// Says whether a transaction that a crash cut off stands in the way of reading.

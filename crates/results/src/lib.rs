@@ -13,6 +13,7 @@
 
 mod catalog;
 mod error;
+mod export;
 mod hold;
 mod hosts;
 mod identity;
@@ -28,6 +29,7 @@ mod write;
 
 pub use catalog::{CampaignLine, NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
 pub use error::StoreError;
+pub use export::{ExportError, ExportFormat, Exported};
 pub use import::{Imported, Merged};
 pub use resume::Standing;
 pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store};

@@ -102,6 +102,54 @@ pub struct ImportArgs {
     pub results: PathBuf,
 }
 
+/// Writes campaigns as files for other programs: a directory with a file for each table.
+///
+/// The tables are described in docs/results.md. Histograms become the table `buckets`; the table
+/// `figures` has a rate for each trial and pass.
+#[derive(Debug, Parser)]
+#[command(after_help = EXPORTS)]
+pub struct ExportArgs {
+    /// The directory, which must not exist
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// Form of the files
+    #[arg(long, value_enum, default_value_t = ExportForm::Csv)]
+    pub format: ExportForm,
+    /// Only this campaign; several are separated by commas [default: all]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub campaign: Vec<i64>,
+    /// Where results are kept
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+}
+
+const EXPORTS: &str = "\
+Examples:
+  dfsbench export all --format parquet
+  duckdb -c \"SELECT target, pass, avg(rate_bytes_per_s) FROM 'all/figures.parquet' GROUP BY ALL\"
+  dfsbench export third --campaign 3 --format json";
+
+/// Forms of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportForm {
+    /// Comma-separated values
+    Csv,
+    /// Arrays of objects, an object a line
+    Json,
+    /// Apache Parquet
+    Parquet,
+}
+
+impl From<ExportForm> for results::ExportFormat {
+    fn from(form: ExportForm) -> Self {
+        match form {
+            ExportForm::Csv => Self::Csv,
+            ExportForm::Json => Self::Json,
+            ExportForm::Parquet => Self::Parquet,
+        }
+    }
+}
+
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum State {

@@ -74,6 +74,9 @@ pub struct RunArgs {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
+    /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json_progress: Option<PathBuf>,
     /// Leave the measured files behind, in directories named .dfsbench-*
     #[arg(long)]
     pub keep: bool,

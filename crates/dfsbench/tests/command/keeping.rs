@@ -98,3 +98,64 @@ fn files_without_campaigns_and_of_others_give_one_sentence() {
     rig.refused(&["list"], 2, &["another program"]);
     rig.refused(&["note", "1", "x"], 2, &["another program"]);
 }
+
+#[test]
+fn an_export_is_a_directory_of_tables_and_appears_whole_or_not() {
+    let rig = rig();
+    for (form, magic) in [("parquet", &b"PAR1"[..]), ("csv", b"id,"), ("json", b"[\n{\"id\":")] {
+        let end = rig.run(&["export", form, "--format", form]);
+        assert!(end.code == 0 && end.stdout.contains("passes"), "{end:?}");
+        let file = rig.folder().join(form).join(format!("passes.{form}"));
+        assert!(std::fs::read(file).unwrap().starts_with(magic), "{form}");
+    }
+    rig.refused(&["export", "csv"], 2, &["`csv` exists already"]);
+    rig.refused(&["export", "new", "--campaign", "9"], 2, &["no campaign 9"]);
+    rig.refused(&["export", "no/such/new"], 3, &["no/such/new"]);
+}
+
+#[test]
+fn what_happens_is_told_to_programs_line_by_line() {
+    let rig = Rig::new();
+    let end = rig.run(&[&RUN[..], &["--json-progress", "p.jsonl"]].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let text = std::fs::read_to_string(rig.folder().join("p.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events[..2], ["campaign_begun", "trial_begun"]);
+    assert_eq!(events.iter().filter(|event| **event == "trial_ended").count(), 3);
+    let ended = lines.iter().find(|line| line["event"] == "trial_ended").unwrap();
+    assert_eq!((&ended["state"], &ended["trials"]), (&"done".into(), &3.into()));
+    assert!(ended["passes"][0]["ops"].as_u64().unwrap() > 0, "{ended}");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["event"], &last["exit_code"]), (&"campaign_ended".into(), &0.into()));
+    assert_eq!((&last["campaign"], &last["state"]), (&1.into(), &"complete".into()));
+    // On stderr there is nothing else then.
+    let end = rig.run(&["run", "null", "--duration", "100ms", "--json-progress", "-"]);
+    assert!(end.stderr.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
+    rig.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
+}
+
+#[test]
+fn a_page_without_room_is_one_sentence_and_the_results_are_kept() {
+    let rig = Rig::new();
+    assert_eq!(rig.run(&RUN).code, 0);
+    let [page, results] = ["dfsbench.html", "dfsbench.db"].map(|name| rig.folder().join(name));
+    let size = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
+    // A second campaign fits in below the bound, its page does not: no disk for the page.
+    let blocks = size(&page).saturating_sub(4_096) / 512;
+    assert!(2 * size(&results) < blocks * 512, "{} {}", size(&results), size(&page));
+    let program = env!("CARGO_BIN_EXE_dfsbench");
+    let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {}", RUN.join(" "));
+    let mut command = std::process::Command::new("sh");
+    command.current_dir(rig.folder()).args(["-c", &line]);
+    let before = std::fs::read(&page).unwrap();
+    let end = crate::rig::End::of(command.output().unwrap());
+    assert_eq!(end.code, 3, "{end:?}");
+    assert!(end.stderr.contains("can't write dfsbench.html"), "{end:?}");
+    assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
+    assert_eq!(std::fs::read(&page).unwrap(), before, "the old page is there, whole");
+    assert_eq!(rig.run(&["list", "--format", "csv"]).stdout.lines().count(), 3);
+    let names = std::fs::read_dir(rig.folder()).unwrap();
+    assert!(names.flatten().all(|entry| !entry.file_name().to_string_lossy().contains(".part")));
+}

@@ -1,0 +1,151 @@
+//! Progress for programs: what happens, as one JSON object a line.
+//!
+//! The lines are documented in `docs/results.md`. Each is written with one call and nothing is held
+//! back, so that whoever follows the file reads whole lines. A file that can't be written to any more
+//! (a full disk) is told of once and not tried again: the campaign is worth more than its progress.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use controller::Event;
+use model::{Campaign, Pass, PassResult, RunSpec, Trial, TrialState};
+use serde_json::{Value, json};
+
+use crate::campaign::now_unix_ms;
+use crate::exit::{End, Failure};
+use crate::output;
+
+/// Where `-` leads.
+const STDERR: &str = "-";
+
+/// Writes lines.
+pub struct Lines {
+    path: PathBuf,
+    /// `None` for stderr.
+    file: Option<File>,
+    trials: usize,
+    position: usize,
+    pass: Option<Pass>,
+    lost: bool,
+}
+
+/// Says whether the lines go to stderr, where nothing else should stand then.
+pub fn is_stderr(path: &Path) -> bool {
+    path.as_os_str() == STDERR
+}
+
+impl Lines {
+    /// Opens the file to add to it, and tells how many trials there will be.
+    ///
+    /// # Errors
+    /// When the file can't be opened.
+    pub fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
+        let opened = || OpenOptions::new().append(true).create(true).open(path);
+        let file = if is_stderr(path) { None } else { Some(opened()) };
+        let file = file.transpose().map_err(|error| Failure::Output {
+            what: path.display().to_string(),
+            reason: error.to_string(),
+            hint: "name a file in a directory that exists, or `-` for stderr",
+        })?;
+        let path = path.to_owned();
+        let mut lines = Self { path, file, trials, position: 0, pass: None, lost: false };
+        lines.write(json!({ "event": "campaign_begun" }));
+        Ok(lines)
+    }
+
+    /// Hears what happens.
+    pub fn hear(&mut self, event: &Event<'_>) {
+        let line = match event {
+            Event::TrialBegun { position, spec } => {
+                (self.position, self.pass) = (*position, None);
+                about("trial_begun", spec)
+            }
+            Event::PassBegun(pass) => {
+                self.pass = Some(*pass);
+                json!({ "event": "pass_begun", "pass": pass.name() })
+            }
+            Event::Progress(sample) => json!({
+                "event": "progress",
+                "pass": self.pass.map(Pass::name),
+                "at_ns": sample.at_ns,
+                "ops": sample.ops,
+                "bytes": sample.bytes,
+            }),
+            Event::TrialEnded { spec, trial } => ended(spec, trial),
+            Event::RunGivenUp(spec) => about("run_given_up", spec),
+            Event::Left(what) => json!({ "event": "left_behind", "what": what }),
+        };
+        self.write(line);
+    }
+
+    /// Tells how the campaign ended and with which exit code.
+    pub fn end(&mut self, campaign: &Campaign, end: End) {
+        self.position = self.trials;
+        self.write(json!({
+            "event": "campaign_ended",
+            "campaign": campaign.id,
+            "state": campaign.state,
+            "exit_code": end.code(),
+        }));
+    }
+
+    /// Tells that nothing more comes, and why.
+    pub fn fail(&mut self, failure: &Failure) {
+        self.write(json!({
+            "event": "campaign_ended",
+            "campaign": null,
+            "error": failure.to_string(),
+            "exit_code": failure.code(),
+        }));
+    }
+
+    fn write(&mut self, mut line: Value) {
+        line["unix_ms"] = now_unix_ms().into();
+        line["trial"] = self.position.into();
+        line["trials"] = self.trials.into();
+        let text = format!("{line}\n");
+        let written = match &mut self.file {
+            None => std::io::stderr().lock().write_all(text.as_bytes()),
+            Some(file) => file.write_all(text.as_bytes()),
+        };
+        if let (Err(error), false) = (written, self.lost) {
+            self.lost = true;
+            let path = self.path.display();
+            output::message(&format!("warning: no more progress in `{path}`: {error}"));
+        }
+    }
+}
+
+fn about(event: &str, spec: &RunSpec) -> Value {
+    json!({
+        "event": event,
+        "target": spec.target_name,
+        "backend": spec.backend.name(),
+        "workload": spec.workload.name(),
+    })
+}
+
+fn ended(spec: &RunSpec, trial: &Trial) -> Value {
+    let mut line = about("trial_ended", spec);
+    let (state, reason) = match &trial.state {
+        TrialState::Done => ("done", None),
+        TrialState::Failed(reason) => ("failed", Some(reason)),
+        TrialState::Interrupted => ("interrupted", None),
+    };
+    line["state"] = state.into();
+    line["reason"] = json!(reason);
+    line["passes"] = trial.passes.iter().map(pass).collect();
+    line
+}
+
+fn pass(pass: &PassResult) -> Value {
+    let caveats: Vec<&str> = pass.caveats.iter().map(|caveat| caveat.code.code()).collect();
+    json!({
+        "pass": pass.pass.name(),
+        "window_ns": pass.window_ns,
+        "ops": pass.ops(),
+        "bytes": pass.bytes(),
+        "caveats": caveats,
+    })
+}

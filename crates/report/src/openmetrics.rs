@@ -1,0 +1,229 @@
+//! The report as OpenMetrics text, for Prometheus and its textfile collector.
+//!
+//! One sample per row and figure; labels name campaign, target, workload, pass, run and what varies.
+//! Times are seconds and sizes bytes, as the specification wants base units. A figure that must not
+//! be used is left out: its row's verdict says why it is missing. Only gauges and summaries are
+//! used, which readers of the older Prometheus text format understand, too.
+//!
+//! **Source:** OpenMetrics 1.0 (draft-richih-opsawg-openmetrics-00), 4.1 to 5.
+
+use std::fmt::Write as _;
+
+use model::{CampaignState, Histogram, Verdict};
+
+use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+
+/// Quantiles that summaries tell; 1 is the maximum.
+const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+
+/// A gauge with one sample per row; `None` leaves the row out.
+struct Gauge {
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    value: fn(&Row<'_>) -> Option<f64>,
+}
+
+/// A summary of times with its quantiles per row.
+struct Times {
+    name: &'static str,
+    help: &'static str,
+    times: for<'r> fn(&'r Row<'_>) -> &'r Histogram,
+}
+
+const GAUGES: [Gauge; 10] = [
+    Gauge {
+        name: "dfsbench_throughput_bytes_per_second",
+        unit: "bytes_per_second",
+        help: "Bytes moved per second over the whole window: median of the trials.",
+        value: |row| Some(row.judged.bytes_per_s.as_ref()?.median),
+    },
+    Gauge {
+        name: "dfsbench_throughput_low_bytes_per_second",
+        unit: "bytes_per_second",
+        help: "Lower end of the 95 % interval of the throughput.",
+        value: |row| Some(row.judged.bytes_per_s.as_ref()?.interval.0),
+    },
+    Gauge {
+        name: "dfsbench_throughput_high_bytes_per_second",
+        unit: "bytes_per_second",
+        help: "Upper end of the 95 % interval of the throughput.",
+        value: |row| Some(row.judged.bytes_per_s.as_ref()?.interval.1),
+    },
+    Gauge {
+        name: "dfsbench_rate_ops_per_second",
+        unit: "ops_per_second",
+        help: "Ops done per second over the whole window: median of the trials.",
+        value: |row| Some(row.judged.ops_per_s.as_ref()?.median),
+    },
+    Gauge {
+        name: "dfsbench_rate_low_ops_per_second",
+        unit: "ops_per_second",
+        help: "Lower end of the 95 % interval of the rate.",
+        value: |row| Some(row.judged.ops_per_s.as_ref()?.interval.0),
+    },
+    Gauge {
+        name: "dfsbench_rate_high_ops_per_second",
+        unit: "ops_per_second",
+        help: "Upper end of the 95 % interval of the rate.",
+        value: |row| Some(row.judged.ops_per_s.as_ref()?.interval.1),
+    },
+    Gauge {
+        name: "dfsbench_offered_ops_per_second",
+        unit: "ops_per_second",
+        help: "Ops that fell due per second in an open loop: median of the trials.",
+        value: |row| row.judged.offered_per_s,
+    },
+    Gauge {
+        name: "dfsbench_client_cpu_ratio",
+        unit: "ratio",
+        help: "Processor time of the client by wall time; 1 is one core.",
+        value: |row| Some(row.judged.cpu_percent? / 100.0),
+    },
+    Gauge {
+        name: "dfsbench_common_window_ratio",
+        unit: "ratio",
+        help: "Share of the window in which all workers were busy: median of the trials.",
+        value: |row| row.judged.common_window_share,
+    },
+    Gauge {
+        name: "dfsbench_trials_behind_figures",
+        unit: "",
+        help: "Trials behind the figures.",
+        value: |row| Some(f64::from(row.judged.trials_used)),
+    },
+];
+
+const SUMMARIES: [Times; 2] = [
+    Times {
+        name: "dfsbench_service_time_seconds",
+        help: "From sending an op to its end, all trials behind the figures together.",
+        times: |row| &row.judged.service_time,
+    },
+    Times {
+        name: "dfsbench_response_time_seconds",
+        help: "From the instant at which an op was due to its end.",
+        times: |row| &row.judged.response_time,
+    },
+];
+
+/// Writes all families and the mark of the end.
+pub fn render(sheet: &Sheet<'_>) -> String {
+    let mut out = String::new();
+    about(&mut out, sheet);
+    let labels: Vec<String> = sheet.rows.iter().map(|row| labels(sheet, row)).collect();
+    let rows = || sheet.rows.iter().zip(&labels);
+    for gauge in &GAUGES {
+        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+        for (row, labels) in rows().filter(|(row, _)| row.counts()) {
+            if let Some(value) = (gauge.value)(row) {
+                sample(&mut out, gauge.name, labels, value);
+            }
+        }
+    }
+    for summary in &SUMMARIES {
+        head(&mut out, summary.name, "summary", "seconds", summary.help);
+        for (row, labels) in rows().filter(|(row, _)| row.counts()) {
+            let times = (summary.times)(row);
+            if times.count() == 0 {
+                continue;
+            }
+            for q in QUANTILES {
+                let labels = format!("{labels},quantile=\"{q:?}\"");
+                let ns = if q < 1.0 { times.quantile(q) } else { times.max() };
+                sample(&mut out, summary.name, &labels, ns as f64 / 1e9);
+            }
+            sample(&mut out, &format!("{}_count", summary.name), labels, times.count() as f64);
+        }
+    }
+    doubts(&mut out, &rows().collect::<Vec<_>>());
+    out.push_str("# EOF\n");
+    out
+}
+
+/// The campaign itself.
+fn about(out: &mut String, sheet: &Sheet<'_>) {
+    let campaign = sheet.campaign;
+    let state = match campaign.state {
+        CampaignState::Running => "running",
+        CampaignState::Complete => "complete",
+        CampaignState::Interrupted => "interrupted",
+    };
+    let own = format!("campaign=\"{}\",name=\"{}\"", campaign.id, escaped(&campaign.name));
+    head(out, "dfsbench_campaign", "gauge", "", "A campaign; its value says nothing.");
+    let version = escaped(&campaign.tool_version);
+    let seed = campaign.seed;
+    let labels = format!("{own},state=\"{state}\",version=\"{version}\",seed=\"{seed}\"");
+    sample(out, "dfsbench_campaign", &labels, 1.0);
+    let name = "dfsbench_campaign_started_seconds";
+    head(out, name, "gauge", "seconds", "When the campaign began, since 1970 UTC.");
+    sample(out, name, &own, campaign.started_unix_ms as f64 / 1e3);
+}
+
+/// Verdicts and caveats, of rows without figures, too.
+fn doubts(out: &mut String, rows: &[(&Row<'_>, &String)]) {
+    let name = "dfsbench_verdict";
+    head(out, name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
+    for (row, labels) in rows {
+        for verdict in [Verdict::Valid, Verdict::Degraded, Verdict::Invalid] {
+            let labels = format!("{labels},verdict=\"{}\"", verdict.name());
+            sample(out, name, &labels, f64::from(u8::from(row.judged.verdict == verdict)));
+        }
+    }
+    let name = "dfsbench_caveat";
+    head(out, name, "gauge", "", "1 for each doubt that a row has.");
+    for (row, labels) in rows {
+        for caveat in &row.judged.caveats {
+            let labels = format!("{labels},caveat=\"{}\"", caveat.code.code());
+            sample(out, name, &labels, 1.0);
+        }
+    }
+}
+
+/// What tells a row from others, as labels.
+fn labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
+    let campaign = sheet.campaign;
+    let spec = &row.run.spec;
+    let mut labels = format!(
+        "campaign=\"{}\",campaign_name=\"{}\",run=\"{}\",target=\"{}\",workload=\"{}\",pass=\"{}\"",
+        campaign.id,
+        escaped(&campaign.name),
+        row.run.index,
+        escaped(&spec.target_name),
+        spec.workload.name(),
+        row.judged.pass.name(),
+    );
+    for (name, value) in sheet.columns.iter().zip(&row.values) {
+        if value != NOT_APPLICABLE {
+            let _ = write!(labels, ",set_{name}=\"{}\"", escaped(value));
+        }
+    }
+    labels
+}
+
+fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
+    let _ = writeln!(out, "# TYPE {name} {kind}");
+    if !unit.is_empty() {
+        let _ = writeln!(out, "# UNIT {name} {unit}");
+    }
+    let _ = writeln!(out, "# HELP {name} {help}");
+}
+
+fn sample(out: &mut String, name: &str, labels: &str, value: f64) {
+    let _ = writeln!(out, "{name}{{{labels}}} {value}");
+}
+
+/// A label's value: three characters have escapes, other control characters are replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

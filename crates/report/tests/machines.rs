@@ -1,0 +1,182 @@
+//! What programs read of a report: JSON that fits its schema, OpenMetrics that fits its standard;
+//! and the tables that line up with those of old reports.
+
+mod campaigns;
+mod parsers;
+
+use model::{Campaign, HostResult, Pass};
+use parsers::{check, open_metrics};
+use report::{Format, ListFormat, Listed, Remark, Verdicts, about, about_json, list, render};
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../docs/results.schema.json");
+
+fn all() -> Vec<Campaign> {
+    let mut of_hosts = campaigns::quick();
+    let pass = &mut of_hosts.runs[0].trials[0].passes[0];
+    pass.hosts = vec![HostResult { host: "c1".into(), ..HostResult::default() }];
+    vec![
+        campaigns::quick(),
+        campaigns::programs(),
+        campaigns::bonnie(),
+        campaigns::sweep(),
+        campaigns::wide(),
+        campaigns::transports(),
+        campaigns::failed(),
+        campaigns::empty(),
+        of_hosts,
+    ]
+}
+
+fn hostile() -> Campaign {
+    let mut campaign = campaigns::quick();
+    campaign.name = "=1+1,\"a\\b\"\n# EOF\n<b>{x=\"y\"} 1".into();
+    campaign
+}
+
+#[test]
+fn the_json_of_every_campaign_fits_the_schema() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    for campaign in all().into_iter().chain([hostile()]) {
+        let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+        check(&schema, &schema, &json, "").unwrap();
+    }
+}
+
+#[test]
+fn the_schema_finds_what_is_missing_unknown_or_of_another_type() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let json: Value = serde_json::from_str(&render(&campaigns::quick(), Format::Json)).unwrap();
+    let broken = |at: &str, value: Value| {
+        let mut json = json.clone();
+        *json.pointer_mut(at).unwrap() = value;
+        check(&schema, &schema, &json, "").unwrap_err()
+    };
+    assert!(broken("/schema", 2.into()).contains("constant"));
+    assert!(broken("/figures/0/rate", "fast".into()).contains("/figures/0/rate"));
+    assert!(broken("/campaign/seed", 7.into()).contains("/campaign/seed"));
+    assert!(broken("/runs/0/trials/0/passes/0/ops", (-1).into()).contains("too small"));
+    let mut more = json.clone();
+    more["campaign"]["mood"] = "fine".into();
+    assert!(check(&schema, &schema, &more, "").unwrap_err().contains("mood"));
+    more = json;
+    more["figures"][0].as_object_mut().unwrap().remove("verdict");
+    assert!(check(&schema, &schema, &more, "").unwrap_err().contains("verdict"));
+}
+
+#[test]
+fn the_metrics_of_every_campaign_fit_the_standard() {
+    for campaign in all().into_iter().chain([hostile()]) {
+        let text = render(&campaign, Format::OpenMetrics);
+        let families = open_metrics(&text).unwrap();
+        assert!(families.values().all(|family| !family.help.is_empty()));
+        let named = &families["dfsbench_campaign"].samples[0].1["name"];
+        assert_eq!(*named, campaign.name);
+    }
+}
+
+#[test]
+fn metrics_tell_what_the_table_tells_and_nothing_that_does_not_count() {
+    let campaign = campaigns::quick();
+    let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let families = open_metrics(&render(&campaign, Format::OpenMetrics)).unwrap();
+    let of = |family: &str, figure: &Value, more: (&str, &str)| {
+        let samples = families[family].samples.iter();
+        let mut fitting = samples.filter(|(_, labels, _)| {
+            labels["run"] == figure["run"].to_string()
+                && labels["pass"] == figure["pass"].as_str().unwrap()
+                && (more.0.is_empty() || labels.get(more.0).is_some_and(|l| l == more.1))
+        });
+        fitting.next().map(|(_, _, value)| *value)
+    };
+    let (mut counted, mut left_out) = (0, 0);
+    for figure in json["figures"].as_array().unwrap() {
+        let rate = of("dfsbench_throughput_bytes_per_second", figure, ("", ""));
+        let p99 = of("dfsbench_service_time_seconds", figure, ("quantile", "0.99"));
+        if figure["verdict"] == "invalid" {
+            left_out += 1;
+            assert_eq!((rate, p99), (None, None), "{figure:.100}");
+        } else {
+            counted += 1;
+            // JSON is read to the last digit but one.
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
+            match (rate, figure["rate_bytes_per_s"]["median"].as_f64()) {
+                (Some(rate), Some(expected)) => assert!(close(rate, expected), "{rate}"),
+                (rate, expected) => assert_eq!(rate, expected),
+            }
+            let expected = figure["service_time"]["p99_ns"].as_f64().unwrap() / 1e9;
+            assert!((p99.unwrap() - expected).abs() < 1e-12);
+        }
+        let verdict = figure["verdict"].as_str().unwrap();
+        assert_eq!(of("dfsbench_verdict", figure, ("verdict", verdict)), Some(1.0));
+    }
+    assert!(counted > 5 && left_out > 0);
+}
+
+#[test]
+fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
+    let text = render(&campaigns::bonnie(), Format::Seed);
+    let lines: Vec<&str> = text.lines().collect();
+    // As in the report of 2001; larger files came first. The name is a letter longer than the head.
+    assert_eq!(lines[2], "Machine    MB    K/sec      K/sec");
+    let printed = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(printed(lines[3]), ["MTU-1500", "500", "17783", "16175"]);
+    assert_eq!(printed(lines[5]), ["MTU-1500", "100", "26336", "177193"]);
+    let column = |line: &str, word: &str| line.find(word).unwrap() + word.len();
+    assert_eq!(column(lines[2], "K/sec"), column(lines[3], "17783"));
+    assert_eq!(lines[2].len(), lines[3].len());
+    insta::assert_snapshot!(render(&campaigns::transports(), Format::Seed));
+}
+
+#[test]
+fn a_table_of_old_times_needs_files_that_are_written_or_read() {
+    let mut campaign = campaigns::quick();
+    for run in &mut campaign.runs {
+        for trial in &mut run.trials {
+            trial.passes.retain(|pass| !matches!(pass.pass, Pass::Write | Pass::Read));
+        }
+    }
+    campaign.runs.retain(|run| run.spec.workload == model::Workload::Metadata);
+    let text = render(&campaign, Format::Seed);
+    assert!(text.starts_with("No run of this campaign writes or reads files"), "{text}");
+}
+
+fn listed(campaign: &Campaign) -> Listed {
+    Listed {
+        id: campaign.id,
+        uuid: "0".repeat(36),
+        name: campaign.name.clone(),
+        state: campaign.state,
+        started_unix_ms: campaign.started_unix_ms,
+        runs: campaign.runs.len() as u32,
+        trials: 50,
+        trials_failed: 5,
+        verdicts: Verdicts::of(campaign),
+        size_bytes: 3_333_333,
+        tags: vec!["nightly".into()],
+    }
+}
+
+#[test]
+fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
+    let campaign = hostile();
+    let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let figures = json["figures"].as_array().unwrap();
+    let count = |name: &str| figures.iter().filter(|f| f["verdict"] == name).count() as u32;
+    let line = listed(&campaign);
+    let expected =
+        Verdicts { valid: count("valid"), degraded: count("degraded"), invalid: count("invalid") };
+    assert_eq!(line.verdicts, expected);
+    let table = list(&[line.clone()], ListFormat::Table);
+    assert!(table.lines().all(|line| line.chars().count() <= 112), "{table}");
+    assert_eq!(table.lines().count(), 6, "{table}");
+    let csv = list(&[line.clone()], ListFormat::Csv);
+    assert!(csv.contains("\"'=1+1,\"\"a"), "{csv}");
+    let json: Value = serde_json::from_str(&list(&[line.clone()], ListFormat::Json)).unwrap();
+    assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
+    let remark = Remark { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
+    let shown = about(&line, &[remark.clone()], &campaign);
+    assert!(shown.contains("1970-01-01 00:00:00 UTC: two lines\u{fffd}[2J\n"), "{shown}");
+    let json: Value = serde_json::from_str(&about_json(&line, &[remark], &campaign)).unwrap();
+    assert_eq!(json["plan_toml"], campaign.plan_toml.as_str());
+}

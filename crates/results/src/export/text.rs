@@ -1,0 +1,84 @@
+//! Tables as text: comma-separated values, or an array of JSON objects.
+//!
+//! In CSV what is missing is empty and an empty text is `""`; in JSON numbers are numbers, and what
+//! is missing is null.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use model::csv::quoted;
+use rusqlite::types::Value;
+
+use crate::tree::Table;
+
+/// Writes one table.
+pub struct Writer {
+    out: BufWriter<File>,
+    /// The names of the columns as JSON, for objects.
+    keys: Option<Vec<String>>,
+    empty: bool,
+}
+
+impl Writer {
+    /// Begins a file of comma-separated values.
+    pub fn csv(path: &Path, table: &Table) -> io::Result<Self> {
+        let mut out = BufWriter::new(File::create_new(path)?);
+        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        writeln!(out, "{}", names.join(","))?;
+        Ok(Self { out, keys: None, empty: true })
+    }
+
+    /// Begins a file of JSON.
+    pub fn json(path: &Path, table: &Table) -> io::Result<Self> {
+        let mut out = BufWriter::new(File::create_new(path)?);
+        out.write_all(b"[")?;
+        let keys = table.columns.iter().map(|column| format!("\"{}\":", column.name)).collect();
+        Ok(Self { out, keys: Some(keys), empty: true })
+    }
+
+    /// Writes rows.
+    pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
+        for row in rows {
+            let Some(keys) = &self.keys else {
+                let cells: Vec<String> = row.iter().map(csv_cell).collect();
+                writeln!(self.out, "{}", cells.join(","))?;
+                continue;
+            };
+            let parts = keys.iter().zip(row).map(|(key, value)| format!("{key}{}", json(value)));
+            let comma = if self.empty { "" } else { "," };
+            write!(self.out, "{comma}\n{{{}}}", parts.collect::<Vec<_>>().join(","))?;
+            self.empty = false;
+        }
+        Ok(())
+    }
+
+    /// Ends the file; it is on the disk then.
+    pub fn close(mut self) -> io::Result<()> {
+        if self.keys.is_some() {
+            self.out.write_all(b"\n]\n")?;
+        }
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()
+    }
+}
+
+fn csv_cell(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Blob(_) => String::new(),
+        Value::Integer(number) => number.to_string(),
+        Value::Real(number) => number.to_string(),
+        Value::Text(text) if text.is_empty() => "\"\"".to_owned(),
+        Value::Text(text) => quoted(text),
+    }
+}
+
+fn json(value: &Value) -> String {
+    let json = match value {
+        Value::Null | Value::Blob(_) => serde_json::Value::Null,
+        Value::Integer(number) => (*number).into(),
+        Value::Real(number) => (*number).into(),
+        Value::Text(text) => text.as_str().into(),
+    };
+    json.to_string()
+}

@@ -1,0 +1,174 @@
+//! What a results file lives through: kill -9 at any moment, a disk that fills up, two writers.
+//!
+//! The test starts itself again as the writer that is killed; see [`writer`].
+#![allow(clippy::disallowed_methods, reason = "the test starts and stops processes")]
+
+mod material;
+
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use material::{campaign, filled, keep, trial};
+use model::{Campaign, CampaignState, TrialState};
+use results::{Note, Store, StoreError};
+use rusqlite::Connection;
+
+/// Names the file to the writer.
+const FILE: &str = "DFSBENCH_TEST_FILE";
+
+/// How often the writer is killed.
+const KILLS: u64 = 100;
+
+/// Writes as fast as it can and says after each commit what it has done, until somebody kills it
+/// or it can't go on. A test only in name: it does nothing unless the others start it.
+#[test]
+fn writer() {
+    let Ok(path) = env::var(FILE) else { return };
+    let path = Path::new(&path);
+    let mut out = std::io::stdout();
+    let mut say = |what: &str| out.write_all(format!("said {what}\n").as_bytes()).unwrap();
+    let result = write_on(path, &mut say);
+    say(&format!("error {}", result.unwrap_err()));
+}
+
+fn write_on(path: &Path, say: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+    let material = campaign();
+    loop {
+        let mut store = Store::open_or_create(path)?;
+        let id = store.begin_campaign(&material)?;
+        say("begun");
+        let run = store.add_run(id, 0, &material.runs[0].spec)?;
+        for index in 0..6 {
+            let passes = material.runs[0].trials[0].passes.clone();
+            store.add_trial(run, &trial(index, TrialState::Done, passes))?;
+            say("trial");
+        }
+        store.set_tags(id, &["kept".to_owned()], &[])?;
+        store.add_note(id, &Note { written_unix_ms: 1, text: "kept".into() })?;
+        store.finish(id, CampaignState::Complete)?;
+        if id % 5 == 0 {
+            store.remove(id - 1)?;
+            say("removed");
+            store.compact()?;
+        }
+    }
+}
+
+fn start(path: &Path, around: Option<&str>) -> std::process::Child {
+    let own = env::current_exe().unwrap();
+    let args = ["--exact", "writer", "--nocapture", "--test-threads=1"];
+    let mut command = match around {
+        None => Command::new(own),
+        Some(around) => {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("{around} exec \"$0\" \"$@\"")]).arg(own);
+            command
+        }
+    };
+    command.args(args).env(FILE, path).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// What the writer said: the words behind `said`.
+fn said(child: &mut std::process::Child) -> Vec<String> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines = lines.map_while(Result::ok);
+    lines.filter_map(|line| Some(line.split_once("said ")?.1.to_owned())).collect()
+}
+
+/// Trials that are stored, after everything was read; panics where anything is not whole.
+fn trials(path: &Path) -> usize {
+    let Ok(store) = Store::open_existing(path) else {
+        // Killed before the schema was there: an empty file, or none.
+        assert_eq!(std::fs::metadata(path).map_or(0, |file| file.len()), 0);
+        return 0;
+    };
+    let campaigns: Vec<Campaign> =
+        store.list().unwrap().iter().map(|line| store.load(line.id).unwrap()).collect();
+    drop(store);
+    let db = Connection::open(path).unwrap();
+    let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
+    let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+    assert_eq!(db.query_row(broken, [], |row| row.get(0)), Ok(0));
+    let material = &campaign().runs[0].trials[0].passes;
+    let trials = campaigns.iter().flat_map(|campaign| &campaign.runs).flat_map(|run| &run.trials);
+    trials.map(|trial| assert_eq!(trial.passes, *material)).count()
+}
+
+#[test]
+fn kill_9_at_any_moment_loses_nothing_that_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dfsbench.db");
+    let mut most = 0;
+    for kill in 0..KILLS {
+        let before = if path.exists() { trials(&path) } else { 0 };
+        let mut child = start(&path, None);
+        // Moments spread over starting, creating, writing, removing and compacting.
+        std::thread::sleep(Duration::from_micros(model::random::draw(7, kill) % 120_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let said = said(&mut child);
+        assert!(said.iter().all(|what| !what.starts_with("error")), "{said:?}");
+        // A removal takes the six trials of a campaign along; the last change may be unsaid.
+        let count = |word: &str| said.iter().filter(|what| *what == word).count();
+        let (written, removed) = (count("trial"), 6 * count("removed"));
+        let (after, known) = (trials(&path), before + written);
+        let least = known.saturating_sub(removed + 6);
+        assert!(after >= least && after <= known + 1, "{before} {said:?} {after}");
+        if removed == 0 && said.last().is_some_and(|what| what == "trial") && written < 6 {
+            assert!(after >= known, "{before} {said:?} {after}");
+        }
+        most = most.max(written);
+    }
+    assert!(most > 0, "no writer came far enough to be killed while it wrote");
+}
+
+#[test]
+fn a_bound_on_the_file_is_one_sentence_and_nothing_is_half_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dfsbench.db");
+    // Blocks of 512 bytes; the signal is ignored as a shell does it, so that the write fails.
+    let mut child = start(&path, Some("trap '' XFSZ; ulimit -f 300;"));
+    let said = said(&mut child);
+    child.wait().unwrap();
+    let error = said.last().unwrap();
+    assert!(error.starts_with("error `") && error.contains("(hint: "), "{error}");
+    assert!(error.contains("dfsbench.db") && error.contains("disk"), "{error}");
+    let written = said.iter().filter(|what| *what == "trial").count();
+    let removed = 6 * said.iter().filter(|what| *what == "removed").count();
+    assert!(written > 0, "{said:?}");
+    assert_eq!(trials(&path), written - removed);
+    // With room again it goes on.
+    keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
+}
+
+#[test]
+fn two_writers_keep_everything_of_both() {
+    let (_directory, path) = filled();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut store = Store::open_or_create(&path).unwrap();
+                let id = store.begin_campaign(&campaign()).unwrap();
+                let run = store.add_run(id, 0, &campaign().runs[0].spec).unwrap();
+                for index in 0..25 {
+                    let passes = campaign().runs[0].trials[0].passes.clone();
+                    store.add_trial(run, &trial(index, TrialState::Done, passes)).unwrap();
+                }
+                store.finish(id, CampaignState::Complete).unwrap();
+            });
+        }
+    });
+    let store = Store::open_existing(&path).unwrap();
+    let trials: Vec<u32> = store.list().unwrap().iter().map(|line| line.trials).collect();
+    assert_eq!(trials, [3, 25, 25]);
+    for id in [2, 3] {
+        let loaded = store.load(id).unwrap();
+        let indices: Vec<u32> = loaded.runs[0].trials.iter().map(|trial| trial.index).collect();
+        assert_eq!(indices, (0..25).collect::<Vec<_>>());
+    }
+}
