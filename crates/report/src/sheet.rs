@@ -287,8 +287,10 @@ impl Settings {
 
     fn describe(&self, name: &'static str, columns: &[&'static str]) -> String {
         let mut by_value: Vec<(String, Vec<String>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in self.decided(name, columns).unwrap_or_default() {
-            match by_value.iter_mut().find(|(known, _)| *known == value) {
+            let place = *places.entry(value.clone()).or_insert(by_value.len());
+            match by_value.get_mut(place) {
                 Some((_, keys)) => keys.push(key),
                 None => by_value.push((value, vec![key])),
             }

@@ -132,7 +132,7 @@ fn a_bound_on_the_file_is_one_sentence_and_nothing_is_half_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");
     // Blocks of 512 bytes; the signal is ignored as a shell does it, so that the write fails.
-    let mut child = start(&path, Some("trap '' XFSZ; ulimit -f 300;"));
+    let mut child = start(&path, Some("trap '' XFSZ; ulimit -f 700;"));
     let said = said(&mut child);
     child.wait().unwrap();
     let error = said.last().unwrap();
