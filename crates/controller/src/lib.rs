@@ -7,6 +7,7 @@
 
 mod clock;
 mod hosts;
+pub mod search;
 mod setting_up;
 mod stack;
 mod trial;

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::{Agent, LocalServer};
-use controller::{Event, Hosts, Walk};
+use controller::{ControllerError, Event, Hosts, Walk};
 use engine::{Clock as _, SystemClock};
 use fleet::{Reading, in_process};
 use model::{Campaign, CampaignState, Host, TrialState, Verdict};
@@ -23,32 +23,34 @@ use crate::hosts::Agents;
 use crate::presets::{Preset, QUICK};
 use crate::progress::Progress;
 use crate::progress::lines::{self, Lines};
-use crate::{dry_run, embedded, hosts, output, render, signals, target};
+use crate::{dry_run, embedded, hosts, output, render, signals, target, until_broken};
 
 /// Makes the campaign that the arguments ask for.
 ///
 /// # Errors
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let mut plan = resolve(args)?;
+    let raw = read(args)?;
+    let around = target::surroundings(token() % 1_000_000_000);
+    if let Some(max) = args.until_broken {
+        return until_broken::run(args, &raw, &around, max);
+    }
+    let mut plan = Plan::resolve(&raw, &around)?;
+    warn_of_idle(&raw);
     if args.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.allow_destroy)?;
     let stop = signals::stop_flag()?;
-    if args.results.exists() {
-        Store::open_existing(&args.results)?;
+    make(&Means::of(args), &mut plan, None, &stop)
+}
+
+/// Tells of what was written and serves nothing.
+pub fn warn_of_idle(raw: &RawPlan) {
+    for idle in raw.without_effect() {
+        output::message(&format!("warning: {idle}"));
     }
-    let means = Means {
-        results: &args.results,
-        format: args.format,
-        quiet: args.quiet,
-        json_progress: args.json_progress.as_deref(),
-        keep: args.keep,
-        allow_destroy: &args.allow_destroy,
-    };
-    make(&means, &mut plan, None, &stop)
 }
 
 /// Where a campaign's results go and how it is told of.
@@ -67,6 +69,20 @@ pub struct Means<'a> {
     pub allow_destroy: &'a [PathBuf],
 }
 
+impl<'a> Means<'a> {
+    /// As the arguments say.
+    pub fn of(args: &'a RunArgs) -> Self {
+        Self {
+            results: &args.results,
+            format: args.format,
+            quiet: args.quiet,
+            json_progress: args.json_progress.as_deref(),
+            keep: args.keep,
+            allow_destroy: &args.allow_destroy,
+        }
+    }
+}
+
 /// Makes a plan's campaign, or what is missing of the one that `stored` names, and reports it.
 ///
 /// # Errors
@@ -77,28 +93,40 @@ pub fn make(
     stored: Option<i64>,
     stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
-    render::check_page(&page_path(means.results), means.results)?;
     let trials = controller::steps(plan).len();
-    let lines = means.json_progress.map(|path| Lines::open(path, trials)).transpose()?;
-    let mut told = Told { progress: Progress::new(plan, means.tells_nothing()), lines };
+    prepare(means)?;
+    let mut told = Told::new(means, Progress::new(plan, means.tells_nothing()), trials)?;
     let made = measured(means, plan, stored, (stop, &mut told));
     let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
-    if let Some(lines) = &mut told.lines {
-        match &made {
-            Ok((end, campaign)) => lines.end(campaign, *end),
-            Err(failure) => lines.fail(failure),
-        }
-    }
+    told.end(&made);
     Ok(made?.0.into())
 }
 
 /// Who is told what happens.
-struct Told {
+pub struct Told {
     progress: Progress,
     lines: Option<Lines>,
 }
 
 impl Told {
+    /// Begins to tell of so many trials; 0 where nobody knows how many there will be.
+    ///
+    /// # Errors
+    /// When the file for programs can't be opened.
+    pub fn new(means: &Means<'_>, progress: Progress, trials: usize) -> Result<Self, Failure> {
+        let lines = means.json_progress.map(|path| Lines::open(path, trials)).transpose()?;
+        Ok(Self { progress, lines })
+    }
+
+    /// Tells how it ended.
+    pub fn end(&mut self, made: &Result<(End, Campaign), Failure>) {
+        let Some(lines) = &mut self.lines else { return };
+        match made {
+            Ok((end, campaign)) => lines.end(campaign, *end),
+            Err(failure) => lines.fail(failure),
+        }
+    }
+
     fn hear(&mut self, event: &Event<'_>) {
         self.progress.hear(event);
         if let Some(lines) = &mut self.lines {
@@ -109,7 +137,7 @@ impl Told {
 
 impl Means<'_> {
     /// Whether people are told nothing; stderr is for programs where they asked for it.
-    fn tells_nothing(&self) -> bool {
+    pub fn tells_nothing(&self) -> bool {
         self.quiet || self.json_progress.is_some_and(lines::is_stderr)
     }
 }
@@ -121,19 +149,34 @@ fn measured(
     stored: Option<i64>,
     (stop, told): (&Arc<AtomicBool>, &mut Told),
 ) -> Result<Campaign, Failure> {
-    // Files of many workers are open at once; more than the soft limit is no surprise.
-    embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
         plan.set_embedded(server.port(), server.certificate());
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let campaign = measure(means, plan, stored, (local, stop), told);
+    let campaign = with_agents(means, plan, (local, stop), told, |walk| {
+        walk_plan(means.results, walk, stored)
+    });
     drop(server);
     campaign
 }
 
-fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
+/// Sees that results can be kept, and makes room for many files.
+///
+/// # Errors
+/// When they can't.
+pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
+    if means.results.exists() {
+        Store::open_existing(means.results)?;
+    }
+    render::check_page(&page_path(means.results), means.results)?;
+    // Files of many workers are open at once; more than the soft limit is no surprise.
+    embedded::raise_descriptor_limit();
+    Ok(())
+}
+
+/// Reads the plan that the arguments name, and applies their flags to it.
+fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
@@ -145,12 +188,7 @@ fn resolve(args: &RunArgs) -> Result<Plan, Failure> {
     };
     raw.apply(&args.overrides())?;
     raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
-    let around = target::surroundings(token() % 1_000_000_000);
-    let plan = Plan::resolve(&raw, &around)?;
-    for idle in raw.without_effect() {
-        output::message(&format!("warning: {idle}"));
-    }
-    Ok(plan)
+    Ok(raw)
 }
 
 /// Reads a plan file.
@@ -170,13 +208,16 @@ fn is_plan_file(text: &str) -> bool {
 }
 
 /// Runs the agent in a thread and the controller here; the agent ends with its transport.
-fn measure(
+///
+/// # Errors
+/// Those of `work`.
+pub fn with_agents<T>(
     means: &Means<'_>,
     plan: &Plan,
-    stored: Option<i64>,
     (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
     told: &mut Told,
-) -> Result<Campaign, Failure> {
+    work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let (mut transport, agent_end) = in_process::pair();
     let clock = Arc::new(SystemClock::new());
     let agent = Agent {
@@ -203,7 +244,7 @@ fn measure(
             token,
             keep: means.keep,
         };
-        let result = walk_plan(means.results, &mut walk, stored);
+        let result = work(&mut walk);
         controller::leave(&mut walk);
         result
     };
@@ -232,7 +273,18 @@ fn walk_plan(
         return Ok(store.load(id)?);
     }
     controller::preflight(walk).map_err(failed)?;
-    let header = Campaign {
+    let header = header(walk).map_err(failed)?;
+    let mut store = Store::open_or_create(results)?;
+    let (id, _) = controller::walk(walk, &mut store, &header).map_err(failed)?;
+    Ok(store.load(id)?)
+}
+
+/// A campaign without runs, with the tool's own ceiling.
+///
+/// # Errors
+/// When the agent is gone.
+pub fn header(walk: &mut Walk<'_>) -> Result<Campaign, ControllerError> {
+    Ok(Campaign {
         id: 0,
         name: walk.plan.name.clone(),
         started_unix_ms: now_unix_ms(),
@@ -242,16 +294,13 @@ fn walk_plan(
         seed: walk.plan.seed,
         state: CampaignState::Running,
         facts: lab::facts::host(),
-        ceiling: controller::ceiling(walk).map_err(failed)?,
+        ceiling: controller::ceiling(walk)?,
         runs: Vec::new(),
-    };
-    let mut store = Store::open_or_create(results)?;
-    let (id, _) = controller::walk(walk, &mut store, &header).map_err(failed)?;
-    Ok(store.load(id)?)
+    })
 }
 
 /// Prints the table, writes the page, and says what to try next.
-fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
+pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
     let page = page_path(means.results);
     let written = render::write_file(&page, &report::render(campaign, report::Format::Html));
     output::data(report::render(campaign, means.format.into()).as_bytes())?;

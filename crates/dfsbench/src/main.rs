@@ -29,6 +29,7 @@ mod resume;
 mod serve;
 mod signals;
 mod target;
+mod until_broken;
 mod view;
 
 use std::process::ExitCode;

@@ -57,6 +57,13 @@ impl Progress {
         }
     }
 
+    /// Starts to show what has no end that is known.
+    pub fn open_ended(plan: &Plan, quiet: bool) -> Self {
+        let progress = Self { total: 0, ..Self::new(plan, quiet) };
+        progress.bar.unset_length();
+        progress
+    }
+
     /// Hears what happens.
     pub fn hear(&mut self, event: &Event<'_>) {
         match event {
@@ -105,7 +112,8 @@ impl Progress {
         };
         if self.plain {
             let at = self.position + 1;
-            output::message(&format!("{at}/{} {}: {line}", self.total, label(spec)));
+            let of = if self.total > 0 { format!("/{}", self.total) } else { String::new() };
+            output::message(&format!("{at}{of} {}: {line}", label(spec)));
         } else if trial.state != TrialState::Done {
             self.say(&format!("{}: {line}", label(spec)));
         }
@@ -121,11 +129,11 @@ impl Progress {
 
     /// Time left, as if all trials took the mean of those made.
     fn left(&self) -> String {
-        if self.position == 0 {
+        if self.position == 0 || self.total == 0 {
             return "?".to_owned();
         }
         let mean = self.started.elapsed() / self.position as u32;
-        let left = mean * (self.total - self.position) as u32;
+        let left = mean * self.total.saturating_sub(self.position) as u32;
         format!("~{} s", left.max(Duration::from_secs(1)).as_secs())
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{Place, Spot};
 use crate::fault::PlannedFault;
 use crate::placement::UsedFrom;
 use crate::repetition::RawRepetition;
+use crate::resolve::Surroundings;
 use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
 
@@ -117,6 +118,11 @@ impl Settings {
 }
 
 impl RawTarget {
+    /// The agents that may work on it at most, each as a host; none where this process works.
+    pub fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
+        self.used_from.agents(around)
+    }
+
     /// Takes a target with its usual name and backend.
     pub fn usual(what: TargetArg) -> Self {
         let name = Spot::unwritten(what.usual_name().to_owned());

@@ -7,6 +7,7 @@
 //! Pure: the same trials give the same figures on every machine, to the last bit, since no function
 //! of libm is called whose last digit differs between systems; `effects` alone takes logarithms.
 
+pub mod breaking;
 mod compare;
 pub mod criteria;
 pub mod effects;

@@ -21,8 +21,8 @@ use super::{EXAMPLES, Format, RESULTS};
 pub struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `embedded` (the in-memory server), `null`, or a preset: quick, throughput-factors,
-    /// trimmed-options, bonnie, copies, data-paths, iozone, metadata, op-mix, raid-matrix,
-    /// transactions or app [default: quick]
+    /// trimmed-options, bonnie, client-scaling, copies, data-paths, iozone, metadata, op-mix,
+    /// raid-matrix, transactions or app [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Which workloads: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone,
@@ -68,6 +68,12 @@ pub struct RunArgs {
     /// Form of what is printed at the end
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+    /// Add clients until the server degrades, hangs or fails, and say with how many: client hosts
+    /// where the target has some, else clients that are emulated; at most MAX [default: 1000]
+    #[arg(long, value_name = "MAX", num_args = 0..=1, require_equals = true,
+        default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=20_000),
+        help_heading = "Trials")]
+    pub until_broken: Option<u32>,
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long)]
     pub dry_run: bool,

@@ -15,6 +15,7 @@ mod rig;
 mod servers;
 mod serving;
 mod sharing;
+mod until_broken;
 mod versions;
 mod whole;
 mod workloads;

@@ -1,10 +1,11 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and puts them back.
 //!
-//! The preset `data-paths` is run with the machines in place of its hosts and a smaller file. The
-//! program pushes itself to them, so it is stripped first; their C library is younger than ours.
+//! The presets `data-paths` and `client-scaling` are run with the machines in place of their hosts
+//! and smaller files. The program pushes itself to them, so it is stripped first; their C library
+//! is younger than ours.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,16 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Checks, FRESH_EXPORT, NEW, run_apart};
+use super::{Checks, FRESH_EXPORT, NEW, OLD, run_apart};
 use crate::proc::{self, Background};
 use crate::real::ours::exit;
 use crate::repo::{self, Profile};
 use crate::vm::lab::Lab;
 
-/// Where the preset keeps its files on the server.
+/// The presets with machines for hosts.
+const DATA_PATHS: &str = "data-paths.toml";
+const SCALING: &str = "client-scaling.toml";
+/// Where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
 /// Within so long a plan's machines are set up, and put back where its controller was killed: a
 /// program of 20 MB reaches an emulated machine in 5 s to 60 s, as busy as ours is.
@@ -43,19 +47,13 @@ impl<'a> Plans<'a> {
     pub fn new(lab: &'a Lab) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = lab.ssh_config();
-        let preset = fs::read_to_string(repo::root().join("presets/data-paths.toml"))?;
-        let mut plan = preset;
-        for (role, host, address) in
-            [("server", "server", "10.77.0.1"), ("client", NEW, "10.77.0.11")]
-        {
-            let reached = format!("ssh = \"root@{role}\"");
-            ensure!(plan.contains(&reached), "the preset has no {reached}");
-            let here = config.display();
-            let ours =
-                format!("ssh = \"{host}\"\nssh_config = \"{here}\"\naddress = \"{address}\"");
-            plan = plan.replace(&reached, &ours);
-        }
-        fs::write(folder.path().join("plan.toml"), plan)?;
+        let server = ("server", "server", "10.77.0.1");
+        let preset = |name, hosts: &[_]| with_machines(name, hosts, &config);
+        let plan = preset("data-paths", &[server, ("client", NEW, "10.77.0.11")])?;
+        fs::write(folder.path().join(DATA_PATHS), plan)?;
+        let clients = [("client1", NEW, "10.77.0.11"), ("client2", OLD, "10.77.0.12")];
+        let plan = preset("client-scaling", &[server, clients[0], clients[1]])?;
+        fs::write(folder.path().join(SCALING), plan)?;
         // For the tunnel: the client logs in to the server as whoever runs the tests does.
         let mut copy = Command::new("scp");
         copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
@@ -78,22 +76,23 @@ impl<'a> Plans<'a> {
             self.cached()
         });
         run("a setting of a mount is in force, or the run is failed", &|| self.in_force());
+        run("two clients of one server at one moment", &|| self.scaling());
         run("machines of a controller that was killed put themselves back", &|| self.killed());
     }
 
     /// The command of a small run, with flags that win over the preset.
-    fn command(&self, flags: &[&str]) -> Command {
+    fn command(&self, plan: &str, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.env("NO_COLOR", "1").env_remove("DFSBENCH_AGENT_BINARY").stdin(Stdio::null());
-        command.arg("run").arg(self.folder.path().join("plan.toml"));
+        command.arg("run").arg(self.folder.path().join(plan));
         command.args(["--trials", "1", "--proto", "tcp", "--file-size", "1MiB", "--quiet"]);
         command.args(["--io-size", "64KiB", "--format", "json", "--results"]);
         command.arg(self.folder.path().join("results.db")).args(flags);
         command
     }
 
-    fn result(&self, flags: &[&str]) -> Result<(Output, Value)> {
-        let output = proc::output(&mut self.command(flags))?;
+    fn result(&self, plan: &str, flags: &[&str]) -> Result<(Output, Value)> {
+        let output = proc::output(&mut self.command(plan, flags))?;
         let json = serde_json::from_slice(&output.stdout).with_context(|| {
             format!("no JSON, but on stderr: {}", String::from_utf8_lossy(&output.stderr))
         })?;
@@ -102,7 +101,7 @@ impl<'a> Plans<'a> {
 
     /// Every way of the data gives figures, and what a kernel does not speak is a row.
     fn data_paths(&self) -> Result<()> {
-        let (output, json) = self.result(&["--nfsvers", "2,4.2"])?;
+        let (output, json) = self.result(DATA_PATHS, &["--nfsvers", "2,4.2"])?;
         ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
         let runs = json["runs"].as_array().context("no runs")?;
         ensure!(runs.len() == 7, "{} runs, not 7", runs.len());
@@ -128,10 +127,34 @@ impl<'a> Plans<'a> {
         self.is_as_before()
     }
 
+    /// Two clients of different kernels work at one moment, and one alone before or after them.
+    fn scaling(&self) -> Result<()> {
+        let flags = ["--client-hosts", "1,2", "--nfsvers", "3", "--nfsd-threads", "8"];
+        let flags = [&flags[..], &["--mtu", "1500"]].concat();
+        let (_, json) = self.result(SCALING, &flags)?;
+        let runs = json["runs"].as_array().context("no runs")?;
+        ensure!(runs.len() == 2, "{} runs, not 2", runs.len());
+        for (clients, run) in (1_u64..).zip(runs) {
+            let trial = &run["trials"][0];
+            ensure!(trial["state"].to_string().contains("done"), "{clients}: {}", trial["state"]);
+            for pass in trial["passes"].as_array().context("no passes")? {
+                let name = &pass["pass"];
+                ensure!(pass["bytes"] == clients << 20, "{clients}: {name}: {}", pass["bytes"]);
+                let codes = codes(pass);
+                let wrong = ["accounting", "cached"].iter().find(|code| codes.contains(**code));
+                ensure!(wrong.is_none(), "{clients} clients, {name}: {codes}");
+            }
+            let facts = trial["facts"].to_string();
+            ensure!(facts.contains("10.77.0.12") == (clients == 2), "{clients}: {facts}");
+        }
+        self.is_as_before()
+    }
+
     /// A client that mounts once reads from its memory; one that mounts anew doesn't.
     fn cached(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2"];
-        let (_, json) = self.result(&[&flags[..], &["--invalidation", "none,remount"]].concat())?;
+        let (_, json) =
+            self.result(DATA_PATHS, &[&flags[..], &["--invalidation", "none,remount"]].concat())?;
         for (run, expected) in [(0, true), (1, false)] {
             let run = &json["runs"][run];
             let how = &run["settings"]["lab"]["invalidation"];
@@ -147,12 +170,12 @@ impl<'a> Plans<'a> {
     fn in_force(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "3", "--nfsd-threads", "2"];
         let small = ["--transfer-size", "4KiB"];
-        let (_, json) = self.result(&[&flags[..], &small].concat())?;
+        let (_, json) = self.result(DATA_PATHS, &[&flags[..], &small].concat())?;
         let trial = &json["runs"][0]["trials"][0];
         let facts = trial["facts"].to_string();
         ensure!(facts.contains("rsize=4096"), "{}: {facts}", trial["state"]);
         let odd = ["--transfer-size", "5000", "--strict", "true"];
-        let (_, json) = self.result(&[&flags[..], &odd].concat())?;
+        let (_, json) = self.result(DATA_PATHS, &[&flags[..], &odd].concat())?;
         let state = json["runs"][0]["trials"][0]["state"].to_string();
         let reason = json["runs"][0]["trials"][0].to_string();
         ensure!(state.contains("failed"), "{state}");
@@ -163,7 +186,7 @@ impl<'a> Plans<'a> {
     /// The controller is killed while a client writes.
     fn killed(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
-        let mut command = self.command(&flags);
+        let mut command = self.command(DATA_PATHS, &flags);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut controller = Background::start(&mut command)?;
         self.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;
@@ -189,8 +212,21 @@ impl<'a> Plans<'a> {
 
     fn traces(&self) -> Result<String> {
         let of = |host| self.lab.ssh(host, TRACES);
-        Ok(of("server")? + &of(NEW)?)
+        Ok(of("server")? + &of(NEW)? + &of(OLD)?)
     }
+}
+
+/// A preset with machines, their names and addresses, in the place of some of its hosts.
+fn with_machines(name: &str, hosts: &[(&str, &str, &str)], config: &Path) -> Result<String> {
+    let mut plan = fs::read_to_string(repo::root().join(format!("presets/{name}.toml")))?;
+    for (role, host, address) in hosts {
+        let reached = format!("ssh = \"root@{role}\"");
+        ensure!(plan.contains(&reached), "the preset {name} has no {reached}");
+        let here = config.display();
+        let ours = format!("ssh = \"{host}\"\nssh_config = \"{here}\"\naddress = \"{address}\"");
+        plan = plan.replace(&reached, &ours);
+    }
+    Ok(plan)
 }
 
 /// The codes of a pass' caveats, as JSON.

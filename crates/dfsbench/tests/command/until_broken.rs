@@ -1,0 +1,54 @@
+//! `dfsbench run --until-broken`: with how many clients a server gives in, and how.
+
+use crate::rig::{End, Rig, Served};
+
+/// Searches with a mix of short trials.
+fn searched(rig: &Rig, url: &str, flags: &[&str]) -> End {
+    let short = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "200ms", "--quiet"];
+    rig.run(&[&["run", url], &short[..], flags].concat())
+}
+
+/// What the search said: the last line.
+fn said(end: &End) -> &str {
+    end.stdout.trim_end().lines().last().unwrap_or_default()
+}
+
+#[test]
+fn a_server_that_hangs_from_forty_clients_is_found_out() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "hang_from_clients 40"]);
+    let end = searched(&rig, &served.url, &["--until-broken", "--timeout", "1s"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let said = said(&end);
+    assert!(said.starts_with("nfs mixed: hangs with 40 clients: "), "{said}");
+    assert!(said.contains("; 39 clients were borne"), "{said}");
+    // Everything is kept, and nothing was left on the server.
+    let stored = rig.run(&["report", "--format", "csv"]).stdout;
+    assert!(stored.lines().count() > 8, "{stored}");
+    let after = searched(&rig, &served.url, &["--trials", "1"]);
+    assert_eq!(after.code, 0, "{after:?}");
+}
+
+#[test]
+fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "bandwidth 2MiB/s"]);
+    let end = searched(&rig, &served.url, &["--until-broken=4", "--timeout", "10s"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    let said = said(&end);
+    assert!(said.starts_with("nfs mixed: bears 4 clients: the limit was reached"), "{said}");
+    assert!(said.contains("mix is saturated from 1 client on ("), "{said}");
+}
+
+#[test]
+fn what_has_no_clients_to_add_is_refused() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let words = ["--until-broken", "clients to add", "nfs://"];
+    rig.refused(&["run", &target, "--until-broken"], 2, &words);
+    rig.refused(&["run", "embedded", "--until-broken=0"], 2, &["--until-broken"]);
+    let dry = rig.run(&["run", "embedded", "--workload", "mixed", "--until-broken", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{dry:?}");
+    let last = "until broken: from 1 to at most 1000 clients";
+    assert_eq!(dry.stdout.trim_end().lines().last(), Some(last));
+}
