@@ -143,7 +143,8 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
         ("ceiling", notes::ceiling(campaign)),
         ("command", campaign.command.clone()),
     ]);
-    lines.iter().map(|(name, what)| format!("{name:<10}{}\n", one_line(what))).collect()
+    let lines = lines.iter().map(|(name, what)| format!("{name:<10}{}\n", one_line(what)));
+    lines.collect::<Vec<_>>().concat()
 }
 
 /// The same for programs.
