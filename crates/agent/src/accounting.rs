@@ -9,12 +9,13 @@ mod served;
 
 use engine::backend::Tally;
 use engine::site::Census;
-use model::{Caveat, CaveatCode, OpKind, PassResult, RunSpec, Truth};
+use fleet::Done;
+use model::{Caveat, CaveatCode, OpKind, PassResult, RunSpec, Share, Truth};
 
 use crate::ServerCounts;
 
 /// Who else counted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Witnesses {
     /// The backends of all workers, or the kernel for their threads.
     pub tally: Tally,
@@ -22,6 +23,31 @@ pub struct Witnesses {
     pub census: Option<Census>,
     /// The counters of our server before and after the pass.
     pub server: Option<(ServerCounts, ServerCounts)>,
+    /// Whose files the census counted, where each agent counts its own.
+    pub share: Share,
+    /// What other agents did, where the census counted theirs, too.
+    pub others: Vec<Done>,
+}
+
+impl Default for Witnesses {
+    /// Nobody counted, and nobody else works.
+    fn default() -> Self {
+        let (tally, census, server) = (Tally::default(), None, None);
+        Self { tally, census, server, share: Share::ALL, others: Vec::new() }
+    }
+}
+
+/// What was done of each kind, the warm-up included.
+pub fn done(result: &PassResult) -> Vec<Done> {
+    let failed = |kind| {
+        let of_kind = result.kinds.iter().filter(|recorded| recorded.kind == kind);
+        of_kind.flat_map(|recorded| &recorded.errors).map(|(_, count)| count).sum()
+    };
+    let of_kind = |kind: &OpKind| {
+        let (ops, bytes) = of(result, *kind);
+        Done { kind: *kind, ops, bytes, failed: failed(*kind) }
+    };
+    OpKind::ALL.iter().map(of_kind).filter(|done| done.ops + done.failed > 0).collect()
 }
 
 /// Compares the recorder with every witness there is.
@@ -29,7 +55,11 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
     let mut truths = vec![issued(result)];
     truths.extend(tallied(result, &witnesses.tally));
     truths.extend(
-        witnesses.census.map(|census| census::truths(spec, result, census)).into_iter().flatten(),
+        witnesses
+            .census
+            .map(|census| census::truths(spec, result, witnesses, census))
+            .into_iter()
+            .flatten(),
     );
     let repeats = witnesses.tally.recovered.repeats();
     let served = witnesses

@@ -11,8 +11,8 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Sharing, Stable,
-    Target, Workload,
+    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Stable, Target,
+    Workload,
 };
 
 use crate::accounting;
@@ -27,9 +27,6 @@ pub use mount::{IN_FLIGHT_MAX, about_mount};
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
 /// somebody else is a fifth of it.
 pub const WINDOW_MIN_NS: u64 = 20_000_000;
-
-/// Below this share of the window with all workers busy, the rate is that of fewer workers.
-pub const COMMON_SHARE_MIN: f64 = 0.9;
 
 /// Below this share of bytes read from storage the page cache had its hand in the figure.
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
@@ -146,23 +143,8 @@ fn too_short(result: &PassResult) -> Option<Caveat> {
     })
 }
 
-/// Workers that have no file of their own are not late, as bonnie's seekers in its other passes.
-fn stands_idle(spec: &RunSpec, pass: Pass) -> bool {
-    pass.moves_blocks() && spec.layout.sharing == Sharing::Own && spec.files < spec.workers
-}
-
 fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let share = result.common_window_ns as f64 / result.window_ns.max(1) as f64;
-    (spec.workers > 1 && !stands_idle(spec, result.pass) && share < COMMON_SHARE_MIN).then(|| {
-        CaveatCode::Unsynchronised.because(format!(
-            "all {} workers were busy for {} of {} ({:.0} %); start skew {}",
-            spec.workers,
-            Nanos(result.common_window_ns),
-            Nanos(result.window_ns),
-            share * 100.0,
-            Nanos(result.start_skew_ns),
-        ))
-    })
+    result.unsynchronised(spec.workers).filter(|_| !spec.stands_idle(result.pass))
 }
 
 /// Doubts about the host itself; `emulator` is what [`lab::facts::emulated`] says.

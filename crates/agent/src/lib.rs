@@ -13,16 +13,15 @@ mod trial;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use engine::Clock;
 /// Counts of calls, as backends and servers of ours keep them.
 pub use engine::backend::Calls;
+use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{Order, Reading, Report};
 use lab::telemetry::Watch;
-use model::Pass;
 
 use this_host::ThisHost;
 use trial::Trial;
@@ -99,18 +98,24 @@ struct Held<'a> {
 impl Held<'_> {
     fn obey(&mut self, order: Order, end: &AgentEnd) -> Report {
         match order {
-            Order::Begin(assignment) => match Trial::begin(self.agent, *assignment) {
-                Ok(begun) => Report::Begun(self.trial.insert(begun).facts()),
-                Err(error) => Report::Failed(error.to_string()),
-            },
-            Order::Run(pass) => match &mut self.trial {
-                Some(trial) => run(trial, pass, end),
-                None => Report::Failed("no trial has begun".to_owned()),
-            },
-            Order::End => match self.trial.take().map_or(Ok(()), Trial::end) {
-                Ok(()) => Report::Ended,
-                Err(error) => Report::Failed(error.to_string()),
-            },
+            Order::Begin(assignment) => {
+                // What was cancelled before has ended.
+                end.cancelled().store(false, Relaxed);
+                let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
+                match Trial::begin(self.agent, *assignment, stop) {
+                    Ok(begun) => Report::Begun(self.trial.insert(begun).facts()),
+                    Err(error) => Report::Failed(error.to_string()),
+                }
+            }
+            Order::Prepare(_) | Order::Arm { .. } | Order::Account { .. } => {
+                match &mut self.trial {
+                    Some(trial) => in_trial(trial, order, end),
+                    None => Report::Failed("no trial has begun".to_owned()),
+                }
+            }
+            Order::Go { .. } => Report::Failed("no workers wait to start".to_owned()),
+            Order::Disarm => Report::Disarmed,
+            Order::End { inherits } => self.end(inherits),
             Order::Facts => Report::Facts(lab::facts::host()),
             Order::Clock => Report::Clock(Reading {
                 mono_ns: self.agent.clock.now_ns(),
@@ -139,6 +144,20 @@ impl Held<'_> {
         }
     }
 
+    /// Ends the trial.
+    fn end(&mut self, inherits: bool) -> Report {
+        let end = |mut trial: Trial<'_>| {
+            if inherits {
+                trial.inherit();
+            }
+            trial.end()
+        };
+        match self.trial.take().map_or(Ok(()), end) {
+            Ok(()) => Report::Ended,
+            Err(error) => Report::Failed(error.to_string()),
+        }
+    }
+
     /// Ends what the controller left.
     fn leave(mut self) -> Vec<String> {
         if self.trial.is_none() && self.host.is_changed() {
@@ -152,9 +171,13 @@ impl Held<'_> {
     }
 }
 
-fn run(trial: &mut Trial<'_>, pass: Pass, end: &AgentEnd) -> Report {
-    match trial.run(pass, &mut |sample| end.report(Report::Progress(sample))) {
-        Ok(ended) => Report::Ran(Box::new(ended)),
-        Err(error) => Report::Failed(error.to_string()),
-    }
+/// Obeys an order that is about a pass.
+fn in_trial(trial: &mut Trial<'_>, order: Order, end: &AgentEnd) -> Report {
+    let done = match order {
+        Order::Prepare(pass) => trial.prepare(pass).map(|()| Report::Prepared),
+        Order::Arm { pass, share } => trial.work((pass, share), end),
+        Order::Account { others } => Ok(trial.account(&others)),
+        other => unreachable!("{other:?} is not about a pass"),
+    };
+    done.unwrap_or_else(|error| Report::Failed(error.to_string()))
 }

@@ -5,37 +5,45 @@
 
 use engine::external::Outside;
 use engine::worker::Ending;
-use engine::{External, Measured, SiteError};
-use fleet::PassEnd;
-use model::{Fact, Pass, PassResult, Truth, Workload};
+use engine::{External, SiteError, Whose};
+use model::{Fact, Pass, PassResult, Share, Span, Truth, Workload};
 
-use crate::accounting::{self, Witnesses};
-use crate::trial::{Trial, broken};
+use crate::trial::{Gate, Trial, Worked};
 
 impl Trial<'_> {
-    /// Has the program make one pass, accounts for it, and raises its caveats.
-    pub(crate) fn run_outside(
-        &mut self,
+    /// Has the program make one pass, from the instant that the gate names.
+    pub(crate) fn work_outside(
+        &self,
         external: &mut External,
-        pass: Pass,
-    ) -> Result<PassEnd, SiteError> {
+        (pass, share): (Pass, Share),
+        gate: &mut Gate<'_>,
+    ) -> Result<Worked, SiteError> {
         self.invalidate(pass)?;
-        let Outside { measured, mut facts } = external.run(pass)?;
-        let Measured { mut result, ending, tally } = measured;
+        let clock = self.site().clock();
+        let start_ns = gate.pass().ok_or(SiteError::Stopped)?;
+        while clock.now_ns() < start_ns {
+            clock.sleep_until(start_ns);
+        }
+        let begun_ns = clock.now_ns();
+        let Outside { mut measured, mut facts } = external.run(pass)?;
+        let result = &mut measured.result;
+        measured.span = Span {
+            first_start_ns: begun_ns,
+            last_start_ns: begun_ns,
+            first_end_ns: begun_ns + result.first_done_ns,
+            last_end_ns: begun_ns + result.window_ns,
+        };
         if !self.counts_storage_reads() {
             result.storage_read_bytes = None;
         }
-        result.truths = accounting::truths(self.spec(), &result, &Witnesses::default());
-        result.truths.extend(self.left_behind(&result, &ending)?);
-        self.doubt(&mut result, &ending, &tally);
         for fact in &mut facts {
             name_after(fact, pass);
         }
-        Ok(PassEnd { broken: broken(&result, &ending), result, facts })
+        Ok(Worked { pass, share, measured, facts, server: None })
     }
 
     /// Of a program that leaves its files: their sizes, against the bytes that it says it wrote.
-    fn left_behind(
+    pub(crate) fn left_behind(
         &self,
         result: &PassResult,
         ending: &Ending,
@@ -44,7 +52,7 @@ impl Trial<'_> {
         if !leaves || result.pass != Pass::Write || *ending != Ending::Complete {
             return Ok(None);
         }
-        let census = self.site().census()?;
+        let census = self.site().census(Whose::Everybodys)?;
         Ok(census.map(|census| Truth {
             expected: result.bytes(),
             found: census.bytes,

@@ -1,36 +1,78 @@
 //! One trial on this host: a site, and the passes on it.
 //!
-//! [`Trial::run`] prepares, invalidates and measures, then calls every witness and raises every
-//! doubt. The order matters: the server's counters are read before the directory is counted.
+//! A pass is prepared, worked and accounted for, each by an order of its own, since other agents may
+//! work on the same files at the same moment. [`Trial::account`] calls every witness and raises every
+//! doubt. The order matters: the server's counters are read before the directory is counted, and the
+//! directory once all agents have ended.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 use engine::backend::Tally;
 use engine::worker::Ending;
-use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, measure};
-use fleet::{Assignment, Broken, PassEnd};
+use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, Stop, Whose, measure};
+use fleet::in_process::AgentEnd;
+use fleet::{Assignment, Broken, Done, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
-use model::{Caveat, CaveatCode, Fact, IntervalSample, Invalidation, Pass, PassResult, RunSpec};
+use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share, Target};
 
 use crate::accounting::{self, Witnesses};
-use crate::{Agent, THIS_HOST, doubts};
+use crate::{Agent, ServerCounts, THIS_HOST, doubts};
 
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {
     agent: &'a Agent,
     assignment: Assignment,
+    stop: Stop,
     site: Site,
     mount: Option<Mount>,
     /// The program that works in our place.
     external: Option<External>,
     /// Time of day and instant when the clocks were last compared.
     clocks: Cell<(u64, u64)>,
+    /// The pass that was worked last, until it is accounted for.
+    worked: Option<Worked>,
+}
+
+/// A pass whose workers have ended.
+pub(crate) struct Worked {
+    pub(crate) pass: Pass,
+    /// Whose workers were executed.
+    pub(crate) share: Share,
+    pub(crate) measured: Measured,
+    pub(crate) facts: Vec<Fact>,
+    /// What our server had counted before and after.
+    pub(crate) server: Option<(ServerCounts, ServerCounts)>,
+}
+
+/// Tells the controller that all is open, and waits to be told when to start.
+pub(crate) struct Gate<'a> {
+    end: &'a AgentEnd,
+    /// What came in place of a start.
+    instead: Option<Order>,
+}
+
+impl Gate<'_> {
+    /// When to start; `None` where nobody should.
+    pub(crate) fn pass(&mut self) -> Option<u64> {
+        self.end.report(Report::Armed);
+        match self.end.next_order() {
+            Some(Order::Go { start_ns }) => Some(start_ns),
+            other => {
+                self.instead = other;
+                None
+            }
+        }
+    }
 }
 
 impl<'a> Trial<'a> {
-    pub(crate) fn begin(agent: &'a Agent, assignment: Assignment) -> Result<Self, SiteError> {
+    pub(crate) fn begin(
+        agent: &'a Agent,
+        assignment: Assignment,
+        stop: Stop,
+    ) -> Result<Self, SiteError> {
         let spec = &assignment.spec;
         let config = SiteConfig {
             work_name: assignment.work_name.clone(),
@@ -38,15 +80,16 @@ impl<'a> Trial<'a> {
             pattern: engine::site::pattern_of(spec, assignment.seed, &assignment.work_name),
             clock: Arc::clone(&agent.clock),
             keep: assignment.keep,
-            stop: Arc::clone(&agent.stop),
+            stop: stop.clone(),
+            share: assignment.share,
+            joins: assignment.joins,
         };
         let site = Site::create(spec, config)?;
         let mount = site.local_paths().first().and_then(|path| Mount::of(path));
-        let external =
-            spec.workload.is_external().then(|| External::begin(&site, spec, &agent.stop));
+        let external = spec.workload.is_external().then(|| External::begin(&site, spec, &stop));
         let external = external.transpose()?;
         let clocks = Cell::new(clocks(agent));
-        Ok(Self { agent, assignment, site, mount, external, clocks })
+        Ok(Self { agent, assignment, stop, site, mount, external, clocks, worked: None })
     }
 
     /// Settings of the target that are in force.
@@ -57,40 +100,74 @@ impl<'a> Trial<'a> {
         facts
     }
 
-    /// Prepares and runs one pass, accounts for it, and raises its caveats.
-    pub(crate) fn run(
-        &mut self,
-        pass: Pass,
-        observe: &mut dyn FnMut(IntervalSample),
-    ) -> Result<PassEnd, SiteError> {
-        if let Some(mut external) = self.external.take() {
-            let ended = self.run_outside(&mut external, pass);
-            self.external = Some(external);
-            return ended;
+    /// Makes what a pass expects to find.
+    pub(crate) fn prepare(&mut self, pass: Pass) -> Result<(), SiteError> {
+        if self.external.is_some() {
+            return Ok(());
         }
         self.site.hold()?;
-        let spec = &self.assignment.spec;
-        self.site.prepare(spec, pass)?;
+        self.site.prepare(&self.assignment.spec, pass)
+    }
+
+    /// Has the workers of a share do a pass, from the instant that the controller names.
+    pub(crate) fn work(
+        &mut self,
+        (pass, share): (Pass, Share),
+        end: &AgentEnd,
+    ) -> Result<Report, SiteError> {
+        let mut gate = Gate { end, instead: None };
+        self.worked = None;
+        let worked = if let Some(mut external) = self.external.take() {
+            let worked = self.work_outside(&mut external, (pass, share), &mut gate);
+            self.external = Some(external);
+            worked
+        } else {
+            self.work_here((pass, share), &mut gate)
+        };
+        match (gate.instead, worked) {
+            (Some(Order::Disarm), _) => Ok(Report::Disarmed),
+            (Some(order), _) => Ok(Report::Failed(format!("workers wait, and got {order:?}"))),
+            (None, Err(error)) => Err(error),
+            (None, Ok(worked)) => {
+                let Measured { result, ending, .. } = &worked.measured;
+                let is_broken = *ending != Ending::Complete;
+                let done = accounting::done(result);
+                self.worked = Some(worked);
+                Ok(Report::Worked { done, is_broken })
+            }
+        }
+    }
+
+    fn work_here(
+        &mut self,
+        (pass, share): (Pass, Share),
+        gate: &mut Gate<'_>,
+    ) -> Result<Worked, SiteError> {
+        self.site.hold()?;
         self.invalidate(pass)?;
+        let spec = &self.assignment.spec;
         let server_cpu = || self.server_cpu_ns().unwrap_or(0);
         let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
         // Opening calls the server too.
         let counts_before = Cell::new(None);
         let watch = Cell::new(None);
         let opened = || {
-            counts_before.set(self.agent.local_server.as_ref().map(|server| (server.counts)()));
+            counts_before.set(self.server_counts());
             watch.set(Some(self.agent.watch()));
         };
         let cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
+        let end = gate.end;
         let mut monitor = Monitor {
-            stop: &self.agent.stop,
+            stop: &self.stop,
             opened: &opened,
-            observe,
+            gate: &mut || gate.pass(),
+            observe: &mut |sample| end.report(Report::Progress(sample)),
             client_cpu_ns: &client_cpu,
         };
-        let measured = measure(&self.site, spec, pass, self.assignment.seed, &mut monitor)?;
-        let Measured { mut result, ending, tally } = measured;
+        let seed = self.assignment.seed;
+        let mut measured = measure(&self.site, spec, (pass, share), seed, &mut monitor)?;
+        let result = &mut measured.result;
         result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
         result.storage_read_bytes = counters::storage_read_bytes()
             .zip(storage_before)
@@ -102,32 +179,82 @@ impl<'a> Trial<'a> {
             .zip(cpu_before)
             .filter(|_| is_local_server)
             .map(|(after, before)| after - before);
-        // The census calls the server too: its counters are read first.
-        let server = self
-            .agent
-            .local_server
-            .as_ref()
-            .zip(counts_before.get())
-            .filter(|_| is_local_server)
-            .map(|(server, before)| (before, (server.counts)()));
+        // Counting the directory calls the server too: its counters are read first.
+        let server = counts_before.get().zip(self.server_counts()).filter(|_| is_local_server);
+        Ok(Worked { pass, share, measured, facts: Vec::new(), server })
+    }
+
+    /// Holds the pass that was worked last against every witness, and raises its caveats; `others`
+    /// is what other agents did, where this one counts for all.
+    pub(crate) fn account(&mut self, others: &[Done]) -> Report {
+        let Some(worked) = self.worked.take() else {
+            return Report::Failed("no pass has been worked".to_owned());
+        };
+        let Worked { pass, share, measured, facts, server } = worked;
+        let Measured { mut result, ending, tally, span, course } = measured;
+        let spec = &self.assignment.spec;
+        if self.external.is_some() {
+            result.truths = accounting::truths(spec, &result, &Witnesses::default());
+            match self.left_behind(&result, &ending) {
+                Ok(truth) => result.truths.extend(truth),
+                Err(error) => return Report::Failed(error.to_string()),
+            }
+        } else {
+            let census = self.census(pass, &ending, &mut result.caveats);
+            let witnesses = Witnesses {
+                // What others did at the same moment, our server counted, too.
+                server: server.filter(|_| self.is_alone()),
+                tally,
+                census,
+                share: self.assignment.share,
+                others: others.to_vec(),
+            };
+            result.truths = accounting::truths(spec, &result, &witnesses);
+            result.caveats.extend(doubts::about_recovery(&tally.recovered));
+        }
+        self.doubt(&mut result, share, &ending, &tally);
+        let broken = broken(&result, &ending);
+        Report::Ran(Box::new(PassEnd { broken, result, facts, span, course }))
+    }
+
+    /// Counts what a pass left, as far as this agent is to.
+    fn census(
+        &self,
+        pass: Pass,
+        ending: &Ending,
+        caveats: &mut Vec<Caveat>,
+    ) -> Option<engine::site::Census> {
+        let Assignment { spec, share, .. } = &self.assignment;
+        let whose = match pass {
+            _ if self.is_alone() => Whose::Everybodys,
+            // The numbers of a mix belong to nobody: the first one counts for all.
+            Pass::OpMix if share.first == 0 => Whose::Everybodys,
+            Pass::OpMix => return None,
+            _ => Whose::Of(*share, spec.workers),
+        };
         // What a lost target holds can't be counted, and is not claimed.
         let countable = pass.writes() && !matches!(ending, Ending::Lost(_));
-        let census = if countable { self.site.census() } else { Ok(None) };
+        let census = if countable { self.site.census(whose) } else { Ok(None) };
         let uncounted = census.as_ref().err().map(|error| {
             CaveatCode::Accounting.because(format!("the target could not be counted: {error}"))
         });
-        result.caveats.extend(uncounted);
-        let census = census.unwrap_or(None);
-        let witnesses = Witnesses { tally, census, server };
-        result.truths = accounting::truths(spec, &result, &witnesses);
-        result.caveats.extend(doubts::about_recovery(&witnesses.tally.recovered));
-        self.doubt(&mut result, &ending, &witnesses.tally);
-        Ok(PassEnd { broken: broken(&result, &ending), result, facts: Vec::new() })
+        caveats.extend(uncounted);
+        census.unwrap_or(None)
+    }
+
+    /// Says whether no other agent works in the same trial.
+    fn is_alone(&self) -> bool {
+        self.assignment.share.count >= self.assignment.spec.workers
     }
 
     /// Holds nothing open until the next pass.
     pub(crate) fn let_go(&mut self) {
         self.site.let_go();
+    }
+
+    /// Takes what was joined for its own: whoever made it is lost.
+    pub(crate) fn inherit(&mut self) {
+        self.site.inherit();
     }
 
     /// Removes what the trial made.
@@ -164,8 +291,9 @@ impl<'a> Trial<'a> {
         })
     }
 
-    pub(crate) fn doubt(&self, result: &mut PassResult, ending: &Ending, tally: &Tally) {
-        let spec = &self.assignment.spec;
+    fn doubt(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
+        // What is asked of this agent is its part of the run.
+        let spec = &self.assignment.spec.part(share);
         let mut caveats = self.site.caveats(spec);
         caveats.extend(doubts::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
@@ -190,7 +318,11 @@ impl<'a> Trial<'a> {
     }
 
     fn is_on_local_server(&self) -> bool {
-        matches!(&self.assignment.spec.target, model::Target::Nfs(nfs) if nfs.embedded)
+        matches!(&self.assignment.spec.target, Target::Nfs(nfs) if nfs.embedded)
+    }
+
+    fn server_counts(&self) -> Option<ServerCounts> {
+        self.agent.local_server.as_ref().map(|server| (server.counts)())
     }
 
     fn server_cpu_ns(&self) -> Option<u64> {

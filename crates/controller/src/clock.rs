@@ -13,6 +13,10 @@ use model::{Caveat, CaveatCode, Fact};
 /// How often a host is asked for one sample.
 pub const EXCHANGES: u32 = 8;
 
+/// A sample is fresh for so long, in nanoseconds: a clock that runs 100 millionths fast is off by
+/// 50 us then.
+pub(crate) const FRESH_NS: u64 = 500_000_000;
+
 /// How far the rate of a clock may be off before it is a doubt, in millionths.
 const RATE_OFF_MAX: u64 = 10_000;
 
@@ -43,6 +47,59 @@ impl Sample {
     }
 }
 
+impl Sample {
+    /// This host's clock when it was taken.
+    pub(crate) const fn taken_ns(&self) -> u64 {
+        self.here_ns
+    }
+
+    /// An instant of this host's clock by the other one, if both run at the same rate.
+    pub(crate) const fn there_ns(&self, here_ns: u64) -> u64 {
+        self.there_ns.wrapping_add(here_ns.wrapping_sub(self.here_ns))
+    }
+}
+
+/// Two clocks between a sample that was taken before and one that was taken after.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping {
+    /// Taken before.
+    pub(crate) before: Sample,
+    /// Taken after.
+    pub(crate) after: Sample,
+}
+
+impl Mapping {
+    /// An instant of the other clock by this host's.
+    pub(crate) fn here_ns(&self, there_ns: u64) -> u64 {
+        let Self { before, after } = self;
+        along(there_ns, (before.there_ns, after.there_ns), (before.here_ns, after.here_ns))
+    }
+
+    /// An instant of this host's clock by the other one.
+    pub(crate) fn there_ns(&self, here_ns: u64) -> u64 {
+        let Self { before, after } = self;
+        along(here_ns, (before.here_ns, after.here_ns), (before.there_ns, after.there_ns))
+    }
+
+    /// How wrong both may be between the two samples.
+    pub(crate) fn error_ns(&self) -> u64 {
+        self.before.error_ns.max(self.after.error_ns)
+    }
+}
+
+/// What lies as far between the second two as `at` between the first two. Where no time has passed
+/// between them, both run at the same rate.
+fn along(at: u64, (from, to): (u64, u64), (other_from, other_to): (u64, u64)) -> u64 {
+    let passed = i128::from(at) - i128::from(from);
+    let (step, other_step) = (to.saturating_sub(from), other_to.saturating_sub(other_from));
+    let other_passed = if step == 0 || other_step == 0 {
+        passed
+    } else {
+        passed * i128::from(other_step) / i128::from(step)
+    };
+    u64::try_from(i128::from(other_from) + other_passed).unwrap_or(0)
+}
+
 /// How a clock went between two samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
@@ -58,6 +115,16 @@ struct Rate {
 }
 
 impl Drift {
+    /// Says whether there is a rate already, and none of it is older than that.
+    pub(crate) fn is_known_since(&self, oldest_ns: u64) -> bool {
+        self.first != self.last && self.last.here_ns > oldest_ns
+    }
+
+    /// The latest sample.
+    pub(crate) const fn last(&self) -> Sample {
+        self.last
+    }
+
     /// At the first sample.
     pub const fn begin(sample: Sample) -> Self {
         Self { first: sample, last: sample }
@@ -117,6 +184,22 @@ mod tests {
 
     const fn at(mono_ns: u64, wall_ns: u64) -> Reading {
         Reading { mono_ns, wall_ns }
+    }
+
+    #[test]
+    fn an_instant_of_another_clock_lies_between_the_samples_around_it() {
+        // It is 5 s behind and runs a tenth faster.
+        let mapping = Mapping {
+            before: sample(10_000_000_000, 5_000_000_000),
+            after: sample(20_000_000_000, 16_000_000_000),
+        };
+        assert_eq!(mapping.here_ns(10_500_000_000), 15_000_000_000);
+        assert_eq!(mapping.there_ns(15_000_000_000), 10_500_000_000);
+        assert_eq!(mapping.error_ns(), 1_000_000);
+        // One sample alone knows no rate.
+        let once = Mapping { after: mapping.before, ..mapping };
+        assert_eq!(once.here_ns(5_000_000_007), 10_000_000_007);
+        assert_eq!(mapping.before.there_ns(9_000_000_000), 4_000_000_000);
     }
 
     /// A sample with a round trip of 2 ms.

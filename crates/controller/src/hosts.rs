@@ -4,13 +4,13 @@
 //! each run that wants it fails with the same sentence. What was applied there is undone by the
 //! agent itself, or by `dfsbench clean`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use fleet::{Gone, Opening, Order, Reading, Report, Transport};
+use fleet::{Bell, Gone, Opening, Order, Reading, Report, Transport};
 use model::{Host, LabSpec};
 
-use crate::clock::{self, Drift};
+use crate::clock::{self, Drift, Sample};
 use crate::stack::Stack;
 
 /// A way to start an agent on a host.
@@ -22,7 +22,10 @@ pub struct Hosts<'a> {
     read_clocks: &'a dyn Fn() -> Reading,
     opening: Opening,
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
+    /// Those that are ready to change their host.
+    opened: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
+    bell: Bell,
     /// What is applied to them.
     stack: Stack,
 }
@@ -37,32 +40,60 @@ impl<'a> Hosts<'a> {
         allow_destroy: Vec<PathBuf>,
     ) -> Self {
         let opening = Opening { campaign, allow_destroy };
-        let (agents, clocks) = (BTreeMap::new(), BTreeMap::new());
-        Self { launch, read_clocks, opening, agents, clocks, stack: Stack::default() }
+        Self {
+            launch,
+            read_clocks,
+            opening,
+            agents: BTreeMap::new(),
+            opened: BTreeSet::new(),
+            clocks: BTreeMap::new(),
+            bell: Bell::default(),
+            stack: Stack::default(),
+        }
     }
 
-    /// Sees that the hosts of a run have agents that are ready to change them.
+    /// Sees that the hosts that a run sets up have agents that are ready to change them.
     ///
     /// # Errors
     /// When one can't be reached or used; in a sentence that names it.
     pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
-        lab.hosts().try_for_each(|host| self.reach_one(host))
+        for host in lab.hosts() {
+            self.reach_one(host)?;
+            if !self.opened.contains(&host.name) {
+                let opened = self.ask(&host.name, Order::Open(self.opening.clone()));
+                if let Err(why) = opened {
+                    return Err(self.lose(&host.name, &why));
+                }
+                self.opened.insert(host.name.clone());
+            }
+        }
+        Ok(())
     }
 
-    fn reach_one(&mut self, host: &Host) -> Result<(), String> {
-        if let Some(agent) = self.agents.get_mut(&host.name) {
-            let there = agent.as_mut().map_err(|why| why.clone())?.look();
-            return there.map_err(|gone| self.lose(&host.name, &gone.to_string()));
+    /// Sees that a host has an agent.
+    ///
+    /// # Errors
+    /// When it can't be reached; in a sentence that names it.
+    pub(crate) fn reach_one(&mut self, host: &Host) -> Result<(), String> {
+        if self.agents.contains_key(&host.name) {
+            return self.look_at(&host.name);
         }
-        let agent = (self.launch)(host).map_err(|gone| gone.to_string());
+        let mut agent = (self.launch)(host).map_err(|gone| gone.to_string());
+        if let Ok(agent) = &mut agent {
+            agent.ring(&self.bell);
+        }
         self.agents.insert(host.name.clone(), agent);
-        let opened = self.ask(&host.name, Order::Open(self.opening.clone()));
-        if let Err(why) = opened {
-            return Err(self.lose(&host.name, &why));
-        }
+        self.agent(&host.name)?;
         let sample = self.sample(&host.name)?;
         self.clocks.insert(host.name.clone(), Drift::begin(sample));
         Ok(())
+    }
+
+    /// Forgets that a host was lost, so that it may be reached again.
+    pub(crate) fn forgive(&mut self, host: &str) {
+        if self.lost(host).is_some() {
+            self.leave_one(host);
+        }
     }
 
     /// Works on what is applied.
@@ -111,6 +142,25 @@ impl<'a> Hosts<'a> {
         }
     }
 
+    /// Takes a report that has come.
+    ///
+    /// # Errors
+    /// When the host is lost or could not obey.
+    pub(crate) fn try_receive(&mut self, host: &str) -> Result<Option<Report>, String> {
+        match self.agent(host)?.try_receive() {
+            Ok(Some(Report::Failed(why))) => Err(format!("host {host}: {why}")),
+            Ok(report) => Ok(report),
+            Err(gone) => Err(self.lose(host, &gone.to_string())),
+        }
+    }
+
+    /// Wants what is under way on a host to end.
+    pub(crate) fn cancel(&mut self, host: &str) {
+        if let Ok(agent) = self.agent(host) {
+            agent.cancel();
+        }
+    }
+
     /// Says why a host is lost; `None` for one that isn't, as far as is known.
     pub(crate) fn lost(&self, host: &str) -> Option<&str> {
         self.agents.get(host)?.as_ref().err().map(String::as_str)
@@ -124,18 +174,43 @@ impl<'a> Hosts<'a> {
     /// Leaves a host, whose agent then undoes what it holds; it may be reached again.
     pub(crate) fn leave_one(&mut self, host: &str) {
         self.agents.remove(host);
+        self.opened.remove(host);
         self.stack.forget(host);
     }
 
-    /// Looks whether the hosts of a run are all there.
+    /// Looks whether a host is there.
     ///
     /// # Errors
-    /// When one isn't.
-    pub(crate) fn look(&mut self, lab: &LabSpec) -> Result<(), String> {
-        lab.hosts().try_for_each(|host| {
-            let there = self.agent(&host.name)?.look();
-            there.map_err(|gone| self.lose(&host.name, &gone.to_string()))
-        })
+    /// When it isn't.
+    pub(crate) fn look_at(&mut self, host: &str) -> Result<(), String> {
+        let there = self.agent(host)?.look();
+        there.map_err(|gone| self.lose(host, &gone.to_string()))
+    }
+
+    /// What rings when an agent has said something.
+    pub(crate) const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// This host's clock, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.read().mono_ns
+    }
+
+    /// This host's clocks.
+    pub(crate) fn read(&self) -> Reading {
+        (self.read_clocks)()
+    }
+
+    /// The latest sample of a host's clocks.
+    pub(crate) fn clock(&self, host: &str) -> Option<Sample> {
+        self.clocks.get(host).map(Drift::last)
+    }
+
+    /// Takes note of a sample of a host's clocks.
+    pub(crate) fn note_clock(&mut self, host: &str, sample: Sample) {
+        let drift = self.clocks.entry(host.to_owned()).or_insert_with(|| Drift::begin(sample));
+        drift.go_on(sample);
     }
 
     /// Reads a host's clocks again and tells what that says of them.
@@ -143,20 +218,27 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When the host is lost.
     pub(crate) fn drift(&mut self, host: &str) -> Result<Drift, String> {
+        let oldest_ns = self.now_ns().saturating_sub(clock::FRESH_NS);
+        if let Some(drift) = self.clocks.get(host).filter(|drift| drift.is_known_since(oldest_ns)) {
+            return Ok(*drift);
+        }
         let sample = self.sample(host)?;
-        let drift = self.clocks.entry(host.to_owned()).or_insert_with(|| Drift::begin(sample));
-        drift.go_on(sample);
-        Ok(*drift)
+        self.note_clock(host, sample);
+        Ok(self.clocks[host])
     }
 
-    fn sample(&mut self, host: &str) -> Result<clock::Sample, String> {
-        let mut best: Option<clock::Sample> = None;
+    /// A sample of a host's clocks.
+    ///
+    /// # Errors
+    /// When the host is lost.
+    fn sample(&mut self, host: &str) -> Result<Sample, String> {
+        let mut best: Option<Sample> = None;
         for _ in 0..clock::EXCHANGES {
             let sent = (self.read_clocks)();
             let Report::Clock(there) = self.ask(host, Order::Clock)? else {
                 unreachable!("an agent answers Clock with Clock or Failed");
             };
-            let sample = clock::Sample::of(sent, there, (self.read_clocks)());
+            let sample = Sample::of(sent, there, (self.read_clocks)());
             if best.is_none_or(|best| sample.error_ns < best.error_ns) {
                 best = Some(sample);
             }

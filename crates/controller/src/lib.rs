@@ -6,7 +6,10 @@
 //! A run that fails is a row of the table and not the end of the campaign.
 
 mod clock;
+mod crew;
 mod hosts;
+mod merge;
+mod pass;
 pub mod search;
 mod setting_up;
 mod stack;
@@ -15,7 +18,7 @@ pub mod watching;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use fleet::{Assignment, Gone, Order, Report, Transport};
+use fleet::{Bell, Gone, Transport};
 use model::{
     BackendKind, Campaign, CampaignState, Ceiling, IntervalSample, Pass, RunSpec, Target, Trial,
     TrialState, Workload,
@@ -56,6 +59,9 @@ pub struct Walk<'a> {
     pub hosts: Hosts<'a>,
     /// Set by whoever wants the campaign to stop.
     pub stop: &'a AtomicBool,
+    /// Waits until an agent may have said something: until the bell rings, a tenth of a second at
+    /// most.
+    pub wait: &'a dyn Fn(&Bell),
     /// Hears what happens.
     pub observe: &'a mut dyn FnMut(Event<'_>),
     /// Tells the calendar time in milliseconds since 1970 UTC.
@@ -116,19 +122,10 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
             continue;
         }
         tried.push(key);
-        walk.agent.send(Order::Begin(Box::new(Assignment {
-            spec: spec.clone(),
-            seed: walk.plan.seed,
-            work_name: format!(".dfsbench-{:x}-check-{}", walk.token, tried.len()),
-            keep: false,
-        })))?;
-        if let Report::Failed(why) = walk.agent.receive()? {
-            reason.get_or_insert(why);
-            continue;
+        match trial::check(walk, spec, tried.len())? {
+            None => return Ok(()),
+            Some(why) => _ = reason.get_or_insert(why),
         }
-        walk.agent.send(Order::End)?;
-        walk.agent.receive()?;
-        return Ok(());
     }
     reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
 }

@@ -1,15 +1,18 @@
 //! One trial: begin, its passes in their order, end; whatever happens the site is removed.
 //!
-//! The only place that knows which reports answer which order of a trial. A failure ends the
+//! A trial is made by a [`Crew`] of one agent or of many. A failure ends the
 //! trial and is kept in it, a lost host too; only the agent of this very host that is gone, or
 //! results that can't be kept, end the campaign.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Broken, Gone, Order, PassEnd, Report};
-use model::{LabSpec, Pass, RunSpec, Trial, TrialState};
+use model::{Fact, Host, RunSpec, Share, Trial, TrialState};
 
-use crate::{ControllerError, Event, Walk, setting_up, watching};
+use crate::crew::Crew;
+use crate::pass::OnePass;
+use crate::stack::on_host;
+use crate::{ControllerError, Event, Walk, setting_up};
 
 /// Why a trial does not go on.
 pub(crate) enum Trouble {
@@ -22,6 +25,12 @@ pub(crate) enum Trouble {
 impl From<String> for Trouble {
     fn from(why: String) -> Self {
         Self::Row(why)
+    }
+}
+
+impl From<ControllerError> for Trouble {
+    fn from(error: ControllerError) -> Self {
+        Self::Over(error)
     }
 }
 
@@ -72,53 +81,96 @@ fn make(
     Ok(trial)
 }
 
+/// Makes and removes a site as a run wants it; why it can't be.
+///
+/// # Errors
+/// When the agent of this process is gone.
+pub(crate) fn check(
+    walk: &mut Walk<'_>,
+    spec: &RunSpec,
+    number: usize,
+) -> Result<Option<String>, ControllerError> {
+    let mut crew = Crew::of(spec);
+    let work_name = format!(".dfsbench-{:x}-check-{number}", walk.token);
+    let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, (&work_name, false)));
+    if begun.is_err() {
+        crew.settle(walk)?;
+    }
+    let ended = crew.end(walk);
+    match begun.map(drop).and(ended) {
+        Ok(()) => Ok(None),
+        Err(Trouble::Row(why)) => Ok(Some(why)),
+        Err(Trouble::Over(error)) => Err(error),
+    }
+}
+
+/// Sees that the hosts that work have agents.
+fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), Trouble> {
+    walk.agent.ring(walk.hosts.bell());
+    let hosts = spec.client_hosts();
+    hosts.iter().try_for_each(|host| walk.hosts.reach_one(host)).map_err(Trouble::Row)
+}
+
+/// Has each agent make or join the site; the settings in force.
+fn begin(
+    walk: &mut Walk<'_>,
+    crew: &mut Crew<'_>,
+    spec: &RunSpec,
+    (work_name, keep): (&str, bool),
+) -> Result<Vec<Fact>, Trouble> {
+    let seed = walk.plan.seed;
+    let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
+    let begun = crew.ask_first(walk, |index| {
+        Order::Begin(Box::new(Assignment {
+            spec: spec.for_agents(),
+            seed,
+            work_name: work_name.to_owned(),
+            keep,
+            share: shares[index],
+            joins: index > 0,
+        }))
+    })?;
+    let told = begun.into_iter().map(|answer| match answer {
+        Report::Begun(facts) => facts,
+        other => unreachable!("an agent answers Begin with Begun or Failed, not {other:?}"),
+    });
+    if crew.is_alone() {
+        return Ok(told.flatten().collect());
+    }
+    Ok(told.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
+}
+
 fn begin_to_end(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
     observed: bool,
     trial: &mut Trial,
 ) -> Result<(), Trouble> {
+    await_lost(walk, spec);
     let caveats = match &spec.lab {
         Some(lab) => setting_up::before_trial(walk, lab, trial)?,
         None => Vec::new(),
     };
-    let order = Order::Begin(Box::new(Assignment {
-        spec: spec.clone(),
-        seed: walk.plan.seed,
-        work_name: format!(".dfsbench-{:x}-{}", walk.token, trial.position),
-        keep: walk.keep,
-    }));
-    match ask(walk, spec, order)? {
-        Report::Begun(facts) => trial.facts.extend(facts),
-        other => unreachable!("an agent answers Begin with Begun or Failed, not {other:?}"),
-    }
-    for &pass in spec.passes() {
-        if walk.stop.load(Relaxed) {
-            trial.state = TrialState::Interrupted;
+    let mut crew = Crew::of(spec);
+    let work_name = format!(".dfsbench-{:x}-{}", walk.token, trial.position);
+    let work = (work_name.as_str(), walk.keep);
+    let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, work));
+    match begun {
+        Ok(facts) => {
+            trial.facts.extend(facts);
+            passes(walk, &mut crew, (spec, observed), trial)?;
         }
-        if trial.state != TrialState::Done {
-            break;
+        Err(Trouble::Row(why)) => {
+            crew.settle(walk)?;
+            trial.state = not_made(walk, why);
         }
-        match one_pass(walk, (spec, pass), observed, trial) {
-            Err(Trouble::Row(why)) => {
-                let stopped = walk.stop.load(Relaxed);
-                let failed = TrialState::Failed(format!("{}: {why}", pass.name()));
-                trial.state = if stopped { TrialState::Interrupted } else { failed };
-            }
-            ended => ended?,
-        }
+        Err(over) => return Err(over),
     }
     for pass in &mut trial.passes {
         pass.caveats.extend(caveats.iter().cloned());
     }
-    if let Some(lab) = &spec.lab {
-        setting_up::after_trial(walk, spec, trial);
-        if !walk.hosts.is_there(&lab.worker().name) {
-            // Its agent cleans up by itself.
-            return Ok(());
-        }
-    }
-    if let Err(Trouble::Row(reason)) = ask(walk, spec, Order::End) {
+    setting_up::after_trial(walk, spec, trial);
+    if let Err(Trouble::Row(reason)) = crew.end(walk) {
         trial.state = TrialState::Failed(match &trial.state {
             TrialState::Done => format!("clean-up: {reason}"),
             TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),
@@ -128,74 +180,64 @@ fn begin_to_end(
     Ok(())
 }
 
-fn one_pass(
+/// Makes the passes in their order, until one says that the trial can't go on.
+fn passes<'s>(
     walk: &mut Walk<'_>,
-    (spec, pass): (&RunSpec, Pass),
-    observed: bool,
+    crew: &mut Crew<'s>,
+    (spec, is_observed): (&'s RunSpec, bool),
     trial: &mut Trial,
-) -> Result<(), Trouble> {
-    if observed {
-        (walk.observe)(Event::PassBegun(pass));
-    }
-    if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
-        trial.facts.extend(setting_up::before_reading(walk, (spec, lab), pass)?);
-    }
-    if let Some(lab) = &spec.lab {
-        watching::begin(walk, lab).map_err(|why| without_server(walk, lab, why))?;
-    }
-    send(walk, spec, Order::Run(pass))?;
-    let PassEnd { mut result, facts, broken } = loop {
-        match receive(walk, spec)? {
-            Report::Progress(sample) if observed => (walk.observe)(Event::Progress(sample)),
-            Report::Progress(_) => {}
-            Report::Ran(ended) => break *ended,
-            other => unreachable!("an agent answers Run with Ran or Failed, not {other:?}"),
+) -> Result<(), ControllerError> {
+    for &pass in spec.passes() {
+        if walk.stop.load(Relaxed) {
+            trial.state = TrialState::Interrupted;
         }
-        if let Some(lab) = &spec.lab
-            && let Err(why) = walk.hosts.look(lab)
-        {
-            return Err(without_server(walk, lab, why));
+        if trial.state != TrialState::Done {
+            break;
         }
-    };
-    if let Some(lab) = &spec.lab {
-        let seen = watching::end(walk, lab, &mut result);
-        seen.map_err(|why| without_server(walk, lab, why))?;
+        if is_observed {
+            (walk.observe)(Event::PassBegun(pass));
+        }
+        let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed };
+        match one.make(walk, &mut trial.facts) {
+            Ok(PassEnd { result, facts, broken, .. }) => {
+                trial.passes.push(result);
+                trial.facts.extend(facts);
+                trial.state = match broken {
+                    None => TrialState::Done,
+                    Some(Broken::Stopped) => TrialState::Interrupted,
+                    Some(Broken::Failed(reason)) => TrialState::Failed(reason),
+                };
+            }
+            Err(Trouble::Row(why)) => {
+                crew.settle(walk)?;
+                trial.state = not_made(walk, format!("{}: {why}", pass.name()));
+            }
+            Err(Trouble::Over(error)) => return Err(error),
+        }
     }
-    trial.passes.push(result);
-    trial.facts.extend(facts);
-    trial.state = match broken {
-        None => TrialState::Done,
-        Some(Broken::Stopped) => TrialState::Interrupted,
-        Some(Broken::Failed(reason)) => TrialState::Failed(reason),
-    };
     Ok(())
 }
 
-/// Leaves the host that works: whoever waits for a server that is gone waits for long.
-fn without_server(walk: &mut Walk<'_>, lab: &LabSpec, why: String) -> Trouble {
-    walk.hosts.leave_one(&lab.worker().name);
-    Trouble::Row(why)
+/// How a trial ended that could not be made; what somebody stopped did not fail.
+fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
+    if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
 }
 
-/// Gives an order that has one answer to the agent that does the work of a run.
-pub(crate) fn ask(walk: &mut Walk<'_>, spec: &RunSpec, order: Order) -> Result<Report, Trouble> {
-    send(walk, spec, order)?;
-    receive(walk, spec)
-}
-
-fn send(walk: &mut Walk<'_>, spec: &RunSpec, order: Order) -> Result<(), Trouble> {
-    match &spec.lab {
-        Some(lab) => Ok(walk.hosts.send(&lab.worker().name, order)?),
-        None => Ok(walk.agent.send(order)?),
-    }
-}
-
-fn receive(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Report, Trouble> {
-    match &spec.lab {
-        Some(lab) => Ok(walk.hosts.receive(&lab.worker().name)?),
-        None => match walk.agent.receive()? {
-            Report::Failed(why) => Err(Trouble::Row(why)),
-            report => Ok(report),
-        },
+/// Waits for hosts that were lost, where the run wants that: each is tried again and again.
+fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
+    let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
+    let until_ns = walk.hosts.now_ns().saturating_add(wait_ns);
+    let of_lab = spec.lab.iter().flat_map(|lab| lab.hosts());
+    let hosts: Vec<&Host> = of_lab.chain(spec.client_hosts()).collect();
+    for host in hosts {
+        while walk.hosts.lost(&host.name).is_some()
+            && !walk.stop.load(Relaxed)
+            && walk.hosts.now_ns() < until_ns
+        {
+            walk.hosts.forgive(&host.name);
+            if walk.hosts.reach_one(host).is_err() {
+                (walk.wait)(walk.hosts.bell());
+            }
+        }
     }
 }

@@ -88,6 +88,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
         agent: &mut transport,
         hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
         stop: &AtomicBool::new(false),
+        wait: &|bell| bell.wait(std::time::Duration::from_millis(100)),
         observe: &mut observe,
         now_unix_ms: &|| 7,
         token: 1,

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
 use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
 use model::{
-    Campaign, CampaignState, Histogram, Host, KindResult, OpKind, Pass, PassResult, TrialState,
+    Campaign, CampaignState, Histogram, Host, KindResult, OpKind, Pass, PassResult, Span,
+    TrialState,
 };
 use plan::Plan;
 use results::Store;
@@ -19,40 +20,58 @@ struct Scripted<F> {
     script: F,
     trials: usize,
     answers: VecDeque<Report>,
+    /// What is told of the pass that was made last.
+    ran: Option<Report>,
     orders: Vec<String>,
 }
 
 impl<F: FnMut(usize, &Order) -> Option<Report>> Scripted<F> {
     fn new(script: F) -> Self {
-        Self { script, trials: 0, answers: VecDeque::new(), orders: Vec::new() }
+        Self { script, trials: 0, answers: VecDeque::new(), ran: None, orders: Vec::new() }
     }
 }
 
 impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         self.trials += usize::from(matches!(order, Order::Begin(_)));
-        let usual = match &order {
-            Order::Begin(_) => Report::Begun(Vec::new()),
-            Order::Run(pass) => Report::Ran(Box::new(PassEnd {
-                result: empty(*pass),
-                facts: Vec::new(),
-                broken: None,
-            })),
-            Order::End => Report::Ended,
+        let told = (self.script)(self.trials, &order);
+        let answer = match &order {
+            Order::Begin(_) => told.unwrap_or_else(|| Report::Begun(Vec::new())),
+            Order::Prepare(_) => Report::Prepared,
+            Order::Arm { pass, .. } => match told {
+                Some(ran @ Report::Ran(_)) => {
+                    self.ran = Some(ran);
+                    Report::Armed
+                }
+                Some(other) => other,
+                None => {
+                    self.ran = Some(ran(empty(*pass), None));
+                    Report::Armed
+                }
+            },
+            Order::Go { start_ns: 0 } => Report::Worked { done: Vec::new(), is_broken: false },
+            Order::Account { .. } => self.ran.take().expect("a pass was made"),
+            Order::End { inherits: false } => told.unwrap_or(Report::Ended),
             order => panic!("nobody asked for {order:?}"),
         };
-        self.answers.push_back((self.script)(self.trials, &order).unwrap_or(usual));
-        self.orders.push(match order {
-            Order::Begin(assignment) => format!("begin {}", assignment.spec.workload.name()),
-            Order::Run(pass) => pass.name().to_owned(),
-            Order::End => "end".to_owned(),
-            order => format!("{order:?}"),
-        });
+        self.answers.push_back(answer);
+        match order {
+            Order::Begin(begun) => {
+                self.orders.push(format!("begin {}", begun.spec.workload.name()));
+            }
+            Order::Arm { pass, .. } => self.orders.push(pass.name().to_owned()),
+            Order::End { .. } => self.orders.push("end".to_owned()),
+            _ => {}
+        }
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
         self.answers.pop_front().ok_or_else(gone)
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        self.receive().map(Some)
     }
 }
 
@@ -64,6 +83,12 @@ fn no_hosts<'a>() -> Hosts<'a> {
 
 fn gone() -> Gone {
     Gone("the agent is gone".to_owned())
+}
+
+/// What an agent tells of a pass.
+fn ran(result: PassResult, broken: Option<Broken>) -> Report {
+    let (facts, span, course) = (Vec::new(), Span::default(), Vec::new());
+    Report::Ran(Box::new(PassEnd { result, facts, broken, span, course }))
 }
 
 fn empty(pass: Pass) -> PassResult {
@@ -99,6 +124,7 @@ fn walked(
         agent,
         hosts: no_hosts(),
         stop,
+        wait: &|_| (),
         observe: &mut observe,
         now_unix_ms: &|| 7,
         token: 0xabc,
@@ -118,6 +144,7 @@ fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
         agent: &mut agent,
         hosts: no_hosts(),
         stop: &AtomicBool::new(false),
+        wait: &|_| (),
         observe: &mut |_| {},
         now_unix_ms: &|| 7,
         token: 0xabd,
@@ -174,14 +201,10 @@ fn a_stop_keeps_what_was_measured_and_removes_the_site() {
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
     let stop = AtomicBool::new(false);
     let mut agent = Scripted::new(|trial, order: &Order| match order {
-        Order::Run(Pass::Write) if trial == 2 => {
+        Order::Arm { pass: Pass::Write, .. } if trial == 2 => {
             stop.store(true, Relaxed);
             let result = empty(Pass::Write);
-            Some(Report::Ran(Box::new(PassEnd {
-                result,
-                facts: Vec::new(),
-                broken: Some(Broken::Stopped),
-            })))
+            Some(ran(result, Some(Broken::Stopped)))
         }
         _ => None,
     });
@@ -205,14 +228,10 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
     for stopped_in in 1..=8 {
         let stop = AtomicBool::new(false);
         let mut agent = Scripted::new(|trial, order: &Order| match order {
-            Order::Run(pass) if trial == stopped_in => {
+            Order::Arm { pass, .. } if trial == stopped_in => {
                 stop.store(true, Relaxed);
                 let broken = Some(Broken::Stopped);
-                Some(Report::Ran(Box::new(PassEnd {
-                    result: empty(*pass),
-                    facts: Vec::new(),
-                    broken,
-                })))
+                Some(ran(empty(*pass), broken))
             }
             _ => None,
         });
@@ -237,13 +256,13 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
             io_size = assignment.spec.io_size_bytes;
             None
         }
-        Order::Run(pass) => {
+        Order::Arm { pass, .. } => {
             // Small ops take the same time always, large ones do not.
             let wide = if io_size > 65_536 { trial as u64 % 3 } else { 0 };
             let mut result = empty(*pass);
             result.window_ns = 1_000_000_000 + wide * 400_000_000;
             result.kinds = vec![written(1 << 30)];
-            Some(Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None })))
+            Some(ran(result, None))
         }
         _ => None,
     });
@@ -286,7 +305,7 @@ fn preparations_that_were_stopped_did_not_fail() {
     let plan = plan("[[workload]]\nkind = \"mixed\"\n");
     let stop = AtomicBool::new(false);
     let mut agent = Scripted::new(|_, order: &Order| match order {
-        Order::Run(_) => {
+        Order::Arm { .. } => {
             stop.store(true, Relaxed);
             Some(Report::Failed("interrupted".into()))
         }
@@ -310,6 +329,7 @@ fn preflight_wants_one_target_that_works() {
             agent: &mut agent,
             hosts: no_hosts(),
             stop: &stop,
+            wait: &|_| (),
             observe: &mut |_| {},
             now_unix_ms: &|| 7,
             token: 1,
@@ -336,18 +356,22 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
         fn receive(&mut self) -> Result<Report, Gone> {
             self.0.receive()
         }
+        fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+            self.0.try_receive()
+        }
     }
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
     let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
-    // One whole trial is four orders.
-    let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 6);
+    // One whole trial of two passes is ten orders.
+    let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 13);
     let stop = AtomicBool::new(false);
     let mut campaign = Walk {
         plan: &plan,
         agent: &mut agent,
         hosts: no_hosts(),
         stop: &stop,
+        wait: &|_| (),
         observe: &mut |_| {},
         now_unix_ms: &|| 7,
         token: 1,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
@@ -207,6 +207,9 @@ fn is_plan_file(text: &str) -> bool {
     !text.contains("://") && (path.is_file() || path.extension().is_some_and(|e| e == "toml"))
 }
 
+/// How long agents are waited for before others are looked after, when none says anything.
+const TICK: Duration = Duration::from_millis(100);
+
 /// Runs the agent in a thread and the controller here; the agent ends with its transport.
 ///
 /// # Errors
@@ -239,6 +242,7 @@ pub fn with_agents<T>(
             agent: &mut transport,
             hosts: Hosts::new(&mut launch, &read_clocks, format!("{token:x}"), allow_destroy),
             stop,
+            wait: &|bell| bell.wait(TICK),
             observe: &mut observe,
             now_unix_ms: &now_unix_ms,
             token,

@@ -16,13 +16,13 @@ mod tree;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use model::{Fact, Pass, RunSpec, Workload};
 
 use crate::clock::Clock;
 use crate::measure::Measured;
 use crate::site::{Site, SiteError};
+use crate::stop::Stop;
 use figures::{Failed, Figures};
 use process::{Finished, Request, Watch};
 
@@ -45,7 +45,7 @@ pub struct External {
 struct Bench {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     /// Longest time that one program may take, in nanoseconds; `None` is no limit.
     limit_ns: Option<u64>,
 }
@@ -102,7 +102,7 @@ impl External {
     ///
     /// # Errors
     /// When the program is not there, or its set-up fails.
-    pub fn begin(site: &Site, spec: &RunSpec, stop: &Arc<AtomicBool>) -> Result<Self, SiteError> {
+    pub fn begin(site: &Site, spec: &RunSpec, stop: &Stop) -> Result<Self, SiteError> {
         let Some(directory) = site.local_paths().into_iter().next() else {
             return Err(SiteError::Program("a program needs a directory to work in".to_owned()));
         };
@@ -113,7 +113,7 @@ impl External {
         let bench = Bench {
             directory,
             clock: Arc::clone(site.clock()),
-            stop: Arc::clone(stop),
+            stop: stop.clone(),
             limit_ns: (limit_ms > 0).then(|| limit_ms.saturating_mul(1_000_000)),
         };
         let facts = match spec.workload {

@@ -50,5 +50,16 @@ pub const UNCOMMITTED_BITS_MAX: usize = 32 << 20;
 /// takes too long, less than anybody would call a burst.
 pub const CAP_CREDIT_NS: u64 = 10_000_000;
 
+/// How long workers stay awake before the instant at which they start, in nanoseconds: longer than
+/// a processor takes to come out of its deepest sleep, which is some 100 us.
+pub const AWAKE_NS: u64 = 100_000;
+
+/// How often what was done is noted first where several hosts work together, in nanoseconds.
+pub const COURSE_STEP_NS: u64 = 5_000_000;
+
+/// Points of a course: its step doubles where there would be more.
+pub const COURSE_POINTS_MAX: usize = 256;
+
+const _: () = assert!(COURSE_POINTS_MAX.is_multiple_of(2));
 const _: () = assert!(ALIGNMENT.is_power_of_two());
 const _: () = assert!(TICK.as_millis() <= WATCH_TICK.as_millis());

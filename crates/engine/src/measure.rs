@@ -1,24 +1,26 @@
 //! Runs one pass on a site and puts together what its workers recorded.
 //!
-//! Every worker opens its backend first; when all are open they start at once. The calling thread
-//! watches meanwhile and passes on a wish to stop. Windows: `window_ns` spans from the first start
+//! Every worker opens its backend first; when all are open they start together, at an instant that
+//! others may start at, too. The calling thread watches meanwhile and passes on a wish to stop. Windows: `window_ns` spans from the first start
 //! to the last end, `common_window_ns` from the last start to the first end.
 
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, IntervalSample, Offered, Pass, PassResult, ProcessorWait, RunSpec, Scope,
-    Stalls, WarmedUp, Work,
+    Caveat, ClientResult, CoursePoint, IntervalSample, KindResult, Offered, Pass, PassResult,
+    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work,
 };
 use workload::{Mismatches, OpStream};
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
 use crate::clock::Clock;
+use crate::limits::AWAKE_NS;
 use crate::pace::{Pace, Timing};
-use crate::recorder::{Recorder, merge};
+use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
+use crate::stop::Stop;
 use crate::thread_io::ThreadIo;
 use crate::thread_wait::thread_wait_ns;
 use crate::touched::Touched;
@@ -28,9 +30,12 @@ use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 /// What the caller lends to a pass.
 pub struct Monitor<'a> {
     /// Set by whoever wants the pass to stop.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Stop,
     /// Called once all backends are open, right before the start: for counts of what follows.
     pub opened: &'a dyn Fn(),
+    /// Says after that when to start, by the site's clock; what has passed is at once, and `None`
+    /// not at all.
+    pub gate: &'a mut dyn FnMut() -> Option<u64>,
     /// Gets what was done since the last time, some ten times a second.
     pub observe: &'a mut dyn FnMut(IntervalSample),
     /// Reads the processor time of the client, all its threads together.
@@ -45,6 +50,10 @@ pub struct Measured {
     pub ending: Ending,
     /// What the backends, or the kernel for them, counted.
     pub tally: Tally,
+    /// When the workers started and ended.
+    pub span: Span,
+    /// What they had done from time to time, where others work at the same moment.
+    pub course: Vec<CoursePoint>,
 }
 
 struct WorkerReport {
@@ -60,29 +69,29 @@ struct WorkerReport {
     caveats: Vec<Caveat>,
 }
 
-/// Runs one pass.
+/// Runs one pass of some of its workers.
 ///
 /// # Errors
-/// When a backend can't be opened; nothing was measured then.
+/// When a backend can't be opened, or the gate stays shut; nothing was measured then.
 ///
 /// # Panics
 /// When a worker panicked: a bug.
 pub fn measure(
     site: &Site,
     spec: &RunSpec,
-    pass: Pass,
+    (pass, share): (Pass, Share),
     seed: u64,
     monitor: &mut Monitor<'_>,
 ) -> Result<Measured, SiteError> {
-    let shared = Shared::new(spec.workers);
-    let progress: Vec<Progress> = (0..spec.workers).map(|_| Progress::default()).collect();
+    let shared = Shared::new(share.count);
+    let progress: Vec<Progress> = share.workers().map(|_| Progress::default()).collect();
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
-        let mut gates = Vec::with_capacity(spec.workers as usize);
-        for worker in 0..spec.workers {
+        let mut gates = Vec::with_capacity(progress.len());
+        for (worker, progress) in share.workers().zip(&progress) {
             let (gate, start) = mpsc::channel::<u64>();
-            let (shared, progress) = (&shared, &progress[worker as usize]);
+            let shared = &shared;
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = Ready::new(site, (spec, pass), worker, seed);
@@ -100,16 +109,18 @@ pub fn measure(
             // Gates that are dropped let nobody pass: those that did start go home.
             std::thread::Builder::new()
                 .spawn_scoped(scope, work)
-                .map_err(|error| SiteError::Threads(spec.workers, error.to_string()))?;
+                .map_err(|error| SiteError::Threads(share.count, error.to_string()))?;
             gates.push(gate);
         }
         drop((done, ready));
         let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
         (monitor.opened)();
+        let start_ns = if all_opened { (monitor.gate)() } else { None };
         let clock = site.clock().as_ref();
-        let begun_ns = clock.now_ns();
-        let watch = Watch::new(clock, &progress, spec, begun_ns, monitor);
-        if all_opened {
+        let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
+        let follows = share.count < spec.workers;
+        let watch = Watch::new(clock, &progress, (spec, follows), begun_ns, monitor);
+        if start_ns.is_some() {
             for gate in &gates {
                 let _ = gate.send(begun_ns);
             }
@@ -156,9 +167,13 @@ impl Ready {
         (shared, progress): (&Shared, &Progress),
     ) -> WorkerReport {
         let Opened { mut backend, caveats, queue_depth, .. } = self.opened;
-        if self.pace.is_some() {
+        let is_early = clock.now_ns() < begun_ns;
+        if self.pace.is_some() || is_early {
             // Sleeps end when they should, not up to 50 us later; where refused, they don't.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        }
+        if is_early {
+            wait_until(clock, begun_ns);
         }
         let started_ns = clock.now_ns();
         let timing = Timing::of(spec, pass, started_ns).counting_as_one(begun_ns);
@@ -208,6 +223,16 @@ impl Ready {
     }
 }
 
+/// Waits for an instant: asleep, and awake for the last of it.
+fn wait_until(clock: &dyn Clock, instant_ns: u64) {
+    while clock.now_ns().saturating_add(AWAKE_NS) < instant_ns {
+        clock.sleep_until(instant_ns - AWAKE_NS);
+    }
+    while clock.now_ns() < instant_ns {
+        std::hint::spin_loop();
+    }
+}
+
 type Reports = Vec<Result<WorkerReport, SiteError>>;
 
 /// Collects the workers' reports, and watches until all have reported.
@@ -224,7 +249,7 @@ fn collect(
             // Somebody ended without a report: he panicked, and the scope will say so.
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if monitor.stop.load(Relaxed) {
+        if monitor.stop.is_set() {
             shared.stop.store(true, Relaxed);
         }
     }
@@ -273,6 +298,13 @@ fn assemble(
         },
         ending: Ending::Complete,
         tally: Tally::default(),
+        span: Span {
+            first_start_ns: first_start,
+            last_start_ns: last_start,
+            first_end_ns: first_end,
+            last_end_ns: last_end,
+        },
+        course: watched.course,
     };
     measured.tally = Tally {
         ops: reports.iter().map(|report| report.tally.ops).sum(),
@@ -316,8 +348,8 @@ impl Measured {
             offered.due_ops += report.end.recorder.due().0 + report.end.unmet;
             offered.span_ns = offered.span_ns.max(report.due_span_ns);
         }
-        merge_warmup(&mut scope.warmup, report.end.recorder.warmup());
-        merge(&mut self.result.kinds, report.end.recorder.finish());
+        WarmedUp::merge_all(&mut scope.warmup, &report.end.recorder.warmup());
+        KindResult::merge_all(&mut self.result.kinds, report.end.recorder.finish());
         self.result.clients.extend(report.clients);
         for caveat in report.caveats {
             if !self.result.caveats.contains(&caveat) {
@@ -326,18 +358,6 @@ impl Measured {
         }
         if severity(&report.end.ending) > severity(&self.ending) {
             self.ending = report.end.ending;
-        }
-    }
-}
-
-fn merge_warmup(all: &mut Vec<WarmedUp>, more: Vec<WarmedUp>) {
-    for warm in more {
-        match all.iter_mut().find(|known| known.kind == warm.kind) {
-            None => all.push(warm),
-            Some(known) => {
-                known.done += warm.done;
-                known.bytes += warm.bytes;
-            }
         }
     }
 }

@@ -237,31 +237,6 @@ fn are_alike(one: &Completion, other: &Completion) -> bool {
         && one.outcome == other.outcome
 }
 
-/// Adds what another worker recorded.
-pub fn merge(all: &mut Vec<KindResult>, more: Vec<KindResult>) {
-    for result in more {
-        match all.iter_mut().find(|known| known.kind == result.kind) {
-            None => all.push(result),
-            Some(known) => merge_kind(known, result),
-        }
-    }
-    all.sort_by_key(|result| result.kind);
-}
-
-fn merge_kind(known: &mut KindResult, more: KindResult) {
-    known.issued += more.issued;
-    known.done += more.done;
-    known.bytes += more.bytes;
-    known.service_time.merge(&more.service_time);
-    known.response_time.merge(&more.response_time);
-    for (error, count) in more.errors {
-        match known.errors.iter_mut().find(|(seen, _)| *seen == error) {
-            Some((_, total)) => *total += count,
-            None => known.errors.push((error, count)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

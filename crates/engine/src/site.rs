@@ -10,17 +10,17 @@ mod stock;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use model::random::draw;
 use model::work::Sharing;
-use model::{BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Target, Workload};
-use workload::{FileSet, Pattern};
+use model::{BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Share, Target, Workload};
+use workload::{FileSet, Name, Pattern};
 
 use crate::backend::Backend;
 use crate::backend::null::Null;
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
+use crate::stop::Stop;
 use directory::DirectorySite;
 use nfs::NfsSite;
 use stock::Made;
@@ -112,7 +112,11 @@ pub struct SiteConfig {
     /// Leave the working directory behind.
     pub keep: bool,
     /// Set by whoever wants everything to stop, preparations too.
-    pub stop: Arc<AtomicBool>,
+    pub stop: Stop,
+    /// The workers whose files it makes and counts: all of the run's, or those of this agent.
+    pub share: Share,
+    /// The working directory may be there already, and is then removed by whoever made it.
+    pub joins: bool,
 }
 
 /// Makes the content of a run's files, for ops of every size that the run issues; with stamps where
@@ -168,6 +172,23 @@ pub struct Census {
     pub links: u64,
 }
 
+/// What of a working directory is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// All that is there.
+    Everybodys,
+    /// What has a number that belongs to a share of so many workers.
+    Of(Share, u32),
+}
+
+impl Whose {
+    /// Says whether a name is counted; what is nobody's, the first workers count.
+    fn counts(self, name: &[u8]) -> bool {
+        let Self::Of(share, workers) = self else { return true };
+        Name::number_of(name).map_or(share.first == 0, |number| share.owns(number, workers))
+    }
+}
+
 /// Where one trial works.
 pub struct Site {
     place: Place,
@@ -182,7 +203,7 @@ enum Place {
 }
 
 impl Site {
-    /// Makes the working directory of a trial at the run's target.
+    /// Makes the working directory of a trial at the run's target, or joins those who work there.
     ///
     /// # Errors
     /// When the target can't be used.
@@ -191,10 +212,10 @@ impl Site {
             Target::Null => Place::Null { loses: None },
             Target::Directory { path } => {
                 let targets = std::slice::from_ref(path);
-                Place::Directory(DirectorySite::create(targets, &config.work_name, spec)?)
+                Place::Directory(DirectorySite::create(targets, spec, &config)?)
             }
             Target::Directories { paths } => {
-                Place::Directory(DirectorySite::create(paths, &config.work_name, spec)?)
+                Place::Directory(DirectorySite::create(paths, spec, &config)?)
             }
             Target::Nfs(target) => Place::Nfs(Box::new(NfsSite::create(target, spec, &config)?)),
         };
@@ -206,8 +227,9 @@ impl Site {
         Self { place: Place::Null { loses: Some(nth) }, config, made: Made::default() }
     }
 
-    /// Makes what a pass expects to find and no earlier pass has made. Passes are expected to be
-    /// made in the order in which they are prepared.
+    /// Makes what of its share a pass expects to find and no earlier pass has made. Passes are
+    /// expected to be made in the order in which they are prepared, and those who join to prepare
+    /// after whoever made the working directory.
     ///
     /// # Errors
     /// When it can't be made, or somebody asked to stop.
@@ -268,15 +290,25 @@ impl Site {
         }
     }
 
-    /// Counts what is in the working directory; `None` for a target without files.
+    /// Counts what is in the working directory, as far as it is `whose`; `None` for a target without
+    /// files.
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn census(&self) -> Result<Option<Census>, SiteError> {
+    pub fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
         match &self.place {
             Place::Null { .. } => Ok(None),
-            Place::Directory(site) => site.census().map(Some),
-            Place::Nfs(site) => site.census().map(Some),
+            Place::Directory(site) => site.census(whose).map(Some),
+            Place::Nfs(site) => site.census(whose).map(Some),
+        }
+    }
+
+    /// Takes a working directory that was joined for its own: whoever made it is lost.
+    pub fn inherit(&mut self) {
+        match &mut self.place {
+            Place::Null { .. } => {}
+            Place::Directory(site) => site.inherit(),
+            Place::Nfs(site) => site.inherit(),
         }
     }
 
@@ -369,7 +401,7 @@ fn content<'a>(
 
 /// Fails when somebody asked to stop.
 fn interrupted(config: &SiteConfig) -> Result<(), SiteError> {
-    if config.stop.load(Relaxed) { Err(SiteError::Interrupted) } else { Ok(()) }
+    if config.stop.is_set() { Err(SiteError::Interrupted) } else { Ok(()) }
 }
 
 impl Drop for Site {

@@ -7,9 +7,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{IntervalSample, RunSpec, Stall, Stalls, Work};
+use model::{CoursePoint, IntervalSample, RunSpec, Stall, Stalls, Work};
 
 use crate::clock::Clock;
+use crate::course::Course;
 use crate::limits::WATCH_TICK;
 use crate::measure::Monitor;
 use crate::worker::Progress;
@@ -29,6 +30,8 @@ pub struct Watch<'a> {
     seen: (Work, Work),
     samples: Vec<IntervalSample>,
     standing: Standing,
+    /// What had been done when; only where other hosts work at the same moment.
+    course: Option<Course>,
     /// Processor time when the pass began to count; `None` until then.
     cpu_before_ns: Option<u64>,
 }
@@ -41,20 +44,22 @@ pub struct Watched {
     pub stalls: Option<Stalls>,
     /// Processor time of the client while the pass counted.
     pub client_cpu_ns: u64,
+    /// What had been done from time to time, where that is followed.
+    pub course: Vec<CoursePoint>,
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch a pass whose gates are about to open, at `begun_ns`.
+    /// Begins to watch a pass whose workers start at `begun_ns`, now or later; `follows` its course.
     pub fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],
-        spec: &RunSpec,
+        (spec, follows): (&RunSpec, bool),
         begun_ns: u64,
         monitor: &Monitor<'_>,
     ) -> Self {
         let origin_ns = begun_ns.saturating_add(spec.warmup_ns());
         let interval_ns = spec.sampling.interval_ns().max(TICK_NS);
-        let at_once = spec.warmup_ns() == 0;
+        let at_once = clock.now_ns() >= origin_ns;
         Self {
             clock,
             progress,
@@ -64,6 +69,7 @@ impl<'a> Watch<'a> {
             seen: (Work::default(), Work::default()),
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
+            course: follows.then(|| Course::new(origin_ns)),
             // Two clocks make this figure; in a very short pass their difference may run backwards.
             cpu_before_ns: at_once.then(|| (monitor.client_cpu_ns)()),
         }
@@ -72,8 +78,12 @@ impl<'a> Watch<'a> {
     /// How long to wait before [`Self::look`] is due.
     pub fn until_next(&self) -> Duration {
         let (live_ns, sample_ns) = self.next;
-        let due_ns =
-            if self.cpu_before_ns.is_none() { self.origin_ns } else { live_ns.min(sample_ns) };
+        let course_ns = self.course.as_ref().map_or(u64::MAX, Course::due_ns);
+        let due_ns = if self.cpu_before_ns.is_none() {
+            self.origin_ns
+        } else {
+            live_ns.min(sample_ns).min(course_ns)
+        };
         let left_ns = due_ns.saturating_sub(self.clock.now_ns());
         WATCH_TICK.min(Duration::from_nanos(left_ns))
     }
@@ -89,8 +99,12 @@ impl<'a> Watch<'a> {
             self.standing.reset(0);
         }
         let at_ns = now_ns - self.origin_ns;
+        let progress = self.progress;
+        if let Some(course) = &mut self.course {
+            course.look(now_ns, || done(progress));
+        }
         if now_ns >= self.next.0 {
-            (monitor.observe)(sample(self.done(), &mut self.seen.0, at_ns));
+            (monitor.observe)(sample(done(self.progress), &mut self.seen.0, at_ns));
             self.standing.look(self.progress, at_ns);
             self.next.0 = following(self.next.0, TICK_NS, now_ns);
         }
@@ -104,24 +118,26 @@ impl<'a> Watch<'a> {
     pub fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.take(at_ns);
-        (monitor.observe)(sample(self.done(), &mut self.seen.0, at_ns));
+        (monitor.observe)(sample(done(self.progress), &mut self.seen.0, at_ns));
         let cpu_ns = (monitor.client_cpu_ns)();
         Watched {
             samples: self.samples,
             stalls: self.standing.end(),
             client_cpu_ns: self.cpu_before_ns.map_or(0, |before| cpu_ns.saturating_sub(before)),
+            course: self.course.map_or(Vec::new(), Course::finish),
         }
     }
 
     fn take(&mut self, at_ns: u64) {
-        let taken = sample(self.done(), &mut self.seen.1, at_ns);
+        let taken = sample(done(self.progress), &mut self.seen.1, at_ns);
         self.samples.push(taken);
     }
+}
 
-    fn done(&self) -> Work {
-        let sum = |of: fn(&Progress) -> u64| self.progress.iter().map(of).sum();
-        Work { ops: sum(|p| p.ops.load(Relaxed)), bytes: sum(|p| p.bytes.load(Relaxed)) }
-    }
+/// What all workers have done so far.
+fn done(progress: &[Progress]) -> Work {
+    let sum = |of: fn(&Progress) -> u64| progress.iter().map(of).sum();
+    Work { ops: sum(|p| p.ops.load(Relaxed)), bytes: sum(|p| p.bytes.load(Relaxed)) }
 }
 
 /// What was done since `seen`, which is brought up to date.

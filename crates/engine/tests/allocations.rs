@@ -10,10 +10,10 @@ use engine::pace::{Pace, Timing};
 use engine::recorder::Recorder;
 use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker};
-use engine::{Opened, Site, SiteConfig, SystemClock};
+use engine::{Opened, Site, SiteConfig, Stop, SystemClock};
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsTarget, NfsVersion, Op,
-    OpKind, OpMix, Pass, Proto, RunSpec, Target, Workload,
+    OpKind, OpMix, Pass, Proto, RunSpec, Share, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern, pass_size};
@@ -96,7 +96,9 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),
         keep: false,
-        stop: Arc::default(),
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
     };
     let site = Site::create(spec, config).unwrap();
     let mut total = 0;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use engine::worker::Ending;
-use engine::{Measured, Monitor, Site, SiteConfig, SystemClock, measure};
+use engine::{Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use model::{
-    BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Target,
-    Workload,
+    BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
+    Target, Workload,
 };
 use nfs_client::{Mount, MountOptions};
 use nfs_server::{Server, ServerConfig};
@@ -59,18 +58,32 @@ impl Rig {
             pattern: Pattern::new(1, 4_096),
             clock: Arc::new(SystemClock::new()),
             keep: true,
-            stop: Arc::default(),
+            stop: Stop::default(),
+            share: Share::ALL,
+            joins: false,
         };
         let site = Site::create(&spec, config).unwrap();
         Self { target, spec, site, _server: server }
     }
 
     fn run(&self, pass: Pass) -> Measured {
-        let stop = AtomicBool::new(false);
-        let mut monitor =
-            Monitor { stop: &stop, opened: &|| (), observe: &mut |_| (), client_cpu_ns: &|| 0 };
+        let stop = Stop::default();
+        let mut monitor = Monitor {
+            stop: &stop,
+            opened: &|| (),
+            gate: &mut || Some(0),
+            observe: &mut |_| (),
+            client_cpu_ns: &|| 0,
+        };
         self.site.prepare(&self.spec, pass).unwrap();
-        let measured = measure(&self.site, &self.spec, pass, 1, &mut monitor).unwrap();
+        let measured = measure(
+            &self.site,
+            &self.spec,
+            (pass, Share::whole(self.spec.workers)),
+            1,
+            &mut monitor,
+        )
+        .unwrap();
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
         measured

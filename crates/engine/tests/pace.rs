@@ -1,7 +1,6 @@
 //! Offered loads, think times, caps and warm-ups, on backends that are told what to do.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use engine::backend::{Backend, Lost};
@@ -9,10 +8,10 @@ use engine::pace::{Pace, Timing};
 use engine::recorder::Recorder;
 use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
-use engine::{Clock, Measured, Monitor, Site, SiteConfig, SystemClock, measure};
+use engine::{Clock, Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use model::{
     Arrivals, BackendKind, Completion, Load, NfsTarget, Op, OpKind, Outcome, Pass, PassResult,
-    RunSpec, Target, WorkingSet, Workload,
+    RunSpec, Share, Target, WorkingSet, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern};
@@ -44,18 +43,22 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),
         keep: false,
-        stop: Arc::default(),
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
     };
     let site = Site::create(spec, config).unwrap();
-    let (stop, client_cpu_ns) = (AtomicBool::new(false), || 0);
+    let (stop, client_cpu_ns) = (Stop::default(), || 0);
     let mut monitor = Monitor {
         stop: &stop,
         opened: &|| (),
+        gate: &mut || Some(0),
         observe: &mut |_| (),
         client_cpu_ns: &client_cpu_ns,
     };
     site.prepare(spec, pass).unwrap();
-    let measured = measure(&site, spec, pass, 42, &mut monitor).unwrap();
+    let measured =
+        measure(&site, spec, (pass, Share::whole(spec.workers)), 42, &mut monitor).unwrap();
     assert_eq!(measured.ending, Ending::Complete);
     measured
 }

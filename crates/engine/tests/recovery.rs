@@ -8,10 +8,10 @@ use engine::backend::{Backend, Lost, Recovered, Tally};
 use engine::pace::Timing;
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
-use engine::{Site, SiteConfig, SystemClock};
+use engine::{Site, SiteConfig, Stop, SystemClock};
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, OpMix,
-    Pass, Proto, RunSpec, Target, Workload,
+    Pass, Proto, RunSpec, Share, Target, Workload,
 };
 use nfs_client::proto::nfs3::Status;
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig};
@@ -84,7 +84,9 @@ impl Rig {
             pattern: Pattern::new(1, IO_BYTES as usize),
             clock: Arc::new(SystemClock::new()),
             keep: false,
-            stop: Arc::default(),
+            stop: Stop::default(),
+            share: Share::ALL,
+            joins: false,
         };
         let site = Site::create(&spec, config).unwrap();
         Self { server, spec, site }

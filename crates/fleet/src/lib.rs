@@ -4,6 +4,7 @@
 //! at a time. [`Transport`] is the seam: in this process, or as [`wire`] messages through the
 //! user's own ssh. A wish to stop overtakes everything else, so it is not an order.
 
+mod bell;
 pub mod in_process;
 mod json;
 pub mod meet;
@@ -14,7 +15,8 @@ pub mod stdio;
 mod stream;
 pub mod wire;
 
-pub use order::{Assignment, Broken, Opening, Order, PassEnd, Putting, Reading, Report};
+pub use bell::Bell;
+pub use order::{Assignment, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report};
 pub use remote::Remote;
 
 /// The other side is gone; says why, as far as that is known.
@@ -35,6 +37,19 @@ pub trait Transport {
     /// # Errors
     /// When the agent is gone.
     fn receive(&mut self) -> Result<Report, Gone>;
+
+    /// Takes a report that has come, without waiting.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone>;
+
+    /// Rings this bell from now on when something has come. Whoever never rings is looked at now and
+    /// then all the same.
+    fn ring(&mut self, _bell: &Bell) {}
+
+    /// Wants what is under way to end soon; the agent answers it, and stays for what comes next.
+    fn cancel(&mut self) {}
 
     /// Says whether the agent is still there, without waiting.
     ///

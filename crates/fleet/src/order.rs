@@ -1,13 +1,15 @@
 //! Orders and reports: all that controller and agents say to each other.
 //!
-//! One order is under way at a time, and each has one answer; only [`Order::Run`] is answered by
-//! several reports. Whatever can't be obeyed is answered by [`Report::Failed`] with a sentence,
+//! One order is under way at a time, and each has one answer; only [`Order::Go`] is answered by
+//! several reports. A pass is [`Order::Prepare`], [`Order::Arm`], [`Order::Go`] and
+//! [`Order::Account`], and all agents of a run have answered one before the next is given. Whatever can't be obeyed is answered by [`Report::Failed`] with a sentence,
 //! which names no host: the controller knows whom it asked.
 
 use std::path::PathBuf;
 
 use model::{
-    Action, Fact, InForce, IntervalSample, Invalidation, Pass, PassResult, RunSpec, Telemetry,
+    Action, CoursePoint, Fact, InForce, IntervalSample, Invalidation, OpKind, Pass, PassResult,
+    RunSpec, Share, Span, Telemetry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +18,7 @@ use crate::json;
 /// One trial, as it is handed to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Every setting of the run.
+    /// Every setting of the run; its workers are those of all agents together.
     #[serde(with = "json")]
     pub spec: RunSpec,
     /// Seed of the campaign.
@@ -25,6 +27,10 @@ pub struct Assignment {
     pub work_name: String,
     /// Leave the working directory behind.
     pub keep: bool,
+    /// Which of the workers are this agent's.
+    pub share: Share,
+    /// The working directory may be there already: then another agent made it, and removes it.
+    pub joins: bool,
 }
 
 /// What an agent needs to know before it changes its host.
@@ -41,10 +47,32 @@ pub struct Opening {
 pub enum Order {
     /// Make a fresh site for a trial.
     Begin(Box<Assignment>),
-    /// Prepare and run one pass.
-    Run(Pass),
+    /// Make what a pass expects to find, as far as it belongs to this agent's share.
+    Prepare(Pass),
+    /// Have the workers of a share open what they need, and wait for [`Order::Go`].
+    Arm {
+        /// The pass.
+        pass: Pass,
+        /// Whose workers it executes: its own, or those of another whose files it reads.
+        share: Share,
+    },
+    /// Let the workers start.
+    Go {
+        /// When, by the agent's own clock in nanoseconds; 0, or what has passed, is at once.
+        start_ns: u64,
+    },
+    /// Let them go home instead.
+    Disarm,
+    /// Count what the pass left, now that all agents have ended it, and tell how it went.
+    Account {
+        /// What all other agents did, for one that counts for all; else nothing.
+        others: Vec<Done>,
+    },
     /// Remove the site.
-    End,
+    End {
+        /// Also where another agent made it, which is lost.
+        inherits: bool,
+    },
     /// Tell the settings of the host.
     Facts,
     /// Tell what the clocks show.
@@ -79,9 +107,22 @@ pub enum Order {
 pub enum Report {
     /// The site is there; with the settings in force.
     Begun(Vec<Fact>),
+    /// What belongs to the share is there.
+    Prepared,
+    /// All is open, and the workers wait.
+    Armed,
+    /// They went home.
+    Disarmed,
     /// A pass is running.
     Progress(IntervalSample),
-    /// A pass has ended.
+    /// The workers have ended.
+    Worked {
+        /// What they did.
+        done: Vec<Done>,
+        /// The trial can't go on, so nobody else need.
+        is_broken: bool,
+    },
+    /// How the pass went.
     Ran(Box<PassEnd>),
     /// The site is gone.
     Ended,
@@ -127,6 +168,19 @@ pub struct Reading {
     pub wall_ns: u64,
 }
 
+/// What was done of one kind, the warm-up included: what witnesses see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Which kind.
+    pub kind: OpKind,
+    /// Ops that ended well.
+    pub ops: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Ops that failed.
+    pub failed: u64,
+}
+
 /// How a pass ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassEnd {
@@ -136,6 +190,10 @@ pub struct PassEnd {
     pub facts: Vec<Fact>,
     /// Why the trial can't go on, where it can't.
     pub broken: Option<Broken>,
+    /// When its workers started and ended.
+    pub span: Span,
+    /// What they had done from time to time, in its order; only where there are other agents.
+    pub course: Vec<CoursePoint>,
 }
 
 /// Why a trial can't go on after a pass.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::meet::Link;
 use crate::stream::{self, Event, Stream};
 use crate::wire::Message;
-use crate::{Gone, Order, Report, Transport};
+use crate::{Bell, Gone, Order, Report, Transport};
 
 /// An agent that says nothing for so long is gone.
 pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
@@ -84,7 +84,7 @@ impl Way {
             Self::Socket(_) => loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match events.recv_timeout(left) {
-                    Ok(Event::Greeted | Event::Stop | Event::Said(_)) => {}
+                    Ok(Event::Greeted | Event::Stop | Event::Cancel | Event::Said(_)) => {}
                     Ok(Event::Closed | Event::Failed(_)) | Err(_) => return,
                 }
             },
@@ -143,28 +143,40 @@ impl Remote {
     /// Waits for what the agent does next, but not for longer than it may be silent.
     fn event(&mut self, silence_max: Duration) -> Result<Event<Report>, Gone> {
         loop {
-            let stream = match (&self.lost, &self.stream) {
-                (None, Some(stream)) => stream,
-                (Some(gone), _) => return Err(gone.clone()),
-                (None, None) => return Err(Gone(format!("host {}: it was left", self.host))),
-            };
-            match stream.events.recv_timeout(TICK) {
-                Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.lose("the agent is gone"));
-                }
-                Ok(Event::Failed(error)) => return Err(self.lose(&error.to_string())),
-                Ok(event) => return Ok(event),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if stream.silence() > silence_max {
-                return Err(self.lose_silent(silence_max));
-            }
-            if self.stop.load(Relaxed) && !self.told_to_stop {
-                // An agent that can't be told is noticed at the next event.
-                let _ = stream.messages.send(Message::Stop);
-                self.told_to_stop = true;
+            if let Some(event) = self.event_within(TICK, silence_max)? {
+                return Ok(event);
             }
         }
+    }
+
+    /// Waits so long for what the agent does next.
+    fn event_within(
+        &mut self,
+        wait: Duration,
+        silence_max: Duration,
+    ) -> Result<Option<Event<Report>>, Gone> {
+        let stream = match (&self.lost, &self.stream) {
+            (None, Some(stream)) => stream,
+            (Some(gone), _) => return Err(gone.clone()),
+            (None, None) => return Err(Gone(format!("host {}: it was left", self.host))),
+        };
+        match stream.events.recv_timeout(wait) {
+            Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(self.lose("the agent is gone"));
+            }
+            Ok(Event::Failed(error)) => return Err(self.lose(&error.to_string())),
+            Ok(event) => return Ok(Some(event)),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stream.silence() > silence_max {
+            return Err(self.lose_silent(silence_max));
+        }
+        if self.stop.load(Relaxed) && !self.told_to_stop {
+            // An agent that can't be told is noticed at the next event.
+            let _ = stream.messages.send(Message::Stop);
+            self.told_to_stop = true;
+        }
+        Ok(None)
     }
 
     fn lose_silent(&mut self, silence: Duration) -> Gone {
@@ -194,6 +206,29 @@ impl Transport for Remote {
             if let Event::Said(report) = self.event(LOST_AFTER)? {
                 return Ok(report);
             }
+        }
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        loop {
+            match self.event_within(Duration::ZERO, LOST_AFTER)? {
+                Some(Event::Said(report)) => return Ok(Some(report)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn ring(&mut self, bell: &Bell) {
+        if let Some(stream) = &self.stream {
+            stream.ring(bell);
+        }
+    }
+
+    fn cancel(&mut self) {
+        // An agent that can't be told is noticed at the next event.
+        if let Some(stream) = &self.stream {
+            let _ = stream.messages.send(Message::Cancel);
         }
     }
 

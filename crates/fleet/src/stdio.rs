@@ -36,6 +36,7 @@ pub fn agent_end(
     let (controller, end) = in_process::pair();
     let (orders, reports) = controller.into_channels();
     let messages = stream.messages.clone();
+    let cancelled = Arc::clone(end.cancelled());
     thread::spawn(move || {
         for report in reports {
             if messages.send(Message::Said(report)).is_err() {
@@ -44,7 +45,7 @@ pub fn agent_end(
         }
     });
     thread::spawn(move || {
-        while let Some(order) = next(&stream, &stop, &leave) {
+        while let Some(order) = next(&stream, (&stop, &cancelled), &leave) {
             if orders.send(order).is_err() {
                 return;
             }
@@ -55,11 +56,16 @@ pub fn agent_end(
 }
 
 /// The next order; `None` where there will be none.
-fn next(stream: &Stream<Order, Report>, stop: &AtomicBool, leave: &AtomicBool) -> Option<Order> {
+fn next(
+    stream: &Stream<Order, Report>,
+    (stop, cancelled): (&AtomicBool, &AtomicBool),
+    leave: &AtomicBool,
+) -> Option<Order> {
     loop {
         match stream.events.recv_timeout(TICK) {
             Ok(Event::Said(order)) => return Some(order),
             Ok(Event::Stop) => stop.store(true, Relaxed),
+            Ok(Event::Cancel) => cancelled.store(true, Relaxed),
             Ok(Event::Greeted) | Err(RecvTimeoutError::Timeout) => {}
             Ok(Event::Closed | Event::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
                 return None;

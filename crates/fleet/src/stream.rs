@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::Bell;
+use crate::bell::Rope;
 use crate::wire::{self, Greeting, Message, WireError};
 
 /// How often each side says that it is there.
@@ -24,8 +26,10 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 pub(crate) enum Event<In> {
     /// It is the dfsbench that this is.
     Greeted,
-    /// It wants what is under way to end.
+    /// It wants what is under way, and what would follow, to end.
     Stop,
+    /// It wants what is under way to end.
+    Cancel,
     /// It said something.
     Said(In),
     /// It ended the stream.
@@ -41,6 +45,7 @@ pub(crate) struct Stream<In, Out> {
     /// What is said to it; the stream ends with the last of its clones.
     pub messages: Sender<Message<Out>>,
     heard: Arc<Heard>,
+    rope: Rope,
 }
 
 impl<In, Out> Stream<In, Out> {
@@ -52,6 +57,11 @@ impl<In, Out> Stream<In, Out> {
     /// Says nothing any more, which ends this direction, and goes on to hear.
     pub(crate) fn end(self) -> Receiver<Event<In>> {
         self.events
+    }
+
+    /// Rings a bell from now on for each event.
+    pub(crate) fn ring(&self, bell: &Bell) {
+        self.rope.hang(bell);
     }
 }
 
@@ -83,14 +93,23 @@ where
     let heard = Arc::new(Heard { begin: Instant::now(), last_ms: AtomicU64::new(0) });
     let (happen, events) = channel();
     let (messages, outgoing) = channel();
-    let ears = Arc::clone(&heard);
-    thread::spawn(move || listen(input, &ears, &happen));
+    let rope = Rope::default();
+    let (ears, ringer) = (Arc::clone(&heard), rope.clone());
+    thread::spawn(move || {
+        listen(input, &ears, &ringer, &happen);
+        ringer.pull();
+    });
     thread::spawn(move || talk(output, &outgoing));
-    Stream { events, messages, heard }
+    Stream { events, messages, heard, rope }
 }
 
 /// Reads until the stream ends, fails, or nobody wants to know.
-fn listen<In: DeserializeOwned>(mut input: impl Read, heard: &Heard, happen: &Sender<Event<In>>) {
+fn listen<In: DeserializeOwned>(
+    mut input: impl Read,
+    heard: &Heard,
+    rope: &Rope,
+    happen: &Sender<Event<In>>,
+) {
     let greeting = Greeting::expect(&mut input);
     let mut next = Some(greeting.map_or_else(failed, |()| Event::Greeted));
     loop {
@@ -100,10 +119,12 @@ fn listen<In: DeserializeOwned>(mut input: impl Read, heard: &Heard, happen: &Se
             if happen.send(event).is_err() || is_last {
                 return;
             }
+            rope.pull();
         }
         next = match wire::read(&mut input) {
             Ok(Some(Message::Beat)) => None,
             Ok(Some(Message::Stop)) => Some(Event::Stop),
+            Ok(Some(Message::Cancel)) => Some(Event::Cancel),
             Ok(Some(Message::Said(said))) => Some(Event::Said(said)),
             Ok(None) => Some(Event::Closed),
             Err(error) => Some(failed(error)),

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes whenever orders or reports do.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// No message is longer, in bytes; 10,000 clients' times in one pass take a tenth of it.
 pub const FRAME_BYTES_MAX: u32 = 64 << 20;
@@ -65,8 +65,10 @@ pub enum WireError {
 pub enum Message<T> {
     /// Still here.
     Beat,
-    /// End what is under way, as soon as can be.
+    /// End what is under way, as soon as can be, and all that would follow.
     Stop,
+    /// End what is under way, as soon as can be, and go on with what follows.
+    Cancel,
     /// An order or a report.
     Said(T),
 }

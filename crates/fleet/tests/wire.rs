@@ -3,10 +3,11 @@
 use std::io::{self, Cursor, Read};
 
 use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError};
-use fleet::{Assignment, Order, PassEnd, Report};
+use fleet::{Assignment, Done, Order, PassEnd, Report};
 use model::{
-    Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
-    OpKind, Outcome, Pass, PassResult, RunSpec, Target, Telemetry, Workload,
+    Action, CaveatCode, ClientRecord, Completion, CoursePoint, Histogram, KindResult, NfsTarget,
+    Op, OpError, OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, Work,
+    Workload,
 };
 use proptest::prelude::*;
 
@@ -29,7 +30,14 @@ fn bytes_of<T: serde::Serialize>(message: &Message<T>) -> Vec<u8> {
 fn a_trial() -> Order {
     let mut spec = RunSpec::null(Workload::Stream);
     spec.target = Target::Nfs(NfsTarget::new("server", "/export"));
-    Order::Begin(Box::new(Assignment { spec, seed: 7, work_name: ".w".into(), keep: true }))
+    Order::Begin(Box::new(Assignment {
+        spec,
+        seed: 7,
+        work_name: ".w".into(),
+        keep: true,
+        share: Share { first: 2, count: 2 },
+        joins: true,
+    }))
 }
 
 fn a_pass(times: &[u64]) -> Report {
@@ -67,13 +75,30 @@ fn a_pass(times: &[u64]) -> Report {
         caveats: vec![CaveatCode::Errors.because("one")],
         ..PassResult::new(Pass::Write)
     };
-    Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken: None }))
+    let at = |at_ns| CoursePoint { at_ns, done: Work { ops: at_ns, bytes: at_ns } };
+    Report::Ran(Box::new(PassEnd {
+        result,
+        facts: Vec::new(),
+        broken: None,
+        span: Span { first_start_ns: 1, last_start_ns: 2, first_end_ns: 3, last_end_ns: 4 },
+        course: (0..5).map(at).collect(),
+    }))
 }
 
 #[test]
 fn specs_and_actions_arrive_as_they_were_sent() {
     let action = Action::Sysctl { name: "net.core.rmem_max".into(), value: "4 096\n".into() };
-    for order in [a_trial(), Order::Apply(Box::new(action)), Order::Run(Pass::Read), Order::End] {
+    let share = Share { first: 3, count: 1 };
+    let done = Done { kind: OpKind::Write, ops: 1, bytes: 2, failed: 3 };
+    let orders = [
+        a_trial(),
+        Order::Apply(Box::new(action)),
+        Order::Arm { pass: Pass::Read, share },
+        Order::Go { start_ns: 1 << 60 },
+        Order::Account { others: vec![done] },
+        Order::End { inherits: true },
+    ];
+    for order in orders {
         let bytes = bytes_of(&Message::Said(order.clone()));
         let read = wire::read(&mut Cursor::new(bytes)).unwrap();
         assert_eq!(read, Some(Message::Said(order)));

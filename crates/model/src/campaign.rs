@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::caveat::Caveat;
+use crate::caveat::{Caveat, CaveatCode};
 use crate::client::ClientResult;
 use crate::fact::Fact;
 use crate::histogram::Histogram;
@@ -15,6 +15,10 @@ use crate::scope::Scope;
 use crate::share::HostResult;
 use crate::spec::RunSpec;
 use crate::telemetry::Telemetry;
+use crate::units::Nanos;
+
+/// Below this share of the window with all workers busy, the rate is that of fewer workers.
+pub const COMMON_SHARE_MIN: f64 = 0.9;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +202,20 @@ impl PassResult {
         self.kinds.iter().flat_map(|kind| &kind.errors).map(|(_, count)| count).sum()
     }
 
+    /// The doubt that `workers` were not all busy for most of the window, where they were not.
+    pub fn unsynchronised(&self, workers: u32) -> Option<Caveat> {
+        let share = self.common_window_ns as f64 / self.window_ns.max(1) as f64;
+        (workers > 1 && share < COMMON_SHARE_MIN).then(|| {
+            CaveatCode::Unsynchronised.because(format!(
+                "all {workers} workers were busy for {} of {} ({:.0} %); start skew {}",
+                Nanos(self.common_window_ns),
+                Nanos(self.window_ns),
+                share * 100.0,
+                Nanos(self.start_skew_ns),
+            ))
+        })
+    }
+
     /// Response times of the ops that count for the rate, merged.
     pub fn response_time(&self) -> Histogram {
         self.merged(|kind| &kind.response_time)
@@ -238,6 +256,33 @@ pub struct KindResult {
     pub service_time: Histogram,
     /// Due to done.
     pub response_time: Histogram,
+}
+
+impl KindResult {
+    /// Adds what others recorded: as if all had been recorded together, kind by kind.
+    pub fn merge_all(all: &mut Vec<Self>, more: Vec<Self>) {
+        for result in more {
+            match all.iter_mut().find(|known| known.kind == result.kind) {
+                None => all.push(result),
+                Some(known) => known.merge(result),
+            }
+        }
+        all.sort_by_key(|result| result.kind);
+    }
+
+    fn merge(&mut self, more: Self) {
+        self.issued += more.issued;
+        self.done += more.done;
+        self.bytes += more.bytes;
+        self.service_time.merge(&more.service_time);
+        self.response_time.merge(&more.response_time);
+        for (error, count) in more.errors {
+            match self.errors.iter_mut().find(|(seen, _)| *seen == error) {
+                Some((_, total)) => *total += count,
+                None => self.errors.push((error, count)),
+            }
+        }
+    }
 }
 
 /// What all workers together did within one interval of a pass.

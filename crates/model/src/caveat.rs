@@ -113,6 +113,9 @@ codes! {
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";
+    Straggler, "straggler", Degraded,
+        "One host was much slower than the others and held them up.",
+        "Look at that host and its way to the target; leave it out to see what the others can do.";
     OptionNotInForce, "option-not-in-force", Degraded,
         "A setting that was asked for is not the one that was in force.",
         "Ask for what the target can do, or change the target.";
@@ -164,6 +167,9 @@ codes! {
     Drift, "drift", Degraded,
         "The trials rise or fall in the order in which they were made.",
         "Find what changes from trial to trial: a cache that fills, a disk that ages, heat.";
+    Skew, "skew", Note,
+        "The hosts did not start at the same moment.",
+        "Make passes longer than the skew by far, or see what keeps hosts from starting.";
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and nothing here counts what came from it.",
         "Use files larger than memory, --direct true, or mount anew in between.";

@@ -78,6 +78,21 @@ pub struct ProgramUse {
     pub rss_max_bytes: u64,
 }
 
+impl WarmedUp {
+    /// Adds what others did.
+    pub fn merge_all(all: &mut Vec<Self>, more: &[Self]) {
+        for warm in more {
+            match all.iter_mut().find(|known| known.kind == warm.kind) {
+                None => all.push(*warm),
+                Some(known) => {
+                    known.done += warm.done;
+                    known.bytes += warm.bytes;
+                }
+            }
+        }
+    }
+}
+
 /// What was done of a kind before anything counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmedUp {

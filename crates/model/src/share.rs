@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::ClientTimes;
 use crate::sampling::Work;
+use crate::spec::RunSpec;
+use crate::work::Sharing;
 
 /// Some of the workers of a run that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,6 +24,9 @@ pub struct Share {
 }
 
 impl Share {
+    /// All workers, however many they are.
+    pub const ALL: Self = Self { first: 0, count: u32::MAX };
+
     /// All workers of a run.
     pub const fn whole(workers: u32) -> Self {
         Self { first: 0, count: workers }
@@ -50,7 +55,7 @@ impl Share {
     pub fn owned_below(self, end: u32, workers: u32) -> u32 {
         let workers = workers.max(1);
         let (rounds, rest) = (end / workers, end % workers);
-        rounds * self.count + rest.clamp(self.first, self.workers().end) - self.first
+        rounds * self.count.min(workers) + rest.clamp(self.first, self.workers().end) - self.first
     }
 }
 
@@ -111,6 +116,25 @@ impl HostResult {
     }
 }
 
+impl RunSpec {
+    /// What a run asks of whoever executes a share of its workers: so many workers, their files, and
+    /// their part of the offered load. Only to judge by: which op comes next follows from the whole.
+    #[must_use]
+    pub fn part(&self, share: Share) -> Self {
+        if share.count >= self.workers {
+            return self.clone();
+        }
+        let mut part = self.clone();
+        part.workers = share.count;
+        if self.layout.sharing == Sharing::Own {
+            part.files = share.owned_below(self.files, self.workers);
+        }
+        let of_all = u128::from(self.load.rate_per_s) * u128::from(share.count);
+        part.load.rate_per_s = of_all.div_ceil(u128::from(self.workers)) as u64;
+        part
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +159,7 @@ mod tests {
             for number in 0..end {
                 prop_assert_eq!(shares.iter().filter(|s| s.owns(number, workers)).count(), 1);
             }
-            for share in &shares {
+            for share in shares.iter().chain([&Share::ALL]) {
                 let owned = (0..end).filter(|number| share.owns(*number, workers)).count();
                 prop_assert_eq!(share.owned_below(end, workers) as usize, owned);
             }

@@ -15,7 +15,9 @@ use crate::placement::Placement;
 use crate::repetition::Repetition;
 use crate::sampling::Sampling;
 use crate::words::words;
-use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
+use crate::work::{
+    Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree, Workload,
+};
 
 /// How ops are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -280,6 +282,13 @@ impl RunSpec {
     pub fn speaks_nfs(&self) -> bool {
         let mounted = || self.lab.as_ref().is_some_and(|lab| lab.is_mounted());
         matches!(self.target, Target::Nfs(_)) || mounted()
+    }
+
+    /// Says whether some workers have no file of their own in a pass, as bonnie's seekers have in
+    /// its other passes: they are not late.
+    pub fn stands_idle(&self, pass: Pass) -> bool {
+        let owns = self.layout.sharing == Sharing::Own;
+        pass.moves_blocks() && owns && self.files < self.all_workers()
     }
 
     /// Bytes that the file set holds.

@@ -85,6 +85,16 @@ impl Name {
         Self::new(Sort::File, number)
     }
 
+    /// The number in one of our names; `None` for any other.
+    pub fn number_of(name: &[u8]) -> Option<u32> {
+        let (letter, digits) = name.split_first()?;
+        let is_ours = letter.is_ascii_lowercase()
+            && digits.len() == LEN - 1
+            && digits.iter().all(u8::is_ascii_digit);
+        let value = |sum: u32, digit: &u8| sum * 10 + u32::from(digit - b'0');
+        is_ours.then(|| digits.iter().fold(0, value))
+    }
+
     /// The name as bytes, as NFS wants it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0[..LEN]
@@ -117,6 +127,16 @@ mod tests {
         assert_eq!(Name::file(17).as_str(), "f00000017");
         assert_eq!(Name::file(99_999_999).as_c_str(), c"f99999999");
         assert_eq!(Name::new(Sort::Link, 5).as_bytes(), b"l00000005");
+    }
+
+    #[test]
+    fn a_name_tells_its_number() {
+        for number in [0, 17, 99_999_999] {
+            assert_eq!(Name::number_of(Name::file(number).as_bytes()), Some(number));
+        }
+        for other in [&b""[..], b"f", b"f0000001", b"f000000017", b"f0000001x", b"F00000017"] {
+            assert_eq!(Name::number_of(other), None);
+        }
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! that went. What was there before follows from the run; nothing is counted twice.
 
 use engine::site::Census;
-use model::{OpKind, Pass, PassResult, RunSpec, Target, Workload};
+use fleet::Done;
+use model::{OpKind, Pass, PassResult, RunSpec, Share, Target, Truth, Workload};
 use workload::{FileSet, Places};
 
-use super::{of, truth};
-use model::Truth;
+use super::{Witnesses, of, truth};
 
 const FILES: &str = "files in the working directory";
 const BYTES: &str = "sizes of the files, added up";
@@ -17,12 +17,20 @@ const LINKS: &str = "symbolic links in the working directory";
 
 /// Compares the recorder with what is there. A failed op may have done half of its work, so only
 /// clean passes can be exact.
-pub(super) fn truths(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
-    if result.errors() > 0 {
+pub(super) fn truths(
+    spec: &RunSpec,
+    result: &PassResult,
+    witnesses: &Witnesses,
+    census: Census,
+) -> Vec<Truth> {
+    let share = witnesses.share;
+    if result.errors() + witnesses.others.iter().map(|done| done.failed).sum::<u64>() > 0 {
         return Vec::new();
     }
     let done = |kind| of(result, kind).0;
-    let files = u64::from(spec.files);
+    let files = u64::from(share.owned_below(spec.files, spec.workers));
+    let set_bytes = spec.file_size_bytes * files;
+    let places = || places(spec, share);
     // What a bound cuts short leaves files that are whole or not.
     let is_whole = !spec.is_cut();
     let mut truths = Vec::new();
@@ -30,12 +38,12 @@ pub(super) fn truths(spec: &RunSpec, result: &PassResult, census: Census) -> Vec
         Pass::Write | Pass::CharWrite => {
             truths.push(truth(files, census.files, FILES));
             if is_whole {
-                truths.push(truth(spec.set_bytes(), census.bytes, BYTES));
+                truths.push(truth(set_bytes, census.bytes, BYTES));
             }
         }
         Pass::Rewrite | Pass::RandomWrite | Pass::Update | Pass::Seeks | Pass::Mix => {
             truths.push(truth(files, census.files, FILES));
-            truths.push(truth(spec.set_bytes(), census.bytes, BYTES));
+            truths.push(truth(set_bytes, census.bytes, BYTES));
         }
         Pass::Create => {
             let (created, bytes) = of(result, OpKind::Create);
@@ -56,17 +64,20 @@ pub(super) fn truths(spec: &RunSpec, result: &PassResult, census: Census) -> Vec
         Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
             let before = if result.pass == Pass::Mkdir { 0 } else { files };
             let left = (before + done(OpKind::Mkdir)).saturating_sub(done(OpKind::Rmdir));
-            truths.push(truth(places(spec) + left, census.directories, DIRECTORIES));
+            truths.push(truth(places() + left, census.directories, DIRECTORIES));
         }
-        Pass::OpMix => truths.extend(of_mix(spec, result, census)),
+        Pass::OpMix => truths.extend(of_mix(spec, result, &witnesses.others, census)),
         _ => {}
     }
     truths
 }
 
-/// What comes and goes in a mix.
-fn of_mix(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
-    let done = |kind| of(result, kind).0;
+/// What comes and goes in a mix, of all agents together.
+fn of_mix(spec: &RunSpec, result: &PassResult, others: &[Done], census: Census) -> Vec<Truth> {
+    let done = |kind| {
+        let others = others.iter().filter(|done| done.kind == kind);
+        of(result, kind).0 + others.map(|done| done.ops).sum::<u64>()
+    };
     // How many files there are does not depend on the seed, which only draws their sizes.
     let set = FileSet::of(spec, 0);
     let files = set.census().0 + done(OpKind::Create) + done(OpKind::Link);
@@ -75,7 +86,7 @@ fn of_mix(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
     vec![
         truth(files.saturating_sub(done(OpKind::Remove)), census.files, FILES),
         truth(
-            places(spec) + directories.saturating_sub(done(OpKind::Rmdir)),
+            places(spec, Share::ALL) + directories.saturating_sub(done(OpKind::Rmdir)),
             census.directories,
             DIRECTORIES,
         ),
@@ -83,10 +94,11 @@ fn of_mix(spec: &RunSpec, result: &PassResult, census: Census) -> Vec<Truth> {
     ]
 }
 
-/// Directories that were made for others to stand in, on all targets together.
-fn places(spec: &RunSpec) -> u64 {
+/// Directories of a share that were made for others to stand in, on all targets together.
+fn places(spec: &RunSpec, share: Share) -> u64 {
     let places = Places::of(spec);
-    let made = (0..places.count()).filter(|place| !places.is_root(*place)).count() as u64;
+    let own = (0..places.count()).filter(|place| share.owns(*place, spec.workers));
+    let made = own.filter(|place| !places.is_root(*place)).count() as u64;
     let targets = if let Target::Directories { paths } = &spec.target { paths.len() } else { 1 };
     made * targets as u64
 }

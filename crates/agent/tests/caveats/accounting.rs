@@ -2,14 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use agent::ServerCounts;
 use agent::accounting::{self, Witnesses};
-use engine::{Monitor, Site, SiteConfig, SystemClock, measure};
+use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use model::{
-    BackendKind, CaveatCode, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec, Sharing,
-    Target, Truth, Workload,
+    BackendKind, CaveatCode, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec, Share,
+    Sharing, Target, Truth, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 
@@ -208,13 +207,21 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, Witnesses) {
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),
         keep: false,
-        stop: Arc::default(),
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
     };
-    let stop = AtomicBool::new(false);
-    let mut monitor =
-        Monitor { stop: &stop, opened: &|| (), observe: &mut |_| (), client_cpu_ns: &|| 0 };
+    let stop = Stop::default();
+    let mut monitor = Monitor {
+        stop: &stop,
+        opened: &|| (),
+        gate: &mut || Some(0),
+        observe: &mut |_| (),
+        client_cpu_ns: &|| 0,
+    };
     let site = Site::losing(3, config);
-    let measured = measure(&site, spec, pass, 1, &mut monitor).unwrap();
+    let measured =
+        measure(&site, spec, (pass, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
     (measured.result, Witnesses { tally: measured.tally, ..Witnesses::default() })
 }
 

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::accounting::{self, Witnesses};
-use engine::{Monitor, Site, SiteConfig, SystemClock, measure};
+use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use fleet::Broken;
-use model::{BackendKind, CaveatCode, Durability, Pass, RunSpec, Sampling, Target, Workload};
+use model::{
+    BackendKind, CaveatCode, Durability, Pass, RunSpec, Sampling, Share, Target, Workload,
+};
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
 use workload::Pattern;
@@ -23,10 +25,16 @@ fn on_storage() -> tempfile::TempDir {
 fn null_accounting(site: &Site) -> Vec<CaveatCode> {
     let spec =
         RunSpec { target: Target::Null, backend: BackendKind::Null, ..stream(Path::new("/")) };
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let mut monitor =
-        Monitor { stop: &stop, opened: &|| (), observe: &mut |_| {}, client_cpu_ns: &|| 0 };
-    let measured = measure(site, &spec, Pass::Write, 1, &mut monitor).unwrap();
+    let stop = Stop::default();
+    let mut monitor = Monitor {
+        stop: &stop,
+        opened: &|| (),
+        gate: &mut || Some(0),
+        observe: &mut |_| {},
+        client_cpu_ns: &|| 0,
+    };
+    let measured =
+        measure(site, &spec, (Pass::Write, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
     let witnesses = Witnesses { tally: measured.tally, ..Witnesses::default() };
     let truths = accounting::truths(&spec, &measured.result, &witnesses);
     assert!(truths.len() >= 2, "nobody else counted: {truths:?}");
@@ -41,7 +49,9 @@ fn ops_that_were_lost_are_missed() {
         pattern: Pattern::new(1, 1 << 20),
         clock: Arc::new(SystemClock::new()),
         keep: false,
-        stop: Arc::default(),
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
     };
     assert_eq!(null_accounting(&Site::losing(1, config())), [CaveatCode::Accounting]);
     assert_eq!(null_accounting(&Site::losing(u64::MAX, config())), []);

@@ -9,7 +9,9 @@ use agent::{Agent, Calls, LocalServer, ServerCounts};
 use engine::{Clock, SystemClock};
 use fleet::in_process::{self, InProcess};
 use fleet::{Assignment, Order, PassEnd, Report, Transport as _};
-use model::{BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Target, Workload};
+use model::{
+    BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Share, Target, Workload,
+};
 use nfs_server::{Server, ServerConfig};
 
 /// A controller's hand on an agent.
@@ -17,6 +19,7 @@ pub struct Rig {
     transport: Option<InProcess>,
     thread: Option<JoinHandle<Vec<String>>>,
     stop: Arc<AtomicBool>,
+    share: Share,
     /// Wishes to stop as soon as a pass tells of its progress.
     pub stops_at_progress: bool,
 }
@@ -56,7 +59,13 @@ impl Rig {
             local_server,
         };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
-        Self { transport: Some(transport), thread: Some(thread), stop, stops_at_progress: false }
+        Self {
+            transport: Some(transport),
+            thread: Some(thread),
+            stop,
+            share: Share::ALL,
+            stops_at_progress: false,
+        }
     }
 
     fn ask(&mut self, order: Order) -> Report {
@@ -87,11 +96,14 @@ impl Rig {
 
     fn ask_to_begin(&mut self, spec: &RunSpec, work_name: &str) -> Report {
         let (spec, work_name) = (spec.clone(), work_name.to_owned());
-        self.ask(Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false })))
+        let (share, joins) = (Share::whole(spec.workers), false);
+        self.share = share;
+        let assignment = Assignment { spec, seed: 1, work_name, keep: false, share, joins };
+        self.ask(Order::Begin(Box::new(assignment)))
     }
 
     pub fn try_end(&mut self) -> Report {
-        self.ask(Order::End)
+        self.ask(Order::End { inherits: false })
     }
 
     /// Ends the trial.
@@ -101,10 +113,29 @@ impl Rig {
     }
 
     pub fn run(&mut self, pass: Pass) -> PassEnd {
-        match self.ask(Order::Run(pass)) {
+        match self.try_run(pass) {
             Report::Ran(end) => *end,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Makes a pass that may be refused.
+    pub fn try_run(&mut self, pass: Pass) -> Report {
+        let share = self.share;
+        let orders = [
+            Order::Prepare(pass),
+            Order::Arm { pass, share },
+            Order::Go { start_ns: 0 },
+            Order::Account { others: Vec::new() },
+        ];
+        let mut answer = Report::Prepared;
+        for order in orders {
+            answer = self.ask(order);
+            if matches!(answer, Report::Failed(_)) {
+                break;
+            }
+        }
+        answer
     }
 
     /// Begins a trial, makes its first pass, and returns what was doubted.

@@ -44,7 +44,7 @@ fn tar_of_a_generated_tree_is_timed_and_nothing_stays() {
     spec.command.cleanup = words("rm copy.tar");
     let mut rig = Rig::new();
     rig.begin(&spec);
-    let PassEnd { result, facts, broken } = rig.run(Pass::App);
+    let PassEnd { result, facts, broken, .. } = rig.run(Pass::App);
     assert_eq!(broken, None);
     let [execute] = result.kinds.as_slice() else { panic!("{:?}", result.kinds) };
     assert_eq!((execute.kind, execute.issued, execute.done), (OpKind::Execute, 1, 1));

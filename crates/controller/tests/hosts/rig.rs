@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use controller::{Event, Hosts, Walk, leave, walk};
 use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
 use model::{
-    Action, Campaign, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult, Telemetry, Trial,
+    Action, Campaign, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult, Span, Telemetry,
+    Trial,
 };
 use plan::Plan;
 use results::Store;
@@ -107,6 +108,7 @@ impl Rig {
             agent: &mut Nobody,
             hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
             stop: &self.stop,
+            wait: &|_| (),
             observe: &mut observe,
             now_unix_ms: &|| 7,
             token: 1,
@@ -126,6 +128,7 @@ impl Rig {
             host: host.name.clone(),
             applied: Vec::new(),
             answers: VecDeque::new(),
+            pass: Pass::Write,
         }))
     }
 }
@@ -136,6 +139,7 @@ struct Played {
     host: String,
     applied: Vec<String>,
     answers: VecDeque<Report>,
+    pass: Pass,
 }
 
 impl Played {
@@ -176,15 +180,29 @@ impl Played {
                 note("trial");
                 Report::Begun(Vec::new())
             }
-            Order::Run(pass) => {
+            Order::Prepare(_) => Report::Prepared,
+            Order::Arm { pass, .. } => {
+                self.pass = pass;
+                Report::Armed
+            }
+            Order::Go { .. } => {
                 self.world.now_ns.set(self.world.now_ns.get() + 10_000_000_000);
                 let sample = model::IntervalSample { at_ns: 1, ops: 1, bytes: 1 };
                 self.answers.push_back(Report::Progress(sample));
-                let broken = self.world.stop.load(Relaxed).then_some(Broken::Stopped);
-                let result = measured(pass);
-                Report::Ran(Box::new(PassEnd { result, facts: Vec::new(), broken }))
+                Report::Worked { done: Vec::new(), is_broken: false }
             }
-            Order::End => Report::Ended,
+            Order::Account { .. } => {
+                let broken = self.world.stop.load(Relaxed).then_some(Broken::Stopped);
+                Report::Ran(Box::new(PassEnd {
+                    result: measured(self.pass),
+                    facts: Vec::new(),
+                    broken,
+                    span: Span::default(),
+                    course: Vec::new(),
+                }))
+            }
+            Order::Disarm => Report::Disarmed,
+            Order::End { .. } => Report::Ended,
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts | Order::Clean => return None,
@@ -242,6 +260,10 @@ impl Transport for Played {
         self.answers.pop_front().ok_or_else(|| Gone("nothing was asked".to_owned()))
     }
 
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        self.receive().map(Some)
+    }
+
     fn look(&mut self) -> Result<(), Gone> {
         let dead = self.world.is_dead(&self.host);
         if dead { Err(Gone(format!("host {}: it died", self.host))) } else { Ok(()) }
@@ -266,6 +288,10 @@ impl Transport for Nobody {
 
     fn receive(&mut self) -> Result<Report, Gone> {
         Err(Gone("nobody is there".to_owned()))
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        self.receive().map(Some)
     }
 }
 

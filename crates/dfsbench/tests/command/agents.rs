@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fleet::wire::{Greeting, PROTOCOL};
 use fleet::{Assignment, Gone, Order, Remote, Report, Transport, remote, stdio};
-use model::{RunSpec, Target, Workload};
+use model::{Pass, RunSpec, Share, Target, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::rig::Rig;
@@ -52,6 +52,26 @@ fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
     }
 }
 
+/// Has the workers of the mix start.
+fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
+    let (pass, share) = (Pass::Mix, Share::whole(1));
+    assert_eq!(ask(remote, Order::Prepare(pass))?, Report::Prepared);
+    assert_eq!(ask(remote, Order::Arm { pass, share })?, Report::Armed);
+    remote.send(Order::Go { start_ns: 0 })
+}
+
+/// Makes the mix.
+fn mix(remote: &mut Remote) -> Result<Report, Gone> {
+    begin_mix(remote)?;
+    loop {
+        match remote.receive()? {
+            Report::Progress(_) => {}
+            Report::Worked { .. } => return ask(remote, Order::Account { others: Vec::new() }),
+            other => return Ok(other),
+        }
+    }
+}
+
 /// A mix on a directory, for as long as that.
 fn a_mix(directory: &Path, duration_ms: u64) -> Order {
     let spec = RunSpec {
@@ -63,7 +83,8 @@ fn a_mix(directory: &Path, duration_ms: u64) -> Order {
         ..RunSpec::null(Workload::Mixed)
     };
     let work_name = ".dfsbench-test".to_owned();
-    Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false }))
+    let (share, joins) = (Share::whole(1), false);
+    Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false, share, joins }))
 }
 
 fn signal(process: u32, signal: Signal) {
@@ -83,11 +104,11 @@ fn an_agent_makes_a_trial_and_leaves_nothing() {
     let rig = Rig::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 200)), Ok(Report::Begun(_))));
-    let Ok(Report::Ran(end)) = ask(&mut remote, Order::Run(model::Pass::Mix)) else { panic!() };
+    let Ok(Report::Ran(end)) = mix(&mut remote) else { panic!() };
     assert!(end.broken.is_none() && end.result.ops() > 0, "{end:?}");
     let times = end.result.response_time();
     assert!(times.count() == end.result.ops() && times.quantile(0.5) > 0, "{times:?}");
-    assert_eq!(ask(&mut remote, Order::End), Ok(Report::Ended));
+    assert_eq!(ask(&mut remote, Order::End { inherits: false }), Ok(Report::Ended));
     rig.assert_target_is_empty();
     let Ok(Report::Clock(before)) = ask(&mut remote, Order::Clock) else { panic!() };
     let Ok(Report::Clock(after)) = ask(&mut remote, Order::Clock) else { panic!() };
@@ -116,7 +137,7 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
     let rig = Rig::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
-    remote.send(Order::Run(model::Pass::Mix)).unwrap();
+    begin_mix(&mut remote).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     signal(process_of(&remote), Signal::STOP);
     let begun = Instant::now();
@@ -139,7 +160,7 @@ fn an_agent_that_works_for_longer_is_not_lost() {
     let mut remote = start(&mut agent()).unwrap();
     // Preparing such a file makes no progress reports.
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 4_500)), Ok(Report::Begun(_))));
-    let ran = ask(&mut remote, Order::Run(model::Pass::Mix));
+    let ran = mix(&mut remote);
     assert!(matches!(ran, Ok(Report::Ran(_))), "{ran:?}");
 }
 
@@ -154,10 +175,10 @@ fn a_wish_to_stop_reaches_an_agent_that_works() {
         stop.store(true, Relaxed);
     });
     let begun = Instant::now();
-    let Ok(Report::Ran(end)) = ask(&mut remote, Order::Run(model::Pass::Mix)) else { panic!() };
+    let Ok(Report::Ran(end)) = mix(&mut remote) else { panic!() };
     assert_eq!(end.broken, Some(fleet::Broken::Stopped));
     assert!(begun.elapsed() < SOON);
-    assert_eq!(ask(&mut remote, Order::End), Ok(Report::Ended));
+    assert_eq!(ask(&mut remote, Order::End { inherits: false }), Ok(Report::Ended));
     wish.join().unwrap();
 }
 
@@ -205,7 +226,9 @@ fn left_alone(rig: &Rig) -> (Child, ChildStdin) {
         fleet::wire::write(&mut stdin, &fleet::wire::Message::Said(order)).unwrap();
     };
     say(a_mix(&rig.target(), 600_000));
-    say(Order::Run(model::Pass::Mix));
+    say(Order::Prepare(Pass::Mix));
+    say(Order::Arm { pass: Pass::Mix, share: Share::whole(1) });
+    say(Order::Go { start_ns: 0 });
     let mut stdout = child.stdout.take().unwrap();
     std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
     within(SOON, "the trial's begin", || std::fs::read_dir(rig.target()).unwrap().count() == 1);

@@ -6,7 +6,7 @@
 
 use model::{
     Caveat, Durability, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass,
-    PassResult, ProgramUse, RunSpec, Scope,
+    PassResult, ProgramUse, RunSpec, Scope, Span,
 };
 
 use super::Outside;
@@ -152,7 +152,13 @@ impl Figures {
             caveats: self.caveats,
             ..PassResult::new(pass)
         };
-        let measured = Measured { result, ending: Ending::Complete, tally: Tally::default() };
+        let measured = Measured {
+            result,
+            ending: Ending::Complete,
+            tally: Tally::default(),
+            span: Span::default(),
+            course: Vec::new(),
+        };
         Outside { measured, facts: self.facts }
     }
 }

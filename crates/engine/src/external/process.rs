@@ -14,7 +14,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::clock::Clock;
 use crate::limits::TICK;
+use crate::stop::Stop;
 
 /// How long a group that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ pub(super) struct Request<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     /// Set by whoever wants it to stop.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Stop,
     /// Times it.
     pub clock: &'a dyn Clock,
 }
@@ -134,7 +134,7 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
     while !running.wait(TICK)? {
         let now_ns = watch.clock.now_ns();
         let late = deadline_ns.is_some_and(|deadline| now_ns >= deadline);
-        let stopped = watch.stop.load(Relaxed);
+        let stopped = watch.stop.is_set();
         match how {
             None if late || stopped => {
                 how = Some(if stopped { How::Stopped } else { How::TimedOut });
@@ -339,11 +339,14 @@ mod tests {
 
     fn run_for(command: &[String], limit_ns: Option<u64>, stop: bool) -> Finished {
         let clock = SystemClock::new();
-        let stop = AtomicBool::new(stop);
+        let wish = Stop::default();
+        if stop {
+            wish.set();
+        }
         let directory = Path::new("/");
         let request =
             Request { command, directory, limit_ns, stdout_kept: 100, plain_locale: true };
-        run(&request, Watch { stop: &stop, clock: &clock }).unwrap()
+        run(&request, Watch { stop: &wish, clock: &clock }).unwrap()
     }
 
     #[test]

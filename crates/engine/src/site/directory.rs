@@ -8,7 +8,9 @@ mod filling;
 mod opening;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{Name, Places};
 
-use super::{Census, SiteError};
+use super::{Census, SiteConfig, SiteError, Whose};
 
 /// A working directory below each target.
 pub(super) struct DirectorySite {
@@ -31,6 +33,8 @@ pub(super) struct DirectorySite {
 /// One working directory.
 struct Work {
     path: PathBuf,
+    /// We made it; else another agent did, and removes it.
+    is_ours: bool,
     /// `None` while it is let go.
     held: Option<OwnedFd>,
 }
@@ -38,8 +42,8 @@ struct Work {
 impl DirectorySite {
     pub(super) fn create(
         targets: &[PathBuf],
-        work_name: &str,
         spec: &RunSpec,
+        config: &SiteConfig,
     ) -> Result<Self, SiteError> {
         for target in targets {
             check_target(target)?;
@@ -49,7 +53,7 @@ impl DirectorySite {
         let works = Vec::with_capacity(targets.len());
         let places = Arc::new(Places::of(spec));
         let mut site = Self { works, places, shared: Mutex::default() };
-        let made = site.make(targets, work_name, spec);
+        let made = site.make(targets, spec, config);
         if made.is_err() {
             // What was made goes with the refusal, which says more than a failure to remove.
             let _ = site.remove();
@@ -61,14 +65,15 @@ impl DirectorySite {
     fn make(
         &mut self,
         targets: &[PathBuf],
-        work_name: &str,
         spec: &RunSpec,
+        config: &SiteConfig,
     ) -> Result<(), SiteError> {
         for target in targets {
-            self.works.push(Work::create(target, work_name)?);
+            self.works.push(Work::create(target, config)?);
         }
         if spec.direct {
-            self.works.iter().try_for_each(Work::try_direct)?;
+            let made = self.works.iter().filter(|work| work.is_ours);
+            made.into_iter().try_for_each(Work::try_direct)?;
         }
         Ok(())
     }
@@ -91,10 +96,10 @@ impl DirectorySite {
         self.works.iter_mut().try_for_each(Work::hold)
     }
 
-    pub(super) fn census(&self) -> Result<Census, SiteError> {
+    pub(super) fn census(&self, whose: Whose) -> Result<Census, SiteError> {
         let mut census = Census::default();
         for Work { path, .. } in &self.works {
-            count(path, &mut census).map_err(|error| io("list", path, &error))?;
+            count(path, whose, &mut census).map_err(|error| io("list", path, &error))?;
         }
         Ok(census)
     }
@@ -109,26 +114,35 @@ impl DirectorySite {
         self.works.iter().map(|work| work.path.clone()).collect()
     }
 
-    /// Removes every working directory with all that is in it: it is ours since we made it.
+    /// Takes for ours what was joined.
+    pub(super) fn inherit(&mut self) {
+        self.works.iter_mut().for_each(|work| work.is_ours = true);
+    }
+
+    /// Removes every working directory that is ours, with all that is in it.
     pub(super) fn remove(self) -> Result<(), SiteError> {
         let remove = |work: &Work| {
             fs::remove_dir_all(&work.path).map_err(|error| io("remove", &work.path, &error))
         };
         // One that can't be removed keeps none of the others.
-        self.works.iter().map(remove).fold(Ok(()), Result::and)
+        self.works.iter().filter(|work| work.is_ours).map(remove).fold(Ok(()), Result::and)
     }
 }
 
 impl Work {
-    fn create(target: &Path, work_name: &str) -> Result<Self, SiteError> {
-        let path = target.join(work_name);
-        fs::create_dir(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                SiteError::NotWritable { path: target.to_owned(), reason: error.to_string() }
+    fn create(target: &Path, config: &SiteConfig) -> Result<Self, SiteError> {
+        let path = target.join(&config.work_name);
+        let made = fs::create_dir(&path);
+        let is_ours = made.is_ok();
+        made.or_else(|error| match error.kind() {
+            ErrorKind::AlreadyExists if config.joins => Ok(()),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                let reason = error.to_string();
+                Err(SiteError::NotWritable { path: target.to_owned(), reason })
             }
-            _ => io("create", &path, &error),
+            _ => Err(io("create", &path, &error)),
         })?;
-        let mut work = Self { path, held: None };
+        let mut work = Self { path, is_ours, held: None };
         work.hold()?;
         Ok(work)
     }
@@ -171,14 +185,20 @@ impl Work {
 }
 
 /// Counts what is in a directory and below.
-fn count(directory: &Path, census: &mut Census) -> std::io::Result<()> {
+fn count(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
+        let is_counted = whose.counts(entry.file_name().as_bytes());
+        if entry.file_type()?.is_dir() {
+            census.directories += u64::from(is_counted);
+            count(&entry.path(), whose, census)?;
+            continue;
+        }
+        if !is_counted {
+            continue;
+        }
         let found = entry.metadata()?;
-        if found.is_dir() {
-            census.directories += 1;
-            count(&entry.path(), census)?;
-        } else if found.is_symlink() {
+        if found.is_symlink() {
             census.links += 1;
         } else {
             census.files += 1;
@@ -190,7 +210,7 @@ fn count(directory: &Path, census: &mut Census) -> std::io::Result<()> {
 
 fn check_target(target: &Path) -> Result<(), SiteError> {
     match fs::metadata(target) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(SiteError::Missing(target.to_owned()))
         }
         Err(error) => Err(io("look at", target, &error)),

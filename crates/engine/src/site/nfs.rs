@@ -16,12 +16,14 @@ use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::Places;
 
 use super::{SiteConfig, SiteError};
-use filling::{empty, make_directory};
+use filling::{empty, make_or_join};
 
 /// A working directory below the mounted path.
 pub(super) struct NfsSite {
     mount: Mutex<Mount>,
     work: File,
+    /// We made it; else another agent did, and removes it.
+    is_ours: bool,
     work_name: String,
     target: NfsTarget,
     shown: String,
@@ -60,11 +62,16 @@ impl NfsSite {
         let mut mount = connect(&options).map_err(|error| told(&shown, &error))?;
         let work_name = config.work_name.clone();
         let root = mount.root();
-        let work = make_directory(&mut mount, root, &work_name, spec);
-        let work = work.map_err(|failure| not_writable(&shown, target, &failure))?;
+        let work = make_or_join(&mut mount, root, &work_name, spec);
+        let (work, is_ours) = work.map_err(|failure| not_writable(&shown, target, &failure))?;
+        if !is_ours && !config.joins {
+            let reason = "it is there already".to_owned();
+            return Err(SiteError::Io { what: "create", place: work_name, reason });
+        }
         Ok(Self {
             mount: Mutex::new(mount),
             work,
+            is_ours,
             places: Mutex::default(),
             work_name,
             target: target.clone(),
@@ -123,7 +130,17 @@ impl NfsSite {
         ))]
     }
 
+    /// Takes for ours what was joined.
+    pub(super) const fn inherit(&mut self) {
+        self.is_ours = true;
+    }
+
+    /// Removes the working directory with all that is in it, where it is ours.
     pub(super) fn remove(self) -> Result<(), SiteError> {
+        if !self.is_ours {
+            self.leave();
+            return Ok(());
+        }
         self.close_opened();
         let remove = |mount: &mut Mount| -> Result<(), CallFailure> {
             empty(mount, self.work)?;

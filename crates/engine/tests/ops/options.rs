@@ -1,5 +1,6 @@
 //! What settings change in how ops are executed.
 
+use engine::Whose;
 use model::{
     BackendKind, Durability, Fill, Layout, NfsVersion, OpKind, Opens, Pass, RunSpec, Sharing,
     Target, Workload,
@@ -117,7 +118,7 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
     let (site, directory) = Rig::site(&spec);
     site.prepare(&spec, Pass::Stat).unwrap();
     site.prepare(&spec, Pass::Rmdir).unwrap();
-    let census = site.census().unwrap().unwrap();
+    let census = site.census(Whose::Everybodys).unwrap().unwrap();
     // Two trees of 1 + 3 + 9 directories, and the 30 that ops are to work on.
     assert_eq!((census.files, census.bytes, census.directories), (30, 300, 26 + 30));
     site.remove().unwrap();
@@ -128,7 +129,7 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
 fn trees_on_a_server_are_counted_and_removed_too() {
     for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
         let rig = Rig::on_nfs(version, |_| ());
-        let census = rig.site.census().unwrap().unwrap();
+        let census = rig.site.census(Whose::Everybodys).unwrap().unwrap();
         assert_eq!((census.files, census.directories, census.links), (4, 2, 20));
         assert!(rig.is_working_directory_there());
         rig.end_and_look(|is_there| assert!(!is_there, "version {version}"));

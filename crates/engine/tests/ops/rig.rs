@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
-use engine::{Clock as _, Monitor, Opened, Site, SiteConfig, SystemClock, measure};
+use engine::{Clock as _, Monitor, Opened, Site, SiteConfig, Stop, SystemClock, measure};
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
-    RunSpec, Target, Workload,
+    RunSpec, Share, Target, Workload,
 };
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
@@ -241,10 +241,16 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
     let site = Site::create(&spec, config()).unwrap();
     for pass in passes {
         site.prepare(&spec, *pass).unwrap();
-        let stop = AtomicBool::new(false);
-        let mut monitor =
-            Monitor { stop: &stop, opened: &|| (), observe: &mut |_| (), client_cpu_ns: &|| 0 };
-        let measured = measure(&site, &spec, *pass, 1, &mut monitor).unwrap();
+        let stop = Stop::default();
+        let mut monitor = Monitor {
+            stop: &stop,
+            opened: &|| (),
+            gate: &mut || Some(0),
+            observe: &mut |_| (),
+            client_cpu_ns: &|| 0,
+        };
+        let measured =
+            measure(&site, &spec, (*pass, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
         assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
         assert!(measured.result.kinds[0].done > 0, "{pass}");
     }
@@ -260,7 +266,9 @@ fn config() -> SiteConfig {
         pattern: PATTERN.clone(),
         clock: Arc::new(SystemClock::new()),
         keep: false,
-        stop: Arc::default(),
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
     }
 }
 

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering::Relaxed;
 
 use model::RunSpec;
 use workload::names::Sort;
@@ -37,7 +36,7 @@ impl DirectorySite {
     }
 
     fn wipe(&self) -> Result<(), SiteError> {
-        for work in &self.works {
+        for work in self.works.iter().filter(|work| work.is_ours) {
             empty(&work.path).map_err(|error| io("empty", &work.path, &error))?;
         }
         Ok(())
@@ -70,7 +69,8 @@ impl DirectorySite {
         if stock == Stock::default() {
             return Ok(());
         }
-        for number in 0..stock.files {
+        let own = |number: &u32| config.share.owns(*number, spec.workers);
+        for number in (0..stock.files).filter(own) {
             interrupted(config)?;
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
@@ -78,12 +78,12 @@ impl DirectorySite {
             write(&path, (number, bytes), step, config)
                 .map_err(|error| io("prepare", &path, &error))?;
         }
-        for number in 0..stock.directories {
+        for number in (0..stock.directories).filter(own) {
             interrupted(config)?;
             let path = self.path(Sort::Directory, number);
             fs::create_dir(&path).map_err(|error| io("prepare", &path, &error))?;
         }
-        for number in 0..stock.links {
+        for number in (0..stock.links).filter(own) {
             interrupted(config)?;
             let path = self.path(Sort::Link, number);
             symlink(Name::file(number).as_str(), &path)
@@ -110,7 +110,7 @@ fn write(
     let file = File::create(path)?;
     let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
     for offset in (0..bytes).step_by(step as usize) {
-        if config.stop.load(Relaxed) {
+        if config.stop.is_set() {
             return Ok(());
         }
         let len = u64::from(step).min(bytes - offset) as u32;

@@ -6,12 +6,13 @@
 use model::RunSpec;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::{FileType, StableHow};
+use nfs_client::proto::status::Status;
 use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
 use super::super::stock::{Stock, Todo};
-use super::super::{Census, SiteConfig, SiteError, content, interrupted};
+use super::super::{Census, SiteConfig, SiteError, Whose, content, interrupted};
 use super::{NfsSite, names};
 
 impl NfsSite {
@@ -25,8 +26,10 @@ impl NfsSite {
     ) -> Result<(), SiteError> {
         *self.lock_shared() = None;
         if todo.wipe {
-            let emptied = self.with_mount(|mount| empty(mount, self.work));
-            emptied.map_err(|failure| self.failed("empty", "", &failure))?;
+            if self.is_ours {
+                let emptied = self.with_mount(|mount| empty(mount, self.work));
+                emptied.map_err(|failure| self.failed("empty", "", &failure))?;
+            }
             self.set_places(Vec::new());
         }
         if self.places().is_empty() {
@@ -34,13 +37,14 @@ impl NfsSite {
         }
         let places = Places::of(spec);
         let Stock { files, directories, links } = todo.make;
-        for number in 0..files {
+        let own = |number: &u32| config.share.owns(*number, spec.workers);
+        for number in (0..files).filter(own) {
             if let Some(bytes) = set.size(number) {
                 self.fill((number, bytes), &places, spec, config)?;
             }
         }
         for (sort, count) in [(Sort::Directory, directories), (Sort::Link, links)] {
-            for number in 0..count {
+            for number in (0..count).filter(own) {
                 interrupted(config)?;
                 self.make(sort, number, &places, spec)?;
             }
@@ -64,8 +68,10 @@ impl NfsSite {
             }
             let parent = places.parent(place).map_or(self.work, |parent| made[parent as usize]);
             let name = places.name(place);
-            let directory = make_directory(&mut self.mount(), parent, name.as_str(), spec);
-            made.push(directory.map_err(|failure| self.failed("make", name.as_str(), &failure))?);
+            let directory = make_or_join(&mut self.mount(), parent, name.as_str(), spec);
+            let directory =
+                directory.map_err(|failure| self.failed("make", name.as_str(), &failure));
+            made.push(directory?.0);
         }
         Ok(made)
     }
@@ -113,24 +119,33 @@ impl NfsSite {
         mount.close(file).map_err(failed)
     }
 
-    pub(in super::super) fn census(&self) -> Result<Census, SiteError> {
+    pub(in super::super) fn census(&self, whose: Whose) -> Result<Census, SiteError> {
         let counted = self.with_mount(|mount| {
             let mut census = Census::default();
-            count(mount, self.work, &mut census).map(|()| census)
+            count(mount, self.work, whose, &mut census).map(|()| census)
         });
         counted.map_err(|failure| self.failed("list", "", &failure))
     }
 }
 
 /// Counts what is in a directory and below.
-fn count(mount: &mut Mount, directory: File, census: &mut Census) -> Result<(), CallFailure> {
+fn count(
+    mount: &mut Mount,
+    directory: File,
+    whose: Whose,
+    census: &mut Census,
+) -> Result<(), CallFailure> {
     for name in names(mount, directory)? {
+        let is_counted = whose.counts(name.as_bytes());
+        if !is_counted && !Sort::is_directory(name.as_bytes()) {
+            continue;
+        }
         let file = mount.lookup(directory, &name)?;
         let found = mount.getattr(file)?;
         match found.file_type {
             FileType::Directory => {
-                census.directories += 1;
-                count(mount, file, census)?;
+                census.directories += u64::from(is_counted);
+                count(mount, file, whose, census)?;
             }
             FileType::Symlink => census.links += 1,
             _ => {
@@ -154,6 +169,21 @@ pub(super) fn empty(mount: &mut Mount, directory: File) -> Result<(), CallFailur
         }
     }
     Ok(())
+}
+
+/// Makes a directory, or finds the one that another agent made; with whether it is ours.
+pub(super) fn make_or_join(
+    mount: &mut Mount,
+    parent: File,
+    name: &str,
+    spec: &RunSpec,
+) -> Result<(File, bool), CallFailure> {
+    match make_directory(mount, parent, name, spec) {
+        Err(failure) if failure.status() == Some(Status::Exist) => {
+            mount.lookup(parent, name).map(|found| (found, false))
+        }
+        made => made.map(|made| (made, true)),
+    }
 }
 
 /// Makes a directory; clients with other uids than the mount's work in it too.

@@ -1,0 +1,368 @@
+//! The agents that make one trial together, one or a thousand in the same way.
+//!
+//! A [`Crew`] gives each order to all of its agents and waits until all have answered: that is the
+//! barrier. While it waits it looks after everybody, whoever is idle and whoever serves among them,
+//! so that a lost host is noticed wherever the others are. After any failure it is settled: whoever
+//! works is told to end, and whoever does not answer in time is left.
+
+use std::ops::Range;
+
+use fleet::{Order, Report};
+use model::{LabSpec, RunSpec, Share};
+
+use crate::clock::{EXCHANGES, Sample};
+use crate::trial::Trouble;
+use crate::{ControllerError, Walk};
+
+/// How long agents have to end what is under way when others can't go on, in nanoseconds.
+const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
+
+/// The agents of one trial, in the order of their workers.
+pub(crate) struct Crew<'s> {
+    members: Vec<Member>,
+    /// The hosts that are set up for it.
+    lab: Option<&'s LabSpec>,
+}
+
+/// One of them.
+struct Member {
+    /// The name of its host; `None` is this process.
+    host: Option<String>,
+    share: Share,
+    state: State,
+}
+
+/// How it stands with one agent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It has no trial, or is lost.
+    Away,
+    /// It has a trial, and nothing to do.
+    Free,
+    /// It has an order and has not answered.
+    Asked,
+    /// Its workers wait to start.
+    Armed,
+}
+
+/// Hears each report of an agent as it comes; gives back what is its answer.
+pub(crate) type Hear<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
+
+impl<'s> Crew<'s> {
+    /// The agents of a run, none of which has a trial yet.
+    pub(crate) fn of(spec: &'s RunSpec) -> Self {
+        let hosts = spec.client_hosts();
+        let agents = spec.agents();
+        let share = |index| Share::of(index, agents, spec.all_workers());
+        let member = |(index, host)| Member { host, share: share(index), state: State::Away };
+        let names: Vec<Option<String>> = match hosts {
+            [] => vec![None],
+            hosts => hosts.iter().map(|host| Some(host.name.clone())).collect(),
+        };
+        let members = (0..).zip(names).map(member).collect();
+        Self { members, lab: spec.lab.as_deref() }
+    }
+
+    /// How many agents there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Says whether one agent makes the whole trial.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.members.len() == 1
+    }
+
+    /// The hosts, in their order; none for this process.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter_map(|member| member.host.as_deref())
+    }
+
+    /// The same, each with its workers.
+    pub(crate) fn hosts_and_shares(&self) -> impl Iterator<Item = (&str, Share)> {
+        self.members.iter().filter_map(|member| Some((member.host.as_deref()?, member.share)))
+    }
+
+    /// Which workers the agent has that stands so many places further.
+    pub(crate) fn neighbour(&self, index: usize, places: u32) -> Share {
+        self.members[(index + places as usize) % self.len()].share
+    }
+
+    /// Gives an order to some agents and waits until all of them have answered.
+    ///
+    /// # Errors
+    /// When one is lost or can't obey; the crew is to be settled then.
+    pub(crate) fn ask(
+        &mut self,
+        walk: &mut Walk<'_>,
+        who: Range<usize>,
+        order: impl Fn(usize) -> Order,
+    ) -> Result<Vec<Report>, Trouble> {
+        for index in who.clone() {
+            self.send(walk, index, order(index))?;
+        }
+        self.answers(walk, who, &mut |_, _, report| Some(report))
+    }
+
+    /// As [`Self::ask`], of all agents.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn ask_all(
+        &mut self,
+        walk: &mut Walk<'_>,
+        order: impl Fn(usize) -> Order,
+    ) -> Result<Vec<Report>, Trouble> {
+        self.ask(walk, 0..self.len(), order)
+    }
+
+    /// As [`Self::ask`], of the first one and then of all others, which find what it made.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn ask_first(
+        &mut self,
+        walk: &mut Walk<'_>,
+        order: impl Fn(usize) -> Order,
+    ) -> Result<Vec<Report>, Trouble> {
+        let mut answers = self.ask(walk, 0..1, &order)?;
+        answers.extend(self.ask(walk, 1..self.len(), &order)?);
+        Ok(answers)
+    }
+
+    /// Gives an order to one agent.
+    ///
+    /// # Errors
+    /// When it is lost.
+    pub(crate) fn send(
+        &mut self,
+        walk: &mut Walk<'_>,
+        index: usize,
+        order: Order,
+    ) -> Result<(), Trouble> {
+        let member = &mut self.members[index];
+        let sent = match &member.host {
+            Some(host) => walk.hosts.send(host, order).map_err(Trouble::Row),
+            None => walk.agent.send(order).map_err(Trouble::from),
+        };
+        member.state = if sent.is_ok() { State::Asked } else { State::Away };
+        sent
+    }
+
+    /// Waits until some agents have answered.
+    ///
+    /// # Errors
+    /// When one is lost or could not obey, or a host is lost that they need.
+    pub(crate) fn answers(
+        &mut self,
+        walk: &mut Walk<'_>,
+        who: Range<usize>,
+        hear: &mut Hear<'_>,
+    ) -> Result<Vec<Report>, Trouble> {
+        let mut answers: Vec<Option<Report>> = who.clone().map(|_| None).collect();
+        loop {
+            let mut is_quiet = true;
+            for index in who.clone() {
+                let answer = &mut answers[index - who.start];
+                while answer.is_none() {
+                    let Some(report) = self.try_receive(walk, index)? else { break };
+                    is_quiet = false;
+                    *answer = hear(walk, index, report);
+                    if matches!(answer, Some(Report::Worked { is_broken: true, .. })) {
+                        // A pass that is broken for one agent is broken for all.
+                        self.cancel(walk);
+                    }
+                }
+            }
+            if answers.iter().all(Option::is_some) {
+                return Ok(answers.into_iter().flatten().collect());
+            }
+            self.look(walk)?;
+            if is_quiet {
+                (walk.wait)(walk.hosts.bell());
+            }
+        }
+    }
+
+    fn try_receive(
+        &mut self,
+        walk: &mut Walk<'_>,
+        index: usize,
+    ) -> Result<Option<Report>, Trouble> {
+        let member = &mut self.members[index];
+        let received = match &member.host {
+            Some(host) => walk.hosts.try_receive(host).map_err(|why| {
+                let is_there = walk.hosts.is_there(host);
+                member.state = if is_there { State::Free } else { State::Away };
+                Trouble::Row(why)
+            })?,
+            None => match walk.agent.try_receive()? {
+                Some(Report::Failed(why)) => {
+                    member.state = State::Free;
+                    return Err(Trouble::Row(why));
+                }
+                received => received,
+            },
+        };
+        match received {
+            Some(Report::Armed) => member.state = State::Armed,
+            Some(Report::Progress(_)) | None => {}
+            Some(Report::Ended) => member.state = State::Away,
+            Some(_) => member.state = State::Free,
+        }
+        Ok(received)
+    }
+
+    /// Holds the clocks of all hosts against this one's: the exchange of each that took least.
+    ///
+    /// # Errors
+    /// When one is lost.
+    pub(crate) fn samples(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, Trouble> {
+        let mut best: Vec<Option<Sample>> = vec![None; self.len()];
+        for _ in 0..EXCHANGES {
+            let mut sent = Vec::with_capacity(self.len());
+            for index in 0..self.len() {
+                sent.push(walk.hosts.read());
+                self.send(walk, index, Order::Clock)?;
+            }
+            self.answers(walk, 0..self.len(), &mut |walk, index, report| {
+                if let Report::Clock(there) = report {
+                    let sample = Sample::of(sent[index], there, walk.hosts.read());
+                    let known = best[index].filter(|known| known.error_ns <= sample.error_ns);
+                    best[index] = Some(known.unwrap_or(sample));
+                }
+                Some(report)
+            })?;
+        }
+        let best: Vec<Sample> = best.into_iter().flatten().collect();
+        for (host, sample) in self.hosts().zip(&best) {
+            walk.hosts.note_clock(host, *sample);
+        }
+        Ok(best)
+    }
+
+    /// Looks whether all hosts are there, those that serve, too.
+    fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        for member in &mut self.members {
+            if let Some(host) = &member.host {
+                walk.hosts.look_at(host).inspect_err(|_| member.state = State::Away)?;
+            }
+        }
+        let Some(lab) = self.lab else { return Ok(()) };
+        let served = walk.hosts.look_at(&lab.server.name);
+        served.map_err(|why| {
+            // Whoever waits for a server that is gone waits for long.
+            self.leave(walk);
+            Trouble::Row(why)
+        })
+    }
+
+    /// Leaves the agents that work for ever: they clean up by themselves.
+    pub(crate) fn leave(&mut self, walk: &mut Walk<'_>) {
+        for member in &mut self.members {
+            if let Some(host) = &member.host {
+                walk.hosts.leave_one(host);
+                member.state = State::Away;
+            }
+        }
+    }
+
+    /// Wants those that have not answered to end what is under way.
+    fn cancel(&self, walk: &mut Walk<'_>) {
+        for member in self.members.iter().filter(|member| member.state == State::Asked) {
+            match &member.host {
+                Some(host) => walk.hosts.cancel(host),
+                None => walk.agent.cancel(),
+            }
+        }
+    }
+
+    /// Has all agents end what is under way after something went wrong, so that they are free.
+    ///
+    /// # Errors
+    /// When the agent of this process is gone.
+    pub(crate) fn settle(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+        self.cancel(walk);
+        self.disarm(walk)?;
+        let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
+        while self.members.iter().any(|member| member.state == State::Asked) {
+            let mut is_quiet = true;
+            for index in 0..self.len() {
+                while self.members[index].state == State::Asked {
+                    match self.try_receive(walk, index) {
+                        Ok(None) => break,
+                        Err(Trouble::Over(error)) => return Err(error),
+                        // What went wrong first says more.
+                        Ok(Some(_)) | Err(Trouble::Row(_)) => is_quiet = false,
+                    }
+                }
+            }
+            self.disarm(walk)?;
+            if walk.hosts.now_ns() > until_ns {
+                self.leave_asked(walk);
+            }
+            if is_quiet {
+                (walk.wait)(walk.hosts.bell());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends workers home that wait to start.
+    fn disarm(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+        for index in 0..self.len() {
+            if self.members[index].state == State::Armed
+                && let Err(Trouble::Over(error)) = self.send(walk, index, Order::Disarm)
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the hosts that don't answer.
+    fn leave_asked(&mut self, walk: &mut Walk<'_>) {
+        for member in self.members.iter_mut().filter(|member| member.state == State::Asked) {
+            if let Some(host) = &member.host {
+                walk.hosts.leave_one(host);
+                member.state = State::Away;
+            }
+        }
+    }
+
+    /// Ends the trial of all agents that have one, those that joined first; whoever is last inherits
+    /// where the first one is lost.
+    ///
+    /// # Errors
+    /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
+    pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        let has_trial = |member: &Member| member.state != State::Away;
+        let Some(first) = self.members.iter().position(has_trial) else { return Ok(()) };
+        let mut ended = Ok(());
+        for index in first + 1..self.len() {
+            if has_trial(&self.members[index]) {
+                ended = ended.and(self.send(walk, index, Order::End { inherits: false }));
+            }
+        }
+        for index in first + 1..self.len() {
+            if has_trial(&self.members[index]) {
+                ended = ended.and(self.ended(walk, index));
+            }
+        }
+        let inherits = first > 0;
+        let last = self.send(walk, first, Order::End { inherits });
+        let last = last.and_then(|()| self.ended(walk, first));
+        ended.and(last)
+    }
+
+    /// Waits until one agent has ended its trial.
+    fn ended(&mut self, walk: &mut Walk<'_>, index: usize) -> Result<(), Trouble> {
+        loop {
+            match self.try_receive(walk, index)? {
+                Some(Report::Ended) => return Ok(()),
+                Some(_) => {}
+                None => (walk.wait)(walk.hosts.bell()),
+            }
+        }
+    }
+}

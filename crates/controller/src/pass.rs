@@ -1,0 +1,180 @@
+//! One pass of a crew: prepared, armed, started at one instant, accounted for, and put together.
+//!
+//! Every agent has done one step before any begins the next. Where there are several, their clocks
+//! are held against ours right before and after, and the instant at which all start lies as far
+//! ahead as every message surely arrives by. One agent starts at once, and needs no clock.
+
+use fleet::{Done, Order, PassEnd, Report};
+use model::{Fact, IntervalSample, Pass, RunSpec};
+
+use crate::clock::{FRESH_NS, Mapping, Sample};
+use crate::crew::Crew;
+use crate::merge::{Part, merge};
+use crate::trial::Trouble;
+use crate::{Event, Walk, setting_up, watching};
+
+/// The least that the start lies ahead of the last message before it, in nanoseconds.
+const LEAD_MIN_NS: u64 = 20_000_000;
+
+/// So many of the largest round trips it lies ahead.
+const LEAD_ROUND_TRIPS: u64 = 4;
+
+/// One pass of a run that a crew makes.
+pub(crate) struct OnePass<'p, 's> {
+    /// The run, as the plan has it.
+    pub(crate) spec: &'s RunSpec,
+    /// Which of its passes.
+    pub(crate) pass: Pass,
+    /// Who makes it.
+    pub(crate) crew: &'p mut Crew<'s>,
+    /// Somebody wants to hear of it.
+    pub(crate) is_observed: bool,
+}
+
+/// When all start, by this host's clock, and what that was reckoned with.
+struct Start {
+    at_ns: u64,
+    /// A sample of each clock; none where one agent works alone.
+    clocks: Vec<Sample>,
+    round_trip_ns: u64,
+}
+
+impl OnePass<'_, '_> {
+    /// Makes it; `facts` are told what hosts had in memory.
+    ///
+    /// # Errors
+    /// When a host is lost or an agent could not obey; the crew is to be settled then.
+    pub(crate) fn make(
+        &mut self,
+        walk: &mut Walk<'_>,
+        facts: &mut Vec<Fact>,
+    ) -> Result<PassEnd, Trouble> {
+        let Self { spec, pass, .. } = *self;
+        self.crew.ask_first(walk, |_| Order::Prepare(pass))?;
+        if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
+            facts.extend(setting_up::before_reading(walk, (spec, lab), pass)?);
+        }
+        if let Some(lab) = &spec.lab {
+            watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;
+        }
+        self.arm(walk)?;
+        let start = self.start(walk)?;
+        let done = self.worked(walk)?;
+        let ends = self.account(walk, &done)?;
+        let mut end = self.put_together(walk, ends, &start)?;
+        if let Some(lab) = &spec.lab {
+            let seen = watching::end(walk, lab, &mut end.result);
+            seen.map_err(|why| self.without_server(walk, why))?;
+        }
+        Ok(end)
+    }
+
+    /// Has all workers open what they need; where they only read, it may be another's.
+    fn arm(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        let pass = self.pass;
+        let places = if pass.writes() { 0 } else { self.spec.placement.neighbour };
+        let shares: Vec<_> =
+            (0..self.crew.len()).map(|index| self.crew.neighbour(index, places)).collect();
+        self.crew.ask_all(walk, |index| Order::Arm { pass, share: shares[index] })?;
+        Ok(())
+    }
+
+    /// Lets all workers start at one instant.
+    fn start(&mut self, walk: &mut Walk<'_>) -> Result<Start, Trouble> {
+        let clocks = self.clocks(walk)?;
+        let round_trip_ns = 2 * clocks.iter().map(|clock| clock.error_ns).max().unwrap_or(0);
+        let lead_ns = LEAD_MIN_NS.max(round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS));
+        let at_ns = walk.hosts.now_ns().saturating_add(lead_ns);
+        for index in 0..self.crew.len() {
+            let start_ns = clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
+            self.crew.send(walk, index, Order::Go { start_ns })?;
+        }
+        Ok(Start { at_ns, clocks, round_trip_ns })
+    }
+
+    /// A sample of each clock, no older than it may be; none where one agent works alone.
+    fn clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, Trouble> {
+        if self.crew.is_alone() {
+            return Ok(Vec::new());
+        }
+        let oldest_ns = walk.hosts.now_ns().saturating_sub(FRESH_NS);
+        let known = self.crew.hosts().map(|host| walk.hosts.clock(host));
+        let known: Option<Vec<Sample>> =
+            known.map(|sample| sample.filter(|sample| sample.taken_ns() > oldest_ns)).collect();
+        match known {
+            Some(fresh) => Ok(fresh),
+            None => self.crew.samples(walk),
+        }
+    }
+
+    /// Waits until the workers of all agents have ended; what each agent did.
+    fn worked(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Vec<Done>>, Trouble> {
+        let is_observed = self.is_observed;
+        let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
+        let all = 0..self.crew.len();
+        let answers = self.crew.answers(walk, all, &mut |walk, index, report| {
+            let Report::Progress(sample) = report else { return Some(report) };
+            live.ops += sample.ops;
+            live.bytes += sample.bytes;
+            // The pace is that of the first one.
+            if index == 0 && is_observed {
+                let so_far = IntervalSample { at_ns: sample.at_ns, ..live };
+                (walk.observe)(Event::Progress(so_far));
+                (live.ops, live.bytes) = (0, 0);
+            }
+            None
+        })?;
+        let done = |answer| match answer {
+            Report::Worked { done, .. } => done,
+            other => unreachable!("an agent answers Go with Worked or Failed, not {other:?}"),
+        };
+        Ok(answers.into_iter().map(done).collect())
+    }
+
+    /// Has all agents count and tell; the first one, for all where only one can.
+    fn account(
+        &mut self,
+        walk: &mut Walk<'_>,
+        done: &[Vec<Done>],
+    ) -> Result<Vec<PassEnd>, Trouble> {
+        let others = |index| if index == 0 { done[1..].concat() } else { Vec::new() };
+        let told = self.crew.ask_all(walk, |index| Order::Account { others: others(index) })?;
+        let end = |answer| match answer {
+            Report::Ran(end) => *end,
+            other => unreachable!("an agent answers Account with Ran or Failed, not {other:?}"),
+        };
+        Ok(told.into_iter().map(end).collect())
+    }
+
+    /// Makes one pass of what all agents told.
+    fn put_together(
+        &mut self,
+        walk: &mut Walk<'_>,
+        mut ends: Vec<PassEnd>,
+        start: &Start,
+    ) -> Result<PassEnd, Trouble> {
+        if self.crew.is_alone() {
+            let mut end = ends.remove(0);
+            if let Some(host) = self.crew.hosts().next() {
+                end.result.telemetry.iter_mut().for_each(|seen| host.clone_into(&mut seen.host));
+            }
+            return Ok(end);
+        }
+        let after = self.crew.samples(walk)?;
+        let parts = ends.into_iter().zip(self.crew.hosts_and_shares()).enumerate();
+        let parts = parts.map(|(index, (end, (host, share)))| Part {
+            host: host.to_owned(),
+            workers: share.count,
+            end,
+            clock: Mapping { before: start.clocks[index], after: after[index] },
+        });
+        let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());
+        Ok(merge(self.spec, parts.collect(), (planned_ns, start.round_trip_ns)))
+    }
+
+    /// Leaves the hosts that work: whoever waits for a server that is gone waits for long.
+    fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> Trouble {
+        self.crew.leave(walk);
+        Trouble::Row(why)
+    }
+}

@@ -1,0 +1,31 @@
+//! The wish to stop: everything for good, or only what is under way.
+//!
+//! Preparations, passes and programs look at a [`Stop`] now and then. Whoever works for a controller
+//! gets the second wish from it, when the trial can't go on elsewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Two wishes, of which each is enough.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    everything: Arc<AtomicBool>,
+    current: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// Set by either flag.
+    pub const fn new(everything: Arc<AtomicBool>, current: Arc<AtomicBool>) -> Self {
+        Self { everything, current }
+    }
+
+    /// Says whether somebody wants it.
+    pub fn is_set(&self) -> bool {
+        self.everything.load(Relaxed) || self.current.load(Relaxed)
+    }
+
+    /// Wants everything to stop.
+    pub fn set(&self) {
+        self.everything.store(true, Relaxed);
+    }
+}

@@ -1,0 +1,237 @@
+//! How the hosts of a pass fared beside each other: who started late, who was slow, how even it was.
+//!
+//! Each host's rate is its own work over its own time, so a host that ended early for want of files
+//! is not slow. [`HostsCompared`] is the principal type; the two doubts are raised for each pass as it
+//! is measured.
+
+use model::units::{Nanos, three_digits};
+use model::{Caveat, CaveatCode, HostResult, Pass, PassResult};
+
+use crate::fairness::jain_index;
+use crate::rate::Rate;
+use crate::summary::median;
+
+/// Hosts that start farther apart than this, in nanoseconds, are told of: a tenth of the shortest
+/// interval in which work is sampled is a hundred times as long.
+pub const SKEW_MAX_NS: u64 = 1_000_000;
+
+/// Where messages take long, so many round trips may lie between two starts.
+pub const SKEW_ROUND_TRIPS: u64 = 5;
+
+/// A host below this share of the median rate of all holds the others up by more than what an
+/// interval of the median usually hides.
+pub const STRAGGLER_SHARE_MAX: f64 = 0.8;
+
+/// Below this time a host's rate is a throw of dice, in nanoseconds: five scheduling slices of some
+/// 4 ms.
+pub const BUSY_MIN_NS: u64 = 20_000_000;
+
+/// What one host did, over all trials behind the figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostShare {
+    /// Its name.
+    pub host: String,
+    /// Its rate while it worked: the median over the trials.
+    pub rate: Rate,
+    /// Ops that failed, in all trials.
+    pub failed: u64,
+    /// How long after the instant that was planned it started: the worst over the trials, in
+    /// nanoseconds.
+    pub start_ns: i64,
+    /// How wrong that may be, in nanoseconds.
+    pub error_ns: u64,
+    /// The largest median of its service times in any trial, in nanoseconds.
+    pub p50_ns: u64,
+    /// The same of the 99th percentile.
+    pub p99_ns: u64,
+    /// The longest of them, in nanoseconds.
+    pub max_ns: u64,
+    /// It was slow beside the others, over all trials.
+    pub straggles: bool,
+}
+
+/// The hosts of a run beside each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostsCompared {
+    /// Each host, in the order of their workers.
+    pub hosts: Vec<HostShare>,
+    /// [`jain_index`] of what they did while all were busy; over everything where that was nothing.
+    pub index: Option<f64>,
+    /// Between the first and the last start of any host: the median over the trials, in nanoseconds.
+    pub skew_ns: u64,
+}
+
+impl HostsCompared {
+    /// Compares the hosts of some passes of the same kind; `None` where one host made them alone.
+    pub fn of(passes: &[&PassResult]) -> Option<Self> {
+        let passes: Vec<&PassResult> =
+            passes.iter().copied().filter(|pass| !pass.hosts.is_empty()).collect();
+        let first = passes.first()?;
+        let mut hosts: Vec<HostShare> =
+            first.hosts.iter().map(|host| share(first.pass, &host.host, &passes)).collect();
+        let rates: Vec<f64> =
+            hosts.iter().map(|host| host.rate.per_s()).filter(|per_s| *per_s > 0.0).collect();
+        let middle = median(&rates).unwrap_or(0.0);
+        for host in &mut hosts {
+            let per_s = host.rate.per_s();
+            host.straggles = per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
+        }
+        let skews: Vec<f64> = passes.iter().map(|pass| skew_ns(&pass.hosts) as f64).collect();
+        Some(Self { hosts, index: index(&passes), skew_ns: median(&skews).unwrap_or(0.0) as u64 })
+    }
+}
+
+/// What one host did in all passes.
+fn share(pass: Pass, name: &str, passes: &[&PassResult]) -> HostShare {
+    let own: Vec<&HostResult> =
+        passes.iter().flat_map(|pass| &pass.hosts).filter(|host| host.host == name).collect();
+    let rates: Vec<f64> = own.iter().map(|host| per_s(pass, host)).collect();
+    let worst = own.iter().max_by_key(|host| host.start_ns.unsigned_abs());
+    let largest = |of: &dyn Fn(&HostResult) -> u64| own.iter().map(|host| of(host)).max();
+    HostShare {
+        host: name.to_owned(),
+        rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),
+        failed: own.iter().map(|host| host.failed).sum(),
+        start_ns: worst.map_or(0, |host| host.start_ns),
+        error_ns: worst.map_or(0, |host| host.error_ns),
+        p50_ns: largest(&|host| host.times.quantile(0.5)).unwrap_or(0),
+        p99_ns: largest(&|host| host.times.quantile(0.99)).unwrap_or(0),
+        max_ns: largest(&|host| host.times.max()).unwrap_or(0),
+        straggles: false,
+    }
+}
+
+/// How even it was, while all were busy.
+fn index(passes: &[&PassResult]) -> Option<f64> {
+    let names = &passes.first()?.hosts;
+    let sums = |of: fn(&HostResult) -> u64| -> Vec<u64> {
+        let of_one = |name: &str| {
+            let own = passes.iter().flat_map(|pass| &pass.hosts).filter(|host| host.host == name);
+            own.map(of).sum()
+        };
+        names.iter().map(|host| of_one(&host.host)).collect()
+    };
+    jain_index(&sums(|host| host.common.ops)).or_else(|| jain_index(&sums(|host| host.ops)))
+}
+
+/// What a host did per second of its own time: bytes where the pass is told in bytes, else ops.
+fn per_s(pass: Pass, host: &HostResult) -> f64 {
+    let amount = if pass.is_byte_rate() { host.bytes } else { host.ops };
+    amount as f64 * 1e9 / host.busy_ns().max(1) as f64
+}
+
+/// Between the first and the last start of any host, in nanoseconds.
+pub fn skew_ns(hosts: &[HostResult]) -> u64 {
+    let starts = || hosts.iter().map(|host| host.start_ns);
+    starts().max().zip(starts().min()).map_or(0, |(last, first)| last.abs_diff(first))
+}
+
+/// The doubt that hosts did not start together; `round_trip_ns` is the longest that a message to
+/// one of them and back took.
+pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
+    let first = hosts.iter().min_by_key(|host| host.start_ns)?;
+    let last = hosts.iter().max_by_key(|host| host.start_ns)?;
+    let most_ns = SKEW_MAX_NS.max(round_trip_ns.saturating_mul(SKEW_ROUND_TRIPS));
+    let skew_ns = skew_ns(hosts);
+    (skew_ns > most_ns).then(|| {
+        CaveatCode::Skew.because(format!(
+            "host {} started {} after host {}, at most {} wanted; clocks ± {}",
+            last.host,
+            Nanos(skew_ns),
+            first.host,
+            Nanos(most_ns),
+            Nanos(first.error_ns.max(last.error_ns)),
+        ))
+    })
+}
+
+/// The doubt that the slowest host held the others up.
+pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
+    let worked = hosts.iter().filter(|host| host.ops > 0 && host.busy_ns() >= BUSY_MIN_NS);
+    let rates: Vec<(&HostResult, f64)> = worked.map(|host| (host, per_s(pass, host))).collect();
+    let all: Vec<f64> = rates.iter().map(|(_, per_s)| *per_s).collect();
+    let middle = median(&all)?;
+    let (slowest, least) = rates.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (*least < middle * STRAGGLER_SHARE_MAX).then(|| {
+        CaveatCode::Straggler.because(format!(
+            "host {} did {} where the median of {} hosts is {} ({} %)",
+            slowest.host,
+            Rate::of_pass(pass, *least),
+            rates.len(),
+            Rate::of_pass(pass, middle),
+            three_digits(least / middle * 100.0),
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Work;
+
+    const MS: i64 = 1_000_000;
+
+    fn host(name: &str, ops: u64, (start_ns, end_ns): (i64, i64)) -> HostResult {
+        let common = Work { ops: ops / 2, bytes: 0 };
+        HostResult {
+            host: name.to_owned(),
+            workers: 1,
+            ops,
+            bytes: ops * 1_000,
+            common,
+            start_ns,
+            end_ns,
+            error_ns: 20_000,
+            ..HostResult::default()
+        }
+    }
+
+    #[test]
+    fn hosts_that_start_apart_are_doubted_beyond_a_millisecond_or_five_round_trips() {
+        let hosts = [host("a", 1, (0, 9)), host("b", 1, (-MS / 2, 9)), host("c", 1, (MS, 9))];
+        let caveat = skewed(&hosts, 100_000).unwrap();
+        assert_eq!(caveat.code, CaveatCode::Skew);
+        let said = "host c started 1.50 ms after host b, at most 1.00 ms wanted; clocks ± 20.0 µs";
+        assert_eq!(caveat.evidence, said);
+        assert_eq!(skewed(&hosts, 300_000), None);
+        assert_eq!(skewed(&hosts[..2], 0), None);
+        assert_eq!((skewed(&[], 0), skew_ns(&[])), (None, 0));
+    }
+
+    #[test]
+    fn the_slowest_host_is_named_by_its_own_time() {
+        let second = (0, 1_000 * MS);
+        // Half of the work in half of the time is as fast.
+        let hosts = [host("a", 100, second), host("b", 50, (0, 500 * MS)), host("c", 90, second)];
+        assert_eq!(straggling(Pass::Create, &hosts), None);
+        let late =
+            [host("a", 100, second), host("b", 100, second), host("c", 100, (0, 2_000 * MS))];
+        let caveat = straggling(Pass::Write, &late).unwrap();
+        assert_eq!(caveat.code, CaveatCode::Straggler);
+        let said = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
+        assert_eq!(caveat.evidence, said);
+        // Who had nothing to do, or a moment only, is not slow.
+        let idle = [host("a", 100, second), host("b", 0, second), host("c", 1, (0, 10 * MS))];
+        assert_eq!(straggling(Pass::Create, &idle), None);
+        assert_eq!(straggling(Pass::Create, &[]), None);
+    }
+
+    #[test]
+    fn hosts_are_compared_over_all_trials() {
+        let pass = |a: u64, b: u64, late: i64| PassResult {
+            hosts: vec![host("a", a, (0, 1_000 * MS)), host("b", b, (late, 1_000 * MS + late))],
+            ..PassResult::new(Pass::Create)
+        };
+        let passes = [pass(100, 20, 5), pass(80, 30, -7), pass(90, 10, 6)];
+        let alone = PassResult::new(Pass::Create);
+        let all: Vec<&PassResult> = passes.iter().chain([&alone]).collect();
+        let compared = HostsCompared::of(&all).unwrap();
+        let rates: Vec<f64> = compared.hosts.iter().map(|host| host.rate.per_s()).collect();
+        assert_eq!((rates, compared.skew_ns), (vec![90.0, 20.0], 6));
+        let named: Vec<_> = compared.hosts.iter().map(|h| (h.start_ns, h.straggles)).collect();
+        assert_eq!(named, [(0, false), (-7, true)]);
+        // 135 and 30 ops while all were busy: 165^2 / (2 (135^2 + 30^2)).
+        assert!((compared.index.unwrap() - 27_225.0 / 38_250.0).abs() < 1e-12);
+        assert_eq!(HostsCompared::of(&[&alone]), None);
+    }
+}
