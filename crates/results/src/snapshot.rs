@@ -32,7 +32,7 @@ impl Store {
     /// When the file is locked or damaged, or the copy has no room.
     pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         /// All pages in one step: nobody can write between two.
-        const ALL: i32 = -1;
+        const ALL: i32 = i32::MAX;
         let copied = || {
             let mut copy = Connection::open(path)?;
             let backup = Backup::new(&self.connection, &mut copy)?;

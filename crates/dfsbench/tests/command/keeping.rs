@@ -136,26 +136,43 @@ fn what_happens_is_told_to_programs_line_by_line() {
     rig.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
 }
 
-#[test]
-fn a_page_without_room_is_one_sentence_and_the_results_are_kept() {
-    let rig = Rig::new();
-    assert_eq!(rig.run(&RUN).code, 0);
-    let [page, results] = ["dfsbench.html", "dfsbench.db"].map(|name| rig.folder().join(name));
-    let size = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
-    // A second campaign fits in below the bound, its page does not: no disk for the page.
-    let blocks = size(&page).saturating_sub(4_096) / 512;
-    assert!(2 * size(&results) < blocks * 512, "{} {}", size(&results), size(&page));
+/// Runs the program with a bound on the size of files, as a full disk would have it.
+fn bounded(rig: &Rig, kib: u32, args: &[&str]) -> crate::rig::End {
     let program = env!("CARGO_BIN_EXE_dfsbench");
-    let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {}", RUN.join(" "));
+    // Blocks of 512 bytes; who ignores the signal is told by the write.
+    let line = format!("trap '' XFSZ; ulimit -f {}; exec {program} \"$@\"", 2 * kib);
     let mut command = std::process::Command::new("sh");
-    command.current_dir(rig.folder()).args(["-c", &line]);
-    let before = std::fs::read(&page).unwrap();
-    let end = crate::rig::End::of(command.output().unwrap());
+    command.current_dir(rig.folder()).args(["-c", &line, "sh"]).args(args);
+    crate::rig::End::of(command.output().unwrap())
+}
+
+#[test]
+fn a_page_without_room_is_one_sentence_and_the_old_one_stays() {
+    let rig = rig();
+    let page = rig.folder().join("page.html");
+    std::fs::write(&page, "the old page").unwrap();
+    let args = ["report", "--format", "html", "--output", "page.html"];
+    let end = bounded(&rig, 16, &args);
+    assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
+    assert!(end.stderr.contains("can't write page.html") && end.stderr.contains("hint"), "{end:?}");
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "the old page");
+    let names = std::fs::read_dir(rig.folder()).unwrap().flatten();
+    assert!(names.into_iter().all(|n| !n.file_name().to_string_lossy().contains(".part")));
+    assert_eq!(bounded(&rig, 16_384, &args).code, 0);
+}
+
+#[test]
+fn results_without_room_are_one_sentence() {
+    let rig = rig();
+    let before = rig.run(&["list", "--format", "csv"]).stdout;
+    let end = bounded(&rig, 16, &["tag", "1", "nightly"]);
+    let end_of_run = bounded(&rig, 16, &RUN);
+    for end in [end, end_of_run] {
+        assert_eq!((end.code, end.stderr.matches("error: ").count()), (2, 1), "{end:?}");
+        assert!(end.stderr.contains("dfsbench.db") && end.stderr.contains("hint"), "{end:?}");
+    }
+    assert_eq!(rig.run(&["list", "--format", "csv"]).stdout, before);
+    let end = bounded(&rig, 16, &["export", "out", "--format", "json"]);
     assert_eq!(end.code, 3, "{end:?}");
-    assert!(end.stderr.contains("can't write dfsbench.html"), "{end:?}");
-    assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
-    assert_eq!(std::fs::read(&page).unwrap(), before, "the old page is there, whole");
-    assert_eq!(rig.run(&["list", "--format", "csv"]).stdout.lines().count(), 3);
-    let names = std::fs::read_dir(rig.folder()).unwrap();
-    assert!(names.flatten().all(|entry| !entry.file_name().to_string_lossy().contains(".part")));
+    assert!(!rig.folder().join("out").exists());
 }
