@@ -68,16 +68,13 @@ pub fn search(
             break;
         }
         let spec = at(load).map_err(ControllerError::Unusable)?;
-        let run = match runs.get_mut(&load) {
-            Some(run) => run,
-            None => {
-                let run = (keeping.add(&spec)?, 0);
-                runs.entry(load).or_insert(run)
-            }
+        let (run_id, made) = match runs.get(&load) {
+            Some(run) => *run,
+            None => (keeping.add(&spec)?, 0),
         };
-        let trial = Trial { index: run.1, ..trial::run(walk, &spec, keeping.trials)? };
-        keeping.store.add_trial(run.0, &trial)?;
-        run.1 += 1;
+        let trial = Trial { index: made, ..trial::run(walk, &spec, keeping.trials)? };
+        keeping.store.add_trial(run_id, &trial)?;
+        runs.insert(load, (run_id, made + 1));
         keeping.trials += 1;
         (walk.observe)(Event::TrialEnded { spec: &spec, trial: &trial });
         if trial.state == TrialState::Interrupted {

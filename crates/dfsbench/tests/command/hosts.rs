@@ -75,9 +75,8 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
 
 #[test]
 fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
-    let clients: String = (2..=12)
-        .map(|n| format!("[[host]]\nname = \"c{n}\"\naddress = \"192.0.2.{n}\"\n"))
-        .collect();
+    let host = |n| format!("[[host]]\nname = \"c{n}\"\naddress = \"192.0.2.{n}\"\n");
+    let clients = (2..=12).map(host).collect::<Vec<_>>().concat();
     let names: Vec<String> = (2..=12).map(|n| format!("\"c{n}\"")).collect();
     let plan = PLAN
         .replace("[[target]]", &format!("{clients}[[target]]"))

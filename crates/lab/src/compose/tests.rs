@@ -1,0 +1,158 @@
+//! What is done on which host, and in which order.
+
+use model::{Storage, Tuning};
+
+use super::*;
+
+fn spec() -> LabSpec {
+    let host = |name: &str, address: &str| {
+        let (address, interface) = (Some(address.to_owned()), Some("eth0".to_owned()));
+        Host { address, interface, ssh: Some(name.to_owned()), ..Host::here(name) }
+    };
+    let mut spec = LabSpec::new(host("server", "10.0.0.1"), host("client", "10.0.0.2"));
+    let devices = vec!["/dev/vdb".into()];
+    spec.storage = Storage { devices, file_system: FileSystem::Ext4, ..Storage::default() };
+    spec.mounting.read_ahead_kib = Some(512);
+    spec
+}
+
+/// Host and kind of each step.
+fn shape(spec: &LabSpec) -> Vec<String> {
+    let steps = compose(spec).unwrap();
+    let word = |action: &Action| {
+        let text = format!("{action:?}");
+        text.split([' ', '{']).next().unwrap().to_owned()
+    };
+    steps.iter().map(|step| format!("{} {}", step.host, word(&step.action))).collect()
+}
+
+#[test]
+fn steps_stand_in_the_order_in_which_they_build_on_each_other() {
+    let mut spec = spec();
+    spec.tuning = Tuning { mtu_bytes: Some(9_000), slots: Some(128), ..Tuning::default() };
+    spec.storage.crypt = true;
+    let expected = [
+        "server Mtu",
+        "client Mtu",
+        "client Sysctl",
+        "server Crypt",
+        "server Format",
+        "server Nfsd",
+        "server Mount",
+        "server Export",
+        "client NfsMount",
+        "client ReadAhead",
+    ];
+    assert_eq!(shape(&spec), expected);
+    spec.path = DataPath::Disk;
+    assert_eq!(shape(&spec), ["server Crypt", "server Format", "server Mount"]);
+}
+
+#[test]
+fn many_clients_are_tuned_and_mount_side_by_side() {
+    let mut spec = spec();
+    let third = Host { address: Some("10.0.0.3".into()), ..spec.client.clone() };
+    spec.more_clients = vec![Host { name: "third".into(), ..third }];
+    spec.tuning = Tuning { mtu_bytes: Some(9_000), slots: Some(128), ..Tuning::default() };
+    spec.storage = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };
+    let expected = [
+        "server Mtu",
+        "client Mtu",
+        "third Mtu",
+        "client Sysctl",
+        "third Sysctl",
+        "server Mount",
+        "server Nfsd",
+        "server Export",
+        "client NfsMount",
+        "third NfsMount",
+        "client ReadAhead",
+        "third ReadAhead",
+    ];
+    assert_eq!(shape(&spec), expected);
+    let exports = compose(&spec).unwrap().into_iter().filter_map(|step| match step.action {
+        Action::Export { clients, .. } => Some(clients),
+        _ => None,
+    });
+    assert_eq!(exports.collect::<Vec<_>>(), ["10.0.0.2 10.0.0.3"]);
+    let from = redo_from(&compose(&spec).unwrap(), Invalidation::Remount);
+    assert_eq!(shape(&spec)[from], "client NfsMount");
+    // Where data stays on the server, they take no part.
+    spec.path = DataPath::Loopback;
+    assert!(shape(&spec).iter().all(|step| step.starts_with("server")));
+}
+
+#[test]
+fn a_tunnel_carries_what_the_version_needs() {
+    let mut spec = spec();
+    spec.path = DataPath::Tunnel;
+    let tunnels =
+        |spec: &LabSpec| shape(spec).iter().filter(|step| step.as_str() == "client Tunnel").count();
+    spec.mounting.nfs.version = NfsVersion::V3;
+    assert_eq!(tunnels(&spec), 2);
+    spec.mounting.nfs.version = NfsVersion::V4_1;
+    assert_eq!(tunnels(&spec), 1);
+    let export = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
+        Action::Export { clients, options, .. } => Some((clients, options)),
+        _ => None,
+    });
+    let (clients, options) = export.unwrap();
+    assert_eq!(clients, "127.0.0.1");
+    assert!(options.contains(&"insecure".to_owned()), "{options:?}");
+}
+
+#[test]
+fn an_invalidation_redoes_no_more_than_it_names() {
+    let names = |spec: &LabSpec, how| {
+        let from = redo_from(&compose(spec).unwrap(), how);
+        shape(spec)[from..].first().cloned()
+    };
+    let mut spec = spec();
+    assert_eq!(names(&spec, Invalidation::Caches), None);
+    assert_eq!(names(&spec, Invalidation::Remount).as_deref(), Some("client NfsMount"));
+    assert_eq!(names(&spec, Invalidation::ServerRemount).as_deref(), Some("server Mount"));
+    assert_eq!(names(&spec, Invalidation::ServerRestart).as_deref(), Some("server Nfsd"));
+    // What memory holds would be lost.
+    spec.storage.file_system = FileSystem::Tmpfs;
+    assert_eq!(names(&spec, Invalidation::ServerRemount).as_deref(), Some("server Nfsd"));
+    assert_eq!(names(&spec, Invalidation::ServerRestart).as_deref(), Some("server Nfsd"));
+}
+
+#[test]
+fn what_is_left_out_is_named() {
+    let mut spec = spec();
+    spec.storage.devices.clear();
+    let error = compose(&spec).unwrap_err();
+    assert_eq!(error, ComposeError::NoDevice(FileSystem::Ext4));
+    spec.storage.devices = vec!["/dev/vdb".into(), "/dev/vdc".into()];
+    spec.storage.raid = Raid::Raid5;
+    let few = ComposeError::FewDevices { level: Raid::Raid5, needed: 3, given: 2 };
+    assert_eq!(compose(&spec).unwrap_err(), few);
+    spec.storage.raid = Raid::Raid1;
+    (spec.client.address, spec.client.ssh) = (None, None);
+    assert_eq!(compose(&spec).unwrap_err(), ComposeError::NoAddress("client".to_owned()));
+    spec.client.interface = None;
+    spec.tuning.mtu_bytes = Some(9_000);
+    assert_eq!(compose(&spec).unwrap_err(), ComposeError::NoInterface("client".to_owned()));
+}
+
+fn exported(change: fn(&mut LabSpec)) -> String {
+    let mut spec = LabSpec::new(Host::here("s"), Host::here("c"));
+    change(&mut spec);
+    export_options(&spec).join(",")
+}
+
+#[test]
+fn an_export_lets_the_program_work_unless_it_is_told_otherwise() {
+    assert_eq!(exported(|_| ()), "rw,no_subtree_check,no_root_squash");
+    // The program's own client, and ssh, come from any port.
+    let open = "rw,no_subtree_check,no_root_squash,insecure";
+    assert_eq!(exported(|spec| spec.own_client = true), open);
+    assert_eq!(exported(|spec| spec.path = DataPath::Tunnel), open);
+    let asked = exported(|spec| {
+        spec.own_client = true;
+        let options = ["ro", "root_squash", "secure", "async", "subtree_check"];
+        spec.serving.export_options = options.map(str::to_owned).to_vec();
+    });
+    assert_eq!(asked, "ro,root_squash,secure,async,subtree_check");
+}
