@@ -11,6 +11,7 @@ use crate::spec::RunSpec;
 
 /// Where a run works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Placement {
     /// The client hosts in their order, an agent on each; empty for the one that works anyway:
     /// see [`RunSpec::client_hosts`].
