@@ -155,6 +155,11 @@ impl Background {
         self.child.id()
     }
 
+    /// Says whether it has ended, without waiting.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Kills it at once (SIGKILL) and reaps it.
     pub fn kill(&mut self) {
         // Both fail only where it has ended already, which is what is wanted.

@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 31] = [
+const PARTS: [Part; 37] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -72,6 +72,12 @@ const PARTS: [Part; 31] = [
     part("rpcbind", Proof::Program("rpcbind"), "what servers of NFS v3 register with"),
     part("e2fsprogs", Proof::Program("mke2fs"), "makes the file system of an image"),
     part("openssh-client", Proof::Program("ssh"), "the way into them"),
+    part("munge", Proof::File("/usr/sbin/munged"), "what the parts of Slurm trust each other by"),
+    part("slurmctld", Proof::File("/usr/sbin/slurmctld"), "a scheduler that starts agents"),
+    part("slurmd", Proof::File("/usr/sbin/slurmd"), "its nodes"),
+    part("slurm-client", Proof::Program("srun"), "its commands"),
+    part("openmpi-bin", Proof::Program("mpirun.openmpi"), "Open MPI, which starts agents, too"),
+    part("mpich", Proof::Program("mpirun.mpich"), "MPICH, likewise"),
     part("netcat-openbsd", Proof::Program("nc"), "ssh's way into their network"),
 ];
 

@@ -1,20 +1,30 @@
 //! `dfsbench agent`: one host's half, started there by a controller.
 //!
-//! Orders come from stdin and reports go to stdout, so nothing else may use them. It ends with its
-//! controller, and takes away its own file where it was put there for this.
+//! Orders come from stdin and reports go to stdout, so nothing else may use them; or both go over
+//! TCP, where something else than the controller started it. It ends with its controller, and takes
+//! away its own file where it was put there for this.
 
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use agent::Agent;
 use engine::SystemClock;
+use fleet::in_process::AgentEnd;
+use fleet::meet::{self, Hello, Joined, Place};
+use model::units;
 
 use crate::args::AgentArgs;
 use crate::exit::{End, Failure};
-use crate::{embedded, hosts, output, signals};
+use crate::{embedded, hosts, job, output, signals};
+
+/// What this host is called, where somebody has said it; the name in the kernel otherwise.
+///
+/// **Source:** srun(1), SLURMD_NODENAME.
+const HOST_NAMES: [&str; 2] = ["DFSBENCH_HOST", "SLURMD_NODENAME"];
 
 /// Obeys a controller until it is gone.
 ///
@@ -30,7 +40,11 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         state_dir: hosts::state_dir(),
         local_server: None,
     };
-    let end = fleet::stdio::agent_end(io::stdin(), io::stdout(), stop, leave);
+    let end = if args.meet {
+        meet(&args.meet_within, stop, leave)?
+    } else {
+        fleet::stdio::agent_end(io::stdin(), io::stdout(), stop, leave)
+    };
     let left = agent::serve(&agent, &end);
     for sentence in &left {
         output::message(sentence);
@@ -41,6 +55,28 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         remove(&program);
     }
     Ok(if left.is_empty() { End::Ok } else { End::Invalid }.into())
+}
+
+/// Goes to the controller that the environment names.
+fn meet(within: &str, stop: Arc<AtomicBool>, leave: Arc<AtomicBool>) -> Result<AgentEnd, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let place = Place::of_environment(&variable).map_err(Failure::Usage)?;
+    let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("agent, {place}: {why}"));
+    let needed = |name: &str| {
+        let hint = "(hint: `dfsbench run --launcher` sets it for its agents)";
+        variable(name).ok_or_else(|| failed(&format!("{name} is not there {hint}")))
+    };
+    let address = needed(job::MEET)?;
+    let token = needed(job::TOKEN)?.parse();
+    let token = token.map_err(|error| failed(&format!("{}: {error}", job::TOKEN)))?;
+    let within = units::parse_time_ns(within).map_err(|error| failed(&error))?;
+    let host = HOST_NAMES.iter().find_map(|name| variable(name));
+    let host = host.unwrap_or_else(job::host_name);
+    let hello = Hello { rank: place.rank, size: place.size, host };
+    let within = Duration::from_nanos(within);
+    let joined = meet::join(&address, &token, &hello, within, &leave);
+    let Joined { input, output } = joined.map_err(|error| failed(&error))?;
+    Ok(fleet::stdio::agent_end(input, output, stop, leave))
 }
 
 /// Removes a program that a controller put here, and its folder unless others use it.

@@ -4,9 +4,11 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 mod compare;
+mod job;
 mod keep;
 mod probe;
 mod run;
+mod schedule;
 mod serve;
 mod settings;
 
@@ -15,9 +17,11 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
+pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
+pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 
 /// Where results are kept when nobody says.
@@ -98,7 +102,11 @@ pub enum Command {
     Pattern(PatternArgs),
     /// Put back what a killed campaign left changed on this host and others
     Clean(CleanArgs),
-    /// Obey a controller over stdin and stdout
+    /// Write a script for sbatch that makes a plan's campaign
+    Slurm(SlurmArgs),
+    /// Write manifests for Kubernetes that make a plan's campaign
+    K8s(K8sArgs),
+    /// Obey a controller, over stdin and stdout or over TCP
     #[command(hide = true)]
     Agent(AgentArgs),
     /// Print completions for a shell
@@ -232,8 +240,14 @@ pub struct CleanArgs {
 #[derive(Debug, Parser)]
 pub struct AgentArgs {
     /// Speak over stdin and stdout
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "meet", conflicts_with = "meet")]
     pub stdio: bool,
+    /// Go to the controller at DFSBENCH_MEET with the secret DFSBENCH_TOKEN
+    #[arg(long)]
+    pub meet: bool,
+    /// How long a controller is looked for
+    #[arg(long, value_name = "TIME", default_value = "2m")]
+    pub meet_within: String,
     /// This file was put here to be an agent: remove it at the end
     #[arg(long)]
     pub pushed: bool,

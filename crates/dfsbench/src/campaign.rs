@@ -3,6 +3,7 @@
 //! Checks come first, in the order in which they cost: plan, results file, target. Only when all
 //! of them pass is anything written. What was measured before a later failure stays in the file.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,16 +15,17 @@ use controller::{ControllerError, Event, Hosts, Walk};
 use engine::{Clock as _, SystemClock};
 use fleet::{Reading, in_process};
 use model::{Campaign, CampaignState, Host, TrialState, Verdict};
-use plan::{Plan, RawPlan, TargetArg};
+use plan::{Plan, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
 use crate::args::{Format, RunArgs};
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
+use crate::job::Job;
 use crate::presets::{Preset, QUICK};
 use crate::progress::Progress;
 use crate::progress::lines::{self, Lines};
-use crate::{dry_run, embedded, hosts, output, render, signals, target, until_broken};
+use crate::{dry_run, embedded, hosts, job, output, render, signals, target, until_broken};
 
 /// Makes the campaign that the arguments ask for.
 ///
@@ -31,7 +33,8 @@ use crate::{dry_run, embedded, hosts, output, render, signals, target, until_bro
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = read(args)?;
-    let around = target::surroundings(token() % 1_000_000_000);
+    let mut around = target::surroundings(token() % 1_000_000_000);
+    around.job = job::stand_ins(&args.job)?;
     if let Some(max) = args.until_broken {
         return until_broken::run(args, &raw, &around, max);
     }
@@ -43,7 +46,16 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     plan.check_destroy(&args.allow_destroy)?;
     let stop = signals::stop_flag()?;
-    make(&Means::of(args), &mut plan, None, &stop)
+    let means = Means::of(args);
+    if args.job.launcher.is_some() {
+        prepare(&means)?;
+        let job = Job::bring(&args.job, &stop)?;
+        // Now that the names of its hosts are known.
+        around.job = Some(job.hosts());
+        plan = Plan::resolve(&raw, &around)?;
+        means.job.set(Some(job));
+    }
+    make(&means, &mut plan, None, &stop)
 }
 
 /// Tells of what was written and serves nothing.
@@ -67,6 +79,8 @@ pub struct Means<'a> {
     pub keep: bool,
     /// Devices that may be formatted.
     pub allow_destroy: &'a [PathBuf],
+    /// The agents of a job, until a campaign takes them.
+    pub job: Cell<Option<Job>>,
 }
 
 impl<'a> Means<'a> {
@@ -79,6 +93,7 @@ impl<'a> Means<'a> {
             json_progress: args.json_progress.as_deref(),
             keep: args.keep,
             allow_destroy: &args.allow_destroy,
+            job: Cell::new(None),
         }
     }
 }
@@ -188,6 +203,9 @@ fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     };
     raw.apply(&args.overrides())?;
     raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
+    if args.job.launcher.is_some() {
+        job::use_targets(&mut raw)?;
+    }
     Ok(raw)
 }
 
@@ -197,9 +215,28 @@ fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
 /// When it can't be read, or is no plan.
 pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("can't read plan `{name}`: {error}")))?;
-    Ok(RawPlan::parse(&text, &name)?)
+    Ok(RawPlan::parse(&read_text(path)?, &name)?)
+}
+
+/// The text of a plan file.
+///
+/// # Errors
+/// When it can't be read.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("can't read plan `{}`: {error}", path.display())))
+}
+
+/// The plan of a file, as so many agents of a job would make it.
+///
+/// # Errors
+/// When it can't be read or used.
+pub fn plan_of_job(path: &Path, agents: u32) -> Result<Plan, Failure> {
+    let mut raw = read_plan(path)?;
+    job::use_targets(&mut raw)?;
+    raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
+    let around = target::surroundings(token() % 1_000_000_000);
+    Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
 }
 
 fn is_plan_file(text: &str) -> bool {
@@ -232,7 +269,7 @@ pub fn with_agents<T>(
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
     let result = {
         let mut observe = |event: Event<'_>| told.hear(&event);
-        let mut agents = Agents::new(Arc::clone(stop));
+        let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
         let mut launch = |host: &Host| agents.launch(host);
         let token = token();
         let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };

@@ -13,17 +13,26 @@ use fleet::ssh::Launcher;
 use fleet::{Gone, Remote, Transport};
 use model::Host;
 
+use crate::job::Job;
+
 /// Starts agents.
 pub struct Agents {
     stop: Arc<AtomicBool>,
     /// Made when a host is first reached over ssh.
     launcher: Option<Launcher>,
+    /// Those that came by themselves.
+    job: Option<Job>,
 }
 
 impl Agents {
     /// None yet; `stop` is the wish to stop, which is passed on to them.
     pub const fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { stop, launcher: None }
+        Self { stop, launcher: None, job: None }
+    }
+
+    /// With those that a job has brought.
+    pub fn with_job(self, job: Option<Job>) -> Self {
+        Self { job, ..self }
     }
 
     /// Starts the agent of a host.
@@ -31,6 +40,9 @@ impl Agents {
     /// # Errors
     /// When the host can't be reached or can't run this program; in a sentence.
     pub fn launch(&mut self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
+        if let Some(taken) = self.job.as_mut().and_then(|job| job.take(host)) {
+            return Ok(Box::new(taken?));
+        }
         let remote = if host.ssh.is_some() {
             let launcher = match &mut self.launcher {
                 Some(launcher) => launcher,

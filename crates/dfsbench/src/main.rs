@@ -18,6 +18,8 @@ mod dry_run;
 mod embedded;
 mod exit;
 mod hosts;
+mod job;
+mod k8s;
 mod manual;
 mod offer;
 mod output;
@@ -28,6 +30,7 @@ mod render;
 mod resume;
 mod serve;
 mod signals;
+mod slurm;
 mod target;
 mod until_broken;
 mod view;
@@ -60,6 +63,8 @@ fn main() -> ExitCode {
         Command::Cat(cat) => target::cat(&cat),
         Command::Pattern(pattern) => target::pattern(&pattern),
         Command::Clean(args) => clean::run(&args),
+        Command::Slurm(args) => slurm::run(&args),
+        Command::K8s(args) => k8s::run(&args),
         Command::Agent(args) => agent_command::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::man(directory.as_deref()),

@@ -3,6 +3,7 @@
 //! The plan is the one that is stored with the campaign, every default written out, so that the
 //! missing trials are made in the order in which they would have been made. What is there stays.
 
+use std::cell::Cell;
 use std::process::ExitCode;
 
 use model::{CampaignState, RunSpec, Target};
@@ -47,6 +48,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         json_progress: args.json_progress.as_deref(),
         keep: args.keep,
         allow_destroy: &args.allow_destroy,
+        job: Cell::new(None),
     };
     campaign::make(&means, &mut plan, Some(id), &stop)
 }

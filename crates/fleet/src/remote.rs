@@ -265,6 +265,14 @@ pub(crate) struct Words {
 impl Words {
     /// Reads until the stream ends, and keeps the last line that isn't empty.
     pub(crate) fn of(stderr: impl Read + Send + 'static) -> Self {
+        Self::heard_by(stderr, |_| ())
+    }
+
+    /// As [`Words::of`]; `hear` gets each such line.
+    pub(crate) fn heard_by(
+        stderr: impl Read + Send + 'static,
+        mut hear: impl FnMut(&str) + Send + 'static,
+    ) -> Self {
         let last = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&last);
         let reader = thread::spawn(move || {
@@ -279,6 +287,7 @@ impl Words {
                 let text = String::from_utf8_lossy(&line);
                 let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
                 if !text.is_empty() {
+                    hear(&text);
                     *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
                 }
             }

@@ -15,6 +15,7 @@ mod against_us;
 mod browser;
 mod capture;
 mod capture_tls;
+mod cluster;
 mod disk;
 pub mod ganesha;
 mod hosts;
@@ -28,7 +29,7 @@ mod vm;
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 9] = [
+const GROUPS: [(&str, Group); 10] = [
     ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
@@ -38,10 +39,11 @@ const GROUPS: [(&str, Group); 9] = [
     ("lab", lab::run),
     ("vm", vm::run),
     ("hosts", hosts::run),
+    ("cluster", cluster::run),
 ];
 
 /// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
-/// `browser`, `lab`, `vm`, `hosts`.
+/// `browser`, `lab`, `vm`, `hosts`, `cluster`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {

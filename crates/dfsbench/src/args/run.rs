@@ -10,7 +10,7 @@ use clap::{Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
-use super::{EXAMPLES, Format, RESULTS};
+use super::{EXAMPLES, Format, JobArgs, RESULTS};
 
 /// Measures a directory, an NFS server, or what a plan says.
 ///
@@ -62,6 +62,9 @@ pub struct RunArgs {
     /// Threads of the in-memory server
     #[arg(long, value_name = "N")]
     server_threads: Option<String>,
+    /// Hosts that a job brings
+    #[command(flatten)]
+    pub job: JobArgs,
     /// Where results are kept; campaigns add up in one file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,

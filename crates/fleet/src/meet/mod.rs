@@ -12,6 +12,7 @@ mod join;
 mod names;
 mod rank;
 mod sealed;
+mod starter;
 mod token;
 
 pub use gather::{Gathered, MeetError, Meeting, Met, Wanted};
@@ -19,4 +20,5 @@ pub use handshake::{Hello, Refusal};
 pub use join::{JoinError, Joined, join};
 pub use rank::{AGENTS_MAX, Place};
 pub(crate) use sealed::Link;
+pub use starter::Starter;
 pub use token::{NoToken, Token};

@@ -1,0 +1,37 @@
+//! Arguments of whatever works on hosts that a job brings.
+
+use clap::{Args, ValueEnum};
+
+/// How agents come to a campaign from hosts that a scheduler chose.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Hosts of a job")]
+pub struct JobArgs {
+    /// Work on the hosts of a job, with an agent for each of its processes
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "until_broken")]
+    pub launcher: Option<Launcher>,
+    /// How many agents [default: the tasks of the allocation of Slurm]
+    #[arg(long, value_name = "N", requires = "launcher")]
+    pub agents: Option<u32>,
+    /// Where agents come to: an address or name of this host, as they reach it, with or without a
+    /// port [default: every address with slurm and mpi, loopback with wait]
+    #[arg(long, value_name = "ADDRESS[:PORT]", requires = "launcher")]
+    pub listen: Option<String>,
+    /// How long agents are waited for
+    #[arg(long, value_name = "TIME", default_value = "2m", requires = "launcher")]
+    pub meet_within: String,
+    /// What starts them, with its options, such as 'mpirun --hostfile hosts' or 'srun -p short'
+    /// [default: srun or mpirun]
+    #[arg(long, value_name = "COMMAND", requires = "launcher")]
+    pub launch_with: Option<String>,
+}
+
+/// What starts agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Launcher {
+    /// srun, in an allocation or with options that make one
+    Slurm,
+    /// mpirun of Open MPI or MPICH
+    Mpi,
+    /// Whatever knows DFSBENCH_MEET and DFSBENCH_TOKEN, such as Kubernetes
+    Wait,
+}

@@ -1,0 +1,94 @@
+//! Where a controller listens, and what its agents are told of it.
+//!
+//! A name is resolved here for listening, and told as it is: it may mean another address there.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+
+use crate::exit::Failure;
+
+/// An address, and its name elsewhere.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where to listen; port 0 is any.
+    pub socket: SocketAddr,
+    /// What agents call this host.
+    name: String,
+}
+
+impl Place {
+    /// Reads what the user said; where that is nothing, agents that are started elsewhere need
+    /// every address of this host, and those that somebody else starts get loopback.
+    ///
+    /// # Errors
+    /// When it is no address of any host.
+    pub fn read(text: Option<&str>, everywhere: bool) -> Result<Self, Failure> {
+        let Some(text) = text else {
+            let ip = if everywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+            return Ok(Self::of(ip.into(), 0));
+        };
+        if let Ok(ip) = text.parse::<IpAddr>() {
+            return Ok(Self::of(ip, 0));
+        }
+        if let Ok(socket) = text.parse::<SocketAddr>() {
+            return Ok(Self::of(socket.ip(), socket.port()));
+        }
+        let (name, port) = text.rsplit_once(':').unwrap_or((text, "0"));
+        let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
+        let port: u16 = port.parse().map_err(|_| wrong(&format!("`{port}` is no port")))?;
+        let mut found = (name, port).to_socket_addrs().map_err(|error| wrong(&error))?;
+        let socket = found.next().ok_or_else(|| wrong(&"it has no address"))?;
+        Ok(Self { socket, name: name.to_owned() })
+    }
+
+    fn of(ip: IpAddr, port: u16) -> Self {
+        let name = match ip {
+            ip if ip.is_unspecified() => host_name(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+            IpAddr::V4(ip) => ip.to_string(),
+        };
+        Self { socket: SocketAddr::new(ip, port), name }
+    }
+
+    /// What agents are told, once the port is known.
+    pub fn for_agents(&self, port: u16) -> String {
+        format!("{}:{port}", self.name)
+    }
+}
+
+/// What this host calls itself.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: Option<&str>, everywhere: bool) -> (String, String) {
+        let place = Place::read(text, everywhere).unwrap();
+        (place.socket.to_string(), place.for_agents(9))
+    }
+
+    #[test]
+    fn loopback_unless_asked_or_needed() {
+        let pair = |socket: &str, name: &str| (socket.to_owned(), format!("{name}:9"));
+        assert_eq!(told(None, false), pair("127.0.0.1:0", "127.0.0.1"));
+        assert_eq!(told(None, true), pair("0.0.0.0:0", &host_name()));
+        assert_eq!(told(Some("10.0.0.7"), true), pair("10.0.0.7:0", "10.0.0.7"));
+        assert_eq!(told(Some("10.0.0.7:71"), true), pair("10.0.0.7:71", "10.0.0.7"));
+        assert_eq!(told(Some("::1"), true), pair("[::1]:0", "[::1]"));
+        assert_eq!(told(Some("[::1]:71"), true), pair("[::1]:71", "[::1]"));
+        // Names are told as they are.
+        let (socket, name) = told(Some("localhost:71"), true);
+        assert!(socket.ends_with(":71") && name == "localhost:9", "{socket} {name}");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for (text, why) in [("127.0.0.1:x", "`x` is no port"), ("no such host", "--listen no such")]
+        {
+            let error = Place::read(Some(text), true).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The command that starts agents on the hosts of a job.
+//!
+//! An agent that is lost must not take the others with it, so launchers are told to go on. Neither
+//! address nor token is ever an argument: other users of a host see those.
+//!
+//! **Source:** srun(1): --kill-on-bad-exit, --wait, --mpi; mpirun(1) of Open MPI: -x,
+//! --enable-recovery; mpiexec of MPICH: -genvlist. MPICH's ends all processes when one ends badly,
+//! also with -disable-auto-cleanup where they aren't MPI's (tried with 4.0), so none ends badly.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::{MEET, TOKEN};
+use crate::args::Launcher;
+use crate::exit::Failure;
+
+/// Which `mpirun` it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mpi {
+    Open,
+    Mpich,
+}
+
+/// The command for so many agents, still without their environment.
+///
+/// # Errors
+/// When `with` is no command line, or names no launcher that is known.
+pub fn of(launcher: Launcher, with: Option<&str>, count: u32) -> Result<Command, Failure> {
+    let usual = if launcher == Launcher::Slurm { "srun" } else { "mpirun" };
+    let words = split(with.unwrap_or(usual))?;
+    let Some((program, words)) = words.split_first() else {
+        return Err(Failure::Usage("--launch-with names no command".to_owned()));
+    };
+    let mut command = Command::new(program);
+    command.args(words);
+    let agent = agent_program()?;
+    if launcher == Launcher::Slurm {
+        command.arg(format!("--ntasks={count}"));
+        command.args(["--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--export=ALL"]);
+        command.arg(agent).args(["agent", "--meet"]);
+        return Ok(command);
+    }
+    command.args(["-n", &count.to_string()]);
+    match which(program)? {
+        Mpi::Open => {
+            command.args(["--enable-recovery", "-x", MEET, "-x", TOKEN]);
+            command.arg(agent).args(["agent", "--meet"]);
+        }
+        Mpi::Mpich => {
+            command.args(["-genvlist", &format!("{MEET},{TOKEN}")]);
+            command.args(["sh", "-c", r#""$0" agent --meet; true"#]).arg(agent);
+        }
+    }
+    Ok(command)
+}
+
+/// What runs on each host: this program, unless another one is named.
+fn agent_program() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
+        return Ok(named.into());
+    }
+    std::env::current_exe().map_err(|error| Failure::Lab(format!("where is this program? {error}")))
+}
+
+/// Asks an `mpirun` who made it.
+fn which(program: &str) -> Result<Mpi, Failure> {
+    let said = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    let said = said.map_err(|error| {
+        let hint = "(hint: --launch-with names what starts agents)";
+        Failure::Lab(format!("can't start `{program}`: {error} {hint}"))
+    })?;
+    let said = [said.stdout, said.stderr].concat();
+    known(&String::from_utf8_lossy(&said)).ok_or_else(|| {
+        Failure::Lab(format!("`{program} --version` names neither Open MPI nor MPICH's HYDRA"))
+    })
+}
+
+fn known(version: &str) -> Option<Mpi> {
+    if version.contains("Open MPI") || version.contains("OpenRTE") || version.contains("PRRTE") {
+        return Some(Mpi::Open);
+    }
+    // Intel's is made of MPICH's.
+    let hydra = version.contains("HYDRA") || version.contains("MPICH");
+    (hydra || version.contains("Intel(R) MPI")).then_some(Mpi::Mpich)
+}
+
+/// Splits a command line into words, as a shell does: blanks part, quotes hold together.
+fn split(text: &str) -> Result<Vec<String>, Failure> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in text.chars() {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, _) if letter.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    match quote {
+        None => Ok(words),
+        Some(open) => {
+            Err(Failure::Usage(format!("--launch-with {text}: a {open} is never closed")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> String {
+        let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+        let mut words: Vec<String> = args.collect();
+        words.insert(0, command.get_program().to_string_lossy().into_owned());
+        words.join(" ")
+    }
+
+    #[test]
+    fn srun_starts_one_task_for_each_agent_and_survives_a_lost_one() {
+        let said = words(&of(Launcher::Slurm, None, 7).unwrap());
+        let start = "srun --ntasks=7 --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL /";
+        assert!(said.starts_with(start) && said.ends_with(" agent --meet"), "{said}");
+        let with = "srun -p 'short jobs' -N2";
+        let said = words(&of(Launcher::Slurm, Some(with), 2).unwrap());
+        assert!(said.starts_with("srun -p short jobs -N2 --ntasks=2 "), "{said}");
+    }
+
+    #[test]
+    fn makers_of_mpi_are_told_apart() {
+        assert_eq!(known("mpirun (Open MPI) 4.1.4\n"), Some(Mpi::Open));
+        assert_eq!(known("mpiexec (OpenRTE) 4.1.4\n"), Some(Mpi::Open));
+        assert_eq!(known("HYDRA build details:\n    Version: 4.0.2\n"), Some(Mpi::Mpich));
+        assert_eq!(known("mpirun (mine) 1.0"), None);
+        let error = of(Launcher::Mpi, Some("true"), 1).unwrap_err().to_string();
+        assert!(error.starts_with("`true --version` names neither"), "{error}");
+        let error = of(Launcher::Mpi, Some("/no/such/mpirun -q"), 1).unwrap_err().to_string();
+        assert!(error.starts_with("can't start `/no/such/mpirun`: "), "{error}");
+    }
+
+    #[test]
+    fn command_lines_are_split_as_a_shell_does() {
+        let split = |text| split(text).unwrap();
+        assert_eq!(split(" a  'b c' d\"e f\"'' \"\" "), ["a", "b c", "de f", ""]);
+        assert_eq!(split(""), [""; 0]);
+        let error = super::split("a 'b").unwrap_err().to_string();
+        assert_eq!(error, "--launch-with a 'b: a ' is never closed");
+        assert!(of(Launcher::Slurm, Some(" "), 1).is_err());
+    }
+}

@@ -1,0 +1,264 @@
+//! `dfsbench k8s`: manifests that make a plan's campaign.
+//!
+//! A list of four objects: the plan, a headless Service by which the controller is found, the
+//! controller, and the agents. The last two are Indexed Jobs, whose pods have names and numbers
+//! that are known beforehand. The token is read from a Secret by name and is never written here.
+//!
+//! **Source:** Kubernetes 1.32 API, batch/v1 Job; "Job with Pod-to-Pod Communication".
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::args::K8sArgs;
+use crate::exit::{End, Failure};
+use crate::job::{MEET, TOKEN};
+use crate::{campaign, output};
+
+/// Where the controller listens in its pod.
+const PORT: u16 = 7411;
+
+/// Characters of a name; what is put behind it still makes a label of 63.
+///
+/// **Source:** RFC 1123, 2.1; Kubernetes, "Object Names and IDs".
+const NAME_CHARACTERS_MAX: usize = 40;
+
+/// Writes the manifests.
+///
+/// # Errors
+/// When the plan can't be used, or a name can't be one in Kubernetes.
+pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
+    if !(1..=fleet::meet::AGENTS_MAX).contains(&args.agents) {
+        let max = fleet::meet::AGENTS_MAX;
+        return Err(Failure::Usage(format!("--agents {}: there are 1 to {max}", args.agents)));
+    }
+    let plan = campaign::plan_of_job(&args.plan, args.agents)?;
+    let text = campaign::read_text(&args.plan)?;
+    let name = args.name.clone().unwrap_or_else(|| usual_name(&plan.name));
+    let manifests = manifests(args, &name, &text)?;
+    let json = serde_json::to_string_pretty(&manifests)
+        .map_err(|error| Failure::Usage(format!("the manifests can't be written: {error}")))?;
+    output::data(format!("{json}\n").as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+/// A name that Kubernetes takes, after a plan's.
+fn usual_name(plan: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = format!("dfsbench-{plan}").chars().map(plain).collect();
+    let short: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    short.trim_end_matches('-').to_owned()
+}
+
+fn check_name(what: &str, name: &str, max: usize) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let ends = !name.starts_with('-') && !name.ends_with('-');
+    if !name.is_empty() && name.len() <= max && ends && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{what} `{name}`: Kubernetes takes 1 to {max} of a-z, 0-9 and -, no - at either end"
+    )))
+}
+
+/// A volume of a pod: what it is, and where it is found.
+struct Mounted {
+    name: String,
+    source: (&'static str, Value),
+    path: String,
+}
+
+impl Mounted {
+    fn claim(name: &str, claim: &str, path: &str) -> Result<Self, Failure> {
+        check_name("the claim", claim, 63)?;
+        let source = ("persistentVolumeClaim", json!({ "claimName": claim }));
+        Ok(Self { name: name.to_owned(), source, path: path.to_owned() })
+    }
+
+    fn volume(&self) -> Value {
+        let (kind, source) = &self.source;
+        json!({ "name": self.name, *kind: source })
+    }
+
+    fn mount(&self) -> Value {
+        json!({ "name": self.name, "mountPath": self.path })
+    }
+}
+
+fn manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failure> {
+    check_name("--name", name, NAME_CHARACTERS_MAX)?;
+    args.namespace.iter().try_for_each(|it| check_name("--namespace", it, 63))?;
+    let cast = Cast { args, name };
+    let plan = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": cast.metadata("plan"),
+        "data": { "plan.toml": plan },
+    });
+    let items = [plan, cast.service(), cast.controller()?, cast.agents()?];
+    Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
+}
+
+/// What all objects of a campaign are made with.
+struct Cast<'a> {
+    args: &'a K8sArgs,
+    name: &'a str,
+}
+
+impl Cast<'_> {
+    fn labels(&self, part: &str) -> Value {
+        json!({
+            "app.kubernetes.io/name": "dfsbench",
+            "app.kubernetes.io/instance": self.name,
+            "app.kubernetes.io/component": part,
+        })
+    }
+
+    fn metadata(&self, part: &str) -> Value {
+        let mut metadata =
+            json!({ "name": format!("{}-{part}", self.name), "labels": self.labels(part) });
+        if let Some(namespace) = &self.args.namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        metadata
+    }
+
+    /// Gives the controller's pod a name, before it is ready, too.
+    fn service(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": self.metadata("meet"),
+            "spec": {
+                "clusterIP": "None",
+                "publishNotReadyAddresses": true,
+                "selector": self.labels("controller"),
+                "ports": [{ "name": "meet", "port": PORT }],
+            },
+        })
+    }
+
+    fn controller(&self) -> Result<Value, Failure> {
+        let plan = Mounted {
+            name: "plan".to_owned(),
+            source: ("configMap", json!({ "name": format!("{}-plan", self.name) })),
+            path: "/plan".to_owned(),
+        };
+        let results = match &self.args.results_claim {
+            Some(claim) => Mounted::claim("results", claim, "/results")?,
+            None => Mounted {
+                name: "results".to_owned(),
+                source: ("emptyDir", json!({})),
+                path: "/results".to_owned(),
+            },
+        };
+        let agents = self.args.agents.to_string();
+        let listen = format!("0.0.0.0:{PORT}");
+        let command = [
+            "dfsbench",
+            "run",
+            "/plan/plan.toml",
+            "--launcher",
+            "wait",
+            "--agents",
+            &agents,
+            "--listen",
+            &listen,
+            "--meet-within",
+            "10m",
+            "--results",
+            "/results/dfsbench.db",
+        ];
+        let env = [self.token()];
+        Ok(self.job("controller", 1, &[plan, results], &json!(command), &json!(env)))
+    }
+
+    fn agents(&self) -> Result<Value, Failure> {
+        let mut volumes = Vec::new();
+        for (index, volume) in self.args.volume.iter().enumerate() {
+            let Some((claim, path)) = volume.split_once(':').filter(|it| it.1.starts_with('/'))
+            else {
+                let why = "it is written CLAIM:/path";
+                return Err(Failure::Usage(format!("--volume {volume}: {why}")));
+            };
+            volumes.push(Mounted::claim(&format!("measured-{index}"), claim, path)?);
+        }
+        let meet = format!("{0}-controller-0.{0}-meet:{PORT}", self.name);
+        let node = json!({ "fieldRef": { "fieldPath": "spec.nodeName" } });
+        let env = json!([
+            { "name": MEET, "value": meet },
+            self.token(),
+            { "name": "DFSBENCH_SIZE", "value": self.args.agents.to_string() },
+            { "name": "DFSBENCH_HOST", "valueFrom": node },
+        ]);
+        let command = json!(["dfsbench", "agent", "--meet", "--meet-within", "10m"]);
+        let mut job = self.job("agent", self.args.agents, &volumes, &command, &env);
+        job["spec"]["template"]["spec"]["topologySpreadConstraints"] = json!([{
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": { "matchLabels": self.labels("agent") },
+        }]);
+        Ok(job)
+    }
+
+    fn token(&self) -> Value {
+        json!({
+            "name": TOKEN,
+            "valueFrom": { "secretKeyRef": { "name": "dfsbench-token", "key": "token" } },
+        })
+    }
+
+    fn job(
+        &self,
+        part: &str,
+        count: u32,
+        mounted: &[Mounted],
+        command: &Value,
+        env: &Value,
+    ) -> Value {
+        let volumes: Vec<Value> = mounted.iter().map(Mounted::volume).collect();
+        let mounts: Vec<Value> = mounted.iter().map(Mounted::mount).collect();
+        json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": self.metadata(part),
+            "spec": {
+                "completionMode": "Indexed",
+                "completions": count,
+                "parallelism": count,
+                "backoffLimit": 0,
+                "template": {
+                    "metadata": { "labels": self.labels(part) },
+                    "spec": {
+                        "subdomain": format!("{}-meet", self.name),
+                        "restartPolicy": "Never",
+                        "volumes": volumes,
+                        "containers": [{
+                            "name": part,
+                            "image": self.args.image,
+                            "command": command,
+                            "env": env,
+                            "volumeMounts": mounts,
+                        }],
+                    },
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_so_that_kubernetes_takes_them() {
+        assert_eq!(usual_name("Client scaling!"), "dfsbench-client-scaling");
+        let long = usual_name(&"x".repeat(99));
+        assert!(check_name("it", &long, NAME_CHARACTERS_MAX).is_ok(), "{long}");
+        for name in ["", "-a", "a-", "A", "a.b", &"x".repeat(41)] {
+            assert!(check_name("it", name, NAME_CHARACTERS_MAX).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `dfsbench slurm`: a script for sbatch that makes a plan's campaign.
+//!
+//! Whatever the user says stands in it quoted, for Slurm or for the shell; a line break can be
+//! quoted for neither and is refused.
+//!
+//! **Source:** sbatch(1).
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use plan::estimate;
+
+use crate::args::SlurmArgs;
+use crate::exit::{End, Failure};
+use crate::{campaign, output};
+
+/// What a job needs beside the campaign itself, in minutes.
+const AROUND_MINUTES: u64 = 10;
+
+/// Writes the script.
+///
+/// # Errors
+/// When the plan can't be used, or a word can't stand in a script.
+pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
+    let agents = agents(args)?;
+    let plan = campaign::plan_of_job(&args.plan, agents)?;
+    let estimated = estimate(&plan).duration_ms.div_ceil(60_000);
+    let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()
+            .map_err(|error| Failure::Lab(format!("where is this program? {error}")))?,
+    };
+    output::data(script(args, &plan.name, (agents, minutes), &program)?.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+fn agents(args: &SlurmArgs) -> Result<u32, Failure> {
+    let agents = args.nodes.checked_mul(args.agents_per_node);
+    agents.filter(|agents| (1..=fleet::meet::AGENTS_MAX).contains(agents)).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--nodes {} with --agents-per-node {}: there are 1 to {} agents",
+            args.nodes,
+            args.agents_per_node,
+            fleet::meet::AGENTS_MAX
+        ))
+    })
+}
+
+fn script(
+    args: &SlurmArgs,
+    name: &str,
+    (agents, minutes): (u32, u64),
+    program: &Path,
+) -> Result<String, Failure> {
+    let mut options = vec![
+        format!("job-name=dfsbench-{name}"),
+        format!("nodes={}", args.nodes),
+        format!("ntasks={agents}"),
+        format!("ntasks-per-node={}", args.agents_per_node),
+        format!("time={minutes}"),
+    ];
+    options.extend(args.partition.iter().map(|name| format!("partition={name}")));
+    options.extend(args.account.iter().map(|name| format!("account={name}")));
+    options.extend(args.sbatch.iter().map(|it| it.trim_start_matches("--").to_owned()));
+    let mut text = String::from("#!/bin/sh\n");
+    for option in &options {
+        if option.contains(['\n', '\r', '"']) {
+            return Err(Failure::Usage(format!("`{option}` can't be an option of sbatch")));
+        }
+        let quote = if option.contains([' ', '\t']) { "\"" } else { "" };
+        let (key, value) = option
+            .split_once('=')
+            .map_or((option.as_str(), None), |(key, value)| (key, Some(value)));
+        let value = value.map_or(String::new(), |value| format!("={quote}{value}{quote}"));
+        // Writing to a string never fails.
+        let _ = writeln!(text, "#SBATCH --{key}{value}");
+    }
+    let words = [program, &args.plan, &args.results].map(|path| quoted(&path.to_string_lossy()));
+    let [program, plan, results] = words;
+    let _ = write!(
+        text,
+        "\n# The controller runs here, on the first node; srun starts an agent for each task.\n\
+         exec {program} run {plan} --launcher slurm --agents {agents} --results {results}\n"
+    );
+    Ok(text)
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:=@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn written(words: &[&str]) -> Result<String, Failure> {
+        let args = SlurmArgs::parse_from([&["slurm"], words].concat());
+        script(&args, "scaling", (agents(&args)?, 33), Path::new("/opt/it's here/dfsbench"))
+    }
+
+    #[test]
+    fn a_script_says_what_was_asked_and_nothing_in_it_is_misread() {
+        let words =
+            ["my plan.toml", "--nodes", "4", "--agents-per-node", "2", "--partition", "short"];
+        let more =
+            ["--sbatch", "--exclusive", "--sbatch", "comment=two words", "--results", "/r/x.db"];
+        let said = written(&[&words[..], &more[..]].concat()).unwrap();
+        let wanted = "\
+#!/bin/sh
+#SBATCH --job-name=dfsbench-scaling
+#SBATCH --nodes=4
+#SBATCH --ntasks=8
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=33
+#SBATCH --partition=short
+#SBATCH --exclusive
+#SBATCH --comment=\"two words\"
+
+# The controller runs here, on the first node; srun starts an agent for each task.
+exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 8 --results /r/x.db
+";
+        assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn what_can_not_stand_in_a_script_is_refused() {
+        let refused = |words: &[&str]| written(words).unwrap_err().to_string();
+        let error = refused(&["p", "--nodes", "1", "--account", "a\nrm -r /"]);
+        assert_eq!(error, "`account=a\nrm -r /` can't be an option of sbatch");
+        for nodes in ["0", "65537", "4294967295"] {
+            let error = refused(&["p", "--nodes", nodes]);
+            assert!(error.ends_with("there are 1 to 65536 agents"), "{error}");
+        }
+    }
+}

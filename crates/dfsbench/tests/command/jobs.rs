@@ -1,0 +1,185 @@
+//! Hosts that a job brings, and what schedulers are given: agents that come over TCP by hand.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::rig::{End, Rig};
+
+/// A plan that any host can make.
+pub const PLAN: &str = r#"
+name = "scan"
+[[target]]
+name = "nfs"
+url = "nfs://server/export"
+[[workload]]
+kind = "stream"
+"#;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// Generous, because the machine may be busy.
+const SOON: Duration = Duration::from_secs(90);
+
+/// A controller that waits for agents, and the address that it tells.
+fn waiting(
+    rig: &Rig,
+    count: &str,
+    more: &[&str],
+) -> (Child, BufReader<std::process::ChildStderr>, String) {
+    let words = ["run", "target", "--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
+    let job = ["--launcher", "wait", "--agents", count];
+    let mut command = rig.command(&[&words[..], &job[..], more].concat());
+    command.env("DFSBENCH_TOKEN", TOKEN).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    let (said, address) = line.trim().rsplit_once('=').unwrap();
+    assert_eq!(said, format!("waiting for {count} agents with DFSBENCH_MEET"));
+    (child, stderr, address.to_owned())
+}
+
+fn agent(rig: &Rig, address: &str, token: &str, (rank, size): (&str, &str)) -> Child {
+    let mut command = rig.command(&["agent", "--meet"]);
+    command.envs([("DFSBENCH_MEET", address), ("DFSBENCH_TOKEN", token)]);
+    command.envs([("DFSBENCH_RANK", rank), ("DFSBENCH_SIZE", size), ("DFSBENCH_HOST", "node")]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end_of(child: Child) -> End {
+    End::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller() {
+    let rig = Rig::new();
+    let (controller, mut stderr, address) = waiting(&rig, "2", &["--format", "json"]);
+    let agents = [("1", "2"), ("0", "2")].map(|place| agent(&rig, &address, TOKEN, place));
+    let drain = std::thread::spawn(move || stderr.read_line(&mut String::new()));
+    let end = end_of(controller);
+    let _ = drain.join().unwrap();
+    assert!([0, 4].contains(&end.code), "{end:?}");
+    assert!(end.stdout.contains("\"Write\"") || end.stdout.contains("\"write\""), "{end:?}");
+    for agent in agents {
+        let end = end_of(agent);
+        assert_eq!((end.code, end.stdout.as_str(), end.stderr.as_str()), (0, "", ""));
+    }
+    rig.assert_target_is_empty();
+    // The token is neither told nor kept.
+    assert!(!end.stdout.contains(TOKEN), "{end:?}");
+    let results = std::fs::read(rig.folder().join("dfsbench.db")).unwrap();
+    let kept = results.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
+    assert!(!kept, "the results file holds the token");
+}
+
+#[test]
+fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
+    let rig = Rig::new();
+    let (controller, stderr, address) = waiting(&rig, "2", &["--meet-within", "5s"]);
+    let good = agent(&rig, &address, TOKEN, ("0", "2"));
+    let other = "f".repeat(64);
+    let bad = end_of(agent(&rig, &address, &other, ("1", "2")));
+    assert_eq!(bad.code, 3, "{bad:?}");
+    let said = format!("error: agent, rank 1 of 2: the controller at {address} did not let");
+    assert!(bad.stderr.starts_with(&said) && !bad.stderr.contains(&other), "{bad:?}");
+    let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
+    let end = end_of(controller);
+    assert_eq!((end.code, lines.len()), (3, 1), "{lines:?}");
+    assert_eq!(
+        lines[0],
+        "error: 1 of 2 agents came within 5 s: rank 1 is missing; not let in: 127.0.0.1: its \
+         token is another"
+    );
+    // The other one leaves by itself.
+    assert_eq!(end_of(good).code, 0);
+    assert!(!rig.folder().join("dfsbench.db").exists());
+}
+
+#[test]
+fn an_agent_whose_controller_was_killed_leaves() {
+    let rig = Rig::new();
+    let (mut controller, _stderr, address) = waiting(&rig, "2", &[]);
+    let left = agent(&rig, &address, TOKEN, ("0", "2"));
+    std::thread::sleep(Duration::from_secs(1));
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    let begun = Instant::now();
+    assert_eq!(end_of(left).code, 0);
+    assert!(begun.elapsed() < SOON);
+}
+
+#[test]
+fn what_an_agent_needs_and_does_not_find_is_named() {
+    let rig = Rig::new();
+    let refused = |variables: &[(&str, &str)]| {
+        let mut command = rig.command(&["agent", "--meet", "--meet-within", "100ms"]);
+        let all = ["DFSBENCH_MEET", "DFSBENCH_TOKEN", "DFSBENCH_RANK", "DFSBENCH_SIZE"];
+        for name in all.iter().chain(&["SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"]) {
+            command.env_remove(name);
+        }
+        let end = End::of(command.envs(variables.iter().copied()).output().unwrap());
+        assert!(end.code == 2 || end.code == 3, "{end:?}");
+        end.stderr
+    };
+    assert!(refused(&[]).starts_with("error: no launcher has told this agent its rank"));
+    let mut variables = vec![("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
+    let said = refused(&variables);
+    assert!(said.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not there"), "{said}");
+    variables.push(("DFSBENCH_MEET", "127.0.0.1:1"));
+    assert!(refused(&variables).contains("DFSBENCH_TOKEN is not there"));
+    variables.push(("DFSBENCH_TOKEN", "secret"));
+    let said = refused(&variables);
+    assert!(said.contains("it has 6 characters") && !said.contains("secret"), "{said}");
+    variables.pop();
+    variables.push(("DFSBENCH_TOKEN", TOKEN));
+    let said = refused(&variables);
+    assert!(said.contains("no controller at 127.0.0.1:1 in 0 s"), "{said}");
+}
+
+#[test]
+fn bad_arguments_of_a_job_are_one_error_each() {
+    let rig = Rig::new();
+    let run = |more: &[&'static str]| [&["run", "target"], more].concat();
+    for (more, words) in [
+        (&["--launcher", "wait"][..], "how many agents will come?"),
+        (&["--launcher", "wait", "--agents", "2"], "needs the token that the agents get"),
+        (&["--launcher", "slurm", "--agents", "0"], "--agents 0: there are 1 to 65536"),
+        (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is no port"),
+        (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
+        (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "starts nothing"),
+    ] {
+        rig.refused(&run(more), 2, &[words]);
+    }
+    let missing = run(&["--launcher", "mpi", "--agents", "2", "--launch-with", "/no/mpirun"]);
+    rig.refused(&missing, 3, &["can't start `/no/mpirun`", "--launch-with"]);
+    let other = run(&[
+        "--launcher",
+        "slurm",
+        "--agents",
+        "2",
+        "--launch-with",
+        "sh -c 'echo no luck >&2' srun",
+    ]);
+    let end = rig.run(&other);
+    assert_eq!(end.code, 3, "{end:?}");
+    assert!(
+        end.stderr.contains("0 of 2 agents came: ranks 0, 1 are missing: `sh` ended"),
+        "{end:?}"
+    );
+}
+
+#[test]
+fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
+    let end = rig.run(&["slurm", "scan.toml", "--nodes", "3", "--partition", "short"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert!(end.stdout.starts_with("#!/bin/sh\n#SBATCH --job-name=dfsbench-scan\n"), "{end:?}");
+    assert!(end.stdout.contains(" run scan.toml --launcher slurm --agents 3 "), "{end:?}");
+    assert!(!end.stdout.contains("TOKEN"), "{end:?}");
+    let own = PLAN.replace("url = \"nfs://server/export\"", "temporary = true");
+    std::fs::write(rig.folder().join("own.toml"), own).unwrap();
+    rig.refused(&["slurm", "own.toml", "--nodes", "3"], 2, &["no target of the plan can be used"]);
+    rig.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
+}

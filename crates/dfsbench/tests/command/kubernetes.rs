@@ -1,0 +1,137 @@
+//! What `dfsbench k8s` writes, held to the fields that Kubernetes publishes.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::jobs::PLAN;
+use crate::rig::Rig;
+
+/// Names and types of the fields of the objects that are written, and of what is in them.
+const FIELDS: &str = include_str!("kubernetes-1.32.json");
+
+type Types = BTreeMap<String, BTreeMap<String, String>>;
+
+fn types() -> Types {
+    let all: Value = serde_json::from_str(FIELDS).unwrap();
+    serde_json::from_value(all["types"].clone()).unwrap()
+}
+
+/// Holds a value to a type; with what is wrong, and where.
+fn check(types: &Types, value: &Value, wanted: &str, at: &str, wrong: &mut Vec<String>) {
+    if let Some(inner) = wanted.strip_prefix("list of ") {
+        match value.as_array() {
+            Some(items) => items.iter().enumerate().for_each(|(index, item)| {
+                check(types, item, inner, &format!("{at}[{index}]"), wrong);
+            }),
+            None => wrong.push(format!("{at} is no list")),
+        }
+        return;
+    }
+    let is_right = match wanted {
+        "any" => true,
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
+        _ => value.is_object(),
+    };
+    if !is_right {
+        wrong.push(format!("{at} is no {wanted}"));
+    }
+    let Some(object) = value.as_object().filter(|_| wanted != "any") else { return };
+    if let Some(inner) = wanted.strip_prefix("map of ") {
+        object.iter().for_each(|(key, it)| check(types, it, inner, &format!("{at}.{key}"), wrong));
+        return;
+    }
+    let Some(fields) = types.get(wanted) else {
+        return wrong.push(format!("{at}: the table of fields has no {wanted}"));
+    };
+    for (key, value) in object {
+        match fields.get(key).or_else(|| fields.get(&format!("{key}!"))) {
+            Some(inner) => check(types, value, inner, &format!("{at}.{key}"), wrong),
+            None => wrong.push(format!("{at} has no field {key}")),
+        }
+    }
+    for needed in fields.keys().filter_map(|key| key.strip_suffix('!')) {
+        if !object.contains_key(needed) {
+            wrong.push(format!("{at} lacks {needed}"));
+        }
+    }
+}
+
+fn wrong(object: &Value) -> Vec<String> {
+    let kind = object["kind"].as_str().unwrap();
+    let mut wrong = Vec::new();
+    check(&types(), object, kind, kind, &mut wrong);
+    wrong
+}
+
+fn written(rig: &Rig, more: &[&str]) -> Vec<Value> {
+    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
+    let words = ["k8s", "scan.toml", "--image", "registry/dfsbench:0.1", "--agents", "3"];
+    let end = rig.run(&[&words[..], more].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let list: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!((&list["apiVersion"], &list["kind"]), (&"v1".into(), &"List".into()));
+    list["items"].as_array().unwrap().clone()
+}
+
+#[test]
+fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
+    let rig = Rig::new();
+    let more = ["--volume", "scratch:/mnt/scratch", "--results-claim", "keep", "--namespace", "io"];
+    for objects in [written(&rig, &[]), written(&rig, &more)] {
+        let kinds: Vec<&str> = objects.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["ConfigMap", "Service", "Job", "Job"]);
+        for object in &objects {
+            assert_eq!(wrong(object), [""; 0]);
+        }
+    }
+    // What is wrong would be found.
+    let mut job = written(&rig, &[])[3].clone();
+    job["spec"]["template"]["spec"]["containers"][0]["cmd"] = job["spec"]["completions"].clone();
+    job["spec"]["completions"] = "3".into();
+    job["spec"]["template"]["spec"]["containers"][0].as_object_mut().unwrap().remove("name");
+    let at = "Job.spec.template.spec.containers[0]";
+    let said = ["Job.spec.completions is no integer".to_owned(), format!("{at} has no field cmd")];
+    assert_eq!(wrong(&job), [&said[..], &[format!("{at} lacks name")]].concat());
+}
+
+#[test]
+fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
+    let rig = Rig::new();
+    let objects = written(&rig, &["--name", "scan", "--volume", "scratch:/mnt/scratch"]);
+    let [plan, service, controller, agents] = &objects[..] else { panic!("{objects:?}") };
+    let spec = &agents["spec"];
+    assert_eq!(spec["completionMode"], "Indexed");
+    assert_eq!((&spec["completions"], &spec["parallelism"]), (&3.into(), &3.into()));
+    let pod = &spec["template"]["spec"];
+    let container = &pod["containers"][0];
+    let env = container["env"].as_array().unwrap();
+    let value = |name: &str| env.iter().find(|it| it["name"] == name).unwrap().clone();
+    // The name of the controller's pod, below that of the service.
+    assert_eq!(controller["metadata"]["name"], "scan-controller");
+    assert_eq!(controller["spec"]["template"]["spec"]["subdomain"], service["metadata"]["name"]);
+    assert_eq!(value("DFSBENCH_MEET")["value"], "scan-controller-0.scan-meet:7411");
+    assert_eq!(service["spec"]["selector"], controller["spec"]["template"]["metadata"]["labels"]);
+    let secret = &value("DFSBENCH_TOKEN")["valueFrom"]["secretKeyRef"];
+    assert_eq!((&secret["name"], &secret["key"]), (&"dfsbench-token".into(), &"token".into()));
+    assert_eq!(value("DFSBENCH_SIZE")["value"], "3");
+    assert_eq!(container["volumeMounts"][0]["mountPath"], "/mnt/scratch");
+    assert_eq!(pod["volumes"][0]["persistentVolumeClaim"]["claimName"], "scratch");
+    let listen = &controller["spec"]["template"]["spec"]["containers"][0]["command"];
+    assert!(listen.as_array().unwrap().contains(&"0.0.0.0:7411".into()), "{listen}");
+    assert!(plan["data"]["plan.toml"].as_str().unwrap().contains("[[workload]]"));
+}
+
+#[test]
+fn names_that_kubernetes_does_not_take_are_refused() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
+    let run = |more: &[&'static str]| {
+        [&["k8s", "scan.toml", "--image", "i", "--agents", "3"], more].concat()
+    };
+    rig.refused(&run(&["--name", "A b"]), 2, &["--name `A b`", "a-z, 0-9 and -"]);
+    rig.refused(&run(&["--volume", "scratch"]), 2, &["--volume scratch", "CLAIM:/path"]);
+    rig.refused(&run(&["--results-claim", "X"]), 2, &["the claim `X`"]);
+}

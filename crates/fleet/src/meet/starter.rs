@@ -1,0 +1,91 @@
+//! A process of ours that starts agents elsewhere, such as `srun` or `mpirun`.
+//!
+//! [`Starter`] gets the agents' environment and passes on what they say on stderr. It ends by
+//! itself when they have; one that doesn't is asked to, and then made to. Agents whose starter is
+//! gone notice by their controller alone.
+#![allow(clippy::disallowed_methods, reason = "whether a process ends is a matter of real time")]
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Gone;
+use crate::remote::{LEAVE_WITHIN, Words};
+
+/// How long it may take to end what it started, once it was asked to.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often its end is looked for.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Starts agents.
+pub struct Starter {
+    name: String,
+    child: Child,
+    words: Words,
+}
+
+impl Starter {
+    /// Starts it; `hear` gets each line that it, or an agent by its way, writes to stderr.
+    ///
+    /// # Errors
+    /// When there is no such program.
+    pub fn start(
+        command: &mut Command,
+        hear: impl FnMut(&str) + Send + 'static,
+    ) -> Result<Self, Gone> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // A ctrl-C is for the controller, which then ends things in order.
+        command.process_group(0);
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn();
+        let mut child = child.map_err(|error| Gone(format!("can't start `{name}`: {error}")))?;
+        let Some(stderr) = child.stderr.take() else { unreachable!("a pipe was asked for") };
+        let words = Words::heard_by(stderr, hear);
+        Ok(Self { name, child, words })
+    }
+
+    /// Sees that it runs.
+    ///
+    /// # Errors
+    /// When it has ended; in a sentence with its last words.
+    pub fn look(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                let said = self.words.last().map_or(String::new(), |line| format!(": {line}"));
+                Err(format!("`{}` ended with {status}{said}", self.name))
+            }
+            Err(error) => Err(format!("`{}` is lost: {error}", self.name)),
+        }
+    }
+
+    /// Says whether it has ended within a time.
+    fn ends_within(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                return false;
+            }
+            thread::sleep(TICK);
+        }
+        true
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        if self.ends_within(LEAVE_WITHIN) {
+            return;
+        }
+        // It passes that on to what it started.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        if !self.ends_within(END_WITHIN) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
