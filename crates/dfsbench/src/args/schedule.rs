@@ -46,8 +46,8 @@ pub struct SlurmArgs {
 /// Writes manifests for Kubernetes that make the campaign of a plan.
 ///
 /// One JSON document goes to stdout, for `kubectl apply -f -`: the plan, a controller with a name
-/// that the agents find, and an Indexed Job of agents, spread evenly over the nodes. The token is a Secret that you make first;
-/// it is in no manifest.
+/// that the agents find, and an Indexed Job of agents, spread evenly over the nodes. The token is
+/// a Secret that you make first; it is in no manifest.
 #[derive(Debug, Parser)]
 #[command(after_help = K8S_EXAMPLE)]
 pub struct K8sArgs {

@@ -3,9 +3,10 @@
 //! A launcher inside another one comes first: `mpirun` in an allocation of Slurm starts its own
 //! processes, whose variables of Slurm are those of the process that `mpirun` runs in.
 //!
-//! **Source:** srun(1), SLURM_PROCID and SLURM_STEP_NUM_TASKS; mpirun(1) of Open MPI, OMPI_COMM_WORLD_RANK
-//! and OMPI_COMM_WORLD_SIZE; the PMI-1 wire protocol, PMI_RANK and PMI_SIZE, as MPICH's Hydra and
-//! Slurm's pmi2 set them; Kubernetes, "Indexed Job for Parallel Processing", JOB_COMPLETION_INDEX.
+//! **Source:** srun(1), SLURM_PROCID and SLURM_STEP_NUM_TASKS; mpirun(1) of Open MPI,
+//! OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; the PMI-1 wire protocol, PMI_RANK and PMI_SIZE,
+//! as MPICH's Hydra and Slurm's pmi2 set them; Kubernetes, "Indexed Job for Parallel Processing",
+//! JOB_COMPLETION_INDEX.
 
 use std::fmt;
 
