@@ -46,6 +46,9 @@ pub enum ComposeError {
     /// Nobody knows how other hosts reach this one.
     #[error("host `{0}` has no address for the other hosts: give its `address`")]
     NoAddress(String),
+    /// The options are those of exports(5).
+    #[error("`export_options` are those of the kernel's server, and {0} knows none of them")]
+    NoExportOptions(ServerKind),
     /// Nobody knows which interface is measured.
     #[error("host `{0}` has no interface that could be tuned: give its `interface`")]
     NoInterface(String),
@@ -252,6 +255,10 @@ fn nfsd(spec: &LabSpec) -> Action {
 /// Exports the directory, by the kernel's server or one of its own.
 fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
     let (serving, directory) = (&spec.serving, spec.storage.place().to_owned());
+    let has_own_way = matches!(serving.kind, ServerKind::Ganesha | ServerKind::Unfs3);
+    if has_own_way && !serving.export_options.is_empty() {
+        return Err(ComposeError::NoExportOptions(serving.kind));
+    }
     Ok(match serving.kind {
         ServerKind::Running => None,
         ServerKind::Ganesha => {

@@ -10,6 +10,7 @@ use model::{
     Action, DataPath, FileSystem, Invalidation, LabSpec, LabStep, NfsVersion, Raid, Storage,
 };
 
+use crate::killed::{KERNEL_CHILD, kill_often};
 use crate::storage::POINT;
 use crate::{Check, Host, apply_all, fact, read, run};
 
@@ -22,7 +23,12 @@ pub(crate) const CHECKS: &[Check] = checks![
     arrays_and_mappings_are_made_and_leave_nothing,
     a_stopped_host_is_stopped_again,
     a_tunnel_carries_nfs_and_says_how,
+    nothing_of_the_kernels_is_left_of_a_process_that_is_killed,
 ];
+
+/// How often a process is killed that sets this machine up, and within how many milliseconds: an
+/// emulated machine takes some ten seconds for it.
+const KILLS: (u64, u64) = (5, 12_000);
 
 const MOUNT: &str = "/run/dfsbench/mount";
 const MIB: u64 = 1 << 20;
@@ -63,12 +69,12 @@ fn export(options: &str) -> Action {
 }
 
 /// The kernel's server over a disk of the host, mounted by the host itself.
-fn loopback(host: &Host) -> LabSpec {
+fn loopback(disk: &Path) -> LabSpec {
     let here = model::Host::here("here");
     let mut spec = LabSpec::new(here.clone(), here);
     spec.path = DataPath::Loopback;
     spec.storage = Storage {
-        devices: vec![host.path("disk")],
+        devices: vec![disk.to_owned()],
         loop_bytes: 64 * MIB,
         file_system: FileSystem::Ext4,
         mount_options: vec!["noatime".to_owned()],
@@ -88,7 +94,7 @@ fn actions(steps: &[LabStep]) -> Vec<Action> {
 fn the_running_server_is_changed_used_and_put_back() {
     let host = Host::machine();
     let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
-    apply_all(&mut lab, &actions(&compose(&loopback(&host)).unwrap()));
+    apply_all(&mut lab, &actions(&compose(&loopback(&host.path("disk"))).unwrap()));
     assert_eq!(read("/proc/fs/nfsd/threads").trim(), "3");
     fs::write(format!("{MOUNT}/file"), "something").unwrap();
     assert_eq!(read(&format!("{POINT}/file")), "something");
@@ -127,7 +133,7 @@ fn versions_transports_and_sizes_are_those_asked_for() {
 fn a_server_that_was_restarted_reads_from_its_disk_again() {
     let host = Host::machine();
     let mut lab = host.lab();
-    let steps = compose(&loopback(&host)).unwrap();
+    let steps = compose(&loopback(&host.path("disk"))).unwrap();
     apply_all(&mut lab, &actions(&steps));
     let file = format!("{MOUNT}/file");
     fs::write(&file, vec![7; 4 << 20]).unwrap();
@@ -207,7 +213,7 @@ fn exports_of_others_and_the_root_are_left_alone() {
 fn arrays_and_mappings_are_made_and_leave_nothing() {
     let host = Host::machine();
     let (before, mut lab) = (host.traces(), host.lab());
-    let mut spec = loopback(&host);
+    let mut spec = loopback(&host.path("disk"));
     spec.path = DataPath::Disk;
     let disks = ["a", "b", "c", "d"].map(|name| host.path(name));
     for (level, crypt) in [(Raid::Raid0, true), (Raid::Raid1, false), (Raid::Raid5, true)] {
@@ -228,7 +234,7 @@ fn a_stopped_host_is_stopped_again() {
     let was: PathBuf = "/proc/fs/nfsd/threads".into();
     let threads = read(was.to_str().unwrap());
     run(&["rpc.nfsd", "0"]);
-    let steps = compose(&loopback(&host)).unwrap();
+    let steps = compose(&loopback(&host.path("disk"))).unwrap();
     apply_all(&mut lab, &actions(&steps));
     lab.undo_all().unwrap();
     host.assert_as_before(&before);
@@ -236,16 +242,28 @@ fn a_stopped_host_is_stopped_again() {
     run(&["rpc.nfsd", threads.trim()]);
 }
 
-/// The machine's own ssh, by the key that xtask brought in, leads to itself.
-fn a_tunnel_carries_nfs_and_says_how() {
-    let host = Host::machine();
-    let (before, mut lab) = (host.traces(), host.lab());
-    let mut spec = loopback(&host);
+fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
+    let (host, before) = (Host::machine(), server());
+    let found = kill_often(&host, KERNEL_CHILD, KILLS.0, KILLS.1);
+    assert!(found as u64 > KILLS.0, "the child was hardly ever met at work: {found} changes");
+    assert_eq!(server(), before);
+}
+
+/// What brings the kernel's server over a file, a tunnel and a mount to this machine.
+pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
+    let mut spec = loopback(disk);
     spec.path = DataPath::Tunnel;
     let options = "-i /root/lab_key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
     spec.server.ssh = Some(format!("{options} root@127.0.0.1"));
     spec.tunnelling.cipher = Some("aes128-ctr".to_owned());
-    apply_all(&mut lab, &actions(&compose(&spec).unwrap()));
+    actions(&compose(&spec).unwrap())
+}
+
+/// The machine's own ssh, by the key that xtask brought in, leads to itself.
+fn a_tunnel_carries_nfs_and_says_how() {
+    let host = Host::machine();
+    let (before, mut lab) = (host.traces(), host.lab());
+    apply_all(&mut lab, &tunnelled(&host.path("disk")));
     fs::write(format!("{MOUNT}/file"), "something").unwrap();
     assert_eq!(read(&format!("{POINT}/file")), "something");
     assert!(read("/proc/self/mountstats").contains("port=20490"));

@@ -14,8 +14,9 @@ pub(crate) const CHECKS: &[Check] = checks![nothing_is_left_of_a_process_that_is
 
 /// How often it is killed.
 const KILLS: u64 = 30;
-/// The word by which the child is started.
+/// The words by which the child is started: with what needs no kernel's server, and with that.
 pub(crate) const CHILD: &str = "child";
+pub(crate) const KERNEL_CHILD: &str = "kernel-child";
 const STATE: &str = "DFSBENCH_TEST_STATE";
 
 fn actions(host: &std::path::Path) -> Vec<Action> {
@@ -32,34 +33,45 @@ fn actions(host: &std::path::Path) -> Vec<Action> {
 }
 
 /// What is killed: sets this host up and puts it back, over and over.
-pub(crate) fn child_that_never_ends() {
+pub(crate) fn child_that_never_ends(word: &str) {
     let folder = std::env::var_os(STATE).map(std::path::PathBuf::from).expect("a folder");
     let mut lab = lab::Lab::open(&folder.join("state"), "killed", Vec::new()).unwrap();
+    let actions = match word {
+        KERNEL_CHILD => crate::kernel::tunnelled(&folder.join("disk")),
+        _ => actions(&folder),
+    };
     loop {
-        apply_all(&mut lab, &actions(&folder));
+        apply_all(&mut lab, &actions);
         lab.undo_all().unwrap();
     }
 }
 
-fn start(host: &Host) -> Child {
+fn start(host: &Host, word: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg(CHILD);
+    command.arg(word);
     command.env(STATE, host.folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().unwrap()
 }
 
 fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
-    let host = Host::new();
+    // A round of the child takes some three seconds.
+    let found = kill_often(&Host::new(), CHILD, KILLS, 4_000);
+    assert!(found > 30, "the child was hardly ever met at work: {found} changes");
+}
+
+/// Kills the child so often, within so many milliseconds from its start, and cleans up; returns
+/// how many changes it had made.
+pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) -> usize {
     let before = host.traces();
-    // A fixed seed: spread over a whole round of the child, of some three seconds.
+    // A fixed seed: spread over a whole round of the child.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut found = 0;
-    for kill in 0..KILLS {
+    for kill in 0..kills {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let mut child = start(&host);
-        std::thread::sleep(Duration::from_millis(20 + random % 4_000));
+        let mut child = start(host, word);
+        std::thread::sleep(Duration::from_millis(20 + random % within_ms));
         assert!(child.try_wait().unwrap().is_none(), "kill {kill}: the child failed");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -75,5 +87,5 @@ fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
         host.assert_as_before(&before);
         assert!(lab::clean(&host.state()).unwrap().is_empty());
     }
-    assert!(found > 30, "the child was hardly ever met at work: {found} changes");
+    found
 }

@@ -40,7 +40,7 @@ fn main() {
     match words[..] {
         ["list", "here"] => here().for_each(|(name, _)| println!("{name}")),
         ["list", "kernel"] => kernel::CHECKS.iter().for_each(|(name, _)| println!("{name}")),
-        [killed::CHILD] => killed::child_that_never_ends(),
+        [word @ (killed::CHILD | killed::KERNEL_CHILD)] => killed::child_that_never_ends(word),
         [wanted] => {
             let found = here().chain(kernel::CHECKS).find(|(name, _)| *name == wanted);
             found.unwrap_or_else(|| panic!("there is no check {wanted}")).1();

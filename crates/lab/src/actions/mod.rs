@@ -195,8 +195,12 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
 
 /// What is done, for people and the undo log.
 pub fn name(action: &Action) -> String {
-    let last = commands(action).pop();
-    last.unwrap_or_else(|| "nothing".to_owned())
+    let steps = steps(action, &Known::nothing(action));
+    // What is waited for, or fine to fail, isn't what was done.
+    let is_done =
+        |step: &&Step| !matches!(step, Step::Offer { .. } | Step::Await(_) | Step::AwaitGrace);
+    let last = steps.iter().rfind(is_done);
+    last.map_or_else(|| "nothing".to_owned(), ToString::to_string)
 }
 
 /// Removes a folder that has to be made, and those above it that have to be made for it.

@@ -131,6 +131,11 @@ fn what_is_left_out_is_named() {
     spec.storage.raid = Raid::Raid1;
     (spec.client.address, spec.client.ssh) = (None, None);
     assert_eq!(compose(&spec).unwrap_err(), ComposeError::NoAddress("client".to_owned()));
+    spec.serving.kind = ServerKind::Ganesha;
+    spec.serving.export_options = vec!["async".to_owned()];
+    spec.client.address = Some("10.0.0.2".to_owned());
+    let ganesha = ComposeError::NoExportOptions(ServerKind::Ganesha);
+    assert_eq!(compose(&spec).unwrap_err(), ganesha);
     spec.client.interface = None;
     spec.tuning.mtu_bytes = Some(9_000);
     assert_eq!(compose(&spec).unwrap_err(), ComposeError::NoInterface("client".to_owned()));
