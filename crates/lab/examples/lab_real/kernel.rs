@@ -3,7 +3,9 @@
 //! The machine is ours alone: what it serves is changed, stopped and put back.
 
 use std::fs;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use lab::{Lab, compose, redo_from};
 use model::{
@@ -12,6 +14,7 @@ use model::{
 
 use crate::killed::{KERNEL_CHILD, kill_often};
 use crate::storage::POINT;
+use crate::tuning::shape;
 use crate::{Check, Host, apply_all, fact, read, run};
 
 /// Every check of this file.
@@ -23,6 +26,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     arrays_and_mappings_are_made_and_leave_nothing,
     a_stopped_host_is_stopped_again,
     a_tunnel_carries_nfs_and_says_how,
+    a_delay_is_met_by_every_packet,
     nothing_of_the_kernels_is_left_of_a_process_that_is_killed,
 ];
 
@@ -240,6 +244,21 @@ fn a_stopped_host_is_stopped_again() {
     host.assert_as_before(&before);
     assert_eq!(read(was.to_str().unwrap()).trim(), "0");
     run(&["rpc.nfsd", threads.trim()]);
+}
+
+/// Not every kernel has netem; those of the virtual machines have.
+fn a_delay_is_met_by_every_packet() {
+    const DELAY_US: u32 = 20_000;
+    let host = Host::machine();
+    let (before, mut lab) = (host.traces(), host.lab());
+    apply_all(&mut lab, &[shape(None, Some(DELAY_US))]);
+    let begun = Instant::now();
+    // To rpcbind and back: there are two packets before a connection stands.
+    TcpStream::connect("127.0.0.1:111").unwrap();
+    let took = begun.elapsed();
+    lab.undo_all().unwrap();
+    assert!(took >= 2 * Duration::from_micros(DELAY_US.into()), "{took:?}");
+    host.assert_as_before(&before);
 }
 
 fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {

@@ -7,10 +7,13 @@ use lab::LabError;
 use model::{Action, FileSystem};
 
 use crate::tuning::{mtu, shape, sysctl};
-use crate::{Check, Host, apply_all};
+use crate::{Check, Host, apply_all, run};
 
 /// Every check of this file.
-pub(crate) const CHECKS: &[Check] = checks![nothing_is_left_of_a_process_that_is_killed_anywhere,];
+pub(crate) const CHECKS: &[Check] = checks![
+    nothing_is_left_of_a_process_that_is_killed_anywhere,
+    after_a_reboot_files_are_removed_and_settings_left_alone,
+];
 
 /// How often it is killed.
 const KILLS: u64 = 30;
@@ -88,4 +91,38 @@ pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) ->
         assert!(lab::clean(&host.state()).unwrap().is_empty());
     }
     found
+}
+
+/// What the kernel held is gone with it, and what it is set to now is somebody else's.
+fn after_a_reboot_files_are_removed_and_settings_left_alone() {
+    let host = Host::new();
+    let before = host.traces();
+    let mut lab = host.lab();
+    apply_all(&mut lab, &[mtu(9_000)]);
+    apply_all(
+        &mut lab,
+        &crate::storage::stack(host.path("disks/disk"), FileSystem::Ext4, 32 << 20),
+    );
+    drop(lab);
+    // What a reboot does.
+    run(&["umount", crate::storage::POINT]);
+    run(&["ip", "link", "set", "lo", "mtu", "2000"]);
+    let log = host.state().join("undo.jsonl");
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains(boot.trim()), "{text}");
+    let disk = host.path("disks/disk");
+    run(&["losetup", "--detach", &loop_of(&disk)]);
+    std::fs::write(&log, text.replace(boot.trim(), "an-earlier-boot")).unwrap();
+    let cleaned = lab::clean(&host.state()).unwrap();
+    assert!(cleaned.len() >= 4 && cleaned.iter().all(|one| one.outcome.is_ok()), "{cleaned:?}");
+    assert!(!disk.exists() && run(&["ip", "link", "show", "lo"]).contains("mtu 2000"));
+    run(&["ip", "link", "set", "lo", "mtu", "65536"]);
+    host.assert_as_before(&before);
+}
+
+fn loop_of(file: &std::path::Path) -> String {
+    let file = file.to_str().unwrap();
+    let said = run(&["losetup", "--associated", file, "--noheadings", "--output", "NAME"]);
+    said.trim().to_owned()
 }
