@@ -37,6 +37,7 @@ pub fn run(checks: &mut Checks) {
     checks.run("an agent that is killed is a row", || killed(&lab));
     checks.run("a host whose network is cut is a row, and cleans up by itself", || cut(&lab));
     checks.run("a controller that is killed leaves nothing", || deserted(&lab));
+    checks.run("what is killed with its agents is put back by clean", || cleaned(&lab));
 }
 
 /// Two hosts and a bridge.
@@ -142,8 +143,8 @@ impl Lab {
     }
 
     /// Starts a campaign that works for long, and waits until the first host does.
-    fn busy(&self) -> Result<Background> {
-        let mut command = self.campaign("config", LONG)?;
+    fn busy(&self, work: &str) -> Result<Background> {
+        let mut command = self.campaign("config", work)?;
         let out = |name: &str| fs::File::create(self.folder.path().join(name));
         command.stdout(out("stdout")?).stderr(out("stderr")?);
         let campaign = Background::start(&mut command)?;
@@ -153,7 +154,8 @@ impl Lab {
 
     /// Says whether a mix runs on a host: its working directory has the file.
     fn works(&self, host: usize) -> bool {
-        let found = self.on(host, &["find", "/srv/data", "-type", "f"]);
+        let line = "find /srv/data /run/dfsbench -type f 2>/dev/null || true";
+        let found = self.on(host, &["sh", "-c", line]);
         found.is_ok_and(|text| !text.is_empty())
     }
 
@@ -252,7 +254,7 @@ fn full(lab: &Lab) -> Result<()> {
 }
 
 fn killed(lab: &Lab) -> Result<()> {
-    let mut campaign = lab.busy()?;
+    let mut campaign = lab.busy(LONG)?;
     for agent in lab.agents(0)? {
         proc::run(Command::new("kill").args(["-9", &agent.to_string()]))?;
     }
@@ -264,7 +266,7 @@ fn killed(lab: &Lab) -> Result<()> {
 }
 
 fn cut(lab: &Lab) -> Result<()> {
-    let mut campaign = lab.busy()?;
+    let mut campaign = lab.busy(LONG)?;
     ip(&["-n", &lab.bridge, "link", "set", "v1", "down"])?;
     let begun = Instant::now();
     let cleaned = lab.await_nothing(0, LEAVING);
@@ -278,8 +280,32 @@ fn cut(lab: &Lab) -> Result<()> {
 }
 
 fn deserted(lab: &Lab) -> Result<()> {
-    let mut campaign = lab.busy()?;
+    let mut campaign = lab.busy(LONG)?;
     campaign.kill();
+    (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}
+
+/// Neither side is left to put anything back: `clean` is told the plan, or the host.
+fn cleaned(lab: &Lab) -> Result<()> {
+    let mut campaign = lab.busy(&format!("file_system = [\"tmpfs\", \"existing\"]\n{LONG}"))?;
+    let agents = [lab.agents(0)?, lab.agents(1)?].concat();
+    campaign.kill();
+    for agent in agents {
+        // Its controller's end may have ended it first.
+        proc::output(Command::new("kill").args(["-9", &agent.to_string()]))?;
+    }
+    let mounts = lab.on(0, &["cat", "/proc/self/mounts"])?;
+    ensure!(mounts.contains(" /run/dfsbench/storage "), "nothing was left to put back: {mounts}");
+    let at = |name: &str| lab.folder.path().join(name).display().to_string();
+    let (plan, config) = (at("plan.toml"), at("config"));
+    let clean = |words: &[&str]| -> Result<String> {
+        let program = OURS.command().get_program().to_string_lossy().into_owned();
+        proc::text(lab.near(&program).env("NO_COLOR", "1").arg("clean").args(words))
+    };
+    let said = clean(&[&plan])?;
+    ensure!(said.contains("one: put back: mount -t tmpfs"), "{said}");
+    let said = clean(&["--host", "h1", "--ssh-config", &config])?;
+    ensure!(said.contains("h1: nothing to put back"), "{said}");
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
