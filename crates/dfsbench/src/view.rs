@@ -70,9 +70,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     });
     let url = format!("http://127.0.0.1:{}/{}/", shared.port, shared.token);
     output::data(format!("{url}\n").as_bytes())?;
-    output::message(
-        "Serving this host alone; ctrl-C ends it. The address is the key: share it not.",
-    );
+    output::message("Serving this host alone; ctrl-C ends it. The address is the key to it.");
     if !args.no_open {
         open(&url);
     }

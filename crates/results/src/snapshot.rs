@@ -7,10 +7,10 @@
 //! (`data_version`).
 
 use std::path::Path;
-use std::time::Duration;
 
 use rusqlite::Connection;
-use rusqlite::backup::Backup;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::ffi::{Error, SQLITE_BUSY};
 
 use crate::error::{StoreError, explain};
 use crate::store::Store;
@@ -36,7 +36,10 @@ impl Store {
         let copied = || {
             let mut copy = Connection::open(path)?;
             let backup = Backup::new(&self.connection, &mut copy)?;
-            backup.run_to_completion(ALL, Duration::ZERO, None)
+            match backup.step(ALL)? {
+                StepResult::Done | StepResult::More => Ok(()),
+                _ => Err(rusqlite::Error::SqliteFailure(Error::new(SQLITE_BUSY), None)),
+            }
         };
         copied().map_err(|error| explain(&self.path, error))
     }

@@ -3,6 +3,10 @@
 //! Chromium runs without a window; what its console says comes on stderr. A page that is fine says
 //! nothing there, and has a table and a chart in its document once its script has run.
 
+mod cdp;
+mod page;
+mod view;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,12 +28,16 @@ const SCREENSHOT_BYTES_MIN: u64 = 20_000;
 /// Runs the checks of this group.
 pub fn run(checks: &mut Checks) {
     checks.run("Chromium's console is heard", heard);
-    let Some(page) = checks.get("bare dfsbench leaves a page, the same when reported again", page)
+    let Some(page) = checks.get("bare dfsbench leaves a page, the same when reported again", left)
     else {
         return;
     };
     checks.run("the page opens: table, chart, silent console", || opens(&page));
     checks.run("the page is no blank picture", || picture(&page));
+    checks.run("the page is sorted and filtered by keys", || page::is_used(&page.path));
+    checks.run("a page of ten thousand runs opens at once", page::of_ten_thousand_runs);
+    let results = page.path.with_extension("db");
+    checks.run("a view shows campaigns while they are made", || view::is_live(&results));
 }
 
 /// A page on disk, in a folder that goes with it.
@@ -39,7 +47,7 @@ struct Page {
 }
 
 /// Runs bare `dfsbench`, as somebody tries it first, and takes the page that it leaves.
-fn page() -> Result<Page> {
+fn left() -> Result<Page> {
     let folder = TempDir::new()?;
     proc::capture(OURS.command().current_dir(folder.path()))?;
     let path = folder.path().join("dfsbench.html");

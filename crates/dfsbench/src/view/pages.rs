@@ -72,14 +72,29 @@ impl Pages {
                 Ok(answer)
             }
         });
-        made.unwrap_or_else(|failure| match failure {
-            StoreError::NoCampaign { .. } => error("404 Not Found", "", &failure.to_string()),
-            _ => error("500 Internal Server Error", "", &failure.to_string()),
+        made.unwrap_or_else(|failure| {
+            let status = match failure {
+                StoreError::NoCampaign { .. } => "404 Not Found",
+                _ => "500 Internal Server Error",
+            };
+            error(status, "", &maker.told(&failure))
         })
     }
 }
 
 impl Maker {
+    /// What failed, of the file itself: nobody knows its copy.
+    fn told(&self, failure: &StoreError) -> String {
+        let told = failure.to_string();
+        match &self.copied {
+            Some((copy, _)) => {
+                let [copy, file] = [copy, &self.store].map(|s| s.path().display().to_string());
+                told.replace(&copy, &file)
+            }
+            None => told,
+        }
+    }
+
     /// Brings the copy up to date; the number of its state.
     fn state(&mut self) -> Result<i64, StoreError> {
         let state = self.store.data_version()?;

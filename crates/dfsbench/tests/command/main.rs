@@ -19,5 +19,6 @@ mod serving;
 mod sharing;
 mod until_broken;
 mod versions;
+mod view;
 mod whole;
 mod workloads;

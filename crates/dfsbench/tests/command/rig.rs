@@ -80,7 +80,7 @@ impl End {
     }
 }
 
-/// The in-memory server in a process of its own.
+/// The in-memory server, or the pages of a results file, in a process of its own.
 pub struct Served {
     child: Child,
     pub url: String,
@@ -88,8 +88,13 @@ pub struct Served {
 
 impl Served {
     pub fn start(rig: &Rig, args: &[&str]) -> Self {
-        let mut command = rig.command(&["serve"]);
-        command.args(args).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self::of(rig, &[&["serve"], args].concat())
+    }
+
+    /// Anything that prints its address first.
+    pub fn of(rig: &Rig, args: &[&str]) -> Self {
+        let mut command = rig.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
