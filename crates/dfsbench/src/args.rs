@@ -270,7 +270,7 @@ pub enum Format {
     Bonnie,
     /// The table of iozone: sizes down, passes across
     Iozone,
-    /// Output and input by machine and size, and rates by options of NFS, as in reports made by hand
+    /// Output and input by machine and size, rates by options of NFS, as in reports made by hand
     Seed,
     /// Gauges and summaries for Prometheus, as OpenMetrics text
     #[value(name = "openmetrics")]

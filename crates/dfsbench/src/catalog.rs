@@ -1,4 +1,4 @@
-//! `dfsbench list`, `show`, `note`, `tag`, `rm`, `import` and `export`: looking after a results file.
+//! `dfsbench list`, `show`, `note`, `tag`, `rm`, `import`, `export`: looking after a results file.
 //!
 //! Nothing is lost by one slip: notes and tags are added, a removal asks for the number twice, and
 //! a merge leaves the other file as it is.

@@ -5,13 +5,16 @@
 //! name; `schema` grows when a field changes its meaning or goes. The seed is text, because it
 //! may exceed what JSON readers hold exactly (2^53).
 
+mod shares;
+
 use model::{
-    Campaign, Caveat, ClientResult, Fact, Histogram, HostResult, IntervalSample, KindResult,
-    PassResult, RunSpec, Telemetry, Trial, TrialState, Truth,
+    Campaign, Caveat, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec, Telemetry,
+    Trial, TrialState, Truth,
 };
 use serde::Serialize;
 use stats::{ClientShare, Fairness, Judged, Summary};
 
+use self::shares::{ClientPart, HostPart};
 use crate::sheet::{Row, Sheet};
 
 /// Version of the format.
@@ -217,38 +220,6 @@ struct PassPart<'a> {
     hosts: Vec<HostPart<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     telemetry: &'a [Telemetry],
-}
-
-/// One of several hosts that made the pass together.
-#[derive(Serialize)]
-struct HostPart<'a> {
-    host: &'a str,
-    workers: u32,
-    ops: u64,
-    bytes: u64,
-    failed: u64,
-    common_window: model::Work,
-    start_ns: i64,
-    end_ns: i64,
-    error_ns: u64,
-    cpu_ns: u64,
-    service_time_p50_ns: u64,
-    service_time_p90_ns: u64,
-    service_time_p99_ns: u64,
-    service_time_max_ns: u64,
-}
-
-/// One emulated client.
-#[derive(Serialize)]
-struct ClientPart {
-    client: u32,
-    ops: u64,
-    bytes: u64,
-    failed: u64,
-    service_time_p50_ns: u64,
-    service_time_p90_ns: u64,
-    service_time_p99_ns: u64,
-    service_time_max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -458,42 +429,6 @@ impl ClientsPart {
             jain_fairness_index: fairness.index,
             slowest: share(&fairness.slowest),
             fastest: share(&fairness.fastest),
-        }
-    }
-}
-
-impl ClientPart {
-    fn of(client: &ClientResult) -> Self {
-        Self {
-            client: client.client,
-            ops: client.ops,
-            bytes: client.bytes,
-            failed: client.failed,
-            service_time_p50_ns: client.times.quantile(0.5),
-            service_time_p90_ns: client.times.quantile(0.9),
-            service_time_p99_ns: client.times.quantile(0.99),
-            service_time_max_ns: client.times.max(),
-        }
-    }
-}
-
-impl<'a> HostPart<'a> {
-    fn of(host: &'a HostResult) -> Self {
-        Self {
-            host: &host.host,
-            workers: host.workers,
-            ops: host.ops,
-            bytes: host.bytes,
-            failed: host.failed,
-            common_window: host.common,
-            start_ns: host.start_ns,
-            end_ns: host.end_ns,
-            error_ns: host.error_ns,
-            cpu_ns: host.cpu_ns,
-            service_time_p50_ns: host.times.quantile(0.5),
-            service_time_p90_ns: host.times.quantile(0.9),
-            service_time_p99_ns: host.times.quantile(0.99),
-            service_time_max_ns: host.times.max(),
         }
     }
 }

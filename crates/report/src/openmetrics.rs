@@ -1,6 +1,6 @@
 //! The report as OpenMetrics text, for Prometheus and its textfile collector.
 //!
-//! One sample per row and figure; labels name campaign, target, workload, pass, run and what varies.
+//! One sample per row and figure; labels name campaign, target, workload, pass, run, and factors.
 //! Times are seconds and sizes bytes, as the specification wants base units. A figure that must not
 //! be used is left out: its row's verdict says why it is missing. Only gauges and summaries are
 //! used, which readers of the older Prometheus text format understand, too.

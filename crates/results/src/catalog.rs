@@ -1,7 +1,7 @@
 //! What a file holds, as people look after it: campaigns with their tags and notes, and sizes.
 //!
-//! [`CampaignLine`] is the principal type. Notes and tags are the only things in a results file that
-//! people write; they are added and never put in place of others, so a slip loses nothing.
+//! [`CampaignLine`] is the principal type. Notes and tags are all that people write into a
+//! results file; they are added and never put in place of others, so a slip loses nothing.
 
 use model::CampaignState;
 use rusqlite::{Connection, params};

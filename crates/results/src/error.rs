@@ -96,8 +96,8 @@ pub enum StoreError {
     DiskFull(PathBuf),
     /// The system refused a write for another reason than a full disk.
     #[error(
-        "`{}` can't be written to: the system refused a write (hint: look whether the disk is full or \
-         failing, or a quota or a limit of file sizes is reached)", .0.display()
+        "`{}` can't be written to: the system refused a write (hint: look whether the disk is full \
+         or failing, or a quota or a limit of file sizes is reached)", .0.display()
     )]
     Refused(PathBuf),
     /// The content is not what this program writes.

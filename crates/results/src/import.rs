@@ -1,6 +1,6 @@
 //! Merging the campaigns of another results file into this one, each whole or not at all.
 //!
-//! [`Store::import`] is the way in. Keys are shifted, everything else is copied by SQLite itself, so
+//! [`Store::import`] is the way in. Keys are shifted, the rest is copied by SQLite itself, so
 //! nothing is rounded or left out; the other file is read first as for a report, which rules out
 //! what is damaged. A campaign that is here already is known by its identity and not taken twice.
 

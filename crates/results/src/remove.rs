@@ -1,7 +1,7 @@
 //! Taking a campaign out of a results file.
 //!
-//! [`Store::remove`] is the way in. All of it goes in one transaction or nothing does; its number is
-//! not given to another one, so that a script that names it never reads somebody else's figures.
+//! [`Store::remove`] is the way in. All of it goes in one transaction or nothing does; its number
+//! is not given to another one, so that a script that names it never reads other figures.
 
 use rusqlite::params;
 

@@ -27,7 +27,8 @@ impl Store {
             transaction.execute(
                 "INSERT INTO campaigns (id, name, started_unix_ms, tool_version, command, plan_toml,
                      seed, state, ceiling_ops_per_s, ceiling_service_time_p50_ns)
-                 VALUES (:id, :name, :started, :version, :command, :plan, :seed, :state, :ops, :p50)",
+                 VALUES (:id, :name, :started, :version, :command, :plan, :seed, :state, :ops,
+                     :p50)",
                 named_params! {
                     ":id": next_campaign(transaction)?,
                     ":name": campaign.name,

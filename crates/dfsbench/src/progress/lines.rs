@@ -1,8 +1,8 @@
 //! Progress for programs: what happens, as one JSON object a line.
 //!
 //! The lines are documented in `docs/results.md`. Each is written with one call and nothing is held
-//! back, so that whoever follows the file reads whole lines. A file that can't be written to any more
-//! (a full disk) is told of once and not tried again: the campaign is worth more than its progress.
+//! back, so that whoever follows the file reads whole lines. A file that can't be written to any
+//! more (a full disk) is told of once: the campaign is worth more than its progress.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

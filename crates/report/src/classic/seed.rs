@@ -1,9 +1,9 @@
 //! The tables that people wrote by hand before there was this program, so that old figures and new
 //! ones stand side by side: output and input by machine and size, and rates by options of NFS.
 //!
-//! [`render`] writes both. K/sec are KiB per second, MB is MiB and MB/s are MiB per second, as those
-//! reports counted (4294967296 bytes in 446.05 s were 9.18 MB/s). A machine is named by what varies:
-//! `10 clients`, `16 nfsd`, else the target. Larger files come first, as they did there.
+//! [`render`] writes both. K/sec are KiB per second, MB is MiB and MB/s are MiB per second, as
+//! those reports counted (4294967296 bytes in 446.05 s were 9.18 MB/s). A machine is named by what
+//! varies: `10 clients`, `16 nfsd`, else the target. Larger files come first, as they did there.
 //!
 //! **Source:** Chan, "Distributed File System Benchmarking" (2001); Uzilov, "Benchmarks of the
 //! ClusterNFS" (2007).
