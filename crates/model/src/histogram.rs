@@ -452,7 +452,9 @@ mod tests {
             merged.merge(&of(&b));
             let mut sparse = Histogram::sparse();
             sparse.merge(&of(&b));
-            a.iter().for_each(|v| sparse.record(*v));
+            for value in &a {
+                sparse.record(*value);
+            }
             prop_assert_eq!(&merged, &sparse);
             prop_assert_eq!(merged.quantile(0.7), sparse.quantile(0.7));
             let both: Vec<u64> = a.iter().chain(&b).copied().collect();

@@ -83,7 +83,7 @@ fn metrics_tell_what_the_table_tells_and_nothing_that_does_not_count() {
     let of = |family: &str, figure: &Value, more: (&str, &str)| {
         let samples = families[family].samples.iter();
         let mut fitting = samples.filter(|(_, labels, _)| {
-            labels["run"] == figure["run"].to_string()
+            *labels["run"] == *figure["run"].to_string()
                 && labels["pass"] == figure["pass"].as_str().unwrap()
                 && (more.0.is_empty() || labels.get(more.0).is_some_and(|l| l == more.1))
         });
@@ -167,15 +167,16 @@ fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
     let expected =
         Verdicts { valid: count("valid"), degraded: count("degraded"), invalid: count("invalid") };
     assert_eq!(line.verdicts, expected);
-    let table = list(&[line.clone()], ListFormat::Table);
+    let table = list(std::slice::from_ref(&line), ListFormat::Table);
     assert!(table.lines().all(|line| line.chars().count() <= 112), "{table}");
     assert_eq!(table.lines().count(), 6, "{table}");
-    let csv = list(&[line.clone()], ListFormat::Csv);
+    let csv = list(std::slice::from_ref(&line), ListFormat::Csv);
     assert!(csv.contains("\"'=1+1,\"\"a"), "{csv}");
-    let json: Value = serde_json::from_str(&list(&[line.clone()], ListFormat::Json)).unwrap();
+    let json: Value =
+        serde_json::from_str(&list(std::slice::from_ref(&line), ListFormat::Json)).unwrap();
     assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
     let remark = Remark { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
-    let shown = about(&line, &[remark.clone()], &campaign);
+    let shown = about(&line, std::slice::from_ref(&remark), &campaign);
     assert!(shown.contains("1970-01-01 00:00:00 UTC: two lines\u{fffd}[2J\n"), "{shown}");
     let json: Value = serde_json::from_str(&about_json(&line, &[remark], &campaign)).unwrap();
     assert_eq!(json["plan_toml"], campaign.plan_toml.as_str());

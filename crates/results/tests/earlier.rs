@@ -97,7 +97,7 @@ fn all_earlier_files_merge_into_one() {
         expected.extend(campaigns(&Store::open_existing(&path).unwrap()));
     }
     for (at, campaign) in expected.iter_mut().enumerate() {
-        campaign.id = at as i64 + 1;
+        campaign.id = i64::try_from(at).unwrap() + 1;
     }
     assert_eq!(campaigns(&store), expected);
 }
