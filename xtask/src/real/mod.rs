@@ -4,6 +4,7 @@
 //! Nothing of the house is linked: the checks use the `dfsbench` binary as its users do. Every
 //! server that is started here listens on loopback and is ended by its handle.
 
+use std::thread;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -75,11 +76,23 @@ impl Checks {
         let seconds = begin.elapsed().as_secs_f64();
         let (group, passed) = (self.group, outcome.is_ok());
         let word = if passed { "ok" } else { "FAILED" };
-        println!("real: {group}: {name} ... {word} ({seconds:.1} s)");
-        if let Err(error) = &outcome {
-            println!("{error:#}");
-        }
+        let why = outcome.as_ref().err().map(|error| format!("\n{error:#}")).unwrap_or_default();
+        println!("real: {group}: {name} ... {word} ({seconds:.1} s){why}");
         self.count.add(Count::one(passed));
         outcome.ok()
+    }
+
+    /// Runs two parts of the group at once, which have nothing to do with each other.
+    pub fn beside(&mut self, one: impl FnOnce(&mut Self), other: impl FnOnce(&mut Self) + Send) {
+        let mut apart = Self { group: self.group, count: Count::default() };
+        let count = thread::scope(|scope| {
+            let other = scope.spawn(move || {
+                other(&mut apart);
+                apart.count
+            });
+            one(self);
+            other.join().expect("a check fails, and doesn't panic")
+        });
+        self.count.add(count);
     }
 }

@@ -1,7 +1,8 @@
 //! Scripts on a client that mount, work and unmount, and what mountstats said in between.
 //!
 //! Principal type: [`Mount`]. One ssh command does all of it, because each costs a connection. In
-//! the script, `again` unmounts and mounts anew, and `snapshot NAME` prints mountstats.
+//! the script, `again` unmounts and mounts anew, `anew OPTIONS` does so with others, and
+//! `snapshot NAME` prints mountstats.
 
 use std::collections::BTreeMap;
 
@@ -69,11 +70,11 @@ impl Mount<'_> {
     pub fn run(&self, script: &str) -> Result<Said> {
         let Self { lab, client, source, options } = self;
         let line = format!(
-            "set -e; do_mount() {{ mount -t nfs -o {options} {source} {FOLDER}; }}; \
-             again() {{ umount {FOLDER}; do_mount; }}; \
+            "set -e; do_mount() {{ mount -t nfs -o $1 {source} {FOLDER}; }}; \
+             anew() {{ umount {FOLDER}; do_mount $1; }}; again() {{ anew {options}; }}; \
              snapshot() {{ echo \"snapshot $1\"; cat /proc/self/mountstats; \
              echo 'snapshot ends'; }}; \
-             do_mount; trap 'umount {FOLDER}' EXIT; cd /; {script}"
+             do_mount {options}; trap 'umount {FOLDER}' EXIT; cd /; {script}"
         );
         Said::read(&lab.ssh_within(client, &line, SCRIPT_MAX_S)?)
     }
