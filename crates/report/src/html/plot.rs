@@ -105,7 +105,9 @@ impl Plot {
                     _ => "middle",
                 };
                 line.grid x1=(across(*at)) x2=(across(*at)) y1=(TOP) y2=(foot) {}
-                text.tick x=(edge(number, last, *at)) y=(foot + 15.0) text-anchor=(anchor) { (label) }
+                text.tick x=(edge(number, last, *at)) y=(foot + 15.0) text-anchor=(anchor) {
+                    (label)
+                }
             }
             text.tick x="50%" y=(foot + 31.0) text-anchor="middle" { (self.x_name) }
         }

@@ -1,4 +1,6 @@
 //! What the page of a report does in a browser: sorting, filters, keys, and ten thousand runs.
+//!
+//! The page is used as somebody without a mouse does; what its console says is a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,6 @@
 //! `dfsbench view` in a browser: campaigns show up while the page is open, and two are compared.
+//!
+//! What was chosen and focused has to outlive the renewal of the page; its console stays silent.
 
 use std::path::Path;
 use std::time::Duration;
