@@ -122,7 +122,11 @@ impl DirectorySite {
     /// Removes every working directory that is ours, with all that is in it.
     pub(super) fn remove(self) -> Result<(), SiteError> {
         let remove = |work: &Work| {
-            fs::remove_dir_all(&work.path).map_err(|error| io("remove", &work.path, &error))
+            match fs::remove_dir_all(&work.path) {
+                // Whoever inherited it was quicker.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                removed => removed.map_err(|error| io("remove", &work.path, &error)),
+            }
         };
         // One that can't be removed keeps none of the others.
         self.works.iter().filter(|work| work.is_ours).map(remove).fold(Ok(()), Result::and)
