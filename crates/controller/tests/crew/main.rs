@@ -1,15 +1,20 @@
 //! Trials that several agents make at one moment, each a real one with a clock of its own: what
-//! they count together, and when they start.
+//! they count together, when they start, and what becomes of one that is lost.
 
 #[path = "../planned/mod.rs"]
 mod planned;
 mod rig;
 
 use std::fs;
+use std::time::Duration;
 
+use fleet::Order;
 use model::{Pass, TrialState};
 
 use rig::{assert_counted, made, only, plan};
+
+/// More than a lost agent may go unnoticed for; this machine may be busy.
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn every_byte_is_written_once_and_neighbours_read_it() {
@@ -21,7 +26,7 @@ fn every_byte_is_written_once_and_neighbours_read_it() {
          io_size = \"64KiB\"\nverify = true\n",
     );
     plan.runs[0].placement.neighbour = 1;
-    let (campaign, _) = made(&plan);
+    let (campaign, _) = made(&plan, None);
     let trial = only(&campaign, 0);
     assert_eq!(trial.state, TrialState::Done);
     assert_eq!(trial.passes.len(), 2);
@@ -55,7 +60,7 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
                      [[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 4\n\
                      file_size = \"256KiB\"\nops = 101\n";
     let plan = plan(target.path(), 2, workloads);
-    let (campaign, _) = made(&plan);
+    let (campaign, _) = made(&plan, None);
     assert_eq!(campaign.runs.len(), 4);
     for run in 0..campaign.runs.len() {
         let trial = only(&campaign, run);
@@ -68,4 +73,39 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
     // The bound is one of all hosts together.
     assert_eq!(only(&campaign, 3).passes[0].ops(), 101);
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
+    let steps: [(&str, fn(&Order) -> bool); 6] = [
+        ("begin", |order| matches!(order, Order::Begin(_))),
+        ("prepare", |order| matches!(order, Order::Prepare(_))),
+        ("arm", |order| matches!(order, Order::Arm { .. })),
+        ("go", |order| matches!(order, Order::Go { .. })),
+        ("account", |order| matches!(order, Order::Account { .. })),
+        ("end", |order| matches!(order, Order::End { .. })),
+    ];
+    for (step, dies) in steps {
+        for lost in ["c1", "c2"] {
+            let target = tempfile::tempdir().unwrap();
+            let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
+                        file_size = \"64KiB\"\nduration = [\"30s\", \"200ms\"]\n";
+            let mut plan = plan(target.path(), 3, text);
+            if matches!(step, "account" | "end") {
+                plan.runs[0].duration_ms = 200;
+            }
+            // What the others make without it goes on.
+            plan.runs[1].placement.hosts.retain(|host| host.name != lost);
+            let (campaign, times) = made(&plan, Some((lost, dies)));
+            let TrialState::Failed(why) = &only(&campaign, 0).state else {
+                panic!("{step} {lost}: {:?}", only(&campaign, 0).state);
+            };
+            assert!(why.contains(&format!("host {lost}: the agent is gone")), "{step}: {why}");
+            assert!(times[0] < SOON, "{step} {lost}: {:?}", times[0]);
+            assert_eq!(only(&campaign, 1).state, TrialState::Done, "{step} {lost}");
+            assert_counted(&only(&campaign, 1).passes[0], 2);
+            let left: Vec<_> = fs::read_dir(target.path()).unwrap().collect();
+            assert_eq!(left.len(), 0, "{step} {lost}: {left:?}");
+        }
+    }
 }

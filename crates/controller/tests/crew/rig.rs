@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 use agent::Agent;
 use controller::{Hosts, Walk, leave, walk};
 use engine::{Clock as _, SystemClock};
-use fleet::in_process;
-use fleet::{Gone, Order, Reading, Report, Transport};
+use fleet::in_process::{self, InProcess};
+use fleet::{Bell, Gone, Order, Reading, Report, Transport};
 use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
 use results::Store;
 
 use crate::planned;
+
+/// What becomes of an agent: its host, and the order with which it is gone.
+pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
 /// A plan on this directory whose runs are made by so many hosts.
 pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
@@ -34,12 +37,12 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
 }
 
 /// Makes a campaign; what is stored, and how long each trial took.
-pub fn made(plan: &Plan) -> (Campaign, Vec<Duration>) {
+pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
     let clock = SystemClock::new();
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
-    let mut launch = |_: &Host| -> Result<Box<dyn Transport>, Gone> {
+    let mut launch = |host: &Host| -> Result<Box<dyn Transport>, Gone> {
         // Every agent's clock began at another instant.
         std::thread::park_timeout(Duration::from_millis(3));
         let (way, end) = in_process::pair();
@@ -50,7 +53,8 @@ pub fn made(plan: &Plan) -> (Campaign, Vec<Duration>) {
             local_server: None,
         };
         threads.borrow_mut().push(std::thread::spawn(move || agent::serve(&agent, &end)));
-        Ok(Box::new(way))
+        let dies = death.filter(|(name, _)| *name == host.name).map(|(_, dies)| dies);
+        Ok(Box::new(Mortal { way: Some(way), host: host.name.clone(), dies }))
     };
     let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
     let mut times = Vec::new();
@@ -77,6 +81,55 @@ pub fn made(plan: &Plan) -> (Campaign, Vec<Duration>) {
         assert_eq!(thread.join().unwrap(), [""; 0]);
     }
     (store.load(id).unwrap(), times)
+}
+
+/// A way to an agent that is gone with some order.
+struct Mortal {
+    way: Option<InProcess>,
+    host: String,
+    dies: Option<fn(&Order) -> bool>,
+}
+
+impl Mortal {
+    fn way(&mut self) -> Result<&mut InProcess, Gone> {
+        let gone = Gone(format!("host {}: the agent is gone", self.host));
+        self.way.as_mut().ok_or(gone)
+    }
+}
+
+impl Transport for Mortal {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        let dies = self.dies.is_some_and(|dies| dies(&order));
+        self.way()?.send(order)?;
+        if dies {
+            // Its controller is gone for the agent, too, so it cleans up by itself.
+            self.way()?.cancel();
+            self.way = None;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        self.way()?.receive()
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        self.way()?.try_receive()
+    }
+
+    fn ring(&mut self, bell: &Bell) {
+        self.way().unwrap().ring(bell);
+    }
+
+    fn cancel(&mut self) {
+        if let Ok(way) = self.way() {
+            way.cancel();
+        }
+    }
+
+    fn look(&mut self) -> Result<(), Gone> {
+        self.way().map(drop)
+    }
 }
 
 /// The agent of this very process, which these campaigns don't want.
