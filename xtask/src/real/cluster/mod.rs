@@ -169,7 +169,7 @@ fn holds(bytes: &[u8], token: &str) -> bool {
 fn killed(cluster: &Machine, how: &[&str]) -> Result<()> {
     let mut run = busy(cluster, how)?;
     let agents = cluster.agents()?;
-    cluster.kill(&agents[1])?;
+    cluster.kill(agents.get(1).context("its agents have left")?)?;
     // The launcher has noticed by then, and would have ended the others.
     thread::sleep(Duration::from_secs(1));
     let left = cluster.agents()?;
