@@ -101,7 +101,9 @@ impl<'s> Crew<'s> {
         for index in who.clone() {
             self.send(walk, index, order(index))?;
         }
-        self.answers(walk, who, &mut |_, _, report| Some(report))
+        // A pass that ends before its start has a last sample all the same, which answers nothing.
+        let is_answer = |report: &Report| !matches!(report, Report::Progress(_));
+        self.answers(walk, who, &mut |_, _, report| Some(report).filter(is_answer))
     }
 
     /// As [`Self::ask`], of all agents.

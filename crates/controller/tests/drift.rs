@@ -66,7 +66,9 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let serving = RefCell::new(Some(first));
     // Between two trials, as a server that ages.
     let mut observe = |event: Event<'_>| {
-        if let (Event::TrialEnded { .. }, Some(time_ns)) = (event, times_ns.next()) {
+        if matches!(event, Event::TrialEnded { .. })
+            && let Some(time_ns) = times_ns.next()
+        {
             serving.replace(None);
             serving.replace(Some(server(port, time_ns)));
         }

@@ -33,7 +33,7 @@ pub struct SlurmArgs {
     #[arg(long, value_name = "NAME")]
     pub account: Option<String>,
     /// A further option of sbatch, such as exclusive or constraint=ib; may be repeated
-    #[arg(long, value_name = "OPTION")]
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
     /// Where results are kept, on a folder that outlives the job
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]

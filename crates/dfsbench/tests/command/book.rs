@@ -29,7 +29,8 @@ fn pages() -> Vec<(String, String)> {
     paths.map(read).collect()
 }
 
-/// The lines of a page's code that begin with `dfsbench`, without what explains them, as words.
+/// The lines of a page's code that begin with `dfsbench`, without what explains them and where
+/// their output goes, as words.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let mut fenced = false;
     let code = page.lines().filter(|line| {
@@ -38,7 +39,9 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     });
     let lines = code.map(str::trim_start);
     let lines = lines.filter(|line| *line == "dfsbench" || line.starts_with("dfsbench "));
-    lines.map(|line| words(line.split_once(" #").map_or(line, |(command, _)| command))).collect()
+    let end =
+        |line: &str| [" #", " > ", " | ", " && "].iter().filter_map(|end| line.find(end)).min();
+    lines.map(|line| words(&line[..end(line).unwrap_or(line.len())])).collect()
 }
 
 /// Splits a line as a shell does: quotes hold words together.
