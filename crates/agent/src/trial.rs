@@ -1,9 +1,9 @@
 //! One trial on this host: a site, and the passes on it.
 //!
-//! A pass is prepared, worked and accounted for, each by an order of its own, since other agents may
-//! work on the same files at the same moment. [`Trial::account`] calls every witness and raises every
-//! doubt. The order matters: the server's counters are read before the directory is counted, and the
-//! directory once all agents have ended.
+//! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
+//! may work on the same files at the same moment. [`Trial::account`] calls every witness and raises
+//! every doubt. The order matters: the server's counters are read before the directory is counted,
+//! and the directory once all agents have ended.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -332,8 +332,8 @@ impl<'s> Crew<'s> {
         }
     }
 
-    /// Ends the trial of all agents that have one, those that joined first; whoever is last inherits
-    /// where the first one is lost.
+    /// Ends the trial of all agents that have one, those that joined first; whoever is last
+    /// inherits where the first one is lost.
     ///
     /// # Errors
     /// When one can't clean up, or the agent of this process is gone; the others are cleaned.

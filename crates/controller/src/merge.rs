@@ -143,10 +143,8 @@ fn host_result(part: &Part, own: Span, (planned_ns, common): (u64, Work)) -> Hos
 
 /// Adds up what counts add up of.
 fn add_up(result: &mut PassResult, parts: Vec<Part>) {
-    let of = |what: fn(&PassResult) -> Option<u64>| {
-        parts.iter().map(|part| what(&part.end.result)).sum::<Option<u64>>()
-    };
-    result.storage_read_bytes = of(|part| part.storage_read_bytes);
+    result.storage_read_bytes =
+        parts.iter().map(|part| part.end.result.storage_read_bytes).sum::<Option<u64>>();
     result.server_cpu_ns = parts.iter().find_map(|part| part.end.result.server_cpu_ns);
     for Part { host, end, .. } in parts {
         let part = end.result;

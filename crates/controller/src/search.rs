@@ -53,7 +53,8 @@ impl<'a> Keeping<'a> {
 /// Searches from one load to another; `at` makes the run with a load.
 ///
 /// # Errors
-/// When a run can't be made, the results can't be kept, or the agent is gone. What was stored until then stays.
+/// When a run can't be made, the results can't be kept, or the agent is gone. What was stored until
+/// then stays.
 pub fn search(
     walk: &mut Walk<'_>,
     keeping: &mut Keeping<'_>,

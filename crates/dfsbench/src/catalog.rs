@@ -3,6 +3,7 @@
 //! Nothing is lost by one slip: notes and tags are added, a removal asks for the number twice, and
 //! a merge leaves the other file as it is.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -124,7 +125,8 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
             ),
             Merged::Known { id, .. } => format!("is here already as campaign {id}"),
         };
-        text.push_str(&format!("campaign {} ({name}) {became}\n", from.id));
+        // Writing to a string never fails.
+        let _ = writeln!(text, "campaign {} ({name}) {became}", from.id);
     }
     if text.is_empty() {
         text = format!("{} holds no campaign\n", args.from.display());

@@ -169,7 +169,7 @@ impl Cast<'_> {
             "--results",
             "/results/dfsbench.db",
         ];
-        let env = [self.token()];
+        let env = [token()];
         Ok(self.job("controller", 1, &[plan, results], &json!(command), &json!(env)))
     }
 
@@ -187,7 +187,7 @@ impl Cast<'_> {
         let node = json!({ "fieldRef": { "fieldPath": "spec.nodeName" } });
         let env = json!([
             { "name": MEET, "value": meet },
-            self.token(),
+            token(),
             { "name": "DFSBENCH_SIZE", "value": self.args.agents.to_string() },
             { "name": "DFSBENCH_HOST", "valueFrom": node },
         ]);
@@ -200,13 +200,6 @@ impl Cast<'_> {
             "labelSelector": { "matchLabels": self.labels("agent") },
         }]);
         Ok(job)
-    }
-
-    fn token(&self) -> Value {
-        json!({
-            "name": TOKEN,
-            "valueFrom": { "secretKeyRef": { "name": "dfsbench-token", "key": "token" } },
-        })
     }
 
     fn job(
@@ -246,6 +239,14 @@ impl Cast<'_> {
             },
         })
     }
+}
+
+/// The token, which only the cluster knows.
+fn token() -> Value {
+    json!({
+        "name": TOKEN,
+        "valueFrom": { "secretKeyRef": { "name": "dfsbench-token", "key": "token" } },
+    })
 }
 
 #[cfg(test)]

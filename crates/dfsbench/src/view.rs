@@ -106,7 +106,8 @@ fn token() -> Result<String, Failure> {
     File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
         .map_err(|error| Failure::Lab(format!("can't read /dev/urandom: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(digits.concat())
 }
 
 /// Opens a browser where there is a screen; who has none reads the address.

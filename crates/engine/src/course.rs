@@ -1,8 +1,8 @@
 //! What the workers of one host had done from time to time, for whoever adds up several hosts.
 //!
-//! [`Course`] holds at most [`COURSE_POINTS_MAX`] points at about equal steps. When it is full every
-//! second one goes, and the step doubles, so a pass of any length fits, and short ones are followed
-//! closely. All of its memory is taken before the start.
+//! [`Course`] holds at most [`COURSE_POINTS_MAX`] points at about equal steps. When it is full
+//! every second one goes, and the step doubles, so a pass of any length fits, and short ones are
+//! followed closely. All of its memory is taken before the start.
 
 use model::{CoursePoint, Work};
 

@@ -1,8 +1,9 @@
 //! Runs one pass on a site and puts together what its workers recorded.
 //!
 //! Every worker opens its backend first; when all are open they start together, at an instant that
-//! others may start at, too. The calling thread watches meanwhile and passes on a wish to stop. Windows: `window_ns` spans from the first start
-//! to the last end, `common_window_ns` from the last start to the first end.
+//! others may start at, too. The calling thread watches meanwhile and passes on a wish to stop.
+//! Windows: `window_ns` spans from the first start to the last end, `common_window_ns` from the
+//! last start to the first end.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering::Relaxed;

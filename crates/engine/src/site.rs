@@ -290,8 +290,8 @@ impl Site {
         }
     }
 
-    /// Counts what is in the working directory, as far as it is `whose`; `None` for a target without
-    /// files.
+    /// Counts what is in the working directory, as far as it is `whose`; `None` for a target
+    /// without files.
     ///
     /// # Errors
     /// When it can't be listed.

@@ -1,7 +1,7 @@
 //! The wish to stop: everything for good, or only what is under way.
 //!
-//! Preparations, passes and programs look at a [`Stop`] now and then. Whoever works for a controller
-//! gets the second wish from it, when the trial can't go on elsewhere.
+//! Preparations, passes and programs look at a [`Stop`] now and then. Whoever works for a
+//! controller gets the second wish from it, when the trial can't go on elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -49,7 +49,8 @@ pub struct Watched {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch a pass whose workers start at `begun_ns`, now or later; `follows` its course.
+    /// Begins to watch a pass whose workers start at `begun_ns`, now or later; `follows` its
+    /// course.
     pub fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],

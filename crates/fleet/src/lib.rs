@@ -44,8 +44,8 @@ pub trait Transport {
     /// When the agent is gone.
     fn try_receive(&mut self) -> Result<Option<Report>, Gone>;
 
-    /// Rings this bell from now on when something has come. Whoever never rings is looked at now and
-    /// then all the same.
+    /// Rings this bell from now on when something has come. Whoever never rings is looked at now
+    /// and then all the same.
     fn ring(&mut self, _bell: &Bell) {}
 
     /// Wants what is under way to end soon; the agent answers it, and stays for what comes next.

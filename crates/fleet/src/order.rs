@@ -2,8 +2,9 @@
 //!
 //! One order is under way at a time, and each has one answer; only [`Order::Go`] is answered by
 //! several reports. A pass is [`Order::Prepare`], [`Order::Arm`], [`Order::Go`] and
-//! [`Order::Account`], and all agents of a run have answered one before the next is given. Whatever can't be obeyed is answered by [`Report::Failed`] with a sentence,
-//! which names no host: the controller knows whom it asked.
+//! [`Order::Account`], and all agents of a run have answered one before the next is given. Whatever
+//! can't be obeyed is answered by [`Report::Failed`] with a sentence, which names no host: the
+//! controller knows whom it asked.
 
 use std::path::PathBuf;
 

@@ -384,7 +384,8 @@ impl LabSpec {
     }
 
     /// Says whether two runs stand on the same, up to this many of the layers that hosts are set
-    /// up in: tuning, storage, server with its clients, tunnel, mount. Runs that agree in all need nothing redone.
+    /// up in: tuning, storage, server with its clients, tunnel, mount. Runs that agree in all need
+    /// nothing redone.
     pub fn agrees(&self, other: &Self, layers: usize) -> bool {
         let layer = |layer| match layer {
             0 => (&self.server, &self.tuning) == (&other.server, &other.tuning),

@@ -117,8 +117,9 @@ impl HostResult {
 }
 
 impl RunSpec {
-    /// What a run asks of whoever executes a share of its workers: so many workers, their files, and
-    /// their part of the offered load. Only to judge by: which op comes next follows from the whole.
+    /// What a run asks of whoever executes a share of its workers: so many workers, their files,
+    /// and their part of the offered load. Only to judge by: which op comes next follows from the
+    /// whole.
     #[must_use]
     pub fn part(&self, share: Share) -> Self {
         if share.count >= self.workers {

@@ -10,12 +10,12 @@ use crate::keys::{KeyDoc, Section, reference};
 const BEGIN: &str = "\
 # Plans: every key
 
-A plan is a TOML file. `dfsbench run plan.toml --dry-run` says what it would do; a key that isn't one, a value
-that can't be, or a contradiction is one error with its line. The presets are plans with comments: copy the
-one that comes nearest.
+A plan is a TOML file. `dfsbench run plan.toml --dry-run` says what it would do; a key that isn't
+one, a value that can't be, or a contradiction is one error with its line. The presets are plans
+with comments: copy the one that comes nearest.
 
-Sizes are bytes, or carry a unit in powers of 1024 (`64KiB`); times carry `us`, `ms`, `s`, `m` or `h`. A
-setting with a list of values is a factor, and the runs of a plan are all combinations.
+Sizes are bytes, or carry a unit in powers of 1024 (`64KiB`); times carry `us`, `ms`, `s`, `m` or
+`h`. A setting with a list of values is a factor, and the runs of a plan are all combinations.
 
 This page is printed from the table by which plans are read.
 ";

@@ -52,7 +52,8 @@ pub fn in_force(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     hosts
 }
 
-/// Names of the hosts that were set up or worked: facts of that scope are theirs, and not the target's.
+/// Names of the hosts that were set up or worked: facts of that scope are theirs, and not the
+/// target's.
 pub fn names(campaign: &Campaign) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();

@@ -1,12 +1,9 @@
-//! Campaigns of many runs: every form of the report takes time in proportion to them.
-#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures time and says it")]
+//! Campaigns of many runs: every form of the report holds them.
 
 mod campaigns;
 
-use std::time::Instant;
-
 use model::{BackendKind, Campaign, RunSpec, Workload};
-use report::{Format, Verdicts, render};
+use report::{Format, render};
 
 /// A campaign with a factor that has a level of its own in every run, and three with a few.
 fn campaign(runs: u32) -> Campaign {
@@ -21,23 +18,6 @@ fn campaign(runs: u32) -> Campaign {
         (spec, 5 + u64::from(index % 11), 3)
     });
     campaigns::made(specs.collect())
-}
-
-/// `cargo test -p report --test large -- --ignored --nocapture` prints how long it takes.
-#[test]
-#[ignore = "a measurement for people"]
-fn time_by_the_number_of_runs() {
-    for runs in [2_000, 8_000] {
-        let campaign = campaign(runs);
-        let begun = Instant::now();
-        let verdicts = Verdicts::of(&campaign);
-        println!("{runs} runs: verdicts {verdicts:?} {:?}", begun.elapsed());
-        for format in Format::ALL {
-            let begun = Instant::now();
-            let text = render(&campaign, format);
-            println!("{runs} runs: {} {:?} {}", format.name(), begun.elapsed(), text.len());
-        }
-    }
 }
 
 #[test]

@@ -11,7 +11,8 @@
 //!   the same pass had under less load, twice in a row.
 //! - Where the client was at its own limit, a rate says nothing of the server, and is left out.
 //! - It is *saturated* from the smallest load on that has [`SATURATED_SHARE`] of the best rate,
-//!   where twice that load was borne and measured. That ends no search: what is saturated may still break.
+//!   where twice that load was borne and measured. That ends no search: what is saturated may
+//!   still break.
 
 use std::collections::BTreeMap;
 

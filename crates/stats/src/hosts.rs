@@ -1,8 +1,9 @@
-//! How the hosts of a pass fared beside each other: who started late, who was slow, how even it was.
+//! How the hosts of a pass fared beside each other: who started late, who was slow, how even it
+//! was.
 //!
 //! Each host's rate is its own work over its own time, so a host that ended early for want of files
-//! is not slow. [`HostsCompared`] is the principal type; the two doubts are raised for each pass as it
-//! is measured.
+//! is not slow. [`HostsCompared`] is the principal type; the two doubts are raised for each pass as
+//! it is measured.
 
 use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, HostResult, Pass, PassResult};
@@ -57,7 +58,8 @@ pub struct HostsCompared {
     pub hosts: Vec<HostShare>,
     /// [`jain_index`] of what they did while all were busy; over everything where that was nothing.
     pub index: Option<f64>,
-    /// Between the first and the last start of any host: the median over the trials, in nanoseconds.
+    /// Between the first and the last start of any host: the median over the trials, in
+    /// nanoseconds.
     pub skew_ns: u64,
 }
 

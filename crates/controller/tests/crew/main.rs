@@ -11,6 +11,9 @@ use std::time::Duration;
 use fleet::Order;
 use model::{Pass, TrialState};
 
+/// Says at which order an agent dies.
+type Dies = fn(&Order) -> bool;
+
 use rig::{assert_counted, made, only, plan};
 
 /// More than a lost agent may go unnoticed for; this machine may be busy.
@@ -39,8 +42,6 @@ fn every_byte_is_written_once_and_neighbours_read_it() {
             bytes.rotate_right(1);
         }
         assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
-        let starts: Vec<i64> = pass.hosts.iter().map(|host| host.start_ns).collect();
-        println!("{}: starts {starts:?} ns, skew {} ns", pass.pass, pass.start_skew_ns);
         // None starts before its time, but for what its clock may be wrong by.
         for host in &pass.hosts {
             assert!(host.start_ns >= -(host.error_ns.cast_signed()), "{host:?}");
@@ -77,7 +78,7 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
 
 #[test]
 fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
-    let steps: [(&str, fn(&Order) -> bool); 6] = [
+    let steps: [(&str, Dies); 6] = [
         ("begin", |order| matches!(order, Order::Begin(_))),
         ("prepare", |order| matches!(order, Order::Prepare(_))),
         ("arm", |order| matches!(order, Order::Arm { .. })),

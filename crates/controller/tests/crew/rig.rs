@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::Agent;
 use controller::{Hosts, Walk, leave, walk};
@@ -58,7 +58,7 @@ pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     };
     let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
     let mut times = Vec::new();
-    let mut begun = Instant::now();
+    let mut begun_ns = 0;
     let mut campaign = Walk {
         plan,
         agent: &mut Nobody,
@@ -66,8 +66,10 @@ pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
         stop: &AtomicBool::new(false),
         wait: &|bell| bell.wait(Duration::from_millis(100)),
         observe: &mut |event| match event {
-            controller::Event::TrialBegun { .. } => begun = Instant::now(),
-            controller::Event::TrialEnded { .. } => times.push(begun.elapsed()),
+            controller::Event::TrialBegun { .. } => begun_ns = clock.now_ns(),
+            controller::Event::TrialEnded { .. } => {
+                times.push(Duration::from_nanos(clock.now_ns() - begun_ns));
+            }
             _ => {}
         },
         now_unix_ms: &|| 7,

@@ -28,6 +28,7 @@ fn on_an_overlay(rig: &Rig, program: &str, args: &[&str]) -> Option<End> {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "who may not mount is told who does")]
 fn files_that_fit_in_memory_are_noted_where_nothing_tells_what_was_read() {
     let rig = Rig::new();
     assert!(!rig.run(&READ).stdout.contains("fits-memory"), "the kernel counts here");

@@ -6,6 +6,7 @@
 //!
 //! **Source:** slurm.conf(5), munged(8), unshare(1), nsenter(1).
 
+use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -117,14 +118,15 @@ fn lay_out(folder: &Path) -> Result<()> {
     fs::write(folder.join("cgroup.conf"), "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n")?;
     let mut config = CONFIG.replace("FOLDER", &folder.display().to_string());
     for (index, node) in NODES.iter().enumerate() {
-        config.push_str(&format!(
+        // Writing to a string never fails.
+        let _ = writeln!(
+            config,
             "NodeName={node} NodeHostname=cluster NodeAddr=10.79.9.2 Port={} CPUs=4 \
-             RealMemory=2000\n",
+             RealMemory=2000",
             17_001 + index
-        ));
+        );
     }
-    config
-        .push_str(&format!("PartitionName=main Nodes={} Default=YES State=UP\n", NODES.join(",")));
+    let _ = writeln!(config, "PartitionName=main Nodes={} Default=YES State=UP", NODES.join(","));
     fs::write(folder.join("slurm.conf"), config)?;
     Ok(())
 }
