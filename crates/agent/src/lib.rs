@@ -48,6 +48,12 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Tells what the clocks show.
+    fn clocks(&self) -> Report {
+        let (mono_ns, wall_ns) = (self.clock.now_ns(), self.clock.calendar_ns());
+        Report::Clock(Reading { mono_ns, wall_ns })
+    }
+
     /// Watches this host from now on.
     fn watch(&self) -> Watch {
         let clock = Arc::clone(&self.clock);
@@ -117,10 +123,7 @@ impl Held<'_> {
             Order::Disarm => Report::Disarmed,
             Order::End { inherits } => self.end(inherits),
             Order::Facts => Report::Facts(lab::facts::host()),
-            Order::Clock => Report::Clock(Reading {
-                mono_ns: self.agent.clock.now_ns(),
-                wall_ns: self.agent.clock.calendar_ns(),
-            }),
+            Order::Clock => self.agent.clocks(),
             Order::Watch => {
                 self.watch = Some(self.agent.watch());
                 Report::Watching

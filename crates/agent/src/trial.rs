@@ -48,20 +48,25 @@ pub(crate) struct Worked {
 
 /// Tells the controller that all is open, and waits to be told when to start.
 pub(crate) struct Gate<'a> {
+    agent: &'a Agent,
     end: &'a AgentEnd,
     /// What came in place of a start.
     instead: Option<Order>,
 }
 
 impl Gate<'_> {
-    /// When to start; `None` where nobody should.
+    /// When to start; `None` where nobody should. Clocks are told meanwhile: what was told right
+    /// before the start says best when that is.
     pub(crate) fn pass(&mut self) -> Option<u64> {
         self.end.report(Report::Armed);
-        match self.end.next_order() {
-            Some(Order::Go { start_ns }) => Some(start_ns),
-            other => {
-                self.instead = other;
-                None
+        loop {
+            match self.end.next_order() {
+                Some(Order::Go { start_ns }) => return Some(start_ns),
+                Some(Order::Clock) => self.end.report(self.agent.clocks()),
+                other => {
+                    self.instead = other;
+                    return None;
+                }
             }
         }
     }
@@ -115,7 +120,7 @@ impl<'a> Trial<'a> {
         (pass, share): (Pass, Share),
         end: &AgentEnd,
     ) -> Result<Report, SiteError> {
-        let mut gate = Gate { end, instead: None };
+        let mut gate = Gate { agent: self.agent, end, instead: None };
         self.worked = None;
         let worked = if let Some(mut external) = self.external.take() {
             let worked = self.work_outside(&mut external, (pass, share), &mut gate);

@@ -39,10 +39,19 @@ enum State {
     Away,
     /// It has a trial, and nothing to do.
     Free,
-    /// It has an order and has not answered.
-    Asked,
+    /// It has an order and has not answered; its workers may wait to start meanwhile.
+    Asked {
+        /// They do, and go on waiting when it has answered.
+        is_armed: bool,
+    },
     /// Its workers wait to start.
     Armed,
+}
+
+impl Member {
+    const fn is_asked(&self) -> bool {
+        matches!(self.state, State::Asked { .. })
+    }
 }
 
 /// Hears each report of an agent as it comes; gives back what is its answer.
@@ -143,11 +152,12 @@ impl<'s> Crew<'s> {
         order: Order,
     ) -> Result<(), Trouble> {
         let member = &mut self.members[index];
+        let is_armed = member.state == State::Armed && matches!(order, Order::Clock);
         let sent = match &member.host {
             Some(host) => walk.hosts.send(host, order).map_err(Trouble::Row),
             None => walk.agent.send(order).map_err(Trouble::from),
         };
-        member.state = if sent.is_ok() { State::Asked } else { State::Away };
+        member.state = if sent.is_ok() { State::Asked { is_armed } } else { State::Away };
         sent
     }
 
@@ -208,6 +218,9 @@ impl<'s> Crew<'s> {
         };
         match received {
             Some(Report::Armed) => member.state = State::Armed,
+            Some(Report::Clock(_)) if member.state == (State::Asked { is_armed: true }) => {
+                member.state = State::Armed;
+            }
             Some(Report::Progress(_)) | None => {}
             Some(Report::Ended) => member.state = State::Away,
             Some(_) => member.state = State::Free,
@@ -271,7 +284,7 @@ impl<'s> Crew<'s> {
 
     /// Wants those that have not answered to end what is under way.
     fn cancel(&self, walk: &mut Walk<'_>) {
-        for member in self.members.iter().filter(|member| member.state == State::Asked) {
+        for member in self.members.iter().filter(|member| member.is_asked()) {
             match &member.host {
                 Some(host) => walk.hosts.cancel(host),
                 None => walk.agent.cancel(),
@@ -287,10 +300,10 @@ impl<'s> Crew<'s> {
         self.cancel(walk);
         self.disarm(walk)?;
         let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
-        while self.members.iter().any(|member| member.state == State::Asked) {
+        while self.members.iter().any(Member::is_asked) {
             let mut is_quiet = true;
             for index in 0..self.len() {
-                while self.members[index].state == State::Asked {
+                while self.members[index].is_asked() {
                     match self.try_receive(walk, index) {
                         Ok(None) => break,
                         Err(Trouble::Over(error)) => return Err(error),
@@ -324,7 +337,7 @@ impl<'s> Crew<'s> {
 
     /// Leaves the hosts that don't answer.
     fn leave_asked(&mut self, walk: &mut Walk<'_>) {
-        for member in self.members.iter_mut().filter(|member| member.state == State::Asked) {
+        for member in self.members.iter_mut().filter(|member| member.is_asked()) {
             if let Some(host) = &member.host {
                 walk.hosts.leave_one(host);
                 member.state = State::Away;

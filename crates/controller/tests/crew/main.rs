@@ -110,3 +110,21 @@ fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
         }
     }
 }
+
+#[test]
+fn clocks_that_are_read_while_workers_wait_are_fresh() {
+    let target = tempfile::tempdir().unwrap();
+    let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 2\n\
+                file_size = \"64KiB\"\nduration = \"100ms\"\n";
+    // By when all are armed, what was known of the clocks is too old.
+    let slow: Dies = |order| {
+        if matches!(order, Order::Arm { .. }) {
+            std::thread::park_timeout(Duration::from_millis(600));
+        }
+        false
+    };
+    let (campaign, _) = made(&plan(target.path(), 2, text), Some(("c2", slow)));
+    let trial = only(&campaign, 0);
+    assert_eq!(trial.state, TrialState::Done);
+    assert_counted(&trial.passes[0], 2);
+}

@@ -139,7 +139,8 @@ impl<'a> Plans<'a> {
         ensure!(runs.len() == 2, "{} runs, not 2", runs.len());
         for (clients, run) in (1_u64..).zip(runs) {
             let trial = &run["trials"][0];
-            ensure!(trial["state"].to_string().contains("done"), "{clients}: {}", trial["state"]);
+            let done = trial["state"].to_string().contains("done");
+            ensure!(done, "{clients}: {} {}", trial["state"], trial["reason"]);
             for pass in trial["passes"].as_array().context("no passes")? {
                 let name = &pass["pass"];
                 ensure!(pass["bytes"] == clients << 20, "{clients}: {name}: {}", pass["bytes"]);
