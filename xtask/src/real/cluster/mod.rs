@@ -58,15 +58,26 @@ pub fn run(checks: &mut Checks) {
 fn run_command(cluster: &Machine, how: &[&str], work: &[&str]) -> Command {
     let program = OURS.command();
     let mut command = cluster.inside(&program.get_program().to_string_lossy());
-    command.args(["run", "target", "--trials", "1", "--workers", "1", "--quiet"]);
+    command.args(["run", "target", "--workers", "1", "--quiet"]);
     command.args(["--agents", "4", "--results", "results.db"]).args(how).args(work);
     command
 }
 
-const SHORT: [&str; 4] = ["--workload", "stream", "--file-size", "1MiB"];
+const SHORT: [&str; 6] = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
 
-/// A mix that nobody waits for.
-const LONG: [&str; 6] = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "20s"];
+/// A mix that nobody waits for; after it, a lost host would be waited for.
+const LONG: [&str; 10] = [
+    "--workload",
+    "mixed",
+    "--file-size",
+    "1MiB",
+    "--duration",
+    "20s",
+    "--trials",
+    "2",
+    "--on-lost",
+    "1m",
+];
 
 /// Fails where a run did, or names other hosts than it should, or leaves something.
 fn check(cluster: &Machine, output: &Output, names: [&str; 4]) -> Result<()> {
