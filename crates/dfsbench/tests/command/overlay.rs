@@ -27,8 +27,8 @@ fn on_an_overlay(rig: &Rig, program: &str, args: &[&str]) -> Option<End> {
     (end.code == 0).then_some(end)
 }
 
-#[test]
 #[allow(clippy::print_stderr, reason = "who may not mount is told who does")]
+#[test]
 fn files_that_fit_in_memory_are_noted_where_nothing_tells_what_was_read() {
     let rig = Rig::new();
     assert!(!rig.run(&READ).stdout.contains("fits-memory"), "the kernel counts here");
