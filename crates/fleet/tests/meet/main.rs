@@ -79,26 +79,34 @@ fn those_that_do_not_come_are_named() {
 #[test]
 fn an_agent_whose_place_is_taken_is_told_so() {
     let rig = Rig::new();
-    let first = rig.agent("a", 0, 2);
-    std::thread::sleep(Duration::from_millis(200));
-    let again = rig.agent("b", 0, 2);
-    let gathering = std::thread::spawn({
-        let (address, token) = (rig.address, rig.token.clone());
-        move || {
-            let refused = again.join().unwrap();
-            (refused, rig::agent(address, token, ("b", 1, 2)))
+    let (ended, ends) = std::sync::mpsc::channel();
+    let agent = |name, rank| {
+        let (address, token, ended) = (rig.address, rig.token.clone(), ended.clone());
+        move || ended.send(rig::agent(address, token, (name, rank, 2)).join().unwrap()).unwrap()
+    };
+    std::thread::spawn(agent("a", 0));
+    std::thread::spawn(agent("b", 0));
+    let missing = agent("c", 1);
+    let gathering = std::thread::spawn(move || {
+        // Who is let in may hear of it before the other is told that it isn't.
+        let mut all = vec![ends.recv().unwrap()];
+        if all[0].is_ok() {
+            all.push(ends.recv().unwrap());
         }
+        missing();
+        all.extend((all.len()..3).map(|_| ends.recv().unwrap()).collect::<Vec<_>>());
+        all
     });
     let gathered = rig.gather(2, SOON).unwrap();
-    let (refused, last) = gathering.join().unwrap();
-    let (Err(loser), winner) = (refused, &gathered.agents[0].hello.host) else {
-        panic!("two agents have one rank")
-    };
-    let JoinError::Unwanted { why, .. } = &loser else { panic!("{loser}") };
-    assert_eq!(*why, format!("rank 0 is there already, from host {winner}"));
-    assert_eq!(gathered.refused, [format!("127.0.0.1: {why}")]);
+    let (winner, refused) = (gathered.agents[0].hello.host.clone(), gathered.refused.clone());
+    // Those that were let in end with their controller.
     drop(gathered);
-    assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
+    let all = gathering.join().unwrap();
+    let losers: Vec<JoinError> = all.into_iter().filter_map(Result::err).collect();
+    let [loser] = &losers[..] else { panic!("{losers:?}") };
+    let JoinError::Unwanted { why, .. } = loser else { panic!("{loser}") };
+    assert_eq!(*why, format!("rank 0 is there already, from host {winner}"));
+    assert_eq!(refused, [format!("127.0.0.1: {why}")]);
 }
 
 #[test]
