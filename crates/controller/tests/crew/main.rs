@@ -1,6 +1,8 @@
 //! Trials that several agents make at one moment, each a real one with a clock of its own: what
 //! they count together, when they start, and what becomes of one that is lost.
 
+#[path = "../nobody/mod.rs"]
+mod nobody;
 #[path = "../planned/mod.rs"]
 mod planned;
 mod rig;

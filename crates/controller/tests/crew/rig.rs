@@ -17,6 +17,7 @@ use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
 use results::Store;
 
+use crate::nobody::Nobody;
 use crate::planned;
 
 /// What becomes of an agent: its host, and the order with which it is gone.
@@ -131,23 +132,6 @@ impl Transport for Mortal {
 
     fn look(&mut self) -> Result<(), Gone> {
         self.way().map(drop)
-    }
-}
-
-/// The agent of this very process, which these campaigns don't want.
-struct Nobody;
-
-impl Transport for Nobody {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
-        panic!("{order:?}");
-    }
-
-    fn receive(&mut self) -> Result<Report, Gone> {
-        Err(Gone("nobody is there".to_owned()))
-    }
-
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
-        self.receive().map(Some)
     }
 }
 

@@ -15,6 +15,7 @@ use model::{
 use plan::Plan;
 use results::Store;
 
+use crate::nobody::Nobody;
 use crate::planned;
 
 /// What goes otherwise than it should; names of hosts and of actions.
@@ -275,23 +276,6 @@ impl Drop for Played {
         if !self.applied.is_empty() && !self.world.is_dead(&self.host) {
             self.world.note(format!("{} left", self.host));
         }
-    }
-}
-
-/// The agent of this very host, which these campaigns don't want.
-struct Nobody;
-
-impl Transport for Nobody {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
-        panic!("{order:?}");
-    }
-
-    fn receive(&mut self) -> Result<Report, Gone> {
-        Err(Gone("nobody is there".to_owned()))
-    }
-
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
-        self.receive().map(Some)
     }
 }
 
