@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use fleet::{Bell, Gone, Opening, Order, Reading, Report, Transport};
-use model::{Host, LabSpec};
+use model::{Fact, Host, LabSpec};
 
 use crate::clock::{self, Drift, Sample};
-use crate::stack::Stack;
+use crate::stack::{Stack, on_host};
 
 /// A way to start an agent on a host.
 pub type Launch<'a> = dyn FnMut(&Host) -> Result<Box<dyn Transport>, Gone> + 'a;
@@ -26,6 +26,8 @@ pub struct Hosts<'a> {
     opened: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
     bell: Bell,
+    /// Settings of hosts that were reached since a trial last took note of them.
+    new_facts: Vec<Fact>,
     /// What is applied to them.
     stack: Stack,
 }
@@ -48,6 +50,7 @@ impl<'a> Hosts<'a> {
             opened: BTreeSet::new(),
             clocks: BTreeMap::new(),
             bell: Bell::default(),
+            new_facts: Vec::new(),
             stack: Stack::default(),
         }
     }
@@ -86,7 +89,16 @@ impl<'a> Hosts<'a> {
         self.agent(&host.name)?;
         let sample = self.sample(&host.name)?;
         self.clocks.insert(host.name.clone(), Drift::begin(sample));
+        match self.ask(&host.name, Order::Facts)? {
+            Report::Facts(facts) => self.new_facts.extend(on_host(&host.name, facts)),
+            other => unreachable!("an agent answers Facts with Facts, not {other:?}"),
+        }
         Ok(())
+    }
+
+    /// The settings of the hosts that were reached since this was last asked.
+    pub(crate) fn take_facts(&mut self) -> Vec<Fact> {
+        std::mem::take(&mut self.new_facts)
     }
 
     /// Forgets that a host was lost, so that it may be reached again.

@@ -14,7 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::{Clock as _, SystemClock};
 use fleet::{Reading, in_process};
-use model::{Campaign, CampaignState, Host, TrialState, Verdict};
+use model::{Campaign, CampaignState, Host, Question, TrialState, Verdict};
 use plan::{Plan, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
@@ -79,6 +79,8 @@ pub struct Means<'a> {
     pub keep: bool,
     /// Devices that may be formatted.
     pub allow_destroy: &'a [PathBuf],
+    /// What the campaign is to find out.
+    pub question: Question,
     /// The agents of a job, until a campaign takes them.
     pub job: Cell<Option<Job>>,
 }
@@ -93,6 +95,7 @@ impl<'a> Means<'a> {
             json_progress: args.json_progress.as_deref(),
             keep: args.keep,
             allow_destroy: &args.allow_destroy,
+            question: Question::Figures,
             job: Cell::new(None),
         }
     }
@@ -169,9 +172,8 @@ fn measured(
         plan.set_embedded(server.port(), server.certificate());
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let campaign = with_agents(means, plan, (local, stop), told, |walk| {
-        walk_plan(means.results, walk, stored)
-    });
+    let campaign =
+        with_agents(means, plan, (local, stop), told, |walk| walk_plan(means, walk, stored));
     drop(server);
     campaign
 }
@@ -300,22 +302,22 @@ pub fn with_agents<T>(
 }
 
 fn walk_plan(
-    results: &Path,
+    means: &Means<'_>,
     walk: &mut Walk<'_>,
     stored: Option<i64>,
 ) -> Result<Campaign, Failure> {
     let local = walk.plan.runs.iter().all(|run| run.target.is_local() && run.lab.is_none());
     let failed = |error| Failure::of_campaign(error, local);
     if let Some(id) = stored {
-        let mut store = Store::open_or_create(results)?;
+        let mut store = Store::open_or_create(means.results)?;
         store.hold(id)?;
         controller::preflight(walk).map_err(failed)?;
         controller::resume(walk, &mut store, id).map_err(failed)?;
         return Ok(store.load(id)?);
     }
     controller::preflight(walk).map_err(failed)?;
-    let header = header(walk).map_err(failed)?;
-    let mut store = Store::open_or_create(results)?;
+    let header = header(walk, &means.question).map_err(failed)?;
+    let mut store = Store::open_or_create(means.results)?;
     let (id, _) = controller::walk(walk, &mut store, &header).map_err(failed)?;
     Ok(store.load(id)?)
 }
@@ -324,13 +326,14 @@ fn walk_plan(
 ///
 /// # Errors
 /// When the agent is gone.
-pub fn header(walk: &mut Walk<'_>) -> Result<Campaign, ControllerError> {
+pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, ControllerError> {
     Ok(Campaign {
         id: 0,
         name: walk.plan.name.clone(),
         started_unix_ms: now_unix_ms(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: command_line(),
+        question: question.clone(),
         plan_toml: walk.plan.to_toml(),
         seed: walk.plan.seed,
         state: CampaignState::Running,

@@ -48,6 +48,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         json_progress: args.json_progress.as_deref(),
         keep: args.keep,
         allow_destroy: &args.allow_destroy,
+        question: stored.question.clone(),
         job: Cell::new(None),
     };
     campaign::make(&means, &mut plan, Some(id), &stop)

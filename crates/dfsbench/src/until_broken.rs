@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use controller::search::{Keeping, Outcome, Trouble};
 use controller::{ControllerError, Walk};
-use model::{BackendKind, Campaign, CampaignState, RunSpec};
+use model::{BackendKind, Campaign, CampaignState, Question, RunSpec};
 use plan::{Overrides, Plan, PlanError, RawPlan, Setting, Surroundings};
 use results::Store;
 use stats::Rate;
@@ -144,6 +144,10 @@ impl<'a> Raising<'a> {
         run.ok_or_else(|| format!("the plan has fewer runs with {clients} {}", self.unit(clients)))
     }
 
+    fn question(&self) -> Question {
+        Question::Ramp { setting: self.setting.key().to_owned(), first: self.first, max: self.max }
+    }
+
     const fn unit(&self, count: u32) -> &'static str {
         match (self.setting, count) {
             (Setting::ClientHosts, 1) => "client host",
@@ -221,7 +225,7 @@ fn search(
 ) -> Result<(Campaign, Vec<String>), Failure> {
     let failed = |error: ControllerError| Failure::of_campaign(error, false);
     controller::preflight(walk).map_err(failed)?;
-    let header = campaign::header(walk).map_err(failed)?;
+    let header = campaign::header(walk, &raising.question()).map_err(failed)?;
     let mut store = Store::open_or_create(results)?;
     let id = store.begin_campaign(&header)?;
     let mut sentences = Vec::new();

@@ -11,6 +11,7 @@ use crate::fact::Fact;
 use crate::histogram::Histogram;
 use crate::op::{OpError, OpKind};
 use crate::pass::Pass;
+use crate::question::Question;
 use crate::scope::Scope;
 use crate::share::HostResult;
 use crate::spec::RunSpec;
@@ -45,6 +46,8 @@ pub struct Campaign {
     pub tool_version: String,
     /// The command line.
     pub command: String,
+    /// What it was made to find out.
+    pub question: Question,
     /// The whole plan as TOML, every default written out.
     pub plan_toml: String,
     /// Seed of every random choice.

@@ -17,6 +17,7 @@ pub mod nfs;
 pub mod op;
 pub mod pass;
 mod placement;
+pub mod question;
 pub mod random;
 pub mod repetition;
 pub mod sampling;
@@ -49,6 +50,7 @@ pub use nfs::{
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use pass::{Opens, Pass};
 pub use placement::Placement;
+pub use question::Question;
 pub use repetition::{Discard, Order, Repetition};
 pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};

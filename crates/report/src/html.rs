@@ -30,10 +30,12 @@ use maud::{Markup, html};
 use model::Verdict;
 
 use crate::answer::answer;
+use crate::found::{self, Found, FoundTable};
 use crate::notes;
 use crate::sheet::Sheet;
 use crate::show;
 
+pub use chart::Picture;
 pub use frame::Frame;
 
 /// Writes the page.
@@ -51,6 +53,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 pub fn sections(sheet: &Sheet<'_>) -> Markup {
     html! {
         (header(sheet))
+        (found_out(sheet))
         (answers(sheet))
         (rates::section(sheet))
         (curves::section(sheet))
@@ -77,6 +80,42 @@ fn header(sheet: &Sheet<'_>) -> Markup {
             h1 { (campaign.name) }
             p.meta { (notes::title(campaign)) }
         }
+    }
+}
+
+/// The answer to the campaign's question, where one was asked.
+fn found_out(sheet: &Sheet<'_>) -> Markup {
+    let Some(Found { title, sentences, tables, pictures, .. }) = found::of(sheet) else {
+        return html! {};
+    };
+    html! {
+        section.answer aria-labelledby="found" {
+            h2 #found { (title) }
+            @for sentence in &sentences { p { (sentence) } }
+            (chart::figures(&pictures))
+            @for table in &tables { (found_table(table)) }
+        }
+    }
+}
+
+fn found_table(table: &FoundTable) -> Markup {
+    html! {
+        div.scroll role="region" aria-label=(table.caption) tabindex="0" {
+            table {
+                caption { (table.caption) }
+                thead { tr {
+                    @for (name, number) in &table.columns {
+                        th scope="col" .number[*number] { (name) }
+                    }
+                } }
+                tbody { @for row in &table.rows { tr {
+                    @for (cell, (_, number)) in row.iter().zip(&table.columns) {
+                        td.number[*number] { (cell) }
+                    }
+                } } }
+            }
+        }
+        ul.reading { @for line in &table.reading { li { (line) } } }
     }
 }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 use stats::{ClientShare, Fairness, Judged, Summary};
 
 use self::shares::{ClientPart, HostPart};
+use crate::found::{self, Found};
 use crate::sheet::{Row, Sheet};
 
 /// Version of the format.
@@ -30,8 +31,18 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 struct Document<'a> {
     schema: u32,
     campaign: Header<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<FoundPart>,
     figures: Vec<Figure<'a>>,
     runs: Vec<RunPart<'a>>,
+}
+
+/// The answer to the campaign's question.
+#[derive(Serialize)]
+struct FoundPart {
+    asked: model::Question,
+    sentences: Vec<String>,
+    figures: serde_json::Value,
 }
 
 #[derive(Serialize)]
@@ -253,9 +264,16 @@ impl<'a> Document<'a> {
         Self {
             schema: SCHEMA,
             campaign: Header::of(campaign),
+            found: found::of(sheet).map(|found| FoundPart::of(found, &campaign.question)),
             figures: sheet.rows.iter().map(Figure::of).collect(),
             runs: runs.collect(),
         }
+    }
+}
+
+impl FoundPart {
+    fn of(found: Found, asked: &model::Question) -> Self {
+        Self { asked: asked.clone(), sentences: found.sentences, figures: found.json }
     }
 }
 

@@ -9,6 +9,7 @@ mod catalog;
 mod classic;
 mod compared;
 mod csv;
+mod found;
 mod governs;
 mod grid;
 mod hosts;

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use model::Verdict;
 
 use crate::answer::{PassAnswer, answer};
+use crate::found;
 use crate::hosts;
 use crate::notes;
 use crate::sheet::{Row, Sheet, Table};
@@ -19,6 +20,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     let mut out = format!("# dfsbench: {}\n\n", escaped(&campaign.name));
     paragraph(&mut out, &notes::title(campaign));
+    found_out(&mut out, sheet);
     answered(&mut out, sheet);
     if !sheet.rows.is_empty() {
         for of_kind in sheet.tables() {
@@ -49,6 +51,24 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         out.pop();
     }
     out
+}
+
+/// The answer to the campaign's question, where one was asked.
+fn found_out(out: &mut String, sheet: &Sheet<'_>) {
+    let Some(found) = found::of(sheet) else { return };
+    let _ = writeln!(out, "## {}\n", found.title);
+    found.sentences.iter().for_each(|sentence| paragraph(out, sentence));
+    for table in &found.tables {
+        paragraph(out, &table.caption);
+        line(out, table.columns.iter().map(|(name, _)| escaped(name)));
+        let rule = |number: bool| if number { "---:" } else { "---" };
+        line(out, table.columns.iter().map(|(_, number)| rule(*number).to_owned()));
+        for row in &table.rows {
+            line(out, row.iter().map(|cell| escaped(cell)));
+        }
+        out.push('\n');
+        items(out, &table.reading);
+    }
 }
 
 fn answered(out: &mut String, sheet: &Sheet<'_>) {

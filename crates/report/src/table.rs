@@ -6,6 +6,7 @@
 
 use model::{Severity, Verdict};
 
+use crate::found;
 use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
 use crate::pivot;
@@ -21,6 +22,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     push(&mut out, "", &format!("{}: {}", campaign.name, notes::title(campaign)));
     out.push('\n');
+    found_out(&mut out, sheet);
     if sheet.rows.is_empty() {
         out.push_str("No run was made.\n");
     } else {
@@ -37,6 +39,20 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     }
     notes(&mut out, sheet);
     out
+}
+
+/// The answer to the campaign's question, where one was asked.
+fn found_out(out: &mut String, sheet: &Sheet<'_>) {
+    let Some(found) = found::of(sheet) else { return };
+    push(out, "", found.title);
+    found.sentences.iter().for_each(|sentence| push(out, "  ", sentence));
+    out.push('\n');
+    for table in &found.tables {
+        push(out, "", &table.caption);
+        out.push_str(&table.grid().render(WIDTH_MAX));
+        table.reading.iter().for_each(|line| push(out, "  ", line));
+        out.push('\n');
+    }
 }
 
 fn grid(sheet: &Sheet<'_>, table: &Table<'_, '_>, with_settings: bool) -> Grid {

@@ -71,6 +71,13 @@ CREATE TABLE IF NOT EXISTS identities (
     uuid        TEXT NOT NULL UNIQUE
 ) STRICT;
 
+-- What a campaign was made to find out, where that is more than its figures.
+CREATE TABLE IF NOT EXISTS questions (
+    campaign_id   INTEGER PRIMARY KEY REFERENCES campaigns (id),
+    question      TEXT NOT NULL,               -- ladder, curve, ramp, soak
+    question_json TEXT NOT NULL                -- what was asked, with its bounds
+) STRICT;
+
 -- What people wrote beside a campaign.
 CREATE TABLE IF NOT EXISTS notes (
     id              INTEGER PRIMARY KEY,

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use model::{
     Campaign, CampaignState, Caveat, CaveatCode, Ceiling, ClientResult, ClientTimes, Fact,
-    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Run, RunSpec, Scope,
-    Trial, TrialState, Truth,
+    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run,
+    RunSpec, Scope, Trial, TrialState, Truth,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -38,6 +38,7 @@ fn campaign(connection: &Connection, id: i64) -> rusqlite::Result<Option<Campaig
     let Some(mut campaign) = header else {
         return Ok(None);
     };
+    campaign.question = question(connection, id)?;
     campaign.facts = facts(connection, id, None)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
     let runs = rows(connection, sql, [id], |row| {
@@ -61,6 +62,7 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
         started_unix_ms: count(row, "started_unix_ms")?,
         tool_version: row.get("tool_version")?,
         command: row.get("command")?,
+        question: Question::Figures,
         plan_toml: row.get("plan_toml")?,
         seed: named(row, "seed", |seed| u64::from_str(seed).ok())?,
         state: state_of(row)?,
@@ -70,6 +72,19 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
             .map(|(ops_per_s, service_time_p50_ns)| Ceiling { ops_per_s, service_time_p50_ns }),
         runs: Vec::new(),
     })
+}
+
+/// What a campaign was made to find out; files of earlier releases don't say, nor have the table.
+fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
+    if !connection.table_exists(None, "questions")? {
+        return Ok(Question::Figures);
+    }
+    let sql = "SELECT question_json FROM questions WHERE campaign_id = ?1";
+    let json: Option<String> =
+        connection.query_row(sql, [campaign_id], |row| row.get(0)).optional()?;
+    let read = json.map(|json| serde_json::from_str(&json)).transpose();
+    let read = read.map_err(|error| damaged(format!("the question can't be read: {error}")))?;
+    Ok(read.unwrap_or_default())
 }
 
 fn facts(

@@ -4,7 +4,8 @@
 //! refused, never wrapped.
 
 use model::{
-    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, RunSpec, Scope,
+    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, Question,
+    RunSpec, Scope,
 };
 use model::{Severity, Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
@@ -44,6 +45,7 @@ impl Store {
             )?;
             let id = transaction.last_insert_rowid();
             identity::give(transaction, id)?;
+            insert_question(transaction, id, &campaign.question)?;
             insert_facts(transaction, id, None, &campaign.facts)?;
             Ok(id)
         })?;
@@ -190,6 +192,21 @@ const fn severity_name(severity: Severity) -> &'static str {
         Severity::Degraded => "degraded",
         Severity::Invalid => "invalid",
     }
+}
+
+/// Keeps what the campaign is to find out, where that is more than figures.
+fn insert_question(
+    transaction: &Transaction<'_>,
+    campaign_id: i64,
+    question: &Question,
+) -> rusqlite::Result<()> {
+    if *question == Question::Figures {
+        return Ok(());
+    }
+    let json = serde_json::to_string(question)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = "INSERT INTO questions (campaign_id, question, question_json) VALUES (?1, ?2, ?3)";
+    transaction.execute(sql, params![campaign_id, question.name(), json]).map(|_| ())
 }
 
 fn insert_facts(

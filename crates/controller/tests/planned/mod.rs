@@ -1,6 +1,6 @@
 //! Plans from a few lines of TOML, and campaigns that have yet to be made of them.
 
-use model::{Campaign, CampaignState};
+use model::{Campaign, CampaignState, Question};
 use plan::{Plan, RawPlan, Surroundings};
 
 /// The plan that a text says.
@@ -18,6 +18,7 @@ pub fn header(plan: &Plan) -> Campaign {
         started_unix_ms: 0,
         tool_version: "test".into(),
         command: String::new(),
+        question: Question::Figures,
         plan_toml: plan.to_toml(),
         seed: plan.seed,
         state: CampaignState::Running,

@@ -21,6 +21,7 @@ const GAP: u32 = 14;
 const AXIS: u32 = 22;
 
 /// A picture, for the page or for a file of its own.
+#[derive(Debug)]
 pub struct Picture {
     /// Unique in the page; the name of the file.
     pub id: String,

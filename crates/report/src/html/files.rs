@@ -5,6 +5,7 @@
 
 use super::chart::Picture;
 use super::{curves, factors, heat, load, quantiles, rates, series, times};
+use crate::found;
 use crate::grid::clean;
 use crate::sheet::Sheet;
 
@@ -26,7 +27,8 @@ pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
         series::pictures,
     ];
     let style = style();
-    let pictures = kinds.iter().flat_map(|pictures| pictures(sheet));
+    let found = found::of(sheet).map(|found| found.pictures).unwrap_or_default();
+    let pictures = found.into_iter().chain(kinds.iter().flat_map(|pictures| pictures(sheet)));
     pictures.map(|picture| (picture.id.clone(), file(picture, &style))).collect()
 }
 

@@ -224,6 +224,7 @@ fn header(name: &str) -> Campaign {
         started_unix_ms: 1_763_752_623_000,
         tool_version: "0.1.0".into(),
         command: "dfsbench run quick.toml --where 'target=nfs & \"posix\"'".into(),
+        question: model::Question::Figures,
         plan_toml: "seed = 42\n[target.nfs]\nurl = \"nfs://(embedded)/\" # <i>in memory</i>\n"
             .into(),
         seed: 42,

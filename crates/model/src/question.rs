@@ -1,0 +1,34 @@
+//! What a campaign was made to find out, beside its figures.
+//!
+//! [`Question`] is the principal type. It holds what was asked and is stored with the campaign; the
+//! answer is computed from the trials, so that a report made a year later gives the same.
+
+use serde::{Deserialize, Serialize};
+
+/// What a campaign was made to find out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "question", rename_all = "snake_case")]
+pub enum Question {
+    /// The figures of a matrix, and no more.
+    #[default]
+    Figures,
+    /// With how many clients, or how much load, a server gives in.
+    Ramp {
+        /// The setting that is raised.
+        setting: String,
+        /// Where it begins.
+        first: u32,
+        /// Where it ends at the latest.
+        max: u32,
+    },
+}
+
+impl Question {
+    /// Its name, as results and commands spell it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Figures => "figures",
+            Self::Ramp { .. } => "ramp",
+        }
+    }
+}
