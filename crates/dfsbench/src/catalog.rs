@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use ::report::{Listed, Remark, Verdicts};
 use model::Campaign;
-use results::{CampaignLine, Merged, Note, Store};
+use results::{CampaignLine, Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
@@ -118,12 +118,9 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         let name = from.name.escape_debug();
         let became = match merged.to {
             Merged::New(id) => format!("is campaign {id}, {}", counted(from)),
-            Merged::Known { id, trials } if trials < from.trials => format!(
-                "is here already as campaign {id}, with {trials} of its {} trials (hint: remove \
-                 that one first to take this one)",
-                from.trials
-            ),
-            Merged::Known { id, .. } => format!("is here already as campaign {id}"),
+            Merged::Known { id, gained } => {
+                format!("is here already as campaign {id}{}", told(gained))
+            }
         };
         // Writing to a string never fails.
         let _ = writeln!(text, "campaign {} ({name}) {became}", from.id);
@@ -172,7 +169,27 @@ fn listed(store: &Store, line: CampaignLine, campaign: &Campaign) -> Result<List
 
 /// `3 runs with 12 trials`.
 fn counted(line: &CampaignLine) -> String {
-    let noun =
-        |count: u32, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-    format!("{} with {}", noun(line.runs, "run"), noun(line.trials, "trial"))
+    let [runs, trials] = [line.runs, line.trials].map(|count| count as usize);
+    format!("{} with {}", noun(runs, "run"), noun(trials, "trial"))
+}
+
+fn noun(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What a campaign gained from its copy, after its number.
+fn told(gained: Gained) -> String {
+    let Gained { runs, trials, notes, tags, differ } = gained;
+    let all = [(runs, "run"), (trials, "trial"), (notes, "note"), (tags, "tag")];
+    let some: Vec<String> =
+        all.iter().filter(|(count, _)| *count > 0).map(|(count, of)| noun(*count, of)).collect();
+    let gained =
+        if some.is_empty() { String::new() } else { format!(", which gained {}", some.join(", ")) };
+    if differ == 0 {
+        return gained;
+    }
+    format!(
+        "{gained}; {} made at another time there, those of this file stay",
+        noun(differ, "trial")
+    )
 }

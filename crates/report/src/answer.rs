@@ -10,6 +10,7 @@ mod doubts;
 mod findings;
 mod group;
 mod hollow;
+mod lead;
 mod trend;
 
 use crate::sheet::Sheet;
@@ -18,9 +19,11 @@ use group::Group;
 
 /// What a campaign found, in plain sentences without markup.
 pub struct Answer {
+    /// What counts most: what was reached, what makes the difference, how far to trust it.
+    pub lead: Vec<String>,
     /// One part for each kind of pass that has a usable figure.
     pub passes: Vec<PassAnswer>,
-    /// What holds for all of them; at most four sentences.
+    /// What holds for all of them; at most three sentences.
     pub remarks: Vec<String>,
 }
 
@@ -39,9 +42,7 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
     let groups = Group::all(sheet);
     let findings: Vec<Option<Finding>> = groups.iter().map(compare::finding).collect();
     let mut remarks = Vec::new();
-    if groups.is_empty() {
-        remarks.push("There is no figure that may be used.".to_owned());
-    } else if findings.iter().all(Option::is_none) {
+    if !groups.is_empty() && findings.iter().all(Option::is_none) {
         remarks.push("There is nothing to compare: no pass has two figures.".to_owned());
     } else if findings.iter().flatten().any(|finding| finding.by_intervals) {
         remarks.push(
@@ -51,11 +52,11 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
         );
     }
     remarks.extend(hollow::remark(&groups));
-    remarks.extend(doubts::remark(sheet));
+    let lead = lead::lead(sheet, &groups, &findings);
     let said = |(group, finding): (&Group<'_>, Option<Finding>)| PassAnswer {
         pass: group.name.clone(),
         figures: group.figures(),
         finding: finding.map(|finding| hollow::with_notes(group, &finding.sentence)),
     };
-    Answer { passes: groups.iter().zip(findings).map(said).collect(), remarks }
+    Answer { lead, passes: groups.iter().zip(findings).map(said).collect(), remarks }
 }

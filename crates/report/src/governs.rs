@@ -10,12 +10,13 @@ mod table;
 
 use std::fmt::Write as _;
 
-use model::Campaign;
+use model::{Campaign, Pass};
 use stats::effects::Interaction;
 use stats::{Effects, Observation, effects};
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show;
+use crate::yardstick::Yardstick;
 
 /// So many levels of all factors together are taken apart: the work grows with the fourth power.
 const LEVELS_MAX: usize = 64;
@@ -38,6 +39,8 @@ pub struct PassFactors {
     pub trials: usize,
     /// Rows whose figures don't count.
     pub left_out: usize,
+    /// The figures are bytes per second, although those of the pass are ops.
+    pub by_bytes: bool,
     /// What was found, or why nothing could be.
     pub found: Result<Effects, Unfound>,
 }
@@ -89,7 +92,9 @@ impl Governing {
         let passes = sheet.groups().into_iter();
         Self {
             title: format!("{}: {}", campaign.name, crate::notes::title(campaign)),
-            passes: passes.map(|(name, _, rows)| PassFactors::of(name, sheet, &rows)).collect(),
+            passes: passes
+                .map(|(name, pass, rows)| PassFactors::of((name, pass), sheet, &rows))
+                .collect(),
         }
     }
 
@@ -109,7 +114,7 @@ impl Governing {
 }
 
 impl PassFactors {
-    fn of(name: String, sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
+    fn of((name, pass): (String, Pass), sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
         let (counted, left_out): (Vec<&Row<'_>>, Vec<_>) =
             rows.iter().copied().partition(|row| row.counts());
         let levels_of = |row: &Row<'_>| {
@@ -120,15 +125,17 @@ impl PassFactors {
         let mut factors: Vec<Factor> =
             names.map(|name| Factor { name, levels: Vec::new() }).collect();
         let mut observations = Vec::new();
+        let yardstick = Yardstick::of(pass, counted.iter().copied());
         for row in &counted {
             let mut levels = Vec::with_capacity(factors.len());
             for (factor, level) in factors.iter_mut().zip(levels_of(row)) {
                 levels.push(factor.number(level));
             }
             let used = row.judged.points.iter().filter(|point| point.used);
-            observations.extend(
-                used.map(|point| Observation { levels: levels.clone(), figure: point.per_s }),
-            );
+            observations.extend(used.map(|point| Observation {
+                levels: levels.clone(),
+                figure: yardstick.point(&row.judged, point.per_s),
+            }));
         }
         drop_single(&mut factors, &mut observations);
         let levels: usize = factors.iter().map(|factor| factor.levels.len()).sum();
@@ -145,7 +152,14 @@ impl PassFactors {
                 Unfound::TooFewTrials
             }),
         };
-        Self { name, factors, trials: observations.len(), left_out: left_out.len(), found }
+        Self {
+            name,
+            factors,
+            trials: observations.len(),
+            left_out: left_out.len(),
+            by_bytes: yardstick.is_other(),
+            found,
+        }
     }
 }
 

@@ -8,6 +8,9 @@ use unicode_width::UnicodeWidthStr;
 /// Space between two columns.
 const GAP: &str = "  ";
 
+/// What marks a number.
+const SIGNS: [char; 2] = ['▲', '▼'];
+
 /// To which side a column's cells are pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -113,7 +116,7 @@ impl Grid {
                 Line::Text(_) | Line::Title(_) => continue,
             };
             for (known, cell) in widths.iter_mut().zip(cells) {
-                *known = cell.lines().map(width).fold(*known, usize::max);
+                *known = cell.lines().map(room).fold(*known, usize::max);
             }
         }
         widths
@@ -129,7 +132,12 @@ fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usi
             let space = " ".repeat(widths[column].saturating_sub(width(part)));
             match align[column] {
                 Align::Left => line.extend([part, &space]),
-                Align::Right => line.extend([space.as_str(), part]),
+                Align::Right => {
+                    if width(part) > widths[column] && line.ends_with(GAP) {
+                        line.pop();
+                    }
+                    line.extend([space.as_str(), part]);
+                }
             }
             line.push_str(GAP);
         }
@@ -179,6 +187,11 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
+/// Columns that a line of a cell needs; a sign before a number hangs in the space before it.
+fn room(text: &str) -> usize {
+    width(text.strip_prefix(SIGNS).unwrap_or(text))
+}
+
 fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
@@ -210,6 +223,21 @@ long name  the server does not
            any more
 ";
         assert_eq!(grid.render(31), expected);
+    }
+
+    #[test]
+    fn signs_hang_in_the_space_before_a_number() {
+        let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
+        grid.row(&["a".into(), "▲1074 MB/s".into()]);
+        grid.row(&["b".into(), "▼99 MB/s".into()]);
+        let expected = "\
+name       rate
+────  ─────────
+a    ▲1074 MB/s
+b      ▼99 MB/s
+";
+        assert_eq!(grid.render(80), expected);
+        assert_eq!(grid.width(), 15);
     }
 
     #[test]

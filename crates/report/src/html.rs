@@ -5,6 +5,7 @@
 //! so to the browser too. Colours follow the reader's light or dark mode and never carry a meaning
 //! alone.
 
+mod asked;
 mod axis;
 mod chart;
 mod conditions;
@@ -53,6 +54,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 pub fn sections(sheet: &Sheet<'_>) -> Markup {
     html! {
         (header(sheet))
+        (asked::section(sheet))
         (found_out(sheet))
         (answers(sheet))
         (rates::section(sheet))
@@ -135,6 +137,7 @@ fn answers(sheet: &Sheet<'_>) -> Markup {
     html! {
         section.answer aria-labelledby="answer" {
             h2 #answer { "The answer" }
+            ol.lead { @for sentence in &answer.lead { li { (sentence) } } }
             @if !answer.passes.is_empty() {
                 dl.passes {
                     @for pass in &answer.passes {

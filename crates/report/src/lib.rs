@@ -5,6 +5,7 @@
 //! figures that `stats::judge` computes, and none of them drops a doubt.
 
 mod answer;
+mod asked;
 mod catalog;
 mod classic;
 mod compared;
@@ -16,6 +17,7 @@ mod hosts;
 mod html;
 mod json;
 mod markdown;
+mod marks;
 mod notes;
 mod openmetrics;
 mod pivot;
@@ -27,6 +29,7 @@ mod show;
 mod spread;
 mod table;
 mod watched;
+mod yardstick;
 
 use model::Campaign;
 

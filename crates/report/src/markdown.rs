@@ -77,6 +77,10 @@ fn answered(out: &mut String, sheet: &Sheet<'_>) {
         let finding = pass.finding.as_ref().map_or_else(String::new, |said| format!(" {said}"));
         format!("{}: {}.{finding}", pass.pass, pass.figures)
     };
+    for sentence in &answer.lead {
+        let _ = writeln!(out, "> {}", escaped(sentence));
+    }
+    out.push('\n');
     if !answer.passes.is_empty() {
         items(out, &answer.passes.iter().map(line).collect::<Vec<_>>());
     }
@@ -115,11 +119,12 @@ fn figures(row: &Row<'_>) -> Vec<String> {
     };
     if row.is_program() {
         let mut cells = show::program(judged, rate).to_vec();
+        cells[0] = row.rates(rate.median).0;
         cells.extend([show::trials(judged), judged.verdict.name().to_owned(), codes]);
         return cells;
     }
-    let mut shown = judged.shown(rate.median).to_string();
-    if let Some(second) = show::second_rate(judged) {
+    let (mut shown, second) = row.rates(rate.median);
+    if let Some(second) = second {
         shown = format!("{shown} ({second})");
     }
     let [p50, p99, max] = show::times(&judged.response_time);

@@ -10,7 +10,8 @@ use model::units::Size;
 use model::{Campaign, CaveatCode, Pass, Run, Verdict};
 use stats::{Extent, Judged, judge};
 
-use crate::notes;
+use crate::marks::{self, Mark};
+use crate::{notes, show};
 
 /// Shown where a setting does not apply.
 pub const NOT_APPLICABLE: &str = "–";
@@ -34,7 +35,7 @@ pub struct Table<'s, 'a> {
     /// Names of the columns of figures, behind those of the settings.
     pub figures: [&'static str; 7],
     /// How these are to be read.
-    pub reading: &'static [&'static str],
+    pub reading: Vec<&'static str>,
     /// Its rows, in order.
     pub rows: Vec<&'s Row<'a>>,
 }
@@ -50,6 +51,8 @@ pub struct Row<'a> {
     pub values: Vec<String>,
     /// Figures, doubts and verdict.
     pub judged: Judged,
+    /// Where its figure stands among those of the same pass, where that can be told.
+    pub mark: Option<Mark>,
 }
 
 /// A caveat with its worst case.
@@ -77,8 +80,12 @@ impl<'a> Sheet<'a> {
             };
             let values: Vec<String> = columns.iter().map(shown).collect();
             for judged in judge::run(run) {
-                rows.push(Row { run, values: values.clone(), judged });
+                rows.push(Row { run, values: values.clone(), judged, mark: None });
             }
+        }
+        let marks = marks::of(&rows);
+        for (row, mark) in rows.iter_mut().zip(marks) {
+            row.mark = mark;
         }
         let mut sheet = Self { campaign, columns, stated, rows, caveats: Vec::new() };
         sheet.caveats = sheet.explained();
@@ -126,9 +133,13 @@ impl<'a> Sheet<'a> {
     pub fn tables(&self) -> Vec<Table<'_, 'a>> {
         let (programs, rates): (Vec<_>, Vec<_>) =
             self.rows.iter().partition(|row| row.is_program());
-        let rates = Table { figures: RATES, reading: &notes::READING, rows: rates };
-        let programs =
-            Table { figures: PROGRAMS, reading: &notes::READING_PROGRAMS, rows: programs };
+        let table = |figures, reading: &[&'static str], rows: Vec<_>| {
+            let is_marked = rows.iter().any(|row: &&Row<'_>| row.mark.is_some());
+            let marks = is_marked.then_some(marks::READING);
+            Table { figures, reading: reading.iter().copied().chain(marks).collect(), rows }
+        };
+        let rates = table(RATES, &notes::READING, rates);
+        let programs = table(PROGRAMS, &notes::READING_PROGRAMS, programs);
         [rates, programs].into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
 
@@ -169,6 +180,16 @@ impl Row<'_> {
     /// Whether it is a command of the user's, whose figure is a time.
     pub fn is_program(&self) -> bool {
         self.judged.pass == Pass::App
+    }
+
+    /// The rate with its mark, and for mixes the byte rate, which has the mark where it decides.
+    pub fn rates(&self, median: f64) -> (String, Option<String>) {
+        let sign = |by_bytes: bool, shown: String| match self.mark {
+            Some(mark) if mark.by_bytes == by_bytes => format!("{}{shown}", mark.place.sign()),
+            _ => shown,
+        };
+        let second = show::second_rate(&self.judged).map(|second| sign(true, second));
+        (sign(false, self.judged.shown(median).to_string()), second)
     }
 
     /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.

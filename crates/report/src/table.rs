@@ -89,6 +89,7 @@ fn figures(row: &Row<'_>) -> Option<Vec<String>> {
     let rate = judged.rate.as_ref()?;
     if row.is_program() {
         let mut cells = show::program(judged, rate).to_vec();
+        cells[0] = row.rates(rate.median).0;
         cells.push(show::trials(judged));
         return Some(cells);
     }
@@ -97,8 +98,9 @@ fn figures(row: &Row<'_>) -> Option<Vec<String>> {
         None => first,
     };
     let [p50, p99, max] = show::times(&judged.response_time);
+    let (first, second) = row.rates(rate.median);
     Some(vec![
-        below(judged.shown(rate.median).to_string(), show::second_rate(judged)),
+        below(first, second),
         show::spread(rate),
         p50,
         p99,
@@ -138,7 +140,7 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
     if sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         heading(out, "How to read it");
-        for line in sheet.tables().iter().flat_map(|table| table.reading) {
+        for line in sheet.tables().iter().flat_map(|table| &table.reading) {
             push(out, "  ", line);
         }
     }

@@ -18,7 +18,15 @@ fn answer(campaign: &Campaign) -> Vec<String> {
     let report = render(campaign, Format::Markdown);
     let lines = report.lines().skip(4);
     let lines = lines.take_while(|line| !line.starts_with("| ") && !line.starts_with("## "));
-    lines.filter(|line| !line.is_empty()).map(|line| line.replace('\\', "")).collect()
+    let lines = lines.filter(|line| !line.is_empty()).map(|line| line.replace('\\', ""));
+    let (lead, mut said): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("> "));
+    // How far it may be trusted is the last of the three sentences above it.
+    let trust = lead.last().unwrap().trim_start_matches("> ");
+    match said.last_mut() {
+        Some(remark) if !remark.starts_with("- ") => remark.extend([" ", trust]),
+        _ => said.push(trust.to_owned()),
+    }
+    said
 }
 
 /// What is said of stream reads after the figures.
@@ -168,8 +176,11 @@ fn one_run_has_nothing_to_be_compared_with() {
 fn failures_alone_have_no_figure() {
     let none = "There is no figure that may be used.";
     let why = "All 3 figures are missing: no route to host.";
-    assert_eq!(answer(&failed()), [format!("{none} {why}")]);
-    assert_eq!(answer(&empty()), [format!("{none} The campaign did not reach its end.")]);
+    assert_eq!(answer(&failed()), [why]);
+    assert_eq!(answer(&empty()), ["The campaign did not reach its end."]);
+    for campaign in [failed(), empty()] {
+        assert!(render(&campaign, Format::Markdown).contains(&format!("> {none}\n> ")));
+    }
 }
 
 #[test]
@@ -246,4 +257,62 @@ fn many_runs_have_their_ends_and_counts() {
     let nfs_alone = of_reads(&made(runs[..64].to_vec()));
     let counts = "7 of the other 63 figures are level with the highest.";
     assert_eq!(nfs_alone, format!("The highest is 8.0x the lowest; {counts}"));
+}
+
+/// The three sentences above everything else.
+fn lead(campaign: &Campaign) -> Vec<String> {
+    let report = render(campaign, Format::Markdown);
+    let lines = report.lines().filter_map(|line| line.strip_prefix("> "));
+    lines.map(|line| line.replace('\\', "")).collect()
+}
+
+#[test]
+fn three_sentences_say_what_counts() {
+    let said = lead(&quick());
+    assert_eq!(
+        said[0],
+        "Reached: stream write up to 416 MB/s on uring; stream read up to 832 MB/s on uring; mixed \
+         up to 174 kop/s on uring; and 3 more kinds of pass."
+    );
+    assert_eq!(
+        said[1],
+        "stream write: posix and uring are 3.3x to 3.4x nfs; else within the noise."
+    );
+    assert!(said[2].starts_with("15 of 20 figures stand without a doubt"), "{}", said[2]);
+    let one = lead(&over_workers(&[(1, 10)], 5));
+    assert_eq!(one[0], "Reached: stream write 134 MB/s on nfs; stream read 268 MB/s on nfs.");
+    assert_eq!(one[1], "Both figures stand without a doubt.");
+}
+
+#[test]
+fn the_setting_that_matters_most_is_named_with_its_levels() {
+    let said = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
+    let start = "workers matters most, in stream write: 4 is 8.0x 1, all else alike; it governs";
+    assert!(said[1].starts_with(start), "{}", said[1]);
+    assert!(said[1].ends_with("of the variance there (15 trials)."), "{}", said[1]);
+    let slower = lead(&over_workers(&[(1, 80), (2, 10)], 5));
+    assert!(slower[1].contains(": 1 is 8.0x 2, all else alike"), "{}", slower[1]);
+}
+
+#[test]
+fn mixes_of_several_io_sizes_are_ranked_by_the_bytes_that_they_move() {
+    // Four times as large, half as many per second: better by bytes, worse by ops.
+    let run = |io_size_bytes: u32, speed| {
+        let spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+        (RunSpec { io_size_bytes, ..spec }, speed, 5)
+    };
+    let mut campaign = made(vec![run(4_096, 20), run(16_384, 10)]);
+    let passes = campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes);
+    passes.flat_map(|pass| &mut pass.kinds).for_each(|kind| kind.bytes *= 4);
+    let table = render(&campaign, Format::Markdown);
+    let row = |size: &str| table.lines().find(|line| line.contains(size)).unwrap().to_owned();
+    let (small, large) = (row("| 4 KiB |"), row("| 16 KiB |"));
+    assert!(small.contains("(▼") && large.contains("(▲"), "{small}\n{large}");
+    assert!(
+        lead(&campaign)[0].ends_with(" MB/s on nfs (io_size 16 KiB)."),
+        "{:?}",
+        lead(&campaign)
+    );
+    let page = render(&campaign, Format::Html);
+    assert!(page.contains("Bytes per second") && !page.contains("Ops per second"));
 }

@@ -223,7 +223,9 @@ fn pictures_and_tables_can_be_read_aloud() {
     assert!(quantiles >= 5, "{quantiles}");
     assert_eq!([count("role=\"img\""), count("<desc ")], [12 + quantiles; 2]);
     assert_eq!(count("<table"), count("<caption"));
-    assert!(page.contains("<desc id=\"byte-rates-0-desc\">nfs: 121 MB/s ±2.5 %; posix: 403 MB/s"));
+    assert!(
+        page.contains("<desc id=\"byte-rates-0-desc\">nfs: ▼ 121 MB/s ±2.5 %; posix: ▲ 403 MB/s")
+    );
     let ids: Vec<&str> =
         page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let distinct: std::collections::BTreeSet<&str> = ids.iter().copied().collect();

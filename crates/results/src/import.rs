@@ -2,7 +2,8 @@
 //!
 //! [`Store::import`] is the way in. Keys are shifted, the rest is copied by SQLite itself, so
 //! nothing is rounded or left out; the other file is read first as for a report, which rules out
-//! what is damaged. A campaign that is here already is known by its identity and not taken twice.
+//! what is damaged. A campaign that is here already is known by its identity and not taken twice;
+//! what its copy has gained elsewhere is joined to it (`join`).
 
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use rusqlite::{Connection, ErrorCode, params};
 
 use crate::catalog::CampaignLine;
 use crate::error::{StoreError, explain};
+use crate::join::{self, Gained};
 use crate::read::damaged;
 use crate::store::Store;
 use crate::tree::{self, ROOT, Table, Tree};
@@ -33,17 +35,19 @@ pub enum Merged {
     Known {
         /// Its number here.
         id: i64,
-        /// Trials that stand here.
-        trials: u32,
+        /// What it has now that it lacked.
+        gained: Gained,
     },
 }
 
 impl Store {
-    /// Copies the campaigns of another results file that are not here yet.
+    /// Copies the campaigns of another results file that are not here yet, and joins what is new
+    /// to those that are; once more of the same changes nothing.
     ///
     /// # Errors
     /// When the other file is this one, is no results file, is damaged, or has content that this
-    /// dfsbench does not know; or when this file can't be written to. What was copied before stays.
+    /// dfsbench does not know; when a campaign of both is being made here; or when this file can't
+    /// be written to. What was copied before stays.
     pub fn import(&mut self, other: &Path) -> Result<Vec<Imported>, StoreError> {
         let same = [&self.path, other].map(|path| path.canonicalize().ok());
         if same[0].is_some() && same[0] == same[1] {
@@ -93,18 +97,24 @@ impl Store {
 
     fn merge(&mut self, from: CampaignLine, other: &Path) -> Result<Imported, StoreError> {
         let known = self.list()?.into_iter().find(|line| line.uuid == from.uuid);
-        if let Some(known) = known {
-            let to = Merged::Known { id: known.id, trials: known.trials };
-            return Ok(Imported { from, to });
+        if let Some(here) = &known {
+            self.hold(here.id)?;
         }
         let spill =
             |store: &Self, on: bool| store.connection.pragma_update(None, "cache_spill", on);
         // A whole campaign may be larger than memory; a kill meanwhile is rolled back.
         spill(self, true).map_err(|error| explain(&self.path, error))?;
-        let copied = self.transact(|transaction| copy(transaction, &from));
+        let copied = self.transact(|transaction| match &known {
+            None => copy(transaction, &from).map(Merged::New),
+            Some(here) => join::join(transaction, here.id, from.id)
+                .map(|gained| Merged::Known { id: here.id, gained }),
+        });
         spill(self, false).map_err(|error| explain(&self.path, error))?;
+        if let Some(here) = &known {
+            self.release(here.id);
+        }
         let of_other = |what| StoreError::Damaged { path: other.to_owned(), what };
-        let to = copied.map(Merged::New).map_err(|error| match error {
+        let to = copied.map_err(|error| match error {
             StoreError::Sqlite { source, .. }
                 if source.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
             {
@@ -117,20 +127,41 @@ impl Store {
     }
 }
 
+/// How the keys of a table change on their way here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Key {
+    /// They grow by so much.
+    Shifted(i64),
+    /// They become those of the run with the same index: of campaign `here`, from campaign `from`.
+    SameRun { here: i64, from: i64 },
+}
+
+impl Key {
+    /// What a column with such a key becomes.
+    fn value(self, column: &str) -> String {
+        match self {
+            Self::Shifted(by) => format!("{column} + {by}"),
+            Self::SameRun { here, from } => format!(
+                "(SELECT h.id FROM main.runs h JOIN other.runs o ON o.run_index = h.run_index
+                  WHERE h.campaign_id = {here} AND o.campaign_id = {from} AND o.id = {column})"
+            ),
+        }
+    }
+}
+
+/// The keys of the tables that have been copied so far, by the names of the tables.
+pub(crate) type Keys<'a> = Vec<(&'a str, Key)>;
+
 /// Copies one campaign from the attached file and returns its number here.
 fn copy(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
     let tree = Tree::of(connection, "other")?;
     let id = next_campaign(connection)?;
-    let mut shifts: Vec<(&str, i64)> = Vec::new();
+    let mut keys = vec![(ROOT, Key::Shifted(id - from.id))];
+    let is_root = format!("id = {}", from.id);
     for table in &tree.tables {
-        let below = tree.below(table, ROOT, "id = ?1", "other.");
+        let below = tree.below(table, ROOT, &is_root, "other.");
         let below = below.expect("every table of the tree hangs on a campaign");
-        let shift = match table.name.as_str() {
-            ROOT => id - from.id,
-            name => shift(connection, table, name, &below, from.id)?,
-        };
-        shifts.push((&table.name, shift));
-        copy_table(connection, table, &below, &shifts, from.id)?;
+        copy_table(connection, table, &below, &mut keys)?;
     }
     let sql = "INSERT INTO identities (campaign_id, uuid)
                SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM identities WHERE campaign_id = ?1)";
@@ -138,50 +169,47 @@ fn copy(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
     Ok(id)
 }
 
-/// By how much the keys of a table grow, so that they follow those that are here.
-fn shift(
+/// Copies the rows of a table of which the condition is true, behind those that are here; how many
+/// there were.
+pub(crate) fn copy_table<'a>(
     connection: &Connection,
-    table: &Table,
-    name: &str,
+    table: &'a Table,
     below: &str,
-    campaign_id: i64,
-) -> rusqlite::Result<i64> {
-    if table.columns.iter().all(|column| column.name != "id") {
-        return Ok(0);
+    keys: &mut Keys<'a>,
+) -> rusqlite::Result<usize> {
+    let find = |keys: &Keys<'_>, name: &str| keys.iter().find(|known| known.0 == name).map(|k| k.1);
+    if find(keys, &table.name).is_none() {
+        keys.push((&table.name, Key::Shifted(shift(connection, table, below)?)));
     }
-    let sql = format!(
-        "SELECT (SELECT coalesce(max(id), 0) FROM main.{name}),
-                (SELECT coalesce(min(id), 1) FROM other.{name} WHERE {below})"
-    );
-    let keys: (i64, i64) =
-        connection.query_row(&sql, [campaign_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let shift = keys.0.checked_add(1).and_then(|next| next.checked_sub(keys.1));
-    shift.ok_or_else(|| damaged(format!("the keys of {name} leave no room")))
-}
-
-fn copy_table(
-    connection: &Connection,
-    table: &Table,
-    below: &str,
-    shifts: &[(&str, i64)],
-    campaign_id: i64,
-) -> rusqlite::Result<()> {
-    let shift_of = |name: &str| shifts.iter().find(|(known, _)| *known == name).map(|(_, by)| by);
-    let mut names = Vec::new();
-    let mut values = Vec::new();
+    let (mut names, mut values) = (Vec::new(), Vec::new());
     for column in &table.columns {
-        let by = match &column.parent {
-            Some(parent) => shift_of(parent),
-            None if column.name == "id" => shift_of(&table.name),
+        let key = match &column.parent {
+            Some(parent) => find(keys, parent),
+            None if column.name == "id" => find(keys, &table.name),
             None => None,
         };
         names.push(column.name.clone());
-        values.push(by.map_or_else(|| column.name.clone(), |by| format!("{} + {by}", column.name)));
+        values.push(key.map_or_else(|| column.name.clone(), |key| key.value(&column.name)));
     }
     let (names, values) = (names.join(", "), values.join(", "));
     let name = &table.name;
     let sql = format!(
         "INSERT INTO main.{name} ({names}) SELECT {values} FROM other.{name} WHERE {below}"
     );
-    connection.execute(&sql, [campaign_id]).map(|_| ())
+    connection.execute(&sql, [])
+}
+
+/// By how much the keys of a table grow, so that they follow those that are here.
+fn shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::Result<i64> {
+    if table.columns.iter().all(|column| column.name != "id") {
+        return Ok(0);
+    }
+    let name = &table.name;
+    let sql = format!(
+        "SELECT (SELECT coalesce(max(id), 0) FROM main.{name}),
+                (SELECT coalesce(min(id), 1) FROM other.{name} WHERE {below})"
+    );
+    let keys: (i64, i64) = connection.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let shift = keys.0.checked_add(1).and_then(|next| next.checked_sub(keys.1));
+    shift.ok_or_else(|| damaged(format!("the keys of {name} leave no room")))
 }

@@ -91,7 +91,7 @@ pub struct RmArgs {
 }
 
 /// Takes the campaigns of another results file into this one, whole; those that are here already
-/// are known again and left alone.
+/// are known again and gain the trials, notes and tags that they lack. Once more changes nothing.
 #[derive(Debug, Parser)]
 pub struct ImportArgs {
     /// The other results file, which is not changed

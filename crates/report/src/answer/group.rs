@@ -4,9 +4,10 @@
 //! from the others of its target; of more only the lowest and the highest are named.
 
 use model::{Pass, Target};
-use stats::{Rate, Summary};
+use stats::Summary;
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::yardstick::Yardstick;
 
 /// So many figures of a pass are listed one by one.
 const LISTED_MAX: usize = 8;
@@ -37,6 +38,8 @@ pub struct Group<'a> {
     pub name: String,
     /// Which pass.
     pub pass: Pass,
+    /// By which rate its figures are compared.
+    yardstick: Yardstick,
     /// The figures, in order of appearance.
     pub figures: Vec<Figure<'a>>,
     columns: &'a [&'static str],
@@ -47,9 +50,14 @@ impl<'a> Group<'a> {
     pub fn all(sheet: &'a Sheet<'a>) -> Vec<Self> {
         let of = |(name, pass, rows): (String, Pass, Vec<&'a Row<'a>>)| {
             let usable = rows.into_iter().filter(|row| row.counts());
-            let figure = |row: &'a Row<'a>| row.judged.rate.map(|rate| Figure { row, rate });
-            let figures: Vec<_> = usable.filter_map(figure).collect();
-            (!figures.is_empty()).then_some(Self { name, pass, figures, columns: &sheet.columns })
+            let usable: Vec<&'a Row<'a>> = usable.collect();
+            let yardstick = Yardstick::of(pass, usable.iter().copied());
+            let figure = |row: &'a Row<'a>| {
+                yardstick.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
+            };
+            let figures: Vec<_> = usable.into_iter().filter_map(figure).collect();
+            let columns = sheet.columns.as_slice();
+            (!figures.is_empty()).then_some(Self { name, pass, yardstick, figures, columns })
         };
         sheet.groups().into_iter().filter_map(of).collect()
     }
@@ -163,7 +171,7 @@ impl<'a> Group<'a> {
 
     /// A figure with its unit.
     pub fn shown(&self, figure: &Figure<'_>) -> String {
-        Rate::of_pass(self.pass, figure.rate.median).to_string()
+        self.yardstick.rate(figure.rate.median).to_string()
     }
 
     /// The figures of a target; a unit that they share is said once, at the last of them.

@@ -21,6 +21,8 @@ struct Document<'a> {
 struct PassPart<'a> {
     name: &'a str,
     trials: usize,
+    /// The ratios are of bytes per second, although the rate of the pass is one of ops.
+    by_bytes: bool,
     rows_left_out: usize,
     reason: Option<&'a str>,
     factors: Vec<FactorPart<'a>>,
@@ -73,6 +75,7 @@ fn pass_part(pass: &PassFactors) -> PassPart<'_> {
     PassPart {
         name: &pass.name,
         trials: pass.trials,
+        by_bytes: pass.by_bytes,
         rows_left_out: pass.left_out,
         reason: pass.found.as_ref().err().map(|why| why.sentence()),
         factors: effects.map(|effects| factors(pass, effects)).unwrap_or_default(),

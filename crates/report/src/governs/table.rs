@@ -70,7 +70,8 @@ pub fn markdown(governing: &Governing) -> String {
 }
 
 fn title(pass: &PassFactors) -> String {
-    format!("{}: {}", pass.name, show::counted(pass.trials, "trial"))
+    let by_bytes = if pass.by_bytes { ", by bytes per second" } else { "" };
+    format!("{}: {}{by_bytes}", pass.name, show::counted(pass.trials, "trial"))
 }
 
 /// Factor, share, level, ratio and interval of each level; factors by their share.

@@ -14,6 +14,7 @@ use super::levels::Levels;
 use super::plot::{Dot, Plot, SERIES_MAX, Series};
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show::counted;
+use crate::yardstick::Yardstick;
 
 /// So many factors of a kind of pass are drawn.
 const FACTORS_MAX: usize = 3;
@@ -47,9 +48,10 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         if pass == Pass::App {
             continue;
         }
+        let yardstick = Yardstick::of(pass, rows.iter().copied());
         for levels in Levels::all(sheet, &rows).iter().take(FACTORS_MAX) {
             let id = format!("curve-{}", drawn.len());
-            drawn.extend(curve(id, &name, pass, &rows, levels, sheet));
+            drawn.extend(curve(id, &name, yardstick, &rows, levels, sheet));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -60,22 +62,26 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 fn curve(
     id: String,
     name: &str,
-    pass: Pass,
+    yardstick: Yardstick,
     rows: &[&Row<'_>],
     levels: &Levels,
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
     let mut lines = lines(sheet, rows, levels);
-    let best = |rows: &Vec<&Row<'_>>| rows.iter().map(|row| median(row)).fold(0.0, f64::max);
+    let best = |rows: &Vec<&Row<'_>>| {
+        rows.iter().map(|row| yardstick.median(&row.judged)).fold(0.0, f64::max)
+    };
     let left_out = lines.len().saturating_sub(SERIES_MAX);
     if left_out > 0 {
         lines.sort_by(|(_, a), (_, b)| best(b).total_cmp(&best(a)));
         lines.truncate(SERIES_MAX);
     }
-    let points = lines.iter().flat_map(|(_, rows)| rows).flat_map(|row| &row.judged.points);
-    let axis = RateAxis::new(pass, points.map(|point| point.per_s).fold(0.0, f64::max));
+    let rows = lines.iter().flat_map(|(_, rows)| rows).map(|row| &row.judged);
+    let points = rows
+        .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
+    let axis = RateAxis::new(yardstick.is_byte_rate(), points.fold(0.0, f64::max));
     let dots = |rows: &[&Row<'_>]| {
-        let dots = rows.iter().filter_map(|row| dot(row, levels, &axis));
+        let dots = rows.iter().filter_map(|row| dot(row, levels, &axis, yardstick));
         dots.collect::<Vec<_>>()
     };
     let series: Vec<Series> =
@@ -136,19 +142,16 @@ fn lines<'a, 'b>(
     lines
 }
 
-fn median(row: &Row<'_>) -> f64 {
-    row.judged.rate.as_ref().map_or(0.0, |rate| rate.median)
-}
-
-fn dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis) -> Option<Dot> {
-    let rate = row.judged.rate.as_ref()?;
+fn dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, yardstick: Yardstick) -> Option<Dot> {
+    let rate = yardstick.figure(&row.judged)?;
+    let at = |per_s| axis.at(yardstick.point(&row.judged, per_s));
     let used = row.judged.points.iter().filter(|point| point.used);
     let reach = (axis.at(rate.interval.0), axis.at(rate.interval.1));
     Some(Dot {
         x: levels.at(row)?,
         y: axis.at(rate.median),
         reach: (rate.n > 1).then_some(reach),
-        trials: used.take(TRIALS_MAX).map(|point| axis.at(point.per_s)).collect(),
-        said: format!("{} {}", row.values[levels.column], row.judged.shown(rate.median)),
+        trials: used.take(TRIALS_MAX).map(|point| at(point.per_s)).collect(),
+        said: format!("{} {}", row.values[levels.column], yardstick.rate(rate.median)),
     })
 }

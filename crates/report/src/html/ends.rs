@@ -3,6 +3,7 @@
 //! Up to [`ROWS_MAX`] all of them, else the highest and the lowest; the table has them all.
 
 use crate::sheet::Row;
+use crate::yardstick::Yardstick;
 
 /// So many rows are drawn one by one.
 const ROWS_MAX: usize = 40;
@@ -17,13 +18,13 @@ pub struct Ends<'a, 'b> {
 }
 
 impl<'a, 'b> Ends<'a, 'b> {
-    /// Chooses among the rows of a pass.
-    pub fn of(rows: &[&'a Row<'b>]) -> Self {
+    /// Chooses among the rows of a pass, by the rate that they are compared by.
+    pub fn of(rows: &[&'a Row<'b>], yardstick: Yardstick) -> Self {
         let all = rows.len();
         if all <= ROWS_MAX {
             return Self { rows: rows.to_vec(), all };
         }
-        let figure = |row: &Row<'_>| row.judged.rate.as_ref().map(|rate| rate.median);
+        let figure = |row: &Row<'_>| yardstick.figure(&row.judged).map(|rate| rate.median);
         let mut ordered: Vec<&Row<'_>> =
             rows.iter().copied().filter(|row| figure(row).is_some()).collect();
         ordered.sort_by(|a, b| {

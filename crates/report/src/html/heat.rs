@@ -11,6 +11,7 @@ use super::axis::RateAxis;
 use super::chart::{About, Picture, cut, figures, percent};
 use crate::quantity::quantity;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::yardstick::Yardstick;
 
 /// Fewer cells are a comparison of bars.
 const CELLS_MIN: usize = 6;
@@ -62,7 +63,8 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             && across.levels.len() * down.levels.len() >= CELLS_MIN
         {
             let id = format!("map-{}", drawn.len());
-            drawn.push(map(id, &name, pass, &rows, [across, down]));
+            let yardstick = Yardstick::of(pass, rows.iter().copied());
+            drawn.push(map(id, &name, yardstick, &rows, [across, down]));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -93,7 +95,7 @@ fn factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
 fn map(
     id: String,
     name: &str,
-    pass: Pass,
+    yardstick: Yardstick,
     rows: &[&Row<'_>],
     [across, down]: [&Factor; 2],
 ) -> Picture {
@@ -102,16 +104,18 @@ fn map(
         let place = |factor: &Factor| {
             factor.levels.iter().position(|level| *level == row.values[factor.column])
         };
-        if let (Some(x), Some(y), Some(rate)) = (place(across), place(down), &row.judged.rate) {
+        if let (Some(x), Some(y), Some(rate)) =
+            (place(across), place(down), yardstick.figure(&row.judged))
+        {
             let cell = &mut best[y][x];
             *cell = Some(cell.map_or(rate.median, |known| known.max(rate.median)));
         }
     }
     let most = best.iter().flatten().flatten().copied().fold(0.0, f64::max);
-    let axis = RateAxis::new(pass, most);
+    let axis = RateAxis::new(yardstick.is_byte_rate(), most);
     let said = best.iter().zip(&down.levels).flat_map(|(cells, level)| {
         cells.iter().zip(&across.levels).filter_map(move |(cell, other)| {
-            Some(format!("{level}, {other}: {}", stats::Rate::of_pass(pass, (*cell)?)))
+            Some(format!("{level}, {other}: {}", yardstick.rate((*cell)?)))
         })
     });
     let about = About {

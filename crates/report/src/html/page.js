@@ -20,7 +20,7 @@
 
   // The number behind a cell; null where it is a word, or nothing.
   const quantity = (text) => {
-    const found = /^[±+]?([0-9]+(?:\.[0-9]+)?)\s*([^\s(]*)/.exec(text);
+    const found = /^(?:[▲▼]\s*)?[±+]?([0-9]+(?:\.[0-9]+)?)\s*([^\s(]*)/.exec(text);
     return found && Number(found[1]) * (UNITS[found[2]] ?? 1);
   };
 

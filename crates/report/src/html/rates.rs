@@ -5,7 +5,7 @@
 
 use maud::{Markup, html};
 use model::{Pass, Severity, Verdict};
-use stats::{Judged, Summary};
+use stats::Summary;
 
 use super::axis::RateAxis;
 use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
@@ -13,6 +13,7 @@ use super::ends::Ends;
 use crate::grid::wrap;
 use crate::sheet::{Row, Sheet};
 use crate::show;
+use crate::yardstick::Yardstick;
 
 /// Characters of a line that fit on a phone.
 const LINE_MAX: usize = 46;
@@ -46,11 +47,13 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 
 fn of_kind(sheet: &Sheet<'_>, id: &str, is_byte_rate: bool) -> Vec<Picture> {
     // A command has a time and no rate.
-    let is_meant = |pass: Pass| pass != Pass::App && pass.is_byte_rate() == is_byte_rate;
-    let groups = sheet.groups().into_iter().filter(|(_, pass, _)| is_meant(*pass));
-    let picture = |(number, (name, pass, rows)): (usize, (String, Pass, Vec<&Row<'_>>))| {
-        let (id, ends) = (format!("{id}-{number}"), Ends::of(&rows));
-        let svg = chart(&id, &name, pass, &ends.rows, sheet);
+    let groups = sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App);
+    let groups =
+        groups.map(|(name, pass, rows)| (name, Yardstick::of(pass, rows.iter().copied()), rows));
+    let groups = groups.filter(|(_, yardstick, _)| yardstick.is_byte_rate() == is_byte_rate);
+    let picture = |(number, (name, yardstick, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
+        let (id, ends) = (format!("{id}-{number}"), Ends::of(&rows, yardstick));
+        let svg = chart(&id, &name, yardstick, &ends.rows, sheet);
         Picture { id, caption: name, svg, notes: ends.notes() }
     };
     groups.enumerate().map(picture).collect()
@@ -85,10 +88,20 @@ fn legend() -> Markup {
     }
 }
 
-fn chart(id: &str, name: &str, pass: Pass, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Markup {
-    let points = rows.iter().flat_map(|row| &row.judged.points).map(|point| point.per_s);
-    let axis = RateAxis::new(pass, points.fold(0.0, f64::max));
-    let strips: Vec<Strip> = rows.iter().map(|row| strip(row, &axis, sheet)).collect();
+fn chart(
+    id: &str,
+    name: &str,
+    yardstick: Yardstick,
+    rows: &[&Row<'_>],
+    sheet: &Sheet<'_>,
+) -> Markup {
+    let points = rows
+        .iter()
+        .map(|row| &row.judged)
+        .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
+    let axis = RateAxis::new(yardstick.is_byte_rate(), points.fold(0.0, f64::max));
+    let strip = |row: &&Row<'_>| strip(row, (&axis, yardstick), sheet);
+    let strips: Vec<Strip> = rows.iter().map(strip).collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
         id: id.to_owned(),
@@ -99,17 +112,18 @@ fn chart(id: &str, name: &str, pass: Pass, rows: &[&Row<'_>], sheet: &Sheet<'_>)
     panel(&about, &strips, &axis.ticks())
 }
 
-fn strip(row: &Row<'_>, axis: &RateAxis, sheet: &Sheet<'_>) -> Strip {
-    let judged = &row.judged;
-    let value = match &judged.rate {
-        Some(rate) => format!("{} {}", judged.shown(rate.median), show::spread(rate)),
+fn strip(row: &Row<'_>, (axis, yardstick): (&RateAxis, Yardstick), sheet: &Sheet<'_>) -> Strip {
+    let figure = yardstick.figure(&row.judged);
+    let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.place.sign()));
+    let value = match figure {
+        Some(rate) => format!("{sign}{} {}", yardstick.rate(rate.median), show::spread(rate)),
         None => "no figure".to_owned(),
     };
     Strip {
         name: cut(&row.run.spec.target_name, 24),
         value: value.trim_end_matches(" –").to_owned(),
         lines: lines(row, sheet),
-        marks: judged.rate.as_ref().map_or_else(Markup::default, |rate| marks(judged, rate, axis)),
+        marks: figure.map_or_else(Markup::default, |rate| marks(row, rate, (axis, yardstick))),
     }
 }
 
@@ -124,9 +138,7 @@ pub fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> 
 fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     let mut lines = factors(row, sheet);
     if let Some(reason) = row.judged.reason() {
-        let short = cut(reason, 2 * LINE_MAX - 8);
-        let wrapped = wrap(&short, LINE_MAX);
-        lines.extend(wrapped.into_iter().map(|line| ("doubt", cut(&line, LINE_MAX))));
+        lines.extend(doubt(&cut(reason, 2 * LINE_MAX - 8)));
     }
     let doubts: Vec<&str> = row
         .judged
@@ -138,13 +150,21 @@ fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     if !doubts.is_empty() {
         let invalid = row.judged.verdict == Verdict::Invalid;
         let mark = if invalid { "✕ invalid:" } else { "!" };
-        lines.push(("doubt", cut(&format!("{mark} {}", doubts.join(", ")), LINE_MAX)));
+        lines.extend(doubt(&format!("{mark} {}", doubts.join(", "))));
     }
     lines
 }
 
-fn marks(judged: &Judged, rate: &Summary, axis: &RateAxis) -> Markup {
+/// What is said against a row, on as many lines as it takes.
+fn doubt(text: &str) -> impl Iterator<Item = (&'static str, String)> {
+    // A single word may be longer than a line.
+    wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))
+}
+
+fn marks(row: &Row<'_>, rate: &Summary, (axis, yardstick): (&RateAxis, Yardstick)) -> Markup {
+    let judged = &row.judged;
     let at = |per_s: f64| percent(axis.at(per_s));
+    let of_trial = |per_s: f64| axis.at(yardstick.point(judged, per_s));
     let (lo, hi) = rate.interval;
     html! {
         rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
@@ -157,11 +177,12 @@ fn marks(judged: &Judged, rate: &Summary, axis: &RateAxis) -> Markup {
         }
         @for point in &judged.points {
             @if point.used {
-                circle.trial cx=(at(point.per_s)) cy="0" r="3.5" {
-                    title { "trial " (point.trial_index + 1) ": " (judged.shown(point.per_s)) }
+                circle.trial cx=(percent(of_trial(point.per_s))) cy="0" r="3.5" {
+                    title { "trial " (point.trial_index + 1) ": "
+                        (yardstick.rate(yardstick.point(judged, point.per_s))) }
                 }
             } @else {
-                (shape(axis.at(point.per_s), "aside", CROSS))
+                (shape(of_trial(point.per_s), "aside", CROSS))
             }
         }
     }

@@ -36,7 +36,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                             (table(sheet, of_kind))
                             @if of_kind.rows.len() > ROWS_WHOLE_MAX { (data(of_kind)) }
                         }
-                        ul.reading { @for line in of_kind.reading { li { (line) } } }
+                        ul.reading { @for line in &of_kind.reading { li { (line) } } }
                     }
                 }
             }
@@ -101,12 +101,14 @@ fn line(row: &Row<'_>, first_of_run: bool) -> Markup {
             @for value in &row.values { td.number { (value) } }
             @if let Some(rate) = judged.rate.as_ref().filter(|_| row.is_program()) {
                 @for (number, cell) in show::program(judged, rate).iter().enumerate() {
-                    td.number.rate[number == 0] { (cell) }
+                    td.number.rate[number == 0] { @if number == 0 { (sign(row, false)) } (cell) }
                 }
             } @else if let Some(rate) = &judged.rate {
                 td.number.rate {
-                    (judged.shown(rate.median))
-                    @if let Some(second) = show::second_rate(judged) { br; small { (second) } }
+                    (sign(row, false)) (judged.shown(rate.median))
+                    @if let Some(second) = show::second_rate(judged) {
+                        br; small { (sign(row, true)) (second) }
+                    }
                 }
                 td.number { (show::spread(rate)) }
                 (super::time_cells(&judged.response_time))
@@ -131,15 +133,25 @@ fn line(row: &Row<'_>, first_of_run: bool) -> Markup {
     }
 }
 
+/// The mark of the best and the worst, beside the rate that it goes by.
+fn sign(row: &Row<'_>, by_bytes: bool) -> Markup {
+    html! {
+        @if let Some(mark) = row.mark.filter(|mark| mark.by_bytes == by_bytes) {
+            span.mark title=(mark.place.words()) { (mark.place.sign()) } " "
+        }
+    }
+}
+
 /// The cells of a row as texts, one for each column.
 fn texts(row: &Row<'_>) -> Vec<String> {
     let judged = &row.judged;
     let figures = match &judged.rate {
         Some(rate) if row.is_program() => show::program(judged, rate).to_vec(),
         Some(rate) => {
-            let second = show::second_rate(judged).map_or_else(String::new, |s| format!(" · {s}"));
+            let (first, second) = row.rates(rate.median);
+            let second = second.map_or_else(String::new, |s| format!(" · {s}"));
             let server = show::server_cpu(judged).map_or_else(String::new, |s| format!(" {s}"));
-            let shown = format!("{}{second}", judged.shown(rate.median));
+            let shown = format!("{first}{second}");
             let cpu = format!("{}{server}", show::cpu(judged));
             let [p50, p99, max] = show::times(&judged.response_time);
             vec![shown, show::spread(rate), p50, p99, max, cpu]

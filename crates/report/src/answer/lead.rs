@@ -1,0 +1,123 @@
+//! The answer in three sentences: what was reached, what makes the difference, how far to trust it.
+//!
+//! [`lead`] is the way in. What makes the difference is the setting whose levels lie farthest
+//! apart, all else alike, where one varies; else what was found among the targets.
+
+use stats::effects::{FactorEffect, LevelEffect};
+
+use super::doubts;
+use super::findings::{Finding, times};
+use super::group::Group;
+use crate::governs::{Governing, PassFactors};
+use crate::sheet::Sheet;
+use crate::show::{counted, percent};
+
+/// So many kinds of pass are named with what was reached in them.
+const PASSES_MAX: usize = 3;
+
+/// A setting that governs less of the variance than this makes no difference worth a sentence.
+const SHARE_MIN: f64 = 0.1;
+
+/// Which settings are told among the targets instead, where like is compared with like.
+const OF_TARGETS: [&str; 2] = ["target", "backend"];
+
+/// The sentences, at most three.
+pub fn lead(sheet: &Sheet<'_>, groups: &[Group<'_>], findings: &[Option<Finding>]) -> Vec<String> {
+    let mut sentences = vec![reached(groups)];
+    sentences.extend(difference(sheet, groups, findings));
+    sentences.extend(doubts::remark(sheet));
+    sentences
+}
+
+/// The highest figure of the first kinds of pass.
+fn reached(groups: &[Group<'_>]) -> String {
+    if groups.is_empty() {
+        return "There is no figure that may be used.".to_owned();
+    }
+    let highest = |group: &Group<'_>| {
+        let (_, highest) = group.extremes();
+        let up_to = if group.measured().len() > 1 { "up to " } else { "" };
+        let (figure, place) = (group.shown(&highest), group.place(&highest));
+        format!("{} {up_to}{figure} on {place}", group.name)
+    };
+    let named: Vec<String> = groups.iter().take(PASSES_MAX).map(highest).collect();
+    let more = match groups.len().saturating_sub(PASSES_MAX) {
+        0 => String::new(),
+        1 => "; and one more kind of pass".to_owned(),
+        more => format!("; and {more} more kinds of pass"),
+    };
+    format!("Reached: {}{more}.", named.join("; "))
+}
+
+/// What makes the largest difference; `None` where there is but one figure in every pass.
+fn difference(
+    sheet: &Sheet<'_>,
+    groups: &[Group<'_>],
+    findings: &[Option<Finding>],
+) -> Option<String> {
+    if !sheet.columns.is_empty()
+        && let Some(sentence) = governs(sheet)
+    {
+        return Some(sentence);
+    }
+    let mut found =
+        groups.iter().zip(findings).filter_map(|(group, found)| Some((group, found.as_ref()?)));
+    let first = found.clone().next()?;
+    let (group, finding) = found.find(|(_, finding)| finding.by_intervals).unwrap_or(first);
+    Some(format!("{}: {}.", group.name, lowered(&finding.sentence)))
+}
+
+/// The setting with the largest effect of all kinds of pass, and how large it is.
+fn governs(sheet: &Sheet<'_>) -> Option<String> {
+    let governing = Governing::of_sheet(sheet);
+    let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
+    for pass in &governing.passes {
+        let Ok(effects) = &pass.found else { continue };
+        let told = |effect: &&FactorEffect| {
+            effect.share >= SHARE_MIN && !OF_TARGETS.contains(&pass.factors[effect.factor].name)
+        };
+        for effect in effects.factors.iter().filter(told) {
+            for (number, level) in effect.levels.iter().enumerate().skip(1) {
+                let size = level.ratio.ln().abs();
+                let is_larger = largest.is_none_or(|(.., known)| size > known);
+                if is_apart(level) && is_larger {
+                    largest = Some((pass, effect, number, size));
+                }
+            }
+        }
+    }
+    let (pass, effect, number, _) = largest?;
+    let factor = &pass.factors[effect.factor];
+    let level = &effect.levels[number];
+    let (first, other) = (&factor.levels[0], &factor.levels[number]);
+    let (high, low, ratio) = if level.ratio < 1.0 {
+        (first, other, 1.0 / level.ratio)
+    } else {
+        (other, first, level.ratio)
+    };
+    Some(format!(
+        "{} matters most, in {}: {high} is {} {low}, all else alike; it governs {} of the variance \
+         there ({}).",
+        factor.name,
+        pass.name,
+        times((ratio, ratio)),
+        percent(effect.share),
+        counted(pass.trials, "trial"),
+    ))
+}
+
+/// Whether the ratio is surely another one than 1.
+fn is_apart(level: &LevelEffect) -> bool {
+    let (lo, hi) = level.interval;
+    lo > 0.0 && hi.is_finite() && (lo > 1.0 || hi < 1.0)
+}
+
+/// A sentence that goes on behind a colon; names keep their first letter.
+fn lowered(sentence: &str) -> String {
+    let begins = ["Within ", "Too ", "Not ", "The "];
+    let mut text = sentence.to_owned();
+    if begins.iter().any(|begin| text.starts_with(begin)) {
+        text[..1].make_ascii_lowercase();
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! What a campaign was asked, in plain words: what is done, where, and what is varied.
+//!
+//! [`Asked`] is the principal type. It says what the plan wanted, not what came of it, and names
+//! the settings as plans do, so that whoever reads it can look them up.
+
+use std::collections::HashSet;
+
+use model::{Pass, Workload};
+
+use crate::notes;
+use crate::quantity::quantity;
+use crate::sheet::{NOT_APPLICABLE, Sheet};
+use crate::show::{counted, listed};
+
+/// So many levels of a factor are named one by one.
+const LEVELS_MAX: usize = 12;
+
+/// What was asked.
+pub struct Asked {
+    /// Where each target is.
+    pub targets: Vec<(String, String)>,
+    /// What is done there, one for each workload: its name and a sentence.
+    pub work: Vec<(String, String)>,
+    /// What is varied: a setting and its levels.
+    pub factors: Vec<(&'static str, String)>,
+    /// How many runs and trials that makes, in a sentence.
+    pub extent: String,
+}
+
+impl Asked {
+    /// Of a campaign.
+    pub fn of(sheet: &Sheet<'_>) -> Self {
+        Self {
+            targets: notes::targets(sheet.campaign),
+            work: work(sheet),
+            factors: factors(sheet),
+            extent: extent(sheet),
+        }
+    }
+}
+
+fn work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
+    let mut told: Vec<(Workload, Vec<Pass>)> = Vec::new();
+    for run in &sheet.campaign.runs {
+        let spec = &run.spec;
+        let known = told.iter().position(|(workload, _)| *workload == spec.workload);
+        let at = known.unwrap_or_else(|| {
+            told.push((spec.workload, Vec::new()));
+            told.len() - 1
+        });
+        for pass in spec.passes() {
+            if !told[at].1.contains(pass) {
+                told[at].1.push(*pass);
+            }
+        }
+    }
+    let sentence = |(workload, passes): (Workload, Vec<Pass>)| {
+        let names: Vec<String> = passes.iter().map(|pass| pass.name().to_owned()).collect();
+        let passes = match names.as_slice() {
+            [] => String::new(),
+            [one] if one == workload.name() => String::new(),
+            _ => format!("; passes: {}", listed(&names)),
+        };
+        (workload.name().to_owned(), format!("{}{passes}.", what(workload)))
+    };
+    told.into_iter().map(sentence).collect()
+}
+
+/// What a workload does, in the words of somebody who does not know it.
+const fn what(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Stream => "Files are written and read from their first byte to their last",
+        Workload::Mixed => "Blocks of large files are read and written, in a mix",
+        Workload::Metadata => "Many small files are made, looked at and removed",
+        Workload::Bonnie | Workload::Bonniexx => "What the benchmark bonnie does, pass by pass",
+        Workload::Transactions => {
+            "Small files come and go as in a mail server, as postmark does it"
+        }
+        Workload::OpMix => "Calls of a file server are made in the shares of a given mix",
+        Workload::App => "A command of yours runs in the target, and its time is taken",
+        Workload::Fio => "fio does the work, and this program looks after it",
+        Workload::Iozone => "iozone does the work, and this program looks after it",
+        Workload::Dd => "dd does the work, and this program looks after it",
+    }
+}
+
+/// The settings that vary, in the order of their levels where these are numbers.
+fn factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    let levels = |(column, name): (usize, &&'static str)| {
+        let values = sheet.rows.iter().map(|row| row.values[column].as_str());
+        let mut seen = HashSet::new();
+        let applies = values.filter(|value| *value != NOT_APPLICABLE);
+        let mut levels: Vec<&str> = applies.filter(|value| seen.insert(*value)).collect();
+        if levels.iter().all(|level| quantity(name, level).is_some()) {
+            let number = |level: &str| quantity(name, level).unwrap_or_default();
+            levels.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        }
+        let shown = match levels.as_slice() {
+            [first, .., last] if levels.len() > LEVELS_MAX => {
+                format!("{} levels, from {first} to {last}", levels.len())
+            }
+            _ => levels.join(", "),
+        };
+        (*name, shown)
+    };
+    sheet.columns.iter().enumerate().map(levels).collect()
+}
+
+fn extent(sheet: &Sheet<'_>) -> String {
+    let runs = &sheet.campaign.runs;
+    let trials = runs.iter().map(|run| run.trials.len()).sum();
+    let impossible = runs.iter().filter(|run| run.spec.impossible().is_some()).count();
+    let all = match sheet.columns.len() {
+        0 => counted(runs.len(), "run"),
+        _ => format!("{}, one for each combination that was wanted", counted(runs.len(), "run")),
+    };
+    let left_out = match impossible {
+        0 => String::new(),
+        some => format!("; {some} of them can't be, and their rows say why"),
+    };
+    format!("{all}{left_out}; {} so far.", counted(trials, "trial"))
+}

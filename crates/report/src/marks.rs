@@ -1,0 +1,137 @@
+//! Which figures of a kind of pass are the best, and which the worst.
+//!
+//! [`of`] is the way in. A figure is marked only where it may be used, rests on enough trials, and
+//! the intervals of the highest and the lowest are apart. Whatever can't be told apart from the
+//! highest is marked as it is; nobody knows which of them is the best.
+
+use std::collections::HashMap;
+
+use model::Target;
+use stats::Summary;
+use stats::criteria::TRIALS_MIN;
+
+use crate::sheet::Row;
+use crate::yardstick::Yardstick;
+
+/// How the marks are to be read.
+pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, whatever else differs, and those \
+     whose 95 % intervals overlap theirs. Only figures that may be used and have three trials are \
+     marked, and only where best and worst are apart; mixes of several I/O sizes go by bytes.";
+
+/// Where a figure stands among those of its pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The highest, or not to be told apart from it.
+    Best,
+    /// The lowest, or not to be told apart from it.
+    Worst,
+}
+
+/// The mark of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where its figure stands.
+    pub place: Place,
+    /// It goes by bytes, although the rate of the pass is one of ops.
+    pub by_bytes: bool,
+}
+
+impl Place {
+    /// The sign that stands beside the figure.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Best => "▲",
+            Self::Worst => "▼",
+        }
+    }
+
+    /// The same in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Best => "best of its pass, or level with it",
+            Self::Worst => "worst of its pass, or level with it",
+        }
+    }
+}
+
+/// The mark of each row, in their order.
+pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
+    let mut marks = vec![None; rows.len()];
+    let mut kinds: HashMap<String, Vec<usize>> = HashMap::new();
+    for (number, row) in rows.iter().enumerate() {
+        // What the tool alone does is no figure of a file system.
+        if row.counts() && row.run.spec.target != Target::Null {
+            kinds.entry(row.pass_name()).or_default().push(number);
+        }
+    }
+    for numbers in kinds.values() {
+        let pass = rows[numbers[0]].judged.pass;
+        let yardstick = Yardstick::of(pass, numbers.iter().map(|number| &rows[*number]));
+        let figure = |number: &usize| yardstick.figure(&rows[*number].judged);
+        let known = |number: &usize| {
+            let summary = figure(number).filter(|summary| summary.n >= TRIALS_MIN)?;
+            Some((*number, *summary))
+        };
+        let figures: Vec<(usize, Summary)> = numbers.iter().filter_map(known).collect();
+        for (number, place) in places(&figures) {
+            marks[number] = Some(Mark { place, by_bytes: yardstick.is_other() });
+        }
+    }
+    marks
+}
+
+/// Those that stand at either end; what overlaps both ends stands at none.
+fn places(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
+    let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
+    let (Some((_, highest)), Some((_, lowest))) =
+        (figures.iter().max_by(order), figures.iter().min_by(order))
+    else {
+        return Vec::new();
+    };
+    if highest.overlaps(lowest) {
+        return Vec::new();
+    }
+    let place = |(number, figure): &(usize, Summary)| match (
+        figure.overlaps(highest),
+        figure.overlaps(lowest),
+    ) {
+        (true, false) => Some((*number, Place::Best)),
+        (false, true) => Some((*number, Place::Worst)),
+        _ => None,
+    };
+    figures.iter().filter_map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(number: usize, lo: f64, hi: f64) -> (usize, Summary) {
+        let middle = f64::midpoint(lo, hi);
+        let summary = stats::summary(&[lo, middle, hi], 1).unwrap();
+        assert_eq!(summary.interval, (lo, hi));
+        (number, summary)
+    }
+
+    #[test]
+    fn whoever_is_level_with_an_end_stands_there_and_with_both_nowhere() {
+        let figures = [
+            figure(0, 10.0, 12.0),
+            figure(1, 11.0, 15.0),
+            figure(2, 16.0, 17.0),
+            figure(3, 18.0, 20.0),
+            figure(4, 19.0, 21.0),
+        ];
+        let (best, worst) = (Place::Best, Place::Worst);
+        assert_eq!(places(&figures), [(0, worst), (1, worst), (3, best), (4, best)]);
+        let wide = [figure(0, 10.0, 12.0), figure(1, 11.0, 19.0), figure(2, 18.0, 20.0)];
+        assert_eq!(places(&wide), [(0, worst), (2, best)]);
+    }
+
+    #[test]
+    fn what_is_not_apart_has_no_best() {
+        assert_eq!(places(&[figure(0, 10.0, 12.0), figure(1, 12.0, 14.0)]), []);
+        assert_eq!(places(&[figure(0, 10.0, 12.0)]), []);
+        assert_eq!(places(&[]), []);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a campaign that is here gains from a copy of it that went on elsewhere.
+//!
+//! [`join`] is the way in: it takes the runs and trials that are missing, and the notes and tags.
+//! Nothing that is here is changed, with two exceptions: a trial that somebody stopped gives way to
+//! the same one that was made to its end, and a campaign that has become complete says so. What is
+//! the same in both is left alone, so once more changes nothing.
+
+use rusqlite::Connection;
+
+use crate::import::{Key, Keys, copy_table};
+use crate::tree::{ROOT, Table, Tree};
+
+/// What a campaign has gained from its copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gained {
+    /// Runs.
+    pub runs: usize,
+    /// Trials, those of new runs among them.
+    pub trials: usize,
+    /// Notes.
+    pub notes: usize,
+    /// Tags.
+    pub tags: usize,
+    /// Trials that both have and that are not the same: those that are here stay.
+    pub differ: usize,
+}
+
+/// Of both campaigns: every trial with its run.
+const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
+     JOIN other.runs fr ON fr.run_index = hr.run_index
+     JOIN other.trials f ON f.run_id = fr.id AND f.trial_index = h.trial_index";
+
+/// Joins the campaign `from` of the attached file to the campaign `here`, which is the same one.
+pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<Gained> {
+    let tree = Tree::of(connection, "other")?;
+    give_way(connection, here, from)?;
+    choose(connection, here, from)?;
+    let mut gained = Gained { differ: differ(connection, here, from)?, ..Gained::default() };
+    let mut keys: Keys<'_> = vec![(ROOT, Key::Shifted(here - from))];
+    let is_of = |table: &Table, root: &str| {
+        let chosen = format!("id IN (SELECT id FROM temp.chosen_{root})");
+        tree.below(table, root, &chosen, "other.")
+    };
+    let (of_trials, others): (Vec<&Table>, Vec<_>) =
+        tree.tables.iter().partition(|table| is_of(table, "trials").is_some());
+    for table in others {
+        match (table.name.as_str(), is_of(table, "runs")) {
+            (ROOT, _) => {}
+            (name, Some(rows)) => {
+                let copied = copy_table(connection, table, &rows, &mut keys)?;
+                gained.runs += if name == "runs" { copied } else { 0 };
+            }
+            (name, None) => {
+                let added = unite(connection, table, here, from)?;
+                gained.notes += if name == "notes" { added } else { 0 };
+                gained.tags += if name == "tags" { added } else { 0 };
+            }
+        }
+    }
+    // From here on a run is known by its index: some were here, some have just come.
+    keys.retain(|(name, _)| *name != "runs");
+    keys.push(("runs", Key::SameRun { here, from }));
+    for table in of_trials {
+        let rows = is_of(table, "trials").unwrap_or_default();
+        let copied = copy_table(connection, table, &rows, &mut keys)?;
+        gained.trials += if table.name == "trials" { copied } else { 0 };
+    }
+    connection.execute_batch("DROP TABLE temp.chosen_runs; DROP TABLE temp.chosen_trials")?;
+    stand(connection, here, from)?;
+    Ok(gained)
+}
+
+/// Removes the trials that were stopped here and made to their end there.
+fn give_way(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
+    let stopped = format!(
+        "id IN (SELECT h.id FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
+                AND h.state = 'interrupted' AND f.state <> 'interrupted')"
+    );
+    Tree::of(connection, "main")?.delete(connection, "trials", &stopped, &[])
+}
+
+/// Writes down which runs and trials are missing here, before any of them comes.
+fn choose(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "CREATE TEMP TABLE chosen_runs AS
+         SELECT id FROM other.runs WHERE campaign_id = {from} AND run_index NOT IN
+             (SELECT run_index FROM main.runs WHERE campaign_id = {here});
+         CREATE TEMP TABLE chosen_trials AS
+         SELECT t.id FROM other.trials t JOIN other.runs r ON r.id = t.run_id
+         WHERE r.campaign_id = {from} AND NOT EXISTS
+             (SELECT 1 FROM main.trials h JOIN main.runs hr ON hr.id = h.run_id
+              WHERE hr.campaign_id = {here} AND hr.run_index = r.run_index
+                  AND h.trial_index = t.trial_index)"
+    ))
+}
+
+/// How many trials have the same place in both and were made at different times.
+fn differ(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<usize> {
+    let sql = format!(
+        "SELECT count(*) FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
+             AND h.started_unix_ms <> f.started_unix_ms"
+    );
+    connection.query_row(&sql, [], |row| Ok(row.get::<_, u32>(0)? as usize))
+}
+
+/// Adds the rows beside a campaign that are not here, whatever their keys; how many there were.
+fn unite(connection: &Connection, table: &Table, here: i64, from: i64) -> rusqlite::Result<usize> {
+    let is_key = |name: &str| matches!(name, "id" | "campaign_id");
+    let columns = table.columns.iter().map(|column| column.name.as_str());
+    let columns: Vec<&str> = columns.filter(|name| !is_key(name)).collect();
+    let same: Vec<String> = columns.iter().map(|name| format!("h.{name} IS f.{name}")).collect();
+    let (name, columns, same) = (&table.name, columns.join(", "), same.join(" AND "));
+    connection.execute(
+        &format!(
+            "INSERT OR IGNORE INTO main.{name} (campaign_id, {columns})
+             SELECT {here}, {columns} FROM other.{name} f
+             WHERE campaign_id = {from} AND NOT EXISTS
+                 (SELECT 1 FROM main.{name} h WHERE h.campaign_id = {here} AND {same})"
+        ),
+        [],
+    )
+}
+
+/// Says of the campaign what its copy knows: how it ended, and the tool's own ceiling.
+fn stand(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
+    let sql = format!(
+        "UPDATE main.campaigns SET
+             state = CASE WHEN campaigns.state = 'complete' OR f.state = 'running' THEN campaigns.state
+                          ELSE f.state END,
+             ceiling_ops_per_s = coalesce(campaigns.ceiling_ops_per_s, f.ceiling_ops_per_s),
+             ceiling_service_time_p50_ns =
+                 coalesce(campaigns.ceiling_service_time_p50_ns, f.ceiling_service_time_p50_ns)
+         FROM other.campaigns f WHERE campaigns.id = {here} AND f.id = {from}"
+    );
+    connection.execute(&sql, []).map(|_| ())
+}
