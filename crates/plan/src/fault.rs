@@ -94,6 +94,8 @@ pub enum PlannedFault {
     },
     /// A restart takes back what was written UNSTABLE and not committed.
     LoseUnstable,
+    /// It takes back what was said to be safe last, too.
+    LoseCommitted,
     /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
     Grace(u64),
     /// Connections beyond so many are never answered.
@@ -127,7 +129,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 18] = [
+pub const KINDS: [FaultKind; 19] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -146,6 +148,7 @@ pub const KINDS: [FaultKind; 18] = [
         "Connections and sessions are lost, and the write verifier changes.",
     ),
     kind("lose_unstable", "", "A restart takes back what was not committed."),
+    kind("lose_committed", "", "A restart takes back that, and what was said to be safe last."),
     kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
     kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
     kind("hang_after", "N", "A connection falls silent after so many calls."),
@@ -170,6 +173,7 @@ impl PlannedFault {
             Self::Stall { .. } => "stall",
             Self::Restart { .. } => "restart",
             Self::LoseUnstable => "lose_unstable",
+            Self::LoseCommitted => "lose_committed",
             Self::Grace(_) => "grace",
             Self::HangFromClients(_) => "hang_from_clients",
             Self::HangAfter(_) => "hang_after",

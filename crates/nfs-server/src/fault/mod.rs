@@ -93,7 +93,7 @@ pub enum ServerEvent {
     },
     /// All connections are closed; the write verifier changes, and clients, sessions, opens and
     /// cached replies are forgotten. File handles stay valid and data stays, but for
-    /// [`FaultPlan::lose_unstable`].
+    /// [`FaultPlan::lose_unstable`] and [`FaultPlan::lose_committed`].
     Restart,
 }
 
@@ -137,6 +137,9 @@ pub struct FaultPlan {
     pub schedule: Vec<ScheduledEvent>,
     /// A restart takes back data that was written UNSTABLE and not committed.
     pub lose_unstable: bool,
+    /// A restart takes back that, and of each file what was answered as stable last: by the last
+    /// COMMIT, or the last WRITE that was not UNSTABLE. No server that obeys its RFC does.
+    pub lose_committed: bool,
     /// Nanoseconds after a restart in which clients of v4 may reclaim what they had open, and
     /// nobody may open or lock anything else.
     pub grace_ns: Option<u64>,

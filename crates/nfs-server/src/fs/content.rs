@@ -39,6 +39,8 @@ pub struct FileContent {
     pub(super) blocks: BTreeMap<u64, Arc<Block>>,
     /// What a loss of unstable data goes back to; nothing where all data is stable.
     stable: Option<Box<Stable>>,
+    /// What a loss of the data that was committed last goes back to; only where that is planned.
+    former: Option<Box<Stable>>,
 }
 
 /// A file as it was before its unstable writes, as far as they changed it.
@@ -52,7 +54,7 @@ struct Stable {
 impl FileContent {
     /// Makes an empty file.
     pub fn new(mode: StoreMode) -> Self {
-        Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new(), stable: None }
+        Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new(), stable: None, former: None }
     }
 
     /// Size in bytes.
@@ -126,12 +128,34 @@ impl FileContent {
 
     /// Makes all data stable.
     pub fn commit(&mut self) {
-        self.stable = None;
+        (self.stable, self.former) = (None, None);
+    }
+
+    /// Says that all data is stable, and keeps what it was before for
+    /// [`FileContent::lose_committed`]: the lie of a disk that does not flush its cache.
+    pub fn pretend(&mut self) {
+        if let Some(stable) = self.stable.take() {
+            self.former = Some(stable);
+        }
+    }
+
+    /// Goes back to what was there before the last time that data was said to be stable; whether
+    /// anything changed.
+    pub fn lose_committed(&mut self) -> bool {
+        let unstable = self.lose_unstable();
+        let Some(former) = self.former.take() else { return unstable };
+        self.go_back(*former);
+        true
     }
 
     /// Goes back to what was stable; whether anything changed.
     pub fn lose_unstable(&mut self) -> bool {
         let Some(stable) = self.stable.take() else { return false };
+        self.go_back(*stable);
+        true
+    }
+
+    fn go_back(&mut self, stable: Stable) {
         for (index, old) in stable.blocks {
             if let Some(lost) = self.blocks.remove(&index) {
                 self.used_bytes -= lost.capacity();
@@ -142,7 +166,6 @@ impl FileContent {
             }
         }
         self.size = stable.size;
-        true
     }
 
     /// Truncates, giving memory back, or extends with a hole; makes all data stable.
@@ -347,6 +370,31 @@ mod tests {
         content.commit();
         assert!(!content.lose_unstable());
         assert_eq!(bytes(&content, 0, 5), b"kept\x01");
+    }
+
+    #[test]
+    fn what_was_only_said_to_be_stable_is_lost_and_what_was_stable_before_is_not() {
+        let budget = Budget::new(8 << 20);
+        let mut content = FileContent::new(StoreMode::Keep);
+        let put = |content: &mut FileContent, byte| {
+            content.remember(0, 3);
+            content.write(0, &[byte; 3], &budget).unwrap();
+        };
+        put(&mut content, 1);
+        content.pretend();
+        put(&mut content, 2);
+        put(&mut content, 3);
+        content.pretend();
+        put(&mut content, 4);
+        // The data that was not committed goes, and with it what the last commit covered.
+        assert!(content.lose_committed());
+        assert_eq!(bytes(&content, 0, 9), [1; 3]);
+        assert!(!content.lose_committed());
+        put(&mut content, 5);
+        content.pretend();
+        content.commit();
+        assert!(!content.lose_committed());
+        assert_eq!(bytes(&content, 0, 9), [5; 3]);
     }
 
     #[test]

@@ -116,6 +116,14 @@ impl FileSystem {
         })
     }
 
+    /// Says that all data of a file is stable, which [`FileSystem::lose_committed`] disproves.
+    ///
+    /// # Errors
+    /// `IsDirectory` or `Invalid` where there is none.
+    pub fn pretend(&self, id: InodeId) -> Result<(), FsError> {
+        self.table.get(id)?.write().file().map(FileContent::pretend)
+    }
+
     /// Makes all data of a file stable.
     ///
     /// # Errors
@@ -130,6 +138,15 @@ impl FileSystem {
         for inode in self.table.all() {
             if let Ok(content) = inode.write().file() {
                 content.lose_unstable();
+            }
+        }
+    }
+
+    /// Loses that, and of each file what was said to be stable last.
+    pub fn lose_committed(&self) {
+        for inode in self.table.all() {
+            if let Ok(content) = inode.write().file() {
+                content.lose_committed();
             }
         }
     }

@@ -134,7 +134,9 @@ impl Shared {
     /// Forgets what a restart forgets; no loop serves anybody meanwhile.
     pub(crate) fn forget(&self) {
         self.replies.clear();
-        if self.faults.lose_unstable {
+        if self.faults.lose_committed {
+            self.fs.lose_committed();
+        } else if self.faults.lose_unstable {
             self.fs.lose_unstable();
         }
         self.restarts.fetch_add(1, Ordering::AcqRel);
@@ -301,8 +303,12 @@ impl Service {
             self.counters.fault(FaultKind::ShortWrite);
         }
         let Shared { fs, faults, .. } = &*self.shared;
-        let (change, count) = if unstable && faults.lose_unstable {
-            fs.write_unstable(id, offset, data, self.now)?
+        let (change, count) = if faults.lose_committed || (unstable && faults.lose_unstable) {
+            let written = fs.write_unstable(id, offset, data, self.now)?;
+            if !unstable {
+                fs.pretend(id)?;
+            }
+            written
         } else {
             fs.write(id, offset, data, self.now)?
         };
@@ -315,9 +321,12 @@ impl Service {
     pub(crate) fn commit_data(&self, id: InodeId) -> Result<Verifier, FsError> {
         // Read before, as for a write: should a restart come between, the client writes again.
         let verifier = self.shared.verifier();
-        let found = self.shared.fs.attributes(id)?;
-        if self.shared.faults.lose_unstable && found.kind == FileKind::Regular {
-            self.shared.fs.commit(id)?;
+        let Shared { fs, faults, .. } = &*self.shared;
+        let is_regular = fs.attributes(id)?.kind == FileKind::Regular;
+        if faults.lose_committed && is_regular {
+            fs.pretend(id)?;
+        } else if faults.lose_unstable && is_regular {
+            fs.commit(id)?;
         }
         Ok(verifier)
     }

@@ -81,6 +81,7 @@ fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>>
         }
         ("restart", ["at", at]) => time(at).map(|at_ns| F::Restart { at_ns }),
         ("lose_unstable", []) => Ok(F::LoseUnstable),
+        ("lose_committed", []) => Ok(F::LoseCommitted),
         ("grace", [lasts]) => time(lasts).map(F::Grace),
         ("refuse_mount", []) => Ok(F::RefuseMount),
         ("hang_from_clients", [number]) => count(number).map(F::HangFromClients),

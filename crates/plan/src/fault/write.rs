@@ -25,7 +25,7 @@ impl PlannedFault {
                 format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))
             }
             Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
-            Self::LoseUnstable | Self::RefuseMount => String::new(),
+            Self::LoseUnstable | Self::LoseCommitted | Self::RefuseMount => String::new(),
             Self::HangFromClients(n) | Self::HangAfter(n) | Self::CloseAfter(n) => n.to_string(),
             Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
             Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
@@ -76,7 +76,7 @@ impl fmt::Display for Share {
 mod tests {
     use crate::fault::{KINDS, check_faults, parse_fault};
 
-    const EXAMPLES: [&str; 25] = [
+    const EXAMPLES: [&str; 26] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -93,6 +93,7 @@ mod tests {
         "stall 5s at 10s",
         "restart at 1500ms",
         "lose-unstable",
+        "lose-committed",
         "hang-from-clients 40",
         "hang-after 3000",
         "close-after 100",
