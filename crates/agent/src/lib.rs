@@ -22,6 +22,7 @@ use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{Order, Reading, Report};
 use lab::telemetry::Watch;
+use model::soak::Blow;
 
 use this_host::ThisHost;
 use trial::Trial;
@@ -67,7 +68,12 @@ pub struct LocalServer {
     pub counts: Box<dyn Fn() -> ServerCounts + Send>,
     /// Kernel ids of its threads.
     pub thread_ids: Vec<u32>,
+    /// Disturbs it for so many milliseconds; the agent itself never does.
+    pub blow: Option<Arc<LocalBlow>>,
 }
+
+/// What disturbs a server in this process, for so many milliseconds.
+pub type LocalBlow = dyn Fn(Blow, u64) -> Result<(), String> + Send + Sync;
 
 /// What a server of ours has counted since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

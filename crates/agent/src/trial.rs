@@ -8,13 +8,14 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use engine::backend::Tally;
+use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
 use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, Stop, Whose, measure};
 use fleet::in_process::AgentEnd;
 use fleet::{Assignment, Broken, Done, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
+use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share, Target};
 
 use crate::accounting::{self, Witnesses};
@@ -171,7 +172,8 @@ impl<'a> Trial<'a> {
             client_cpu_ns: &client_cpu,
         };
         let seed = self.assignment.seed;
-        let mut measured = measure(&self.site, spec, (pass, share), seed, &mut monitor)?;
+        let spec = spec.in_pass(pass);
+        let mut measured = measure(&self.site, &spec, (pass, share), seed, &mut monitor)?;
         let result = &mut measured.result;
         result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
         result.storage_read_bytes = counters::storage_read_bytes()
@@ -217,9 +219,21 @@ impl<'a> Trial<'a> {
             result.truths = accounting::truths(spec, &result, &witnesses);
             result.caveats.extend(doubts::about_recovery(&tally.recovered));
         }
+        self.book(&mut result, &tally);
         self.doubt(&mut result, share, &ending, &tally);
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, course }))
+    }
+
+    /// Tells what became of what a soak wrote so far, and what it took.
+    fn book(&self, result: &mut PassResult, tally: &Tally) {
+        let Assignment { spec, share, .. } = &self.assignment;
+        let Some(journal) = self.site.journal().filter(|_| spec.soak.is_some()) else { return };
+        result.scope.kept = Some(journal.kept(|file| share.owns(file, spec.workers)));
+        let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } =
+            tally.recovered;
+        result.scope.recovery =
+            Some(Recovery { retransmissions, reconnects, replays, delays, resent_bytes });
     }
 
     /// Counts what a pass left, as far as this agent is to.
@@ -298,7 +312,8 @@ impl<'a> Trial<'a> {
 
     fn doubt(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
         // What is asked of this agent is its part of the run.
-        let spec = &self.assignment.spec.part(share);
+        let in_pass = self.assignment.spec.in_pass(result.pass);
+        let spec = &in_pass.part(share);
         let mut caveats = self.site.caveats(spec);
         caveats.extend(doubts::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {

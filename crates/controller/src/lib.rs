@@ -7,6 +7,7 @@
 
 mod clock;
 mod crew;
+mod disturb;
 mod hosts;
 mod merge;
 mod pass;
@@ -27,6 +28,7 @@ use plan::{Plan, Step};
 use results::{Standing, Store, StoreError};
 use stats::judge;
 
+pub use disturb::LocalBlow;
 pub use hosts::{Hosts, Launch};
 
 /// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
@@ -70,6 +72,8 @@ pub struct Walk<'a> {
     pub token: u64,
     /// Leave working directories behind.
     pub keep: bool,
+    /// Disturbs the server in this process, where there is one.
+    pub blow: Option<&'a LocalBlow<'a>>,
 }
 
 /// What happens during a campaign.

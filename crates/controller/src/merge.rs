@@ -6,9 +6,11 @@
 //! Pure: nothing is asked here.
 
 use fleet::{Broken, PassEnd};
+use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CoursePoint, Fact, HostResult, IntervalSample, KindResult, Offered,
-    PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, Truth, WarmedUp, Work, WorkingSet,
+    Caveat, ClientTimes, CoursePoint, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
+    PassResult, ProcessorWait, Pulse, RunSpec, Scope, Span, Stalls, Truth, WarmedUp, Work,
+    WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::hosts;
@@ -151,6 +153,7 @@ fn add_up(result: &mut PassResult, parts: Vec<Part>) {
         result.client_cpu_ns += part.client_cpu_ns;
         KindResult::merge_all(&mut result.kinds, part.kinds);
         add_samples(&mut result.samples, &part.samples);
+        add_pulses(&mut result.pulses, &part.pulses);
         add_truths(&mut result.truths, part.truths);
         result.clients.extend(part.clients);
         for mut seen in part.telemetry {
@@ -171,6 +174,16 @@ fn add_samples(all: &mut Vec<IntervalSample>, more: &[IntervalSample]) {
                 known.ops += sample.ops;
                 known.bytes += sample.bytes;
             }
+        }
+    }
+}
+
+/// Adds what each interval looked like.
+fn add_pulses(all: &mut Vec<Pulse>, more: &[Pulse]) {
+    for (index, pulse) in more.iter().enumerate() {
+        match all.get_mut(index) {
+            None => all.push(*pulse),
+            Some(known) => known.add(pulse),
         }
     }
 }
@@ -210,6 +223,10 @@ fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
         if more.longest.lasts_ns > all.longest.lasts_ns {
             all.longest = more.longest;
         }
+    });
+    all.recovery = sum_of(scopes.iter().map(|scope| scope.recovery), Recovery::add);
+    all.kept = sum_of(scopes.iter().map(|scope| scope.kept.clone()), |all, more: Kept| {
+        all.add(&more);
     });
     all.processor_wait = sum_of(scopes.iter().map(|s| s.processor_wait), ProcessorWait::add);
     for scope in scopes {

@@ -9,6 +9,7 @@ use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::clock::{FRESH_NS, Mapping, Sample};
 use crate::crew::Crew;
+use crate::disturb::Disturbing;
 use crate::merge::{Part, merge};
 use crate::trial::Trouble;
 use crate::{Event, Walk, setting_up, watching};
@@ -29,6 +30,8 @@ pub(crate) struct OnePass<'p, 's> {
     pub(crate) crew: &'p mut Crew<'s>,
     /// Somebody wants to hear of it.
     pub(crate) is_observed: bool,
+    /// What is done to hosts meanwhile.
+    pub(crate) disturbing: Disturbing,
 }
 
 /// When all start, by this host's clock, and what that was reckoned with.
@@ -59,9 +62,12 @@ impl OnePass<'_, '_> {
         }
         self.arm(walk)?;
         let start = self.start(walk)?;
-        let done = self.worked(walk)?;
+        let worked = self.worked(walk, start.at_ns);
+        let upsets = std::mem::take(&mut self.disturbing).finish(walk);
+        let done = worked?;
         let ends = self.account(walk, &done)?;
         let mut end = self.put_together(walk, ends, &start)?;
+        end.result.upsets = upsets;
         if let Some(lab) = &spec.lab {
             let seen = watching::end(walk, lab, &mut end.result);
             seen.map_err(|why| self.without_server(walk, why))?;
@@ -89,6 +95,8 @@ impl OnePass<'_, '_> {
             let start_ns = clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
             self.crew.send(walk, index, Order::Go { start_ns })?;
         }
+        // One agent starts at once.
+        let at_ns = if self.crew.is_alone() { walk.hosts.now_ns() } else { at_ns };
         Ok(Start { at_ns, clocks, round_trip_ns })
     }
 
@@ -108,12 +116,15 @@ impl OnePass<'_, '_> {
     }
 
     /// Waits until the workers of all agents have ended; what each agent did.
-    fn worked(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Vec<Done>>, Trouble> {
-        let is_observed = self.is_observed;
+    fn worked(&mut self, walk: &mut Walk<'_>, started_ns: u64) -> Result<Vec<Vec<Done>>, Trouble> {
+        let Self { is_observed, disturbing, .. } = self;
+        let is_observed = *is_observed;
+        disturbing.start(started_ns);
         let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
         let all = 0..self.crew.len();
         let answers = self.crew.answers(walk, all, &mut |walk, index, report| {
             let Report::Progress(sample) = report else { return Some(report) };
+            disturbing.look(walk);
             live.ops += sample.ops;
             live.bytes += sample.bytes;
             // The pace is that of the first one.

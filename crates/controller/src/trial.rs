@@ -10,6 +10,7 @@ use fleet::{Assignment, Broken, Gone, Order, PassEnd, Report};
 use model::{Fact, Host, RunSpec, Share, Trial, TrialState};
 
 use crate::crew::Crew;
+use crate::disturb::Disturbing;
 use crate::pass::OnePass;
 use crate::stack::on_host;
 use crate::{ControllerError, Event, Walk, setting_up};
@@ -198,7 +199,8 @@ fn passes<'s>(
         if is_observed {
             (walk.observe)(Event::PassBegun(pass));
         }
-        let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed };
+        let disturbing = Disturbing::of(spec, pass, trial.position);
+        let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed, disturbing };
         match one.make(walk, &mut trial.facts) {
             Ok(PassEnd { result, facts, broken, .. }) => {
                 trial.passes.push(result);

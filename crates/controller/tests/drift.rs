@@ -95,6 +95,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
+        blow: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
     drop(transport);

@@ -129,6 +129,7 @@ fn walked(
         now_unix_ms: &|| 7,
         token: 0xabc,
         keep: false,
+        blow: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
     (store.load(id).unwrap(), events)
@@ -149,6 +150,7 @@ fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
         now_unix_ms: &|| 7,
         token: 0xabd,
         keep: false,
+        blow: None,
     };
     resume(&mut rest, &mut store, id).unwrap();
     (store.load(id).unwrap(), agent.trials)
@@ -334,6 +336,7 @@ fn preflight_wants_one_target_that_works() {
             now_unix_ms: &|| 7,
             token: 1,
             keep: true,
+            blow: None,
         };
         match (preflight(&mut campaign), expected) {
             (Ok(()), None) => {}
@@ -376,6 +379,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
+        blow: None,
     };
     let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
     assert!(matches!(error, ControllerError::Gone(_)));

@@ -11,6 +11,7 @@ mod run;
 mod schedule;
 mod serve;
 mod settings;
+mod soak;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
+pub use soak::SoakArgs;
 
 /// Where results are kept when nobody says.
 const RESULTS: &str = "dfsbench.db";
@@ -66,6 +68,8 @@ pub struct Args {
 pub enum Command {
     /// Measure a directory, an NFS server, or what a plan says
     Run(Box<RunArgs>),
+    /// Load a server for hours, disturb it, and see whether it survives
+    Soak(Box<SoakArgs>),
     /// Go on with a campaign that was stopped or killed
     Resume(ResumeArgs),
     /// Render a campaign from the results file

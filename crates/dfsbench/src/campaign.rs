@@ -193,7 +193,10 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
 }
 
 /// Reads the plan that the arguments name, and applies their flags to it.
-fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
+///
+/// # Errors
+/// When it can't be read, or a flag's value can't be used.
+pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
@@ -260,6 +263,7 @@ pub fn with_agents<T>(
     told: &mut Told,
     work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let blow = local_server.as_ref().and_then(|server| server.blow.clone());
     let (mut transport, agent_end) = in_process::pair();
     let clock = Arc::new(SystemClock::new());
     let agent = Agent {
@@ -286,6 +290,7 @@ pub fn with_agents<T>(
             now_unix_ms: &now_unix_ms,
             token,
             keep: means.keep,
+            blow: blow.as_deref().map(|blow| blow as &controller::LocalBlow<'_>),
         };
         let result = work(&mut walk);
         controller::leave(&mut walk);
@@ -407,6 +412,6 @@ pub fn now_unix_ms() -> u64 {
 }
 
 /// A number that no other campaign has: the time and the process.
-fn token() -> u64 {
+pub fn token() -> u64 {
     model::random::draw(calendar_ns(), u64::from(std::process::id()))
 }

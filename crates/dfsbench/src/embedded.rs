@@ -7,8 +7,10 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{Calls, LocalServer, ServerCounts};
+use model::soak::Blow;
 use model::{NfsSettings, Proto, RunSpec, XprtSec};
 use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
 use plan::Plan;
@@ -73,12 +75,29 @@ impl Embedded {
 
     /// The server, as an agent wants to know it.
     pub fn as_local_server(&self) -> LocalServer {
-        let server = Arc::clone(&self.server);
+        let (server, disturbed) = (Arc::clone(&self.server), Arc::clone(&self.server));
         LocalServer {
             thread_ids: server.thread_ids().iter().map(|id| id.unsigned_abs()).collect(),
             counts: Box::new(move || counts_of(&server.counters())),
+            blow: Some(Arc::new(move |blow, lasts_ms| disturb(&disturbed, blow, lasts_ms))),
         }
     }
+}
+
+/// Disturbs the server as a soak asks for.
+fn disturb(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), String> {
+    let lasts = Duration::from_millis(lasts_ms);
+    match blow {
+        Blow::ServerStall => server.stall_now(lasts),
+        Blow::ServerRestart => {
+            server.restart_now();
+            if !lasts.is_zero() {
+                server.stall_now(lasts);
+            }
+        }
+        other => return Err(format!("the in-memory server knows no {other}")),
+    }
+    Ok(())
 }
 
 fn counts_of(counters: &ServerCounters) -> ServerCounts {

@@ -31,6 +31,7 @@ mod resume;
 mod serve;
 mod signals;
 mod slurm;
+mod soak;
 mod target;
 mod until_broken;
 mod view;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
+        Command::Soak(soak) => soak::run(&soak),
         Command::Resume(args) => resume::run(&args),
         Command::List(args) => catalog::list(&args),
         Command::Show(args) => catalog::show(&args),

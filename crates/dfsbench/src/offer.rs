@@ -89,6 +89,7 @@ fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
             plan.schedule.push(ScheduledEvent { after_ns: at_ns, event: ServerEvent::Restart });
         }
         PlannedFault::LoseUnstable => plan.lose_unstable = true,
+        PlannedFault::LoseCommitted => plan.lose_committed = true,
         PlannedFault::Grace(lasts_ns) => plan.grace_ns = Some(lasts_ns),
         PlannedFault::HangFromClients(clients) => plan.hang_from_clients = Some(clients as usize),
         PlannedFault::HangAfter(calls) => plan.hang_after_calls = Some(calls),

@@ -6,14 +6,14 @@
 use std::cell::Cell;
 use std::process::ExitCode;
 
-use model::{CampaignState, RunSpec, Target};
+use model::{CampaignState, Question, RunSpec, Target};
 use plan::{Plan, RawPlan};
 use results::Store;
 
 use crate::args::ResumeArgs;
 use crate::campaign::{self, Means};
 use crate::exit::Failure;
-use crate::{render, signals, target};
+use crate::{render, signals, soak, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -30,6 +30,9 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     }
     let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
     let mut plan = Plan::resolve(&raw, &target::surroundings(stored.seed))?;
+    if let Question::Soak(soak) = &stored.question {
+        soak::apply(&mut plan, soak)?;
+    }
     let mut pairs = stored.runs.iter().zip(&plan.runs);
     let same = pairs.all(|(run, spec)| lasting(&run.spec) == lasting(spec));
     if !same || stored.runs.len() > plan.runs.len() {

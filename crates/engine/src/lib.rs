@@ -6,6 +6,7 @@
 //! end no worker allocates, locks, formats or logs; a test counts allocations.
 
 pub mod backend;
+pub mod beat;
 pub mod buffers;
 pub mod clients;
 pub mod clock;

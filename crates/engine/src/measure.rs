@@ -6,6 +6,7 @@
 //! last start to the first end.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
@@ -16,9 +17,10 @@ use model::{
 use workload::{Mismatches, OpStream};
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
+use crate::beat::{Beat, Beats};
 use crate::clock::Clock;
 use crate::limits::AWAKE_NS;
-use crate::pace::{Pace, Timing};
+use crate::pace::{Booked, Pace, Timing};
 use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
 use crate::stop::Stop;
@@ -86,16 +88,21 @@ pub fn measure(
 ) -> Result<Measured, SiteError> {
     let shared = Shared::new(share.count);
     let progress: Vec<Progress> = share.workers().map(|_| Progress::default()).collect();
+    let is_booked = spec.soak.is_some() && site.journal().is_some();
+    let beats: Vec<Arc<Beat>> =
+        share.workers().filter(|_| is_booked).map(|_| Arc::default()).collect();
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
         let mut gates = Vec::with_capacity(progress.len());
-        for (worker, progress) in share.workers().zip(&progress) {
+        for (index, (worker, progress)) in share.workers().zip(&progress).enumerate() {
+            let beat = beats.get(index).cloned();
             let (gate, start) = mpsc::channel::<u64>();
             let shared = &shared;
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = Ready::new(site, (spec, pass), worker, seed);
+                let opened = opened.map(|ready| ready.booking(site, spec, worker, beat));
                 // Whoever can't be told is gone, and then the gate is closed too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
@@ -120,7 +127,9 @@ pub fn measure(
         let clock = site.clock().as_ref();
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
-        let watch = Watch::new(clock, &progress, (spec, follows), begun_ns, monitor);
+        let beats = is_booked.then(|| Beats::new(beats, site.journal().cloned()));
+        let watch =
+            Watch::new(clock, &progress, (spec, follows), begun_ns, monitor).with_beats(beats);
         if start_ns.is_some() {
             for gate in &gates {
                 let _ = gate.send(begun_ns);
@@ -159,6 +168,14 @@ impl Ready {
         let waited_before_ns = thread_wait_ns();
         let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
         Ok(Self { opened, recorder, stream, pace, touched, io_before, waited_before_ns })
+    }
+
+    /// Has what a soak acknowledges booked, and what it does lately counted.
+    fn booking(self, site: &Site, spec: &RunSpec, worker: u32, beat: Option<Arc<Beat>>) -> Self {
+        let Some((journal, beat)) = site.journal().cloned().zip(beat) else { return self };
+        let (is_safe, workers) = (spec.answers_safe(), spec.workers);
+        let booked = Booked { journal, beat, is_safe, worker, workers };
+        Self { pace: Some(Pace::booking(self.pace, booked, self.opened.queue_depth)), ..self }
     }
 
     fn run(
@@ -294,6 +311,7 @@ fn assemble(
             start_skew_ns: last_start - first_start,
             client_cpu_ns: watched.client_cpu_ns,
             samples: watched.samples,
+            pulses: watched.pulses,
             scope: scope(spec, &reports, watched.stalls),
             ..PassResult::new(pass)
         },

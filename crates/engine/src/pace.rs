@@ -6,11 +6,13 @@
 //! never asks.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use model::{Completion, Op, OpKind, Pass, RunSpec};
-use workload::OpStream;
+use model::{Completion, Op, OpError, OpKind, Outcome, Pass, RunSpec};
+use workload::{Journal, OpStream};
 
 use crate::backend::NO_LIMIT;
+use crate::beat::Beat;
 use crate::limits::CAP_CREDIT_NS;
 
 /// The instants of one worker's pass, in nanoseconds of its clock.
@@ -72,7 +74,49 @@ pub struct Pace {
     /// When the cap allows the next op.
     allowed_ns: u64,
     /// Files with an op in flight, where ops on a file must follow each other.
-    busy: Option<Vec<(u8, u32)>>,
+    busy: Option<Vec<Subject>>,
+    /// Where what is acknowledged is booked.
+    booked: Option<Booked>,
+}
+
+/// What a worker of a soak books.
+pub struct Booked {
+    /// What was acknowledged of which block.
+    pub journal: Arc<Journal>,
+    /// What it did lately.
+    pub beat: Arc<Beat>,
+    /// A write is safe once it is answered.
+    pub is_safe: bool,
+    /// Files with these numbers, modulo the number of workers, are its own.
+    pub worker: u32,
+    /// Workers in all.
+    pub workers: u32,
+}
+
+impl Booked {
+    fn started(&self, op: &Op) {
+        if op.kind == OpKind::Write {
+            self.journal.begin(op.file, op.offset_bytes);
+        }
+    }
+
+    fn ended(&self, completion: &Completion) {
+        self.beat.ended(completion);
+        let Op { kind, file, offset_bytes, .. } = completion.op;
+        match (kind, completion.outcome) {
+            (OpKind::Write, Outcome::Done(_)) => {
+                self.journal.acknowledged(file, offset_bytes, self.is_safe);
+            }
+            // What another worker wrote meanwhile, this sync says nothing of.
+            (OpKind::Sync, Outcome::Done(_)) if file % self.workers == self.worker => {
+                self.journal.committed(file);
+            }
+            (OpKind::Read, Outcome::Failed(OpError::SHORT)) => {
+                self.journal.found(file, offset_bytes, None);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Why an op can't start now.
@@ -104,7 +148,29 @@ impl Pace {
             byte_time: u64::try_from(byte_time).unwrap_or(u64::MAX),
             allowed_ns: 0,
             busy: is_ordered.then(|| Vec::with_capacity(queue_depth)),
+            booked: None,
         })
+    }
+
+    /// The pace of a worker of a soak: of each block one op is under way at a time, and what
+    /// becomes of it is booked.
+    #[must_use]
+    pub fn booking(pace: Option<Self>, booked: Booked, queue_depth: usize) -> Self {
+        let pace = pace.unwrap_or_else(|| Self {
+            think_time_ns: 0,
+            thinking: VecDeque::new(),
+            byte_time: 0,
+            allowed_ns: 0,
+            busy: None,
+            booked: None,
+        });
+        let busy = Some(Vec::with_capacity(queue_depth));
+        Self { busy, booked: Some(booked), ..pace }
+    }
+
+    /// Says whether what becomes of each block is booked.
+    pub const fn is_booking(&self) -> bool {
+        self.booked.is_some()
     }
 
     /// Places in the queue that somebody still thinks in, and when the first of them is free.
@@ -123,7 +189,7 @@ impl Pace {
         if self.byte_time > 0 && self.allowed_ns > now_ns {
             return Wait::Until(self.allowed_ns);
         }
-        let is_busy = self.busy.as_ref().is_some_and(|busy| busy.contains(&subject(op)));
+        let is_busy = self.busy.as_ref().is_some_and(|busy| busy.contains(&self.subject(op)));
         if is_busy { Wait::ForOther } else { Wait::No }
     }
 
@@ -135,8 +201,12 @@ impl Pace {
             let takes_ns = u64::try_from(takes_ns).unwrap_or(u64::MAX);
             self.allowed_ns = self.allowed_ns.max(earliest_ns).saturating_add(takes_ns);
         }
+        let subject = self.subject(op);
         if let Some(busy) = &mut self.busy {
-            busy.push(subject(op));
+            busy.push(subject);
+        }
+        if let Some(booked) = &self.booked {
+            booked.started(op);
         }
     }
 
@@ -145,17 +215,29 @@ impl Pace {
         if self.think_time_ns > 0 {
             self.thinking.push_back(completion.done_ns.saturating_add(self.think_time_ns));
         }
+        let ended = self.subject(&completion.op);
         if let Some(busy) = &mut self.busy {
-            let ended = subject(&completion.op);
             if let Some(at) = busy.iter().position(|subject| *subject == ended) {
                 busy.swap_remove(at);
             }
         }
+        if let Some(booked) = &self.booked {
+            booked.ended(completion);
+        }
+    }
+
+    /// What an op works on; of a file that is booked a block.
+    const fn subject(&self, op: &Op) -> Subject {
+        let (sort, number) = numbered(op);
+        (sort, number, if self.is_booking() { op.offset_bytes } else { 0 })
     }
 }
 
+/// The sort of what an op works on, its number, and where in it.
+type Subject = (u8, u32, u64);
+
 /// What an op works on: files, directories and links are numbered separately.
-const fn subject(op: &Op) -> (u8, u32) {
+const fn numbered(op: &Op) -> (u8, u32) {
     let sort = match op.kind {
         OpKind::Mkdir | OpKind::StatDir | OpKind::RenameDir | OpKind::Rmdir => 1,
         OpKind::Symlink | OpKind::Unlink | OpKind::Readlink => 2,

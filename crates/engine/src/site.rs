@@ -14,7 +14,7 @@ use std::sync::Arc;
 use model::random::draw;
 use model::work::Sharing;
 use model::{BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Share, Target, Workload};
-use workload::{FileSet, Name, Pattern};
+use workload::{FileSet, Journal, Name, Pattern};
 
 use crate::backend::Backend;
 use crate::backend::null::Null;
@@ -127,7 +127,12 @@ pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
         return pattern;
     }
     let campaign = work_name.bytes().fold(seed, |id, byte| draw(id, u64::from(byte)));
-    pattern.stamped(campaign, spec.io_size_bytes)
+    let pattern = pattern.stamped(campaign, spec.io_size_bytes);
+    if spec.soak.is_none() {
+        return pattern;
+    }
+    let journal = Journal::new(spec.files, spec.file_size_bytes, spec.io_size_bytes);
+    pattern.journaled(Arc::new(journal))
 }
 
 /// The most that one call moves, in bytes: files of a metadata run are written whole.
@@ -358,6 +363,11 @@ impl Site {
     /// The clock of all workers.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.config.clock
+    }
+
+    /// The books on what was acknowledged, where they are kept.
+    pub const fn journal(&self) -> Option<&Arc<Journal>> {
+        self.config.pattern.journal()
     }
 
     /// Removes the working directory, unless it is to be kept.

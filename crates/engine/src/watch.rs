@@ -7,8 +7,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{CoursePoint, IntervalSample, RunSpec, Stall, Stalls, Work};
+use model::{CoursePoint, IntervalSample, Pulse, RunSpec, Stall, Stalls, Work};
 
+use crate::beat::Beats;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::limits::WATCH_TICK;
@@ -32,6 +33,8 @@ pub struct Watch<'a> {
     standing: Standing,
     /// What had been done when; only where other hosts work at the same moment.
     course: Option<Course>,
+    /// What the workers of a soak did lately.
+    beats: Option<Beats>,
     /// Processor time when the pass began to count; `None` until then.
     cpu_before_ns: Option<u64>,
 }
@@ -46,6 +49,8 @@ pub struct Watched {
     pub client_cpu_ns: u64,
     /// What had been done from time to time, where that is followed.
     pub course: Vec<CoursePoint>,
+    /// What each interval of a soak looked like.
+    pub pulses: Vec<Pulse>,
 }
 
 impl<'a> Watch<'a> {
@@ -71,9 +76,17 @@ impl<'a> Watch<'a> {
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
             course: follows.then(|| Course::new(origin_ns)),
+            beats: None,
             // Two clocks make this figure; in a very short pass their difference may run backwards.
             cpu_before_ns: at_once.then(|| (monitor.client_cpu_ns)()),
         }
+    }
+
+    /// Takes what each interval looks like, too.
+    #[must_use]
+    pub fn with_beats(mut self, beats: Option<Beats>) -> Self {
+        self.beats = beats;
+        self
     }
 
     /// How long to wait before [`Self::look`] is due.
@@ -126,12 +139,16 @@ impl<'a> Watch<'a> {
             stalls: self.standing.end(),
             client_cpu_ns: self.cpu_before_ns.map_or(0, |before| cpu_ns.saturating_sub(before)),
             course: self.course.map_or(Vec::new(), Course::finish),
+            pulses: self.beats.map_or(Vec::new(), Beats::finish),
         }
     }
 
     fn take(&mut self, at_ns: u64) {
         let taken = sample(done(self.progress), &mut self.seen.1, at_ns);
         self.samples.push(taken);
+        if let Some(beats) = &mut self.beats {
+            beats.take(at_ns);
+        }
     }
 }
 

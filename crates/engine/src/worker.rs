@@ -195,10 +195,15 @@ impl Worker<'_> {
             marks.look(self.shared, || self.done());
             if self.shared.stop.load(Relaxed) {
                 ending = Ending::Stopped;
-            } else if self.recorder.errors() >= ERRORS_MAX {
+            } else if self.recorder.errors() >= ERRORS_MAX && !self.endures() {
                 ending = Ending::TooManyErrors;
             }
         }
+    }
+
+    /// Says whether no number of failures ends the pass: a soak waits for better times.
+    fn endures(&self) -> bool {
+        self.pace.as_ref().is_some_and(Pace::is_booking)
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use crate::pass::Pass;
 use crate::question::Question;
 use crate::scope::Scope;
 use crate::share::HostResult;
+use crate::soak::{Pulse, Upset};
 use crate::spec::RunSpec;
 use crate::telemetry::Telemetry;
 use crate::units::Nanos;
@@ -149,6 +150,12 @@ pub struct PassResult {
     pub truths: Vec<Truth>,
     /// What happened in each interval.
     pub samples: Vec<IntervalSample>,
+    /// How each interval of a soak looked.
+    #[serde(default)]
+    pub pulses: Vec<Pulse>,
+    /// What was done to the hosts of a soak meanwhile.
+    #[serde(default)]
+    pub upsets: Vec<Upset>,
     /// Figures for each kind of op.
     pub kinds: Vec<KindResult>,
     /// What each emulated client did, in the order of their numbers; empty where that was not
@@ -181,6 +188,8 @@ impl PassResult {
             storage_read_bytes: None,
             truths: Vec::new(),
             samples: Vec::new(),
+            pulses: Vec::new(),
+            upsets: Vec::new(),
             kinds: Vec::new(),
             clients: Vec::new(),
             hosts: Vec::new(),

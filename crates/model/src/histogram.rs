@@ -301,7 +301,7 @@ impl TryFrom<Vec<u8>> for Histogram {
 
 /// The bucket of a value where every octave has `2^BITS` of them.
 #[inline]
-pub(crate) const fn bucket_of<const BITS: u32>(value: u64) -> usize {
+pub const fn bucket_of<const BITS: u32>(value: u64) -> usize {
     if value < 1 << BITS {
         return value as usize;
     }
@@ -318,7 +318,7 @@ const fn lowest_of<const BITS: u32>(bucket: usize) -> u64 {
 }
 
 /// The middle of a bucket where every octave has `2^BITS` of them.
-pub(crate) const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
+pub const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     if bucket < 1 << BITS {
         return bucket as u64;
     }

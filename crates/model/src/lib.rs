@@ -24,6 +24,7 @@ pub mod sampling;
 pub mod scope;
 mod settings;
 pub mod share;
+pub mod soak;
 pub mod spec;
 pub mod telemetry;
 pub mod units;
@@ -55,6 +56,7 @@ pub use repetition::{Discard, Order, Repetition};
 pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use share::{CoursePoint, HostResult, Share, Span};
+pub use soak::{Kept, Pulse, Soak, Upset};
 pub use spec::{BackendKind, Durability, RunSpec, Target};
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{

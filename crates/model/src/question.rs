@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::soak::Soak;
+
 /// What a campaign was made to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "question", rename_all = "snake_case")]
@@ -21,6 +23,8 @@ pub enum Question {
         /// Where it ends at the latest.
         max: u32,
     },
+    /// Whether a server survives hours of load and what happens meanwhile.
+    Soak(Soak),
 }
 
 impl Question {
@@ -29,6 +33,7 @@ impl Question {
         match self {
             Self::Figures => "figures",
             Self::Ramp { .. } => "ramp",
+            Self::Soak(_) => "soak",
         }
     }
 }

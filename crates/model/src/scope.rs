@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::op::OpKind;
 use crate::sampling::{ProcessorWait, Stalls, Work};
+use crate::soak::{Kept, Recovery};
 
 /// What a pass was offered, what it touched, and how it went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,10 @@ pub struct Scope {
     pub stalls: Option<Stalls>,
     /// How long the workers waited for a processor; `None` where the kernel does not say.
     pub processor_wait: Option<ProcessorWait>,
+    /// What became of the data of a soak.
+    pub kept: Option<Kept>,
+    /// What a client had to do of a soak beyond what was asked of it.
+    pub recovery: Option<Recovery>,
     /// Ops that could be in flight at a time, all workers together; 0 where it is not known.
     pub slots: u32,
 }

@@ -3,17 +3,19 @@
 //! A `RunSpec` is one point of the matrix: nothing in it is left to a default any more. It is
 //! stored with the results and handed to the agents as it stands.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::lab::LabSpec;
-use crate::nfs::{NfsSettings, NfsTarget};
+use crate::nfs::{NfsSettings, NfsTarget, Stable};
 use crate::pass::Pass;
 use crate::placement::Placement;
 use crate::repetition::Repetition;
 use crate::sampling::Sampling;
+use crate::soak::Soak;
 use crate::words::words;
 use crate::work::{
     Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree, Workload,
@@ -191,6 +193,9 @@ pub struct RunSpec {
     /// On which hosts it works.
     #[serde(default)]
     pub placement: Placement,
+    /// What a soak asks for; `None` for all other runs.
+    #[serde(default)]
+    pub soak: Option<Box<Soak>>,
 }
 
 impl RunSpec {
@@ -232,6 +237,7 @@ impl RunSpec {
             sampling: Sampling::default(),
             lab: None,
             placement: Placement::default(),
+            soak: None,
         }
     }
 
@@ -261,6 +267,22 @@ impl RunSpec {
     /// How long a pass works before anything counts, in nanoseconds.
     pub const fn warmup_ns(&self) -> u64 {
         self.load.ramp_ms.saturating_add(self.load.warmup_ms).saturating_mul(1_000_000)
+    }
+
+    /// The run as one of its passes is made: what a soak reads back is not offered at its rate.
+    pub fn in_pass(&self, pass: Pass) -> Cow<'_, Self> {
+        if self.soak.is_none() || pass == Pass::Mix {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self { load: Load::default(), ..self.clone() })
+    }
+
+    /// Says whether a write is safe once it is answered.
+    pub fn answers_safe(&self) -> bool {
+        let waits = matches!(self.durability, Durability::Dsync | Durability::Osync);
+        let nfs = matches!(self.target, Target::Nfs(_)).then(|| self.nfs());
+        let stable = |nfs: NfsSettings| nfs.stable != Stable::Unstable || nfs.version.major() == 2;
+        waits || nfs.is_some_and(stable)
     }
 
     /// NFS clients that are emulated, all workers together.

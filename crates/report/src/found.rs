@@ -53,6 +53,6 @@ impl FoundTable {
 /// The answer, where a question was asked.
 pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
     match &sheet.campaign.question {
-        Question::Figures | Question::Ramp { .. } => None,
+        Question::Figures | Question::Ramp { .. } | Question::Soak(_) => None,
     }
 }

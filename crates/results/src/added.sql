@@ -65,6 +65,36 @@ CREATE TABLE IF NOT EXISTS hosts (
 
 CREATE INDEX IF NOT EXISTS hosts_of_pass ON hosts (pass_id);
 
+-- How each interval of a soak looked; its ops and bytes stand in samples, too.
+CREATE TABLE IF NOT EXISTS pulses (
+    id          INTEGER PRIMARY KEY,
+    pass_id     INTEGER NOT NULL REFERENCES passes (id),
+    at_ns       INTEGER NOT NULL,              -- end of the interval
+    ops         INTEGER NOT NULL,
+    errors      INTEGER NOT NULL,
+    p50_ns      INTEGER NOT NULL,              -- due to done
+    p99_ns      INTEGER NOT NULL,
+    max_ns      INTEGER NOT NULL,
+    uncommitted INTEGER NOT NULL,              -- blocks that were acknowledged and not safe yet
+    rss_bytes   INTEGER NOT NULL               -- resident memory of this program
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS pulses_of_pass ON pulses (pass_id);
+
+-- What was done to the hosts of a soak while a pass ran; instants from the start of the pass.
+CREATE TABLE IF NOT EXISTS upsets (
+    id         INTEGER PRIMARY KEY,
+    pass_id    INTEGER NOT NULL REFERENCES passes (id),
+    blow       TEXT NOT NULL,                  -- server-restart, server-stall, network-cut ...
+    host       TEXT NOT NULL,                  -- empty for the server in this program
+    planned_ns INTEGER NOT NULL,
+    begun_ns   INTEGER NOT NULL,
+    ended_ns   INTEGER,
+    failed     TEXT                            -- why it could not be done, or undone
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS upsets_of_pass ON upsets (pass_id);
+
 -- Which campaign it is in whatever file it lies.
 CREATE TABLE IF NOT EXISTS identities (
     campaign_id INTEGER PRIMARY KEY REFERENCES campaigns (id),

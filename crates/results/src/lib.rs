@@ -23,6 +23,7 @@ mod read;
 mod remove;
 mod resume;
 mod snapshot;
+mod soak;
 mod store;
 mod telemetry;
 mod tree;

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use crate::error::{StoreError, explain};
 use crate::hosts;
 use crate::store::Store;
-use crate::telemetry;
+use crate::{soak, telemetry};
 
 impl Store {
     /// Gives a campaign back exactly as it was stored.
@@ -150,6 +150,8 @@ fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassRe
     for (id, pass) in &mut passes {
         pass.truths = truths(connection, *id)?;
         pass.samples = samples(connection, *id)?;
+        pass.pulses = soak::pulses(connection, *id)?;
+        pass.upsets = soak::upsets(connection, *id)?;
         pass.kinds = kinds(connection, *id)?;
         pass.clients = clients(connection, *id)?;
         pass.hosts = hosts::load(connection, *id)?;
@@ -262,7 +264,7 @@ pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
 }
 
-fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
     let value: Option<i64> = row.get(column)?;
     let unsigned =
         |value| u64::try_from(value).map_err(|_| damaged(format!("{column} is {value}")));

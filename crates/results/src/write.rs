@@ -13,7 +13,7 @@ use rusqlite::{Connection, Transaction, named_params, params};
 use crate::error::StoreError;
 use crate::hosts;
 use crate::store::Store;
-use crate::{identity, telemetry};
+use crate::{identity, soak, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
@@ -271,6 +271,7 @@ fn insert_pass(
     for host in &pass.telemetry {
         telemetry::insert(transaction, id, host)?;
     }
+    soak::insert(transaction, id, (&pass.pulses, &pass.upsets))?;
     insert_details(transaction, id, pass)
 }
 

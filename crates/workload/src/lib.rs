@@ -7,6 +7,7 @@
 
 pub mod arrivals;
 pub mod file_set;
+pub mod journal;
 pub mod mismatch;
 pub mod names;
 pub mod opmix;
@@ -19,6 +20,7 @@ mod transactions;
 pub mod zipf;
 
 pub use file_set::FileSet;
+pub use journal::Journal;
 pub use mismatch::{Mismatch, Mismatches};
 pub use names::Name;
 pub use pattern::Pattern;

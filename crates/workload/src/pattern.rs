@@ -12,8 +12,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::random::{below, draw};
+use model::soak::Fate;
 use model::{DataSettings, Fill, Pass, RunSpec};
 
+use crate::journal::Journal;
 use crate::mismatch::{Found, Mismatch};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
 
@@ -44,6 +46,8 @@ pub struct Pattern {
     dedup_percent: u64,
     is_zeros: bool,
     stamps: Option<Stamps>,
+    /// Where each block has generations of its own.
+    journal: Option<Arc<Journal>>,
 }
 
 impl Pattern {
@@ -72,7 +76,7 @@ impl Pattern {
         }
         let dedup_percent = u64::from(data.dedup_percent.min(100));
         let is_zeros = data.fill == Fill::Zeros;
-        Self { seed, pool: pool.into(), dedup_percent, is_zeros, stamps: None }
+        Self { seed, pool: pool.into(), dedup_percent, is_zeros, stamps: None, journal: None }
     }
 
     /// Puts a stamp into each block; blocks are cut as the ops of `io_size_bytes` are.
@@ -81,6 +85,19 @@ impl Pattern {
         let (grid_bytes, generation, oldest) = (io_size_bytes, 0, 0);
         self.stamps = Some(Stamps { campaign, grid_bytes, generation, oldest });
         self
+    }
+
+    /// Lets a journal say which generation of each block is written, and which may be read; of
+    /// content that has stamps.
+    #[must_use]
+    pub fn journaled(mut self, journal: Arc<Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// The books on its blocks, where there are any.
+    pub const fn journal(&self) -> Option<&Arc<Journal>> {
+        self.journal.as_ref()
     }
 
     /// The same content as one pass of a run writes and reads it.
@@ -160,8 +177,12 @@ impl Pattern {
                 self.fill_piece(out, file, offset_bytes + piece.at as u64, piece.in_block);
             }
         }
-        if let Some(stamps) = &self.stamps {
-            stamps.stamp(data, file, offset_bytes);
+        match (&self.stamps, &self.journal) {
+            (Some(stamps), Some(journal)) => {
+                stamps.stamp_each(data, file, offset_bytes, |at| journal.generation(file, at))
+            }
+            (Some(stamps), None) => stamps.stamp(data, file, offset_bytes),
+            (None, _) => {}
         }
     }
 
@@ -201,7 +222,7 @@ impl Pattern {
             let read = &data[at..at + len];
             let offset_bytes = offset_bytes + at as u64;
             if let Some(stamps) = &self.stamps {
-                self.check_stamped(stamps, read, (file, offset_bytes), in_block)?;
+                self.check_booked(stamps, read, (file, offset_bytes), in_block)?;
             } else {
                 let mut written = [0; BLOCK_BYTES];
                 self.fill_piece(&mut written[..len], file, offset_bytes, in_block);
@@ -209,6 +230,35 @@ impl Pattern {
             }
         }
         Ok(())
+    }
+
+    /// Compares a part of one block that has a stamp, with the generations that the journal knows
+    /// of, where there is one. What a crash may do to a block is noted there, and is no mismatch.
+    fn check_booked(
+        &self,
+        stamps: &Stamps,
+        read: &[u8],
+        (file, offset_bytes): (u32, u64),
+        in_block: usize,
+    ) -> Result<(), Mismatch> {
+        let place = (file, offset_bytes);
+        let Some(journal) = &self.journal else {
+            return self.check_stamped(stamps, read, place, in_block);
+        };
+        let (oldest, generation) = journal.readable(file, offset_bytes);
+        let stamps = Stamps { generation, oldest, ..*stamps };
+        let checked = self.check_stamped(&stamps, read, place, in_block);
+        let has_stamp = in_block == 0 && read.len() >= STAMP_BYTES;
+        let found = match &checked {
+            Ok(()) if !has_stamp => return checked,
+            Ok(()) => Some(Stamps::generation_in(read)),
+            Err(Mismatch { what: Found::Generation { found, .. }, .. }) => Some(*found),
+            Err(_) => None,
+        };
+        match journal.found(file, offset_bytes, found) {
+            Some(Fate::Lost) => checked,
+            None | Some(Fate::RolledBack | Fate::Torn) => Ok(()),
+        }
     }
 
     /// Compares a part of one block that has a stamp.

@@ -84,10 +84,23 @@ impl Iterator for Pieces {
 impl Stamps {
     /// Puts stamps into a transfer whose other bytes are there already.
     pub fn stamp(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
+        self.stamp_each(data, file, offset_bytes, |_| self.generation);
+    }
+
+    /// As [`Self::stamp`], with a generation for the block at each offset.
+    pub fn stamp_each(
+        &self,
+        data: &mut [u8],
+        file: u32,
+        offset_bytes: u64,
+        generation: impl Fn(u64) -> u32,
+    ) {
         for piece in Pieces::new(self.grid_bytes, offset_bytes, data.len()) {
             if piece.in_block == 0 && piece.len >= STAMP_BYTES {
                 let block = &mut data[piece.at..piece.at + piece.len];
-                self.stamp_block(block, file, offset_bytes + piece.at as u64);
+                let offset_bytes = offset_bytes + piece.at as u64;
+                let stamps = Self { generation: generation(offset_bytes), ..*self };
+                stamps.stamp_block(block, file, offset_bytes);
             }
         }
     }
@@ -153,6 +166,14 @@ impl Stamps {
         } else {
             None
         }
+    }
+
+    /// The generation in the stamp that a block begins with.
+    ///
+    /// # Panics
+    /// When there are fewer than [`STAMP_BYTES`].
+    pub fn generation_in(block: &[u8]) -> u32 {
+        u32_at(block, 28)
     }
 
     /// Says whether fewer than [`STAMP_BYTES`] at the start of a block may be the start of a stamp:

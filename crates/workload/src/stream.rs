@@ -87,7 +87,7 @@ impl OpStream {
             shared_number: None,
             worker,
             workers: spec.workers,
-            is_plain: spec.load.rate_per_s == 0 && bytes_left == u64::MAX,
+            is_plain: spec.load.rate_per_s == 0 && bytes_left == u64::MAX && spec.soak.is_none(),
             given: 0,
             ops_left,
             bytes_left,

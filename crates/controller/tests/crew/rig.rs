@@ -76,6 +76,7 @@ pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
+        blow: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
     leave(&mut campaign);

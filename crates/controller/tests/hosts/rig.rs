@@ -114,6 +114,7 @@ impl Rig {
             now_unix_ms: &|| 7,
             token: 1,
             keep: false,
+            blow: None,
         };
         let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
         leave(&mut campaign);

@@ -4,13 +4,14 @@
 
 use std::path::PathBuf;
 
+use model::soak::{Blow, Recovery};
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     ClientTimes, Completion, Durability, Fact, Histogram, HostResult, Identity, IntervalSample,
-    KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
-    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable,
-    Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, Truth, WarmedUp, Work,
-    WorkingSet, Workload, XprtSec,
+    Kept, KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
+    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Pulse, Run, RunSpec, Scope, Sec,
+    Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, Truth, Upset,
+    WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use rusqlite::Connection;
@@ -110,7 +111,22 @@ pub fn scope() -> Scope {
         }),
         processor_wait: Some(ProcessorWait { waited_ns: 1, of_ns: 2 }),
         slots: 16,
+        recovery: Some(Recovery { reconnects: 1, resent_bytes: 4096, ..Recovery::default() }),
+        kept: Some(Kept { blocks: 4, written: 3, lost: 1, ..Kept::default() }),
     }
+}
+
+pub fn upsets() -> Vec<Upset> {
+    let upset = Upset {
+        blow: Blow::ServerRestart,
+        host: String::new(),
+        planned_ns: 5,
+        begun_ns: 6,
+        ended_ns: Some(7),
+        failed: None,
+    };
+    let failed = Some("not allowed".to_owned());
+    vec![upset.clone(), Upset { ended_ns: None, host: "server".to_owned(), failed, ..upset }]
 }
 
 pub fn telemetry(host: &str) -> Telemetry {
@@ -152,6 +168,8 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
         storage_read_bytes: None,
         truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
+        pulses: vec![Pulse { at_ns: 100, errors: 3, rss_bytes: 1 << 20, ..Pulse::default() }; 2],
+        upsets: upsets(),
         scope: scope(),
         telemetry: vec![telemetry("server"), telemetry("client")],
         clients: clients(),

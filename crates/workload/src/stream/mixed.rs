@@ -6,7 +6,7 @@
 //! With random places alone a run is one op. So workers change who executes an op, never which.
 
 use model::random::{below, draw};
-use model::{Op, OpKind, Pass, RunSpec};
+use model::{Op, OpKind, Pass, RunSpec, Soak};
 
 use super::op;
 use crate::permute::Permutation;
@@ -28,6 +28,43 @@ const SEEKS_UPDATED_PERCENT: u64 = 10;
 /// **Source:** T. Bray's bonnie.
 pub(super) const SEEKS: u64 = 4000;
 
+/// Which files a worker of a soak works on, and when they are made safe.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    worker: u64,
+    /// Ops between two syncs; 0 for none.
+    every: u32,
+    /// Ops since the last sync.
+    since: u32,
+    /// The file that is synced next, among those of the worker.
+    next: u64,
+}
+
+impl Own {
+    fn new(soak: &Soak, worker: u32) -> Self {
+        Self { worker: worker.into(), every: soak.commit_every_ops, since: 0, next: 0 }
+    }
+
+    /// The file of this worker's in the place of any.
+    const fn instead_of(self, file: u64, workers: u64, files: u64) -> u64 {
+        let file = file - file % workers + self.worker;
+        if file < files { file } else { self.worker }
+    }
+
+    /// The sync that is due, if one is.
+    fn sync(&mut self, workers: u64, files: u64) -> Option<Op> {
+        if self.every == 0 || self.since < self.every {
+            self.since += 1;
+            return None;
+        }
+        self.since = 0;
+        let file = self.worker + self.next * workers;
+        let file = if file < files { file } else { self.worker };
+        self.next = file / workers + 1;
+        Some(op(OpKind::Sync, file as u32, 0, 0))
+    }
+}
+
 /// Random ops of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Mixed {
@@ -43,6 +80,8 @@ pub(super) struct Mixed {
     random_percent: u64,
     popular: Option<(Zipf, Permutation)>,
     workers: u64,
+    /// Of a soak: whose files it works on.
+    own: Option<Own>,
     /// Ops of a run, and those left of this one.
     run: u64,
     run_left: u64,
@@ -81,6 +120,7 @@ impl Mixed {
             popular: (skew > 0)
                 .then(|| (Zipf::new(skew, set_blocks), Permutation::new(seed, set_blocks))),
             workers: u64::from(spec.workers),
+            own: spec.soak.as_deref().map(|soak| Own::new(soak, worker)),
             run,
             run_left: run,
             index: run * u64::from(worker),
@@ -100,6 +140,9 @@ impl Mixed {
 
     /// The next op.
     pub(super) fn next(&mut self) -> Op {
+        if let Some(sync) = self.own.as_mut().and_then(|own| own.sync(self.workers, self.files)) {
+            return sync;
+        }
         let seed = draw(self.seed, self.index);
         if self.run == 1 && self.random_percent >= 100 {
             self.index += self.workers;
@@ -129,6 +172,7 @@ impl Mixed {
             percent => below(draw(seed, 0), 100) < percent,
         };
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
+        let file = self.own.map_or(file, |own| own.instead_of(file, self.workers, self.files));
         op(kind, file as u32, block * u64::from(self.io_size), self.io_size)
     }
 

@@ -1,0 +1,131 @@
+//! `dfsbench soak`: a steady load for hours, every byte verified, with planned disturbances.
+//!
+//! A soak is an ordinary plan of one run whose trials are its segments, so that stopping, resuming,
+//! watching and storing are those of every campaign. What a soak adds to the run is put on by
+//! [`apply`], here and where a soak is resumed.
+
+mod asked;
+mod disturbances;
+
+use std::process::ExitCode;
+
+use model::{Order, Pass, Question, Soak, Workload};
+use plan::{Overrides, Plan, RawPlan, Setting};
+
+use crate::args::SoakArgs;
+use crate::campaign::{self, Means};
+use crate::exit::{End, Failure};
+use crate::{dry_run, job, output, signals, target};
+
+/// Makes the soak that the arguments ask for.
+///
+/// # Errors
+/// When it can't be begun; what was measured before a later error is in the results file.
+pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
+    asked::refuse_meaningless(args)?;
+    let mut raw = read(args)?;
+    let soak = asked::soak(args, &raw)?;
+    add_defaults(&mut raw, &soak)?;
+    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    around.job = job::stand_ins(&args.run.job)?;
+    let mut plan = Plan::resolve(&raw, &around)?;
+    apply(&mut plan, &soak)?;
+    asked::check(&plan, &soak)?;
+    if args.run.dry_run {
+        output::data(dry_run::describe(&plan).as_bytes())?;
+        output::data(asked::described(&soak).as_bytes())?;
+        return Ok(End::Ok.into());
+    }
+    plan.check_destroy(&args.run.allow_destroy)?;
+    asked::fits_job(&soak, campaign::now_unix_ms())?;
+    let stop = signals::stop_flag()?;
+    let means = Means { question: Question::Soak(soak), ..Means::of(&args.run) };
+    campaign::make(&means, &mut plan, None, &stop)
+}
+
+/// Makes the runs of a plan those of a soak.
+///
+/// # Errors
+/// When the plan has not exactly one run, or one that can't be soaked.
+pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
+    let [run] = plan.runs.as_mut_slice() else {
+        let what = format!("a soak is one run, and this plan makes {}", plan.runs.len());
+        let hint = "one target, one workload, and one value for each setting";
+        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
+    };
+    if run.workload != Workload::Mixed {
+        let what = format!("a soak is a mixed workload, and this plan's is {}", run.workload);
+        return Err(Failure::Usage(format!("{what} (hint: --workload mixed)")));
+    }
+    run.passes = vec![Pass::Mix, Pass::Read];
+    run.soak = Some(Box::new(soak.clone()));
+    // Where every write is safe there is nothing to commit.
+    if run.answers_safe()
+        && let Some(soak) = &mut run.soak
+    {
+        soak.commit_every_ops = 0;
+    }
+    plan.trials = soak.segments() as u32;
+    plan.order = Order::Sequential;
+    Ok(())
+}
+
+/// Reads the plan that the arguments name; the in-memory server where they name none.
+fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
+    let mut raw = match args.run.target {
+        None => RawPlan::for_target(plan::parse_target("embedded")?),
+        Some(_) => campaign::read(&args.run)?,
+    };
+    if args.run.target.is_none() {
+        raw.apply(&args.run.overrides())?;
+    }
+    if raw.workloads.iter().all(|workload| workload.kind.value != Workload::Mixed)
+        || raw.source_name == "command line"
+    {
+        raw.apply(&Overrides { workload: vec!["mixed".to_owned()], ..Overrides::default() })?;
+    }
+    for text in &args.fault {
+        raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
+    }
+    // A real server that crashes loses what it was not asked to commit.
+    if !raw.server.faults.planned.contains(&plan::fault::PlannedFault::LoseUnstable) {
+        raw.server.faults.planned.push(plan::fault::PlannedFault::LoseUnstable);
+    }
+    plan::fault::check_faults(&raw.server.faults.planned)?;
+    Ok(raw)
+}
+
+/// What a soak is by default where neither plan nor flags say: small enough for a laptop, loaded
+/// enough to be seen, patient enough for a server that comes back.
+const DEFAULTS: [(Setting, &str); 9] = [
+    (Setting::Rate, "500"),
+    (Setting::Arrivals, "constant"),
+    (Setting::Workers, "2"),
+    (Setting::Files, "16"),
+    (Setting::FileSize, "1MiB"),
+    (Setting::IoSize, "4KiB"),
+    (Setting::ReadPercent, "50"),
+    (Setting::Interval, "200ms"),
+    (Setting::Timeout, "1min"),
+];
+
+/// Above this duration intervals are seconds, so that a day's timeline has 86,400 points.
+const FINE_MS_MAX: u64 = 600_000;
+
+fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), Failure> {
+    let segment = format!("{}ms", soak.segment_ms);
+    let trials = soak.segments().to_string();
+    let mut flags = Overrides { trials: Some(trials), ..Overrides::default() }
+        .with(Setting::Duration, &[&segment])
+        .with(Setting::Verify, &["true"])
+        .with(Setting::Stamp, &["true"]);
+    for (setting, value) in DEFAULTS {
+        let in_workloads = raw.workloads.iter().any(|w| w.settings.get(setting).is_some());
+        if raw.factors.get(setting).is_some() || in_workloads {
+            continue;
+        }
+        let coarse = setting == Setting::Interval && soak.duration_ms > FINE_MS_MAX;
+        flags = flags.with(setting, &[if coarse { "1s" } else { value }]);
+    }
+    Ok(raw.apply(&flags)?)
+}

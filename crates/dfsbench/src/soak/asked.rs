@@ -1,0 +1,161 @@
+//! What a soak is asked for, and what of it can't be done: said before anything starts.
+
+use std::fmt::Write as _;
+
+use model::units::{Nanos, parse_time_ns};
+use model::{Soak, Target};
+use plan::{Plan, RawPlan, Setting, Value};
+use workload::journal::JOURNAL_BLOCKS_MAX;
+
+use super::disturbances;
+use crate::args::SoakArgs;
+use crate::exit::Failure;
+
+/// How long a soak measures when nobody says, in milliseconds.
+const DURATION_MS: u64 = 30_000;
+/// The shortest and the longest segment that is chosen, in milliseconds.
+const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
+/// Segments of a soak whose segment is chosen, about.
+const SEGMENTS: u64 = 120;
+/// What segments take besides what they measure, at most, in percent of it: preparing, reading back.
+const BESIDES_PERCENT: u64 = 20;
+
+/// What the arguments and the plan ask for.
+///
+/// # Errors
+/// When a time or a disturbance can't be read, or doesn't fit.
+pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<Soak, Failure> {
+    let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
+    let chosen_ms = (duration_ms / SEGMENTS).clamp(SEGMENT_MS.0, SEGMENT_MS.1);
+    let segment_ms = match &args.segment {
+        Some(text) => time_ms(text, "--segment")?,
+        None => chosen_ms.min(duration_ms),
+    };
+    if segment_ms < 1_000 || segment_ms > duration_ms {
+        return Err(Failure::Usage(format!(
+            "--segment: must be 1 s to the duration of the soak ({}), not {}",
+            shown(duration_ms),
+            shown(segment_ms)
+        )));
+    }
+    let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
+    let disturbances = disturbances::read(&args.disturb, is_embedded, segment_ms, duration_ms)?;
+    Ok(Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances })
+}
+
+/// Refuses what has no meaning for a soak.
+///
+/// # Errors
+/// When it was asked for.
+pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
+    let flags = args.run.overrides();
+    let given = [
+        (flags.trials.is_some(), "--trials", "--duration and --segment say how many there are"),
+        (flags.until.is_some(), "--until", "a soak lasts as long as --duration says"),
+        (flags.warmup_trials.is_some(), "--warmup-trials", "every segment counts"),
+        (flags.order.is_some(), "--order", "its segments follow each other"),
+        (args.run.until_broken.is_some(), "--until-broken", "`dfsbench run` has it"),
+    ];
+    match given.iter().find(|(is_given, ..)| *is_given) {
+        Some((_, flag, hint)) => {
+            Err(Failure::Usage(format!("{flag} has no meaning for a soak (hint: {hint})")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses what can't be booked, and disturbances that the plan's hosts can't make.
+///
+/// # Errors
+/// When there is any.
+pub fn check(plan: &Plan, soak: &Soak) -> Result<(), Failure> {
+    let run = &plan.runs[0];
+    let workers = run.all_workers();
+    if run.files < workers {
+        return Err(Failure::Usage(format!(
+            "a soak books each file for one worker, and there are {} files for {workers} workers \
+             (hint: --files {workers} or more)",
+            run.files
+        )));
+    }
+    let blocks = run.file_size_bytes.div_ceil(u64::from(run.io_size_bytes).max(1));
+    let blocks = blocks.saturating_mul(run.files.into());
+    if blocks > JOURNAL_BLOCKS_MAX || run.io_size_bytes < 512 {
+        return Err(Failure::Usage(format!(
+            "a soak books each block of --io-size, 512 B or more, and {blocks} blocks of {} B are \
+             asked for; {JOURNAL_BLOCKS_MAX} can be (hint: a larger --io-size, or a smaller set)",
+            run.io_size_bytes
+        )));
+    }
+    if matches!(run.target, Target::Null) {
+        let what = "a soak verifies what a server keeps, and `null` keeps nothing";
+        return Err(Failure::Usage(format!("{what} (hint: `embedded`, nfs://..., a directory)")));
+    }
+    disturbances::check(run, soak)
+}
+
+/// Refuses a soak that lasts longer than the job that it is part of.
+///
+/// # Errors
+/// When it does.
+pub fn fits_job(soak: &Soak, now_unix_ms: u64) -> Result<(), Failure> {
+    let ends = std::env::var("SLURM_JOB_END_TIME").ok();
+    let Some(ends_s) = ends.and_then(|text| text.trim().parse::<u64>().ok()) else {
+        return Ok(());
+    };
+    let left_ms = ends_s.saturating_mul(1_000).saturating_sub(now_unix_ms);
+    let takes_ms = soak.duration_ms / 100 * (100 + BESIDES_PERCENT);
+    if takes_ms <= left_ms {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "the soak takes about {} and the job ends in {} (SLURM_JOB_END_TIME) (hint: --duration {}s, \
+         or a longer --time for the job)",
+        shown(takes_ms),
+        shown(left_ms),
+        left_ms * 100 / (100 + BESIDES_PERCENT) / 1_000
+    )))
+}
+
+/// What a dry run says of a soak.
+pub fn described(soak: &Soak) -> String {
+    let mut text = format!(
+        "soak: {} in {} segments of {}, all read back after each\n",
+        shown(soak.duration_ms),
+        soak.segments(),
+        shown(soak.segment_ms)
+    );
+    for one in &soak.disturbances {
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "  {}", disturbances::written(one));
+    }
+    text
+}
+
+/// A time as people read it.
+pub fn shown(ms: u64) -> String {
+    Nanos(ms.saturating_mul(1_000_000)).to_string()
+}
+
+/// Reads a time into milliseconds.
+pub fn time_ms(text: &str, place: &str) -> Result<u64, Failure> {
+    match parse_time_ns(text) {
+        Ok(ns) => Ok(ns / 1_000_000),
+        Err(error) => Err(Failure::Usage(format!("{place}: {error}"))),
+    }
+}
+
+/// The duration that the plan or its flags ask for.
+fn duration_ms(raw: &RawPlan) -> Result<Option<u64>, Failure> {
+    let of_workloads = raw.workloads.iter().find_map(|w| w.settings.get(Setting::Duration));
+    let Some(levels) = of_workloads.or_else(|| raw.factors.get(Setting::Duration)) else {
+        return Ok(None);
+    };
+    match levels {
+        [one] => Ok(match one.value {
+            Value::Number(ms) => Some(ms),
+            _ => None,
+        }),
+        _ => Err(Failure::Usage("a soak has one --duration, not several".to_owned())),
+    }
+}

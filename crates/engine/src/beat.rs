@@ -1,0 +1,154 @@
+//! What one worker did lately, for whoever watches a soak: counts and times, interval by interval.
+//!
+//! A [`Beat`] is written by its worker alone and read by the watcher, with relaxed atomics; it only
+//! ever grows, so [`Beats`] finds what an interval brought by the difference to the last look. Every
+//! octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 % from the true value.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use model::histogram::{bucket_of, middle_of};
+use model::{Completion, OpKind, Outcome, Pulse};
+use workload::Journal;
+
+/// Buckets per octave, as a power of two.
+const SUB_BITS: u32 = 3;
+/// No time counts as longer than this, in nanoseconds: 73 minutes.
+const TIME_NS_MAX: u64 = (1 << 42) - 1;
+const BUCKETS: usize = bucket_of::<SUB_BITS>(TIME_NS_MAX) + 1;
+
+/// Counts of one worker.
+#[derive(Debug)]
+pub struct Beat {
+    failed: AtomicU64,
+    /// The longest time since the watcher looked.
+    max_ns: AtomicU64,
+    times: [AtomicU32; BUCKETS],
+}
+
+impl Default for Beat {
+    fn default() -> Self {
+        let times = [const { AtomicU32::new(0) }; BUCKETS];
+        Self { failed: AtomicU64::new(0), max_ns: AtomicU64::new(0), times }
+    }
+}
+
+impl Beat {
+    /// Counts an op that ended; a sync counts only where it failed, as in rates.
+    #[inline]
+    pub fn ended(&self, completion: &Completion) {
+        let time_ns = match completion.outcome {
+            Outcome::Failed(_) => return self.failed.store(self.failed.load(Relaxed) + 1, Relaxed),
+            Outcome::Done(_) if completion.op.kind == OpKind::Sync => return,
+            Outcome::Done(_) if completion.op.due_ns == 0 => completion.service_time_ns(),
+            Outcome::Done(_) => completion.response_time_ns(),
+        };
+        let count = &self.times[bucket_of::<SUB_BITS>(time_ns.min(TIME_NS_MAX))];
+        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+        if time_ns > self.max_ns.load(Relaxed) {
+            self.max_ns.fetch_max(time_ns, Relaxed);
+        }
+    }
+}
+
+/// The beats of all workers, as the watcher reads them.
+pub struct Beats {
+    workers: Vec<Arc<Beat>>,
+    journal: Option<Arc<Journal>>,
+    /// What had been counted at the last look.
+    failed: u64,
+    times: Vec<u32>,
+    pulses: Vec<Pulse>,
+}
+
+impl Beats {
+    /// Watches these workers from now on.
+    pub fn new(workers: Vec<Arc<Beat>>, journal: Option<Arc<Journal>>) -> Self {
+        Self { workers, journal, failed: 0, times: vec![0; BUCKETS], pulses: Vec::new() }
+    }
+
+    /// Takes what an interval brought that ends now.
+    pub fn take(&mut self, at_ns: u64) {
+        let mut pulse = Pulse { at_ns, rss_bytes: resident_bytes(), ..Pulse::default() };
+        let failed = self.workers.iter().map(|beat| beat.failed.load(Relaxed)).sum::<u64>();
+        pulse.errors = failed - self.failed;
+        self.failed = failed;
+        let longest = self.workers.iter().map(|beat| beat.max_ns.swap(0, Relaxed)).max();
+        pulse.max_ns = longest.unwrap_or(0);
+        let mut counts = [0_u32; BUCKETS];
+        for ((bucket, count), before) in counts.iter_mut().enumerate().zip(&mut self.times) {
+            let each = self.workers.iter().map(|beat| beat.times[bucket].load(Relaxed));
+            let now = each.fold(0_u32, u32::wrapping_add);
+            *count = now.wrapping_sub(*before);
+            *before = now;
+        }
+        pulse.ops = counts.iter().map(|count| u64::from(*count)).sum();
+        pulse.p50_ns = quantile(&counts, pulse.ops.div_ceil(2)).min(pulse.max_ns);
+        pulse.p99_ns = quantile(&counts, (pulse.ops * 99).div_ceil(100)).min(pulse.max_ns);
+        pulse.uncommitted = self.journal.as_ref().map_or(0, |journal| journal.uncommitted());
+        self.pulses.push(pulse);
+    }
+
+    /// Hands them out.
+    pub fn finish(self) -> Vec<Pulse> {
+        self.pulses
+    }
+}
+
+/// The time of the op with this rank, counted from 1; 0 where there is none.
+fn quantile(counts: &[u32], rank: u64) -> u64 {
+    let mut seen = 0;
+    let reached = counts.iter().position(|count| {
+        seen += u64::from(*count);
+        rank > 0 && seen >= rank
+    });
+    reached.map_or(0, middle_of::<SUB_BITS>)
+}
+
+/// Resident memory of this process, in bytes; 0 where the kernel doesn't say.
+///
+/// **Source:** proc_pid_statm(5), the second field.
+pub fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Op, OpError};
+
+    const MS: u64 = 1_000_000;
+
+    fn ended(beat: &Beat, kind: OpKind, took_ns: u64, outcome: Outcome) {
+        let op = Op { due_ns: 1_000, offset_bytes: 0, len_bytes: 1, file: 0, kind };
+        beat.ended(&Completion { op, sent_ns: 5_000, done_ns: 1_000 + took_ns, outcome });
+    }
+
+    #[test]
+    fn an_interval_holds_what_it_brought_and_nothing_of_the_one_before() {
+        let workers = vec![Arc::new(Beat::default()), Arc::new(Beat::default())];
+        let mut beats = Beats::new(workers.clone(), None);
+        let done = Outcome::Done(1);
+        for _ in 0..98 {
+            ended(&workers[0], OpKind::Read, 2 * MS, done);
+        }
+        ended(&workers[1], OpKind::Write, 60 * MS, done);
+        ended(&workers[1], OpKind::Write, 70 * MS, done);
+        ended(&workers[1], OpKind::Sync, 900 * MS, done);
+        ended(&workers[1], OpKind::Sync, 900 * MS, Outcome::Failed(OpError(5)));
+        beats.take(1_000);
+        ended(&workers[0], OpKind::Read, MS, done);
+        beats.take(2_000);
+        beats.take(3_000);
+        let pulses = beats.finish();
+        let close = |ns: u64, ms: u64| ns.abs_diff(ms * MS) <= ms * MS / 16;
+        assert_eq!((pulses[0].at_ns, pulses[0].ops, pulses[0].errors), (1_000, 100, 1));
+        assert!(close(pulses[0].p50_ns, 2) && close(pulses[0].p99_ns, 60), "{:?}", pulses[0]);
+        assert_eq!(pulses[0].max_ns, 70 * MS);
+        assert_eq!((pulses[1].ops, pulses[1].errors, pulses[1].max_ns), (1, 0, MS));
+        assert_eq!((pulses[2].ops, pulses[2].p50_ns, pulses[2].p99_ns), (0, 0, 0));
+        assert!(pulses[0].rss_bytes > 100_000, "{:?}", pulses[0]);
+    }
+}

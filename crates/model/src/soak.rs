@@ -1,0 +1,271 @@
+//! What a soak asks for, and what it sees beyond the figures of its passes.
+//!
+//! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
+//! block is stamped and booked, and a pass that reads all of it back. [`Soak`] is what was asked,
+//! [`Upset`] what was done to the hosts meanwhile, [`Pulse`] what one interval looked like, and
+//! [`Kept`] what became of the data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+words! {
+    /// What may be done to the hosts of a soak.
+    Blow {
+        /// The server forgets all connections, clients and sessions, and starts anew.
+        ServerRestart = "server-restart",
+        /// The server is there and answers nothing.
+        ServerStall = "server-stall",
+        /// The kernel's server is stopped, and started again.
+        NfsdStop = "nfsd-stop",
+        /// Nothing passes between the server and anybody.
+        NetworkCut = "network-cut",
+        /// The server's file system has no room left.
+        DiskFull = "disk-full",
+        /// The agent of a client host is killed.
+        ClientKill = "client-kill",
+        /// The clock of the day of a host is set.
+        ClockStep = "clock-step",
+    }
+}
+
+/// Something that is to be done to a host while a soak runs, and undone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// What.
+    pub blow: Blow,
+    /// To which host, by its name; `None` where there is but one that it can be done to.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// When it begins, in milliseconds of measured time from the start of the soak.
+    pub at_ms: u64,
+    /// How long it lasts, in milliseconds; 0 for what is over at once.
+    pub lasts_ms: u64,
+}
+
+/// What a soak asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Soak {
+    /// How long it measures, in milliseconds.
+    pub duration_ms: u64,
+    /// How long one segment of it measures, in milliseconds.
+    pub segment_ms: u64,
+    /// After so many ops a worker has one of its files made safe; 0 where every write is.
+    pub commit_every_ops: u32,
+    /// What is done to the hosts meanwhile, in the order of time.
+    pub disturbances: Vec<Disturbance>,
+}
+
+impl Soak {
+    /// How many segments there are.
+    pub const fn segments(&self) -> u64 {
+        let segment_ms = if self.segment_ms == 0 { 1 } else { self.segment_ms };
+        self.duration_ms.div_ceil(segment_ms)
+    }
+
+    /// What is to be done in one segment, counted from 0: with its instant in nanoseconds from
+    /// the start of that segment.
+    pub fn within(&self, segment: u64) -> impl Iterator<Item = (u64, &Disturbance)> {
+        let (from_ms, to_ms) = (segment * self.segment_ms, (segment + 1) * self.segment_ms);
+        let here = move |one: &&Disturbance| (from_ms..to_ms).contains(&one.at_ms);
+        let disturbances = self.disturbances.iter().filter(here);
+        disturbances.map(move |one| ((one.at_ms - from_ms).saturating_mul(1_000_000), one))
+    }
+}
+
+/// Something that was done to a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upset {
+    /// What.
+    pub blow: Blow,
+    /// To which host; empty for what is in this process.
+    pub host: String,
+    /// When it was to begin, in nanoseconds from the start of its segment.
+    pub planned_ns: u64,
+    /// When it had been done.
+    pub begun_ns: u64,
+    /// When it had been undone, or was over by itself.
+    pub ended_ns: Option<u64>,
+    /// Why it could not be done, or undone; in a sentence.
+    pub failed: Option<String>,
+}
+
+/// What all workers together did within one interval of a segment, and how it looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pulse {
+    /// End of the interval, in nanoseconds from the start of the segment.
+    pub at_ns: u64,
+    /// Ops that ended well in it, syncs not counted.
+    pub ops: u64,
+    /// Ops that failed in it.
+    pub errors: u64,
+    /// Half of the ops that ended well took at most so long from due to done, in nanoseconds.
+    pub p50_ns: u64,
+    /// 99 % of them.
+    pub p99_ns: u64,
+    /// The longest of them.
+    pub max_ns: u64,
+    /// Blocks that were acknowledged and not safe yet.
+    pub uncommitted: u64,
+    /// Memory of this process that is resident, in bytes.
+    pub rss_bytes: u64,
+}
+
+impl Pulse {
+    /// Adds what another host did in the same interval. Quantiles don't add up: the worst host
+    /// stands for all.
+    pub fn add(&mut self, other: &Self) {
+        self.at_ns = self.at_ns.max(other.at_ns);
+        self.ops += other.ops;
+        self.errors += other.errors;
+        self.p50_ns = self.p50_ns.max(other.p50_ns);
+        self.p99_ns = self.p99_ns.max(other.p99_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.uncommitted += other.uncommitted;
+        self.rss_bytes += other.rss_bytes;
+    }
+}
+
+/// What a client had to do because something went wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recovery {
+    /// Calls sent again because no answer came in time.
+    pub retransmissions: u64,
+    /// Connections made anew.
+    pub reconnects: u64,
+    /// Calls sent again over a new connection.
+    pub replays: u64,
+    /// Answers of "later", such as in a grace period, after which a call was made again.
+    pub delays: u64,
+    /// Data written more than once, in bytes.
+    pub resent_bytes: u64,
+}
+
+impl Recovery {
+    /// Adds what another client had to do.
+    pub const fn add(&mut self, other: Self) {
+        self.retransmissions += other.retransmissions;
+        self.reconnects += other.reconnects;
+        self.replays += other.replays;
+        self.delays += other.delays;
+        self.resent_bytes += other.resent_bytes;
+    }
+}
+
+words! {
+    /// What became of a block.
+    Fate {
+        /// It was acknowledged as safe and isn't there.
+        Lost = "lost",
+        /// It was acknowledged, not yet as safe, and is as it was before: a restart may do that.
+        RolledBack = "rolled-back",
+        /// Its write was never acknowledged, and it is neither old nor new: a crash may do that.
+        Torn = "torn",
+    }
+}
+
+/// A block that was not found as it was written last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What became of it.
+    pub fate: Fate,
+    /// Name of the file.
+    pub file: String,
+    /// Where the block begins, in bytes.
+    pub offset_bytes: u64,
+    /// The generation that was found; `None` where nothing whole of ours is there.
+    pub found: Option<u32>,
+    /// The oldest generation that may stand there.
+    pub safe: u32,
+    /// The latest generation that was acknowledged.
+    pub acknowledged: u32,
+}
+
+/// Findings of one fate that are kept in full; all are counted.
+pub const FINDINGS_MAX: usize = 16;
+
+/// What became of the data of a soak.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// Blocks that are booked.
+    pub blocks: u64,
+    /// Those that were written since they were made.
+    pub written: u64,
+    /// Those that were acknowledged and not safe at the end.
+    pub uncommitted: u64,
+    /// Those that were acknowledged as safe, and gone.
+    pub lost: u64,
+    /// Those that were acknowledged, not as safe, and gone.
+    pub rolled_back: u64,
+    /// Those whose unacknowledged write was torn.
+    pub torn: u64,
+    /// The first of each fate.
+    pub findings: Vec<Finding>,
+}
+
+impl Kept {
+    /// Adds what became of other blocks.
+    pub fn add(&mut self, other: &Self) {
+        self.blocks += other.blocks;
+        self.written += other.written;
+        self.uncommitted += other.uncommitted;
+        self.lost += other.lost;
+        self.rolled_back += other.rolled_back;
+        self.torn += other.torn;
+        for finding in &other.findings {
+            self.note(finding);
+        }
+    }
+
+    /// Keeps a finding where there is room for one more of its fate.
+    pub fn note(&mut self, finding: &Finding) {
+        let same = self.findings.iter().filter(|known| known.fate == finding.fate).count();
+        if same < FINDINGS_MAX {
+            self.findings.push(finding.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disturbance_falls_into_the_segment_of_its_instant() {
+        let at = |at_ms| Disturbance { blow: Blow::ServerStall, host: None, at_ms, lasts_ms: 1 };
+        let soak = Soak {
+            duration_ms: 25_000,
+            segment_ms: 10_000,
+            commit_every_ops: 0,
+            disturbances: vec![at(0), at(9_999), at(10_000), at(24_000)],
+        };
+        assert_eq!(soak.segments(), 3);
+        let instants = |segment| soak.within(segment).map(|(ns, _)| ns).collect::<Vec<_>>();
+        assert_eq!(instants(0), [0, 9_999_000_000]);
+        assert_eq!(instants(1), [0]);
+        assert_eq!(instants(2), [4_000_000_000]);
+    }
+
+    #[test]
+    fn all_findings_are_counted_and_some_of_each_fate_are_kept() {
+        let finding = |fate, offset_bytes| Finding {
+            fate,
+            file: "f".to_owned(),
+            offset_bytes,
+            found: None,
+            safe: 1,
+            acknowledged: 1,
+        };
+        let lost = (0..40).map(|at| finding(Fate::Lost, at)).collect();
+        let many = Kept { lost: 40, findings: lost, ..Kept::default() };
+        let torn = Kept { torn: 1, findings: vec![finding(Fate::Torn, 7)], ..Kept::default() };
+        let mut all = Kept::default();
+        all.add(&many);
+        all.add(&torn);
+        assert_eq!((all.lost, all.torn, all.findings.len()), (40, 1, FINDINGS_MAX + 1));
+    }
+}

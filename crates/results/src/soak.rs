@@ -1,0 +1,90 @@
+//! What a soak saw beside its figures, in and out of the results file: pulses and disturbances.
+//!
+//! Files of earlier releases have no tables for it, and get them when they are added to.
+
+use model::soak::Blow;
+use model::{Pulse, Upset};
+use rusqlite::{Connection, Transaction, params};
+
+use crate::read::{count, maybe_count, named, rows};
+use crate::write::whole;
+
+/// Adds how each interval of a pass looked, and what was done to hosts meanwhile.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    pass_id: i64,
+    (pulses, upsets): (&[Pulse], &[Upset]),
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO pulses (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,
+             rss_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    for pulse in pulses {
+        insert.execute(params![
+            pass_id,
+            whole(pulse.at_ns)?,
+            whole(pulse.ops)?,
+            whole(pulse.errors)?,
+            whole(pulse.p50_ns)?,
+            whole(pulse.p99_ns)?,
+            whole(pulse.max_ns)?,
+            whole(pulse.uncommitted)?,
+            whole(pulse.rss_bytes)?,
+        ])?;
+    }
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO upsets (pass_id, blow, host, planned_ns, begun_ns, ended_ns, failed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for upset in upsets {
+        insert.execute(params![
+            pass_id,
+            upset.blow.name(),
+            upset.host,
+            whole(upset.planned_ns)?,
+            whole(upset.begun_ns)?,
+            upset.ended_ns.map(whole).transpose()?,
+            upset.failed,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Reads how each interval of a pass looked.
+pub(crate) fn pulses(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Pulse>> {
+    if !connection.table_exists(None, "pulses")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM pulses WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        Ok(Pulse {
+            at_ns: count(row, "at_ns")?,
+            ops: count(row, "ops")?,
+            errors: count(row, "errors")?,
+            p50_ns: count(row, "p50_ns")?,
+            p99_ns: count(row, "p99_ns")?,
+            max_ns: count(row, "max_ns")?,
+            uncommitted: count(row, "uncommitted")?,
+            rss_bytes: count(row, "rss_bytes")?,
+        })
+    })
+}
+
+/// Reads what was done to hosts while a pass ran.
+pub(crate) fn upsets(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Upset>> {
+    if !connection.table_exists(None, "upsets")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM upsets WHERE pass_id = ?1 ORDER BY id";
+    rows(connection, sql, [pass_id], |row| {
+        Ok(Upset {
+            blow: named(row, "blow", Blow::from_name)?,
+            host: row.get("host")?,
+            planned_ns: count(row, "planned_ns")?,
+            begun_ns: count(row, "begun_ns")?,
+            ended_ns: maybe_count(row, "ended_ns")?,
+            failed: row.get("failed")?,
+        })
+    })
+}

@@ -1,0 +1,260 @@
+//! What was acknowledged: the books on every block of a soak's file set.
+//!
+//! A [`Journal`] numbers the writes of each block, its generations from 1 (0 is what preparation
+//! wrote), and knows of each block the newest generation that was handed on, the latest one that
+//! was acknowledged, and the latest one that was acknowledged as safe. What is read is held against
+//! these: see [`Journal::found`]. All memory is taken at the start, nothing locks. Of each block one
+//! write or read may be under way at a time, all by one worker: whoever hands out ops sees to that.
+//!
+//! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use model::soak::{Fate, Finding, Kept};
+
+use crate::names::Name;
+
+/// Blocks that a journal has room for: 256 MiB of books, which are 64 GiB of data in 4 KiB.
+pub const JOURNAL_BLOCKS_MAX: u64 = 16 << 20;
+
+/// The books on all blocks of a file set.
+#[derive(Debug)]
+pub struct Journal {
+    block_bytes: u64,
+    blocks_per_file: u64,
+    blocks: Box<[Block]>,
+    uncommitted: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    /// The generation that was handed on last.
+    newest: AtomicU32,
+    /// The latest one that was acknowledged.
+    acknowledged: AtomicU32,
+    /// The latest one that was acknowledged as safe.
+    safe: AtomicU32,
+    /// The worst that was found of it; 0 where nothing was: see [`note_of`].
+    noted: AtomicU32,
+}
+
+/// Nothing whole of ours was found.
+const NOTHING: u32 = (1 << 30) - 1;
+
+/// Puts a fate and a generation into one word; the worse fate makes the larger word.
+const fn note_of(fate: Fate, found: Option<u32>) -> u32 {
+    let rank = match fate {
+        Fate::Torn => 1,
+        Fate::RolledBack => 2,
+        Fate::Lost => 3,
+    };
+    let found = match found {
+        Some(found) if found < NOTHING => found,
+        _ => NOTHING,
+    };
+    rank << 30 | found
+}
+
+const fn told_by(note: u32) -> Option<(Fate, Option<u32>)> {
+    let fate = match note >> 30 {
+        0 => return None,
+        1 => Fate::Torn,
+        2 => Fate::RolledBack,
+        _ => Fate::Lost,
+    };
+    let found = note & NOTHING;
+    Some((fate, if found == NOTHING { None } else { Some(found) }))
+}
+
+impl Journal {
+    /// Books on files of one size, in blocks as large as the ops that write them.
+    ///
+    /// # Panics
+    /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks: whoever asks knows.
+    pub fn new(files: u32, file_bytes: u64, block_bytes: u32) -> Self {
+        let block_bytes = u64::from(block_bytes.max(1));
+        let blocks_per_file = file_bytes.div_ceil(block_bytes);
+        let count = u64::from(files).saturating_mul(blocks_per_file);
+        assert!(count <= JOURNAL_BLOCKS_MAX, "{count} blocks are too many for a journal");
+        let blocks = (0..count).map(|_| Block::default()).collect();
+        Self { block_bytes, blocks_per_file, blocks, uncommitted: AtomicU64::new(0) }
+    }
+
+    /// Takes note of a write that is handed on: its block gets its next generation.
+    pub fn begin(&self, file: u32, offset_bytes: u64) {
+        if let Some(block) = self.block(file, offset_bytes) {
+            block.newest.store(block.newest.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    /// The generation that is written to a place now; 0 where nothing was handed on yet.
+    pub fn generation(&self, file: u32, offset_bytes: u64) -> u32 {
+        self.block(file, offset_bytes).map_or(0, |block| block.newest.load(Relaxed))
+    }
+
+    /// The generations that may be read at a place: the oldest and the newest.
+    pub fn readable(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
+        let range = |block: &Block| (block.safe.load(Relaxed), block.newest.load(Relaxed));
+        self.block(file, offset_bytes).map_or((0, 0), range)
+    }
+
+    /// Takes note of a write that was acknowledged, as safe or not.
+    pub fn acknowledged(&self, file: u32, offset_bytes: u64, is_safe: bool) {
+        let Some(block) = self.block(file, offset_bytes) else { return };
+        let newest = block.newest.load(Relaxed);
+        let was_safe = block.safe.load(Relaxed) == block.acknowledged.load(Relaxed);
+        block.acknowledged.store(newest, Relaxed);
+        if is_safe {
+            block.safe.store(newest, Relaxed);
+        }
+        match (was_safe, is_safe) {
+            (true, false) => _ = self.uncommitted.fetch_add(1, Relaxed),
+            (false, true) => _ = self.uncommitted.fetch_sub(1, Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Takes note that all that was acknowledged of a file was said to be safe.
+    pub fn committed(&self, file: u32) {
+        let first = u64::from(file) * self.blocks_per_file;
+        let range = first as usize..(first + self.blocks_per_file) as usize;
+        let mut made_safe = 0;
+        for block in self.blocks.get(range).unwrap_or_default() {
+            let acknowledged = block.acknowledged.load(Relaxed);
+            if block.safe.load(Relaxed) != acknowledged {
+                block.safe.store(acknowledged, Relaxed);
+                made_safe += 1;
+            }
+        }
+        self.uncommitted.fetch_sub(made_safe, Relaxed);
+    }
+
+    /// Takes note of what a read found: the generation of a whole block of ours, or `None` for
+    /// anything else. Says what became of the block; `None` where it is as it should be.
+    pub fn found(&self, file: u32, offset_bytes: u64, found: Option<u32>) -> Option<Fate> {
+        let block = self.block(file, offset_bytes)?;
+        let (newest, safe) = (block.newest.load(Relaxed), block.safe.load(Relaxed));
+        let acknowledged = block.acknowledged.load(Relaxed);
+        let fate = match found {
+            Some(found) if found < safe || found > newest => Fate::Lost,
+            Some(found) if found < acknowledged => Fate::RolledBack,
+            Some(_) => return None,
+            None if newest > acknowledged => Fate::Torn,
+            None => Fate::Lost,
+        };
+        block.noted.fetch_max(note_of(fate, found), Relaxed);
+        Some(fate)
+    }
+
+    /// Blocks that were acknowledged and are not safe yet.
+    pub fn uncommitted(&self) -> u64 {
+        self.uncommitted.load(Relaxed)
+    }
+
+    /// What became of the blocks of some files; each is looked at once.
+    pub fn kept(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
+        let mut kept = Kept::default();
+        for (index, block) in (0_u64..).zip(&self.blocks) {
+            let file = (index / self.blocks_per_file) as u32;
+            if !is_ours(file) {
+                continue;
+            }
+            let (safe, acknowledged) = (block.safe.load(Relaxed), block.acknowledged.load(Relaxed));
+            kept.blocks += 1;
+            kept.written += u64::from(block.newest.load(Relaxed) > 0);
+            kept.uncommitted += u64::from(safe != acknowledged);
+            let Some((fate, found)) = told_by(block.noted.load(Relaxed)) else { continue };
+            match fate {
+                Fate::Lost => kept.lost += 1,
+                Fate::RolledBack => kept.rolled_back += 1,
+                Fate::Torn => kept.torn += 1,
+            }
+            kept.note(&Finding {
+                fate,
+                file: Name::file(file).as_str().to_owned(),
+                offset_bytes: index % self.blocks_per_file * self.block_bytes,
+                found,
+                safe,
+                acknowledged,
+            });
+        }
+        kept
+    }
+
+    fn block(&self, file: u32, offset_bytes: u64) -> Option<&Block> {
+        let number = offset_bytes / self.block_bytes;
+        let index = u64::from(file) * self.blocks_per_file + number;
+        (number < self.blocks_per_file).then(|| self.blocks.get(index as usize)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(journal: &Journal, offset_bytes: u64) {
+        journal.begin(1, offset_bytes);
+        journal.acknowledged(1, offset_bytes, false);
+    }
+
+    #[test]
+    fn what_was_committed_must_be_there_and_what_was_not_may_be_gone() {
+        let journal = Journal::new(2, 300, 100);
+        write(&journal, 100);
+        write(&journal, 100);
+        assert_eq!((journal.generation(1, 199), journal.uncommitted()), (2, 1));
+        assert_eq!(journal.readable(1, 100), (0, 2));
+        assert_eq!(journal.found(1, 100, Some(2)), None);
+        assert_eq!(journal.found(1, 100, Some(1)), Some(Fate::RolledBack));
+        journal.committed(1);
+        assert_eq!((journal.readable(1, 100), journal.uncommitted()), ((2, 2), 0));
+        assert_eq!(journal.found(1, 100, Some(1)), Some(Fate::Lost));
+        // Of another file and another block nothing changed.
+        assert_eq!((journal.generation(0, 100), journal.generation(1, 0)), (0, 0));
+        let kept = journal.kept(|_| true);
+        assert_eq!((kept.blocks, kept.written, kept.lost, kept.rolled_back), (6, 1, 1, 0));
+        let finding = &kept.findings[0];
+        assert_eq!((finding.offset_bytes, finding.found, finding.safe), (100, Some(1), 2));
+        assert_eq!((finding.fate, finding.file.as_str()), (Fate::Lost, Name::file(1).as_str()));
+        assert_eq!(journal.kept(|file| file == 0).lost, 0);
+    }
+
+    #[test]
+    fn a_write_that_was_never_answered_leaves_the_old_block_the_new_one_or_a_torn_one() {
+        let journal = Journal::new(2, 300, 100);
+        journal.begin(1, 0);
+        assert_eq!(journal.found(1, 0, Some(0)), None);
+        assert_eq!(journal.found(1, 0, Some(1)), None);
+        assert_eq!(journal.found(1, 0, None), Some(Fate::Torn));
+        assert_eq!(journal.found(1, 0, Some(2)), Some(Fate::Lost), "nobody wrote that");
+        journal.acknowledged(1, 0, true);
+        assert_eq!(journal.found(1, 0, None), Some(Fate::Lost));
+        let kept = journal.kept(|_| true);
+        assert_eq!((kept.lost, kept.torn, kept.findings[0].found), (1, 0, None));
+    }
+
+    #[test]
+    fn a_block_counts_as_uncommitted_once() {
+        let journal = Journal::new(1, 300, 100);
+        for offset in [0, 0, 100, 0] {
+            journal.begin(0, offset);
+            journal.acknowledged(0, offset, false);
+        }
+        assert_eq!(journal.uncommitted(), 2);
+        journal.begin(0, 0);
+        journal.acknowledged(0, 0, true);
+        assert_eq!(journal.uncommitted(), 1);
+        journal.committed(0);
+        journal.committed(0);
+        assert_eq!(journal.uncommitted(), 0);
+    }
+
+    #[test]
+    fn what_was_made_and_never_written_must_be_there() {
+        let journal = Journal::new(1, 250, 100);
+        assert_eq!(journal.found(0, 249, Some(0)), None);
+        assert_eq!(journal.found(0, 200, None), Some(Fate::Lost));
+        assert_eq!(journal.found(0, 300, None), None, "there is no such block");
+        assert_eq!(journal.kept(|_| true).findings[0].offset_bytes, 200);
+    }
+}
