@@ -22,6 +22,22 @@ use crate::vm::lab::Lab;
 /// The presets with machines for hosts.
 const DATA_PATHS: &str = "data-paths.toml";
 const SCALING: &str = "client-scaling.toml";
+/// A plan that is made here.
+const KERNELS: &str = "kernels.toml";
+const PLAN_OF_KERNELS: &str = r#"
+name = "kernels"
+host = [
+    { name = "server", ssh = "server", ssh_config = "CONFIG", address = "10.77.0.1" },
+    { name = "client1", ssh = "client1", ssh_config = "CONFIG", address = "10.77.0.11" },
+    { name = "client2", ssh = "client2", ssh_config = "CONFIG", address = "10.77.0.12" },
+]
+target = [
+    { name = "6.12", server = "server", client = "client1", directory = "/srv/dfsbench" },
+    { name = "6.1", server = "server", client = "client2", directory = "/srv/dfsbench" },
+]
+workload = [{ kind = "stream" }]
+factors = { nfsvers = 4.2, verify = true }
+"#;
 /// Where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
 /// Within so long a plan's machines are set up, and put back where its controller was killed: a
@@ -77,6 +93,7 @@ impl<'a> Plans<'a> {
         });
         run("a setting of a mount is in force, or the run is failed", &|| self.in_force());
         run("two clients of one server at one moment", &|| self.scaling());
+        run("two kernels of the client are one factor", &|| self.kernels());
         run("machines of a controller that was killed put themselves back", &|| self.killed());
     }
 
@@ -151,6 +168,40 @@ impl<'a> Plans<'a> {
             let facts = trial["facts"].to_string();
             ensure!(facts.contains("10.77.0.12") == (clients == 2), "{clients}: {facts}");
         }
+        self.is_as_before()
+    }
+
+    /// The same server, mounted by two kernels: `target` is a factor as any other, and what was
+    /// told of each client says which kernel it has.
+    fn kernels(&self) -> Result<()> {
+        let config = self.lab.ssh_config().display().to_string();
+        let plan = PLAN_OF_KERNELS.replace("CONFIG", &config);
+        fs::write(self.folder.path().join(KERNELS), plan)?;
+        let (_, json) = self.result(KERNELS, &["--trials", "2"])?;
+        let runs = json["runs"].as_array().context("no runs")?;
+        ensure!(runs.len() == 2, "{} runs", runs.len());
+        let facts: Vec<&Value> = runs
+            .iter()
+            .flat_map(|run| run["trials"].as_array().into_iter().flatten())
+            .flat_map(|trial| trial["facts"].as_array().into_iter().flatten())
+            .filter(|fact| fact["name"] == "kernel")
+            .collect();
+        for (run, (kernel, client)) in runs.iter().zip([("6.12", NEW), ("6.1", OLD)]) {
+            ensure!(run["settings"]["target_name"] == kernel, "{}", run["settings"]);
+            for trial in run["trials"].as_array().context("no trials")? {
+                let done = trial["state"].to_string().contains("done");
+                ensure!(done, "{kernel}: {} {}", trial["state"], trial["reason"]);
+            }
+            let said = facts.iter().find(|fact| fact["scope"] == client);
+            let said = said.with_context(|| format!("{client} says no kernel: {facts:?}"))?;
+            let expected = format!("Linux {kernel}.");
+            let is_said = said["value"].as_str().is_some_and(|said| said.starts_with(&expected));
+            ensure!(is_said, "{client}: {said}");
+        }
+        let mut factors = Command::new(&self.program);
+        factors.args(["factors", "--format", "json", "--results"]);
+        let said = proc::text(factors.arg(self.folder.path().join("results.db")))?;
+        ensure!(said.contains("\"target\""), "target is no factor: {said}");
         self.is_as_before()
     }
 
