@@ -156,7 +156,9 @@ fn begin_to_end(
     let work_name = format!(".dfsbench-{:x}-{}", walk.token, trial.position);
     let work = (work_name.as_str(), walk.keep);
     let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, work));
-    trial.facts.extend(walk.hosts.take_facts());
+    if observed {
+        trial.facts.extend(walk.hosts.take_facts());
+    }
     match begun {
         Ok(facts) => {
             trial.facts.extend(facts);

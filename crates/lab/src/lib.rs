@@ -17,6 +17,7 @@ mod invalidate;
 mod lab;
 mod log;
 pub mod mounts;
+mod mountstats;
 mod options;
 mod packages;
 mod processes;

@@ -158,6 +158,16 @@ fn a_server_that_reads_nothing_from_its_disk_is_noted() {
 }
 
 #[test]
+fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
+    let (campaign, _) = Rig::new(Script::default()).walk(&[network(8), network(16)]);
+    let [first, second] = [0, 1].map(|run: usize| &campaign.runs[run].trials[0]);
+    for host in ["s", "c"] {
+        assert_eq!(told(first, host, "kernel"), Some("Linux 6.12"));
+        assert_eq!(told(second, host, "kernel"), None);
+    }
+}
+
+#[test]
 fn a_host_that_is_lost_fails_its_runs_and_the_others_are_put_back() {
     let rig = Rig::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
     let (campaign, left) = rig.walk(&[network(8), network(16), disk("c")]);

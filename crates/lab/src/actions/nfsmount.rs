@@ -12,12 +12,13 @@ use model::InForce;
 use super::folder_undo;
 use crate::error::LabError;
 use crate::inforce::Findings;
+use crate::mountstats;
 use crate::options::{self, Asked};
 use crate::safety;
 use crate::step::Step;
 use crate::undo::Undo;
 
-const STATS: &str = "/proc/self/mountstats";
+const STATS: &str = mountstats::PATH;
 /// What mounting may take: a server in its period of grace answers late.
 const LIMIT: Duration = Duration::from_secs(150);
 
@@ -89,22 +90,13 @@ impl MountStats {
     /// Finds a mount in the text of /proc/self/mountstats; of several the last.
     pub fn of(text: &str, point: &Path) -> Option<Self> {
         let point = point.display().to_string().replace(' ', "\\040");
-        let mut found = None;
-        let mut lines = text.lines().peekable();
-        while let Some(line) = lines.next() {
-            let Some(source) = header(line, &point) else { continue };
-            let mut stats = Self { source: source.to_owned(), ..Self::default() };
-            while let Some(line) = lines.next_if(|line| !line.starts_with("device ")) {
-                stats.take(line.trim());
-            }
-            found = Some(stats);
-        }
-        found
+        let mount = mountstats::of(text).into_iter().rfind(|mount| mount.point == point)?;
+        let mut stats = Self { source: mount.source.to_owned(), ..Self::default() };
+        mount.lines.iter().for_each(|(name, rest)| stats.take(name, rest));
+        Some(stats)
     }
 
-    fn take(&mut self, line: &str) {
-        let Some((name, rest)) = line.split_once(':') else { return };
-        let rest = rest.trim();
+    fn take(&mut self, name: &str, rest: &str) {
         match name {
             "opts" => rest.clone_into(&mut self.options),
             "age" => rest.clone_into(&mut self.age_s),
@@ -117,13 +109,6 @@ impl MountStats {
             _ => {}
         }
     }
-}
-
-/// The source of `device SOURCE mounted on POINT with fstype nfs4 statvers=1.1`.
-fn header<'a>(line: &'a str, point: &str) -> Option<&'a str> {
-    let (source, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
-    let (found, kind) = rest.split_once(" with fstype ")?;
-    (found == point && kind.starts_with("nfs")).then_some(source)
 }
 
 #[cfg(test)]

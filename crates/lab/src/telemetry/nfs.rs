@@ -12,13 +12,14 @@ use std::fs;
 use procfs::process::{MountNFSStatistics, Process};
 
 use super::Readings;
+use crate::mountstats;
 
 const NS_PER_MS: u64 = 1_000_000;
 const NFSD: &str = "/proc/net/rpc/nfsd";
 
 pub(super) fn read(readings: &mut Readings) {
     let is_nfs = |kind: &str| kind == "nfs" || kind == "nfs4";
-    if let Ok(text) = fs::read_to_string("/proc/self/mountstats")
+    if let Ok(text) = fs::read_to_string(mountstats::PATH)
         && text.contains("with fstype nfs")
     {
         read_transports(readings, &text);
@@ -60,31 +61,16 @@ fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatist
 
 /// Connections of each mount, and what they counted: procfs leaves these lines out.
 fn read_transports(readings: &mut Readings, text: &str) {
-    let mut point = None;
-    let mut connections = 0;
-    let mut sums = [0_u64; 3];
-    let mut tell = |point: Option<&str>, connections: u64, [sends, bad, backlog]: [u64; 3]| {
-        let Some(point) = point else { return };
-        readings.gauge(format!("nfs.{point}.connections"), connections);
-        readings.counter(format!("nfs.{point}.sends"), sends);
-        readings.counter(format!("nfs.{point}.bad_xids"), bad);
-        readings.counter(format!("nfs.{point}.backlog"), backlog);
-    };
-    for line in text.lines() {
-        if let Some(device) = line.strip_prefix("device ") {
-            tell(point, connections, sums);
-            (connections, sums) = (0, [0; 3]);
-            let mounted = device.split_once(" mounted on ").map(|(_, rest)| rest);
-            let (at, kind) = mounted.and_then(|rest| rest.split_once(" with fstype ")).unzip();
-            point = at.filter(|_| kind.is_some_and(|kind| kind.starts_with("nfs")));
-        } else if let Some(transport) = line.trim().strip_prefix("xprt:") {
-            connections += 1;
-            for (sum, value) in sums.iter_mut().zip(transport_counts(transport)) {
-                *sum += value;
-            }
+    for mount in mountstats::of(text) {
+        let transports = mount.lines.iter().filter(|(name, _)| *name == "xprt");
+        let counts: Vec<[u64; 3]> = transports.map(|(_, line)| transport_counts(line)).collect();
+        let point = mount.point;
+        readings.gauge(format!("nfs.{point}.connections"), counts.len() as u64);
+        for (column, name) in ["sends", "bad_xids", "backlog"].into_iter().enumerate() {
+            let sum = counts.iter().map(|counts| counts[column]).sum();
+            readings.counter(format!("nfs.{point}.{name}"), sum);
         }
     }
-    tell(point, connections, sums);
 }
 
 /// Sends, bad xids and backlog (the sum of the queue's length at each send) of one connection.

@@ -1,0 +1,44 @@
+//! What the kernel's client counts of each NFS mount, as `/proc/self/mountstats` has it.
+//!
+//! [`of`] is the way in. procfs reads the counters of procedures, and leaves out the lines `opts:`,
+//! `age:` and `xprt:`, of which there is one for each connection.
+//!
+//! **Source:** fs/nfs/super.c (`nfs_show_stats`) and net/sunrpc/xprtsock.c of Linux.
+
+/// The file.
+pub(crate) const PATH: &str = "/proc/self/mountstats";
+
+/// One mount.
+pub(crate) struct Mount<'a> {
+    /// What is mounted.
+    pub source: &'a str,
+    /// Where, with its spaces as the kernel writes them.
+    pub point: &'a str,
+    /// Its lines: the name before the first colon, and what follows.
+    pub lines: Vec<(&'a str, &'a str)>,
+}
+
+/// The NFS mounts in the text of the file.
+pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
+    let mut mounts: Vec<Mount<'_>> = Vec::new();
+    let mut is_nfs = false;
+    for line in text.lines() {
+        if line.starts_with("device ") {
+            let mount = header(line);
+            is_nfs = mount.is_some();
+            mounts.extend(mount);
+        } else if let (true, Some((name, rest)), Some(mount)) =
+            (is_nfs, line.split_once(':'), mounts.last_mut())
+        {
+            mount.lines.push((name.trim(), rest.trim()));
+        }
+    }
+    mounts
+}
+
+/// Reads `device SOURCE mounted on POINT with fstype nfs4 statvers=1.1`.
+fn header(line: &str) -> Option<Mount<'_>> {
+    let (source, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
+    let (point, kind) = rest.split_once(" with fstype ")?;
+    kind.starts_with("nfs").then(|| Mount { source, point, lines: Vec::new() })
+}
