@@ -174,6 +174,14 @@ pub fn ceiling(walk: &mut Walk<'_>) -> Result<Option<Ceiling>, ControllerError> 
     }))
 }
 
+/// Makes one trial of a run that belongs to no campaign: nobody hears of it.
+///
+/// # Errors
+/// When the agent is gone.
+pub fn once(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerError> {
+    trial::unobserved(walk, spec)
+}
+
 /// Makes every trial of the plan and stores each; `campaign` is the header, without runs.
 ///
 /// # Errors

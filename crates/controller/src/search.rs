@@ -41,12 +41,47 @@ pub struct Keeping<'a> {
     /// Runs and trials that were made.
     runs: u32,
     trials: usize,
+    /// Of each load of this search: its run in the store, and how many trials it has.
+    tried: BTreeMap<u64, (i64, u32)>,
 }
 
 impl<'a> Keeping<'a> {
     /// Nothing was made yet.
     pub const fn new(store: &'a mut Store, campaign: i64) -> Self {
-        Self { store, campaign, runs: 0, trials: 0 }
+        Self { store, campaign, runs: 0, trials: 0, tried: BTreeMap::new() }
+    }
+
+    /// Begins another search: its loads are runs of their own.
+    pub fn begin(&mut self) {
+        self.tried.clear();
+    }
+
+    /// Makes and stores a trial of the run with this load; another one where it has some.
+    ///
+    /// # Errors
+    /// When the results can't be kept, or the agent is gone.
+    pub fn make(
+        &mut self,
+        walk: &mut Walk<'_>,
+        load: u64,
+        spec: &RunSpec,
+    ) -> Result<Trial, ControllerError> {
+        let (run_id, made) = match self.tried.get(&load) {
+            Some(run) => *run,
+            None => (self.add(spec)?, 0),
+        };
+        let trial = Trial { index: made, ..trial::run(walk, spec, self.trials)? };
+        self.store.add_trial(run_id, &trial)?;
+        self.tried.insert(load, (run_id, made + 1));
+        self.trials += 1;
+        (walk.observe)(Event::TrialEnded { spec, trial: &trial });
+        Ok(trial)
+    }
+
+    fn add(&mut self, spec: &RunSpec) -> Result<i64, StoreError> {
+        let id = self.store.add_run(self.campaign, self.runs, spec)?;
+        self.runs += 1;
+        Ok(id)
     }
 }
 
@@ -62,22 +97,14 @@ pub fn search(
     at: &dyn Fn(u32) -> Result<RunSpec, String>,
 ) -> Result<Outcome, ControllerError> {
     let mut search = Search::new(first, max);
-    let mut runs: BTreeMap<u32, (i64, u32)> = BTreeMap::new();
     let mut troubles: BTreeMap<u32, Trouble> = BTreeMap::new();
+    keeping.begin();
     while let Some(load) = search.next() {
         if walk.stop.load(Relaxed) {
             break;
         }
         let spec = at(load).map_err(ControllerError::Unusable)?;
-        let (run_id, made) = match runs.get(&load) {
-            Some(run) => *run,
-            None => (keeping.add(&spec)?, 0),
-        };
-        let trial = Trial { index: made, ..trial::run(walk, &spec, keeping.trials)? };
-        keeping.store.add_trial(run_id, &trial)?;
-        runs.insert(load, (run_id, made + 1));
-        keeping.trials += 1;
-        (walk.observe)(Event::TrialEnded { spec: &spec, trial: &trial });
+        let trial = keeping.make(walk, load.into(), &spec)?;
         if trial.state == TrialState::Interrupted {
             break;
         }
@@ -91,14 +118,6 @@ pub fn search(
     }
     let why = search.found().gave_in.and_then(|(load, _)| troubles.remove(&load));
     Ok(Outcome { search, why })
-}
-
-impl Keeping<'_> {
-    fn add(&mut self, spec: &RunSpec) -> Result<i64, StoreError> {
-        let id = self.store.add_run(self.campaign, self.runs, spec)?;
-        self.runs += 1;
-        Ok(id)
-    }
 }
 
 /// The rate of each pass of one trial; `None` where the client was at its own limit.

@@ -4,6 +4,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 mod compare;
+mod curve;
 mod job;
 mod keep;
 mod probe;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
+pub use curve::CurveArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use probe::{ProbeArgs, ProbeFormat};
@@ -68,6 +70,8 @@ pub struct Args {
 pub enum Command {
     /// Measure a directory, an NFS server, or what a plan says
     Run(Box<RunArgs>),
+    /// Draw a load curve: response time over throughput
+    Curve(Box<CurveArgs>),
     /// Load a server for hours, disturb it, and see whether it survives
     Soak(Box<SoakArgs>),
     /// Go on with a campaign that was stopped or killed

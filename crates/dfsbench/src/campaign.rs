@@ -154,6 +154,17 @@ impl Told {
 }
 
 impl Means<'_> {
+    /// The same, but that nobody is told of what happens.
+    pub fn unheard(&self) -> Self {
+        Self {
+            quiet: true,
+            json_progress: None,
+            question: Question::Figures,
+            job: Cell::new(None),
+            ..*self
+        }
+    }
+
     /// Whether people are told nothing; stderr is for programs where they asked for it.
     pub fn tells_nothing(&self) -> bool {
         self.quiet || self.json_progress.is_some_and(lines::is_stderr)
@@ -200,18 +211,35 @@ pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
-        Some(text) if is_plan_file(text) => read_plan(Path::new(text))?,
-        Some(text) => match Preset::named(text) {
-            Some(preset) => RawPlan::parse(preset.text, preset.name)?,
-            None => RawPlan::for_target(plan::parse_target(text)?),
-        },
+        Some(text) => named(text)?,
     };
+    apply(&mut raw, args)?;
+    Ok(raw)
+}
+
+/// The plan of a file or preset, or one for a target.
+///
+/// # Errors
+/// When it can't be read.
+pub fn named(text: &str) -> Result<RawPlan, Failure> {
+    match Preset::named(text) {
+        _ if is_plan_file(text) => read_plan(Path::new(text)),
+        Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
+        None => Ok(RawPlan::for_target(plan::parse_target(text)?)),
+    }
+}
+
+/// Lets the flags win over a plan, and reads what it takes from files.
+///
+/// # Errors
+/// When a flag or a file can't be used.
+pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     raw.apply(&args.overrides())?;
     raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
     if args.job.launcher.is_some() {
-        job::use_targets(&mut raw)?;
+        job::use_targets(raw)?;
     }
-    Ok(raw)
+    Ok(())
 }
 
 /// Reads a plan file.
@@ -244,7 +272,8 @@ pub fn plan_of_job(path: &Path, agents: u32) -> Result<Plan, Failure> {
     Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
 }
 
-fn is_plan_file(text: &str) -> bool {
+/// Says whether a target is the name of a plan file.
+pub fn is_plan_file(text: &str) -> bool {
     let path = Path::new(text);
     !text.contains("://") && (path.is_file() || path.extension().is_some_and(|e| e == "toml"))
 }

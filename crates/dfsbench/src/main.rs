@@ -14,6 +14,7 @@ mod campaign;
 mod catalog;
 mod clean;
 mod compare;
+mod curve;
 mod dry_run;
 mod embedded;
 mod exit;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
+        Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),
         Command::Resume(args) => resume::run(&args),
         Command::List(args) => catalog::list(&args),

@@ -3,9 +3,13 @@
 //! [`Question`] is the principal type. It holds what was asked and is stored with the campaign; the
 //! answer is computed from the trials, so that a report made a year later gives the same.
 
+mod curve;
+
 use serde::{Deserialize, Serialize};
 
 use crate::soak::Soak;
+
+pub use curve::{ClosedLoop, CurveAsked, LoadMaximum, ResponseBound};
 
 /// What a campaign was made to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +18,8 @@ pub enum Question {
     /// The figures of a matrix, and no more.
     #[default]
     Figures,
+    /// How response times rise with the offered load.
+    Curve(CurveAsked),
     /// With how many clients, or how much load, a server gives in.
     Ramp {
         /// The setting that is raised.
@@ -32,6 +38,7 @@ impl Question {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Figures => "figures",
+            Self::Curve(_) => "curve",
             Self::Ramp { .. } => "ramp",
             Self::Soak(_) => "soak",
         }

@@ -3,6 +3,8 @@
 //! [`Found`] is the principal type: sentences, tables and pictures that every format shows in its
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
 
+mod curve;
+
 use model::Question;
 use serde_json::Value;
 
@@ -53,6 +55,7 @@ impl FoundTable {
 /// The answer, where a question was asked.
 pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
     match &sheet.campaign.question {
+        Question::Curve(asked) => Some(curve::of(sheet, asked)),
         Question::Figures | Question::Ramp { .. } | Question::Soak(_) => None,
     }
 }

@@ -36,8 +36,10 @@ use crate::notes;
 use crate::sheet::Sheet;
 use crate::show;
 
-pub use chart::Picture;
+pub use axis::{LinearTimeAxis, RateAxis};
+pub use chart::{About, Picture};
 pub use frame::Frame;
+pub use plot::{Dot, Plot, SERIES_MAX, Series};
 
 /// Writes the page.
 pub fn render(sheet: &Sheet<'_>) -> String {

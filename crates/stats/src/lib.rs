@@ -10,6 +10,7 @@
 pub mod breaking;
 mod compare;
 pub mod criteria;
+pub mod curve;
 pub mod effects;
 mod fairness;
 mod family;

@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod book;
 mod compare;
+mod curve;
 mod help;
 mod hosts;
 mod interruption;

@@ -41,19 +41,23 @@ impl RateAxis {
 
     /// Ticks at round numbers, about five.
     pub fn ticks(&self) -> Vec<Tick> {
-        const TICKS: f64 = 5.0;
-        let end = self.end / self.divisor;
-        let step = round_step(end / TICKS);
-        let count = (end / step) as usize;
-        let decimals = if step >= 1.0 { 0 } else { 3 };
-        let tick = |number: usize| {
-            let value = number as f64 * step;
-            let label = format!("{value:.decimals$}");
-            let short = if decimals > 0 { label.trim_end_matches('0') } else { &label };
-            (value / end * 100.0, short.trim_end_matches('.').to_owned())
-        };
-        (0..=count).map(tick).collect()
+        even_ticks(self.end / self.divisor, str::to_owned)
     }
+}
+
+/// About five ticks at round numbers from 0 to an end; `named` makes labels of them.
+fn even_ticks(end: f64, named: impl Fn(&str) -> String) -> Vec<Tick> {
+    const TICKS: f64 = 5.0;
+    let step = round_step(end / TICKS);
+    let count = (end / step) as usize;
+    let decimals = if step >= 1.0 { 0 } else { 3 };
+    let tick = |number: usize| {
+        let value = number as f64 * step;
+        let label = format!("{value:.decimals$}");
+        let short = if decimals > 0 { label.trim_end_matches('0') } else { &label };
+        (value / end * 100.0, named(short.trim_end_matches('.')))
+    };
+    (0..=count).map(tick).collect()
 }
 
 /// The next larger of 1, 2 and 5 times a power of ten; at least a thousandth.
@@ -103,6 +107,35 @@ impl TimeAxis {
             (position, label)
         };
         (self.first..=self.last).map(tick).collect()
+    }
+}
+
+/// From 0 to a longest time, evenly, in a unit that suits it.
+pub struct LinearTimeAxis {
+    end_ns: f64,
+    divisor: f64,
+    unit: &'static str,
+}
+
+impl LinearTimeAxis {
+    /// Makes an axis that holds times up to this.
+    pub fn new(max_ns: u64) -> Self {
+        let (divisor, unit) = match max_ns {
+            0..1_000_000 => (1e3, "µs"),
+            1_000_000..1_000_000_000 => (1e6, "ms"),
+            _ => (1e9, "s"),
+        };
+        Self { end_ns: max_ns.max(1) as f64 * 1.1, divisor, unit }
+    }
+
+    /// Where a time lies, in percent; what is longer stands at the end.
+    pub fn at(&self, ns: u64) -> f64 {
+        (ns as f64 / self.end_ns * 100.0).min(100.0)
+    }
+
+    /// Ticks at round numbers, about five.
+    pub fn ticks(&self) -> Vec<Tick> {
+        even_ticks(self.end_ns / self.divisor, |label| format!("{label} {}", self.unit))
     }
 }
 

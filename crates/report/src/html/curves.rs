@@ -84,8 +84,10 @@ fn curve(
         let dots = rows.iter().filter_map(|row| dot(row, levels, &axis, yardstick));
         dots.collect::<Vec<_>>()
     };
-    let series: Vec<Series> =
-        lines.iter().map(|(name, rows)| Series { name: name.clone(), dots: dots(rows) }).collect();
+    let series: Vec<Series> = lines
+        .iter()
+        .map(|(name, rows)| Series { name: name.clone(), dots: dots(rows), is_joined: true })
+        .collect();
     let described = series.iter().map(|series| {
         let said: Vec<&str> = series.dots.iter().map(|dot| dot.said.as_str()).collect();
         format!("{}: {}", series.name, said.join(", "))

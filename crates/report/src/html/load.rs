@@ -100,6 +100,7 @@ fn picture(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
             [("p50", 0.5), ("p99", 0.99)].map(|(quantile, q)| Series {
                 name: format!("{quantile}, {name}"),
                 dots: rows.iter().map(|row| dot(row, q)).collect(),
+                is_joined: true,
             })
         })
         .collect();

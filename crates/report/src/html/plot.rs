@@ -54,6 +54,8 @@ pub struct Series {
     pub name: String,
     /// Its points, from left to right.
     pub dots: Vec<Dot>,
+    /// Lines lead from one to the next.
+    pub is_joined: bool,
 }
 
 /// A point of a line; positions are percentages of the axes.
@@ -130,7 +132,7 @@ impl Plot {
 fn line(number: usize, series: &Series) -> Markup {
     html! {
         g.lines {
-            @for pair in series.dots.windows(2) {
+            @for pair in series.dots.windows(2).filter(|_| series.is_joined) {
                 line.{ "line s" (number) } x1=(across(pair[0].x)) y1=(down(pair[0].y))
                     x2=(across(pair[1].x)) y2=(down(pair[1].y)) {}
             }

@@ -77,6 +77,7 @@ fn picture(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Pi
         .map(|row| Series {
             name: sheet.name(row),
             dots: dots(&row.judged.response_time, nines(row), reach, &axis),
+            is_joined: true,
         })
         .collect();
     let described = rows.iter().map(|row| {

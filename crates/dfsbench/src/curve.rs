@@ -1,0 +1,146 @@
+//! `dfsbench curve`: response time over throughput, at evenly spaced load points.
+//!
+//! A curve is a plan like any other, with the load points as levels of `rate`: it is walked,
+//! stored and gone on with as `dfsbench run` does it. Where nobody names the heaviest load, a short
+//! closed loop finds it first. What was found is said by the report, from the results file.
+
+mod asked;
+mod bound;
+mod maximum;
+
+use std::process::ExitCode;
+
+use model::question::{CurveAsked, LoadMaximum, Question, ResponseBound};
+use model::units::parse_time_ns;
+use model::{OpKind, RunSpec, Workload};
+use plan::{Overrides, Plan, RawPlan, Setting, Surroundings};
+use workload::opmix;
+
+use crate::args::CurveArgs;
+use crate::campaign::{self, Means};
+use crate::exit::{End, Failure};
+use crate::{dry_run, output, signals, target};
+
+/// Draws the curve that the arguments ask for.
+///
+/// # Errors
+/// As [`campaign::run`], and where a load can't be offered to what is to be measured.
+pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
+    let bound = bound_of(args)?;
+    let around = target::surroundings(campaign::token() % 1_000_000_000);
+    let raw = asked::plan(args, &around)?;
+    campaign::warn_of_idle(&raw);
+    let ask = Asking { args, raw: &raw, around: &around };
+    let light = ask.plan(&[1])?;
+    light.check_destroy(&args.run.allow_destroy)?;
+    if args.run.dry_run {
+        return ask.describe(&light);
+    }
+    let stop = signals::stop_flag()?;
+    let mut means = Means::of(&args.run);
+    campaign::prepare(&means)?;
+    let maximum = match args.max_load {
+        Some(per_s) => LoadMaximum { per_s, found: None },
+        None => maximum::find(&means, light, &stop)?,
+    };
+    let loads_per_s = loads(maximum.per_s, args.points);
+    let mut plan = ask.plan(&loads_per_s)?;
+    let mut asked = CurveAsked { loads_per_s, maximum, bound, ..mix_of(&plan) };
+    if let Some(bound) = bound {
+        asked.loads_per_s.clear();
+        return bound::search(&means, &ask, (asked, bound), &stop);
+    }
+    means.question = Question::Curve(asked);
+    campaign::make(&means, &mut plan, None, &stop)
+}
+
+/// What plans of a curve are made from.
+struct Asking<'a> {
+    args: &'a CurveArgs,
+    raw: &'a RawPlan,
+    around: &'a Surroundings,
+}
+
+impl Asking<'_> {
+    /// The plan with these offered loads, in ops per second.
+    fn plan(&self, loads_per_s: &[u64]) -> Result<Plan, Failure> {
+        let mut raw = self.raw.clone();
+        let loads: Vec<String> = loads_per_s.iter().map(u64::to_string).collect();
+        let loads: Vec<&str> = loads.iter().map(String::as_str).collect();
+        raw.apply(&Overrides::default().with(Setting::Rate, &loads))?;
+        let heaviest = loads_per_s.iter().max().copied().unwrap_or(1);
+        asked::fit_set(&mut raw, self.around, heaviest)?;
+        Ok(Plan::resolve(&raw, self.around)?)
+    }
+
+    /// What would be done.
+    fn describe(&self, light: &Plan) -> Result<ExitCode, Failure> {
+        let points = self.args.points;
+        let text = match self.args.max_load {
+            Some(per_s) => dry_run::describe(&self.plan(&loads(per_s, points))?),
+            None => format!(
+                "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
+                 --max-load names it\none load point:\n{}",
+                maximum::shown(light),
+                dry_run::describe(light)
+            ),
+        };
+        output::data(text.as_bytes())?;
+        Ok(End::Ok.into())
+    }
+}
+
+/// So many loads, evenly spaced up to the heaviest.
+fn loads(max_per_s: u64, points: u32) -> Vec<u64> {
+    let load = |point: u32| u128::from(max_per_s) * u128::from(point) / u128::from(points);
+    (1..=points).map(|point| (load(point) as u64).max(1)).collect()
+}
+
+/// The mix of a plan's first run, as its rule is told of: all runs have the same, or nobody could
+/// compare them.
+fn mix_of(plan: &Plan) -> CurveAsked {
+    let of = |run: &RunSpec| {
+        if run.workload == Workload::OpMix {
+            return (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix));
+        }
+        let reads = run.read_percent * 100;
+        (String::new(), vec![(OpKind::Read, reads), (OpKind::Write, 10_000 - reads)])
+    };
+    let (mix_name, mix) = plan.runs.first().map(of).unwrap_or_default();
+    CurveAsked { mix_name, mix, ..CurveAsked::default() }
+}
+
+fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {
+    let Some(text) = &args.bound else { return Ok(None) };
+    let refused = |flag: &str, given: &str, why: &str, hint: &str| {
+        Failure::Usage(format!("{flag} `{given}`: {why} (hint: {hint})"))
+    };
+    let most_ns = parse_time_ns(text)
+        .map_err(|error| refused("--bound", text, &error.to_string(), "such as 20ms"))?;
+    if most_ns == 0 {
+        return Err(refused("--bound", text, "no answer takes no time", "such as 20ms"));
+    }
+    let quantile = |text: &String| {
+        let percent: Option<f64> = text.trim().parse().ok().filter(|p| (1.0..100.0).contains(p));
+        let permille = percent.map(|percent| (percent * 10.0).round() as u32);
+        permille.ok_or_else(|| {
+            let why = "is no share of the ops in percent";
+            refused("--bound-quantile", text, why, "1 to 99.9, such as 99")
+        })
+    };
+    let quantile_permille = args.bound_quantile.as_ref().map(quantile).transpose()?;
+    Ok(Some(ResponseBound { most_ns, quantile_permille }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_points_are_evenly_spaced_and_end_at_the_heaviest() {
+        assert_eq!(loads(5_000, 10), (1..=10).map(|n| n * 500).collect::<Vec<u64>>());
+        let uneven = loads(1_234, 10);
+        assert_eq!((uneven[0], uneven[9], uneven.len()), (123, 1_234, 10));
+        assert!(uneven.windows(2).all(|pair| (123..=124).contains(&(pair[1] - pair[0]))));
+    }
+}

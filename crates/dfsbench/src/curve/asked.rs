@@ -1,0 +1,120 @@
+//! The plan of a curve, but for its load points.
+//!
+//! What nobody says is as the rules of the field have it where a server is named, and quicker where
+//! the in-memory server is all there is. What a plan or a flag says goes before all that.
+
+use model::{BackendKind, RunSpec, Workload};
+use plan::{Overrides, Plan, RawPlan, Setting, Surroundings, TargetArg, User};
+
+use crate::args::CurveArgs;
+use crate::campaign;
+use crate::exit::Failure;
+use crate::presets::Preset;
+
+/// Warm-up and run at each load point, where a server is named.
+///
+/// **Source:** SPEC SFS 3.0: 300 s each.
+const TIMES: (&str, &str) = ("300s", "300s");
+
+/// The same where nothing is named: ten load points within a minute.
+const TIMES_QUICK: (&str, &str) = ("500ms", "3s");
+
+/// Clients of the in-memory server, where nothing is named.
+const CLIENTS_QUICK: &str = "4";
+
+/// Part of the in-memory server's memory that the files of the heaviest load take, in percent:
+/// appends and what comes and goes take the rest.
+const MEMORY_PERCENT: u64 = 25;
+
+/// Reads the plan and fills in what a curve wants.
+pub fn plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure> {
+    let flags = args.run.overrides();
+    if flags.settings.contains_key(&Setting::Rate) {
+        let what = "--rate: the load points of a curve are its rates";
+        return Err(Failure::Usage(format!("{what} (hint: --max-load and --points)")));
+    }
+    if args.run.until_broken.is_some() {
+        let what = "--until-broken: a curve breaks nothing";
+        return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
+    }
+    let mut raw = named(args)?;
+    campaign::apply(&mut raw, &args.run)?;
+    raw.workloads.retain(|workload| can_be_offered(workload.kind.value));
+    if raw.workloads.is_empty() {
+        let what = "a curve needs a workload that can be offered at a rate for a time";
+        return Err(Failure::Usage(format!("{what} (hint: --workload op_mix, or mixed)")));
+    }
+    let mut probe = raw.clone();
+    probe.apply(&Overrides::default().with(Setting::Rate, &["1"]))?;
+    let runs = Plan::resolve(&probe, around)?.runs;
+    let usual = usual(args, &raw, &runs);
+    raw.apply(&usual)?;
+    Ok(raw)
+}
+
+/// What is named; the in-memory server where nothing is.
+fn named(args: &CurveArgs) -> Result<RawPlan, Failure> {
+    let mix =
+        Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };
+    let mut raw = match args.run.target.as_deref() {
+        None if args.run.wants_null() => RawPlan::for_target(TargetArg::Null),
+        None => RawPlan::for_target(TargetArg::embedded(User::default())),
+        Some(text) => campaign::named(text)?,
+    };
+    let is_plan = |text: &str| campaign::is_plan_file(text) || Preset::named(text).is_some();
+    if !args.run.target.as_deref().is_some_and(is_plan) {
+        raw.apply(&mix)?;
+        "curve".clone_into(&mut raw.name);
+    }
+    Ok(raw)
+}
+
+/// Time ends it, and ops are due whether or not those before them have ended.
+const fn can_be_offered(workload: Workload) -> bool {
+    matches!(workload, Workload::OpMix | Workload::Mixed)
+}
+
+/// Settings that nobody chose, as a curve wants them.
+fn usual(args: &CurveArgs, raw: &RawPlan, runs: &[RunSpec]) -> Overrides {
+    let quick = args.run.target.is_none();
+    let (warmup, duration) = if quick { TIMES_QUICK } else { TIMES };
+    let on_nfs = runs.iter().any(|run| run.backend == BackendKind::Nfs);
+    let clients = if quick { CLIENTS_QUICK } else { "0" };
+    let wanted = [
+        (Setting::Warmup, warmup, true),
+        (Setting::Duration, duration, true),
+        (Setting::Clients, clients, on_nfs),
+        (Setting::PerClient, "true", on_nfs),
+    ];
+    let unsaid = wanted.into_iter().filter(|(setting, _, fits)| *fits && !is_said(raw, *setting));
+    let mut usual = unsaid
+        .fold(Overrides::default(), |usual, (setting, level, _)| usual.with(setting, &[level]));
+    // A load point is run once, and the loads ascend.
+    let once = |said: bool, usual: &str| (!said).then(|| usual.to_owned());
+    usual.trials =
+        once(raw.repetition.trials.is_some() || raw.repetition.until_permille.is_some(), "1");
+    usual.order = once(raw.repetition.order.is_some(), "sequential");
+    usual
+}
+
+/// Says whether the plan or a flag chose a setting.
+fn is_said(raw: &RawPlan, setting: Setting) -> bool {
+    let of_workloads = raw.workloads.iter().any(|known| known.settings.get(setting).is_some());
+    of_workloads || raw.factors.get(setting).is_some()
+}
+
+/// Makes the file set of an op mix as large as the in-memory server can hold at the heaviest load,
+/// where nobody chose a size: the usual one is that of servers with disks.
+pub fn fit_set(raw: &mut RawPlan, around: &Surroundings, heaviest: u64) -> Result<(), Failure> {
+    let mixes = raw.workloads.iter().any(|known| known.kind.value == Workload::OpMix);
+    let embedded = raw.targets.iter().any(|known| matches!(known.what, TargetArg::Embedded(_)));
+    if !mixes || !embedded || is_said(raw, Setting::SetPerRate) {
+        return Ok(());
+    }
+    let mut probe = raw.clone();
+    probe.apply(&Overrides::default().with(Setting::Rate, &["1"]))?;
+    let memory = Plan::resolve(&probe, around)?.server.memory_bytes;
+    let each = (memory * MEMORY_PERCENT / 100 / heaviest.max(1)).clamp(1, 10 << 20);
+    raw.apply(&Overrides::default().with(Setting::SetPerRate, &[&each.to_string()]))?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! `dfsbench curve --bound`: the heaviest load under a response time, in few load points.
+//!
+//! Which load is tried next, [`BoundSearch`] says. Each load point is a run of one campaign, stored
+//! like any other, so that whatever ends the search, all that was measured stays.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use controller::search::Keeping;
+use controller::{ControllerError, Walk};
+use model::question::{CurveAsked, Question, ResponseBound};
+use model::{Campaign, CampaignState, Run, RunSpec, TrialState};
+use plan::Plan;
+use results::Store;
+use stats::curve::{BoundSearch, LoadPoint};
+use stats::judge;
+
+use super::Asking;
+use crate::campaign::{self, Means, Told};
+use crate::embedded::{self, Embedded};
+use crate::exit::{End, Failure};
+use crate::progress::Progress;
+
+/// Searches for the heaviest load of each run, whatever its other settings are.
+///
+/// # Errors
+/// As [`campaign::make`].
+pub fn search(
+    means: &Means<'_>,
+    ask: &Asking<'_>,
+    (asked, bound): (CurveAsked, ResponseBound),
+    stop: &Arc<AtomicBool>,
+) -> Result<ExitCode, Failure> {
+    let mut heaviest = ask.plan(&[asked.maximum.per_s])?;
+    let server = embedded::start(&heaviest)?;
+    if let Some(server) = &server {
+        heaviest.set_embedded(server.port(), server.certificate());
+    }
+    let progress = Progress::open_ended(&heaviest, means.tells_nothing());
+    let mut told = Told::new(means, progress, 0)?;
+    let local = server.as_ref().map(Embedded::as_local_server);
+    let searched = campaign::with_agents(means, &heaviest, (local, stop), &mut told, |walk| {
+        all(walk, means, &asked, bound)
+    });
+    drop(server);
+    let made = searched.and_then(|(stored, is_known)| {
+        let end = campaign::conclude(means, &stored)?;
+        let known = is_known && stored.state == CampaignState::Complete;
+        // That some load points break a rule was wanted.
+        let end = if known && end == End::Invalid { End::Ok } else { end };
+        Ok((if known { end } else { End::Invalid }, stored))
+    });
+    told.end(&made);
+    Ok(made?.0.into())
+}
+
+/// Searches with each run of the plan, all in one campaign; says whether each has its answer.
+fn all(
+    walk: &mut Walk<'_>,
+    means: &Means<'_>,
+    asked: &CurveAsked,
+    bound: ResponseBound,
+) -> Result<(Campaign, bool), Failure> {
+    let failed = |error: ControllerError| Failure::of_campaign(error, false);
+    controller::preflight(walk).map_err(failed)?;
+    let question = Question::Curve(asked.clone());
+    let header = campaign::header(walk, &question).map_err(failed)?;
+    let mut store = Store::open_or_create(means.results)?;
+    let id = store.begin_campaign(&header)?;
+    let mut keeping = Keeping::new(&mut store, id);
+    let plan: &Plan = walk.plan;
+    let mut is_known = true;
+    for run in plan.runs.iter().filter(|run| run.impossible().is_none()) {
+        keeping.begin();
+        let mut search = BoundSearch::new(asked.maximum.per_s);
+        let mut kept = 0_u32;
+        while let Some(load) = search.next().filter(|_| !walk.stop.load(Relaxed)) {
+            let spec = at_load(run, load);
+            let trial = keeping.make(walk, load, &spec).map_err(failed)?;
+            if trial.state == TrialState::Interrupted {
+                break;
+            }
+            let run = Run { index: 0, spec, trials: vec![trial] };
+            let keeps = run.spec.passes().iter().all(|pass| {
+                let judged = judge::pass(&run, *pass);
+                LoadPoint::of(&run, &judged, &asked.mix).keeps(&bound)
+            });
+            kept += u32::from(keeps);
+            search.hear(keeps);
+        }
+        is_known &= kept > 0;
+    }
+    let stopped = walk.stop.load(Relaxed);
+    let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
+    store.finish(id, state)?;
+    Ok((store.load(id)?, is_known))
+}
+
+/// The run with another offered load, on a file set that follows it.
+fn at_load(run: &RunSpec, per_s: u64) -> RunSpec {
+    let mut spec = run.clone();
+    spec.load.rate_per_s = per_s;
+    spec
+}

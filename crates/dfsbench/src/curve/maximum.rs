@@ -1,0 +1,107 @@
+//! The heaviest load of a curve, where nobody names it: what a short closed loop gets done.
+//!
+//! Every client sends its next call when one has been answered, so that the server is never idle
+//! for want of work. That is all that so many clients can do with so many calls in flight each; an
+//! open loop with as much to do would wait for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use model::question::{ClosedLoop, LoadMaximum};
+use model::units::Nanos;
+use model::{RunSpec, TrialState, Workload};
+use plan::Plan;
+use stats::Rate;
+
+use crate::campaign::{self, Means, Told};
+use crate::embedded::{self, Embedded};
+use crate::exit::Failure;
+use crate::output;
+use crate::progress::Progress;
+
+/// How long the loop runs at most: a thousand ops of a server that does five hundred a second.
+const DURATION_MS: u64 = 2_000;
+
+/// How long before that it works without counting.
+const WARMUP_MS: u64 = 500;
+
+/// Data files of an op mix in the loop, whose set would else follow from the load: 27 MB.
+const FILES: u32 = 1_000;
+
+/// A heaviest load below this is no load, in ops per second.
+const LEAST: u64 = 50;
+
+/// How long the loop would take, for people.
+pub fn shown(light: &Plan) -> Nanos {
+    let longest = light.runs.iter().map(|run| closed(run).duration_ms).max().unwrap_or(0);
+    Nanos(longest * 1_000_000)
+}
+
+/// Finds the heaviest load; `light` is the plan with a load of next to nothing.
+///
+/// # Errors
+/// When the loop can't be made, or gets next to nothing done.
+pub fn find(
+    means: &Means<'_>,
+    mut light: Plan,
+    stop: &Arc<AtomicBool>,
+) -> Result<LoadMaximum, Failure> {
+    for run in &mut light.runs {
+        *run = closed(run);
+    }
+    if !means.tells_nothing() {
+        let time = shown(&light);
+        output::message(&format!("the heaviest load is found by a closed loop of {time}"));
+    }
+    let server = embedded::start(&light)?;
+    if let Some(server) = &server {
+        light.set_embedded(server.port(), server.certificate());
+    }
+    let quiet = means.unheard();
+    let mut told = Told::new(&quiet, Progress::new(&light, true), 0)?;
+    let local = server.as_ref().map(Embedded::as_local_server);
+    let found = campaign::with_agents(&quiet, &light, (local, stop), &mut told, |walk| {
+        let failed = |error| Failure::of_campaign(error, false);
+        controller::preflight(walk).map_err(failed)?;
+        let mut best = ClosedLoop::default();
+        for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
+            let trial = controller::once(walk, run).map_err(failed)?;
+            if let TrialState::Failed(reason) = trial.state {
+                let what = "the closed loop that finds the heaviest load failed";
+                return Err(Failure::Lab(format!("{what}: {reason} (hint: name it: --max-load)")));
+            }
+            let files = if run.workload == Workload::OpMix { FILES } else { 0 };
+            let found = trial.passes.first().map_or_else(ClosedLoop::default, |pass| ClosedLoop {
+                ops: pass.ops(),
+                window_ns: pass.window_ns,
+                files,
+            });
+            if found.per_s() > best.per_s() {
+                best = found;
+            }
+        }
+        Ok(best)
+    })?;
+    if found.per_s() < LEAST {
+        let rate = Rate::Ops(found.per_s() as f64);
+        let what = format!("a closed loop got only {rate} done: no load to draw a curve of");
+        return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
+    }
+    if !means.tells_nothing() {
+        let rate = Rate::Ops(found.per_s() as f64);
+        output::message(&format!("the heaviest load is {rate}"));
+    }
+    Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
+}
+
+/// The closed loop of a load point.
+fn closed(run: &RunSpec) -> RunSpec {
+    let mut run = run.clone();
+    (run.load.rate_per_s, run.load.ramp_ms) = (0, 0);
+    run.load.warmup_ms = run.load.warmup_ms.min(WARMUP_MS);
+    run.duration_ms = run.duration_ms.min(DURATION_MS);
+    if run.workload == Workload::OpMix {
+        (run.op_mix.set_bytes_per_rate, run.files) = (0, FILES);
+    }
+    run
+}

@@ -1,0 +1,133 @@
+//! `dfsbench curve`: load points, what was carried, and the heaviest load under a bound.
+
+use crate::rig::{End, Rig, Served};
+
+/// A server with exponential service of 4 ms, and one call in flight: a queue with one server, that
+/// carries 250 op/s.
+const QUEUE: [&str; 2] = ["--fault", "service_time exponential 4ms"];
+
+/// Reads one after the other, so that nothing else stands in the queue.
+const READS: [&str; 12] = [
+    "--workload",
+    "mixed",
+    "--read-percent",
+    "100",
+    "--file-size",
+    "1MiB",
+    "--queue-depth",
+    "1",
+    "--warmup",
+    "200ms",
+    "--timeout",
+    "20s",
+];
+
+fn curve(rig: &Rig, url: &str, flags: &[&str]) -> End {
+    rig.run(&[&["curve", url, "--quiet"], &READS[..], flags].concat())
+}
+
+/// What the campaign found, as programs read it.
+fn found(rig: &Rig) -> serde_json::Value {
+    let json = rig.run(&["report", "--format", "json"]).stdout;
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    document["found"].clone()
+}
+
+#[test]
+fn more_than_a_server_can_do_is_not_carried() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &QUEUE);
+    let end = curve(&rig, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let found = found(&rig);
+    let curve = &found["figures"]["curves"][0];
+    let points = curve["load_points"].as_array().unwrap();
+    let asked: Vec<u64> = points.iter().map(|p| p["asked_ops_per_s"].as_u64().unwrap()).collect();
+    assert_eq!(asked, (1..=10).map(|n| n * 40).collect::<Vec<u64>>());
+    // 40 op/s are a sixth of what it does, and 400 can't be done; what stands between is chance.
+    assert_eq!(points[0]["standing"], "carried", "{found}");
+    assert_eq!(points[9]["standing"], "not carried", "{found}");
+    let peak = curve["peak_ops_per_s"].as_f64().unwrap();
+    assert!((30.0..300.0).contains(&peak), "{peak}");
+    let overall_ms = curve["overall_response_time_ns"].as_f64().unwrap() / 1e6;
+    assert!((1.0..1_000.0).contains(&overall_ms), "{overall_ms}");
+    // The sentences stand in the report, and a year later, too.
+    let again = rig.run(&["report"]).stdout;
+    let lines = ["How much it carries", "nfs mixed: peak ", "not carried", "of no benchmark"];
+    for line in lines {
+        assert!(end.stdout.contains(line) && again.contains(line), "{line}: {again}");
+    }
+    assert!(!again.contains("SPECsfs") && !again.contains("NaN"), "{again}");
+    assert!(rig.run(&["report", "--format", "html"]).stdout.contains("throughput, op/s"));
+}
+
+#[test]
+fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &QUEUE);
+    let flags = ["--max-load", "250", "--duration", "2s", "--bound", "16ms"];
+    let end = curve(&rig, &served.url, &flags);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let found = found(&rig);
+    let curve = &found["figures"]["curves"][0];
+    let points = curve["load_points"].as_array().unwrap().len();
+    assert!(points <= 7, "{points} load points, where a curve has 10");
+    // 4 ms / (1 - load / 250) is 16 ms at 188 op/s; what the client takes besides comes off that.
+    let load = curve["under_bound_ops_per_s"].as_f64().unwrap();
+    assert!((90.0..235.0).contains(&load), "{load}: {found}");
+    let said = found["sentences"][0].as_str().unwrap();
+    assert!(said.contains("keep a mean response time of 16.0 ms, at "), "{said}");
+    assert!(said.contains(&format!("Found with {points} load points.")), "{said}");
+}
+
+#[test]
+fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &QUEUE);
+    let flags = ["--max-load", "250", "--duration", "500ms", "--bound", "1ms"];
+    let end = curve(&rig, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
+    let said = found(&rig)["sentences"][0].as_str().unwrap().to_owned();
+    let start = "nfs mixed: no load keeps a p50 response time of 1.00 ms: the lightest that was \
+                 tried, 25.0 op/s, does not (p50 ";
+    assert!(said.starts_with(start), "{said}");
+}
+
+#[test]
+fn the_heaviest_load_is_found_where_nobody_names_it() {
+    let rig = Rig::new();
+    let times = ["--warmup", "0s", "--duration", "150ms", "--quiet", "--seed", "5"];
+    let end = rig.run(&[&["curve"][..], &times].concat());
+    assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
+    let found = found(&rig);
+    let maximum = &found["asked"]["maximum"];
+    let loads = found["asked"]["loads_per_s"].as_array().unwrap();
+    assert_eq!((loads.len(), &loads[9]), (10, &maximum["per_s"]), "{found}");
+    assert!(maximum["found"]["ops"].as_u64().unwrap() > 0, "{found}");
+    let said = end.stdout;
+    assert!(said.contains("The heaviest load is what a closed loop of"), "{said}");
+    assert!(said.contains("LADDIS-like mix `sfs3-like-v3`"), "{said}");
+    // It is a campaign like any other.
+    assert_eq!(rig.run(&["resume"]).code, 2);
+}
+
+#[test]
+fn what_is_no_curve_is_refused() {
+    let rig = Rig::new();
+    for (flags, words) in [
+        (&["--rate", "5"][..], &["--rate", "--max-load"][..]),
+        (&["--bound", "0s"], &["--bound `0s`", "20ms"]),
+        (&["--bound", "soon"], &["--bound `soon`"]),
+        (&["--bound", "5ms", "--bound-quantile", "100"], &["--bound-quantile `100`"]),
+        (&["--workload", "stream"], &["can be offered at a rate", "op_mix"]),
+        (&["--points", "9"], &["--points"]),
+        (&["--until-broken"], &["--until-broken", "dfsbench ramp"]),
+    ] {
+        let args = [&["curve", "embedded"], flags].concat();
+        rig.refused(&args, 2, words);
+    }
+    let dry = rig.run(&["curve", "embedded", "--dry-run"]);
+    assert!(dry.code == 0 && dry.stdout.starts_with("10 load points, evenly spaced"), "{dry:?}");
+    let named = rig.run(&["curve", "embedded", "--dry-run", "--max-load", "1000"]);
+    assert!(named.code == 0 && named.stdout.contains("10 runs x 1 trials"), "{named:?}");
+}

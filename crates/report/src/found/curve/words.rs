@@ -1,0 +1,209 @@
+//! What a curve says in sentences.
+//!
+//! Nothing here is computed but what [`stats::curve`] computes; what can't be told is said so.
+
+use model::question::{CurveAsked, ResponseBound};
+use model::units::Nanos;
+use stats::Rate;
+use stats::curve::{Broken, Curve, Knee, LoadPoint, Standing};
+
+use super::Named;
+use crate::sheet::Sheet;
+use crate::show::counted;
+
+/// Warm-up and run that the field asks of a load point, in milliseconds.
+///
+/// **Source:** SPEC SFS 3.0: 300 s each.
+const FIELD_MS: u64 = 300_000;
+
+/// So many load points are told of one by one.
+const TOLD_MAX: usize = 4;
+
+/// What one curve found.
+pub fn of(named: &Named, asked: &CurveAsked) -> Vec<String> {
+    let (name, curve) = (&named.name, &named.curve);
+    let mut said = Vec::new();
+    if let Some(bound) = &asked.bound {
+        said.push(format!("{name}: {}", kept(curve, bound)));
+    } else {
+        said.push(format!("{name}: {}", peak(curve)));
+        said.extend(knee(curve));
+    }
+    said.extend(others(curve));
+    said
+}
+
+fn ops(per_s: f64) -> String {
+    Rate::Ops(per_s).to_string()
+}
+
+fn peak(curve: &Curve) -> String {
+    let Some(peak) = curve.peak() else {
+        return "no load point was carried by the rules: there is no peak.".to_owned();
+    };
+    let overall = curve.overall_ns().map_or_else(
+        || "one load point alone has no overall response time".to_owned(),
+        |ns| format!("overall response time {}", Nanos(ns as u64)),
+    );
+    let beyond = if curve.too_much().is_none() {
+        " The heaviest load that was offered was carried: the peak may lie above it (--max-load)."
+    } else {
+        ""
+    };
+    format!(
+        "peak {} at a mean response time of {} (p99 {}); {overall}.{beyond}",
+        ops(peak.achieved_per_s),
+        Nanos(peak.mean_ns),
+        Nanos(peak.response_time.quantile(0.99)),
+    )
+}
+
+fn knee(curve: &Curve) -> Option<String> {
+    Some(match curve.knee() {
+        Knee::Bend { at_per_s, interval_per_s: (low, high) } => format!(
+            "Response times begin to rise steeply at {} (95 % interval {} to {}): the knee.",
+            ops(at_per_s),
+            ops(low),
+            ops(high)
+        ),
+        Knee::Cliff { carried_per_s, short_per_s } => format!(
+            "No bend can be told from noise up to the peak, and {} is not carried any more: the \
+             knee lies between {} and that.",
+            ops(short_per_s),
+            ops(carried_per_s)
+        ),
+        Knee::Straight => "No knee can be told from noise up to the peak.".to_owned(),
+        Knee::TooFew(_) if curve.peak().is_none() => return None,
+        Knee::TooFew(points) => {
+            format!("{} that count say nothing of a knee.", counted(points, "load point"))
+        }
+    })
+}
+
+/// The heaviest load under a bound.
+fn kept(curve: &Curve, bound: &ResponseBound) -> String {
+    let told = bound.told();
+    let is_kept = |point: &LoadPoint| point.keeps(bound);
+    let time = |point: &LoadPoint| Nanos(point.time_ns(bound));
+    match (curve.under(is_kept), curve.points().iter().find(|point| !is_kept(point))) {
+        (Some(best), None) => format!(
+            "{} keep {told}, at {}, and no heavier load was tried (--max-load).",
+            ops(best.achieved_per_s),
+            time(best)
+        ),
+        (Some(best), Some(over)) => format!(
+            "{} keep {told}, at {}; {} do not ({}). Found with {}.",
+            ops(best.achieved_per_s),
+            time(best),
+            ops(over.asked_per_s as f64),
+            why(over, bound),
+            counted(curve.points().len(), "load point")
+        ),
+        (None, Some(first)) => format!(
+            "no load keeps {told}: the lightest that was tried, {}, does not ({}).",
+            ops(first.asked_per_s as f64),
+            why(first, bound)
+        ),
+        (None, None) => format!("no load was tried that could keep {told}."),
+    }
+}
+
+/// Why a load point does not keep a bound.
+fn why(point: &LoadPoint, bound: &ResponseBound) -> String {
+    match point.standing() {
+        Standing::Carried => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
+        _ => standing(point),
+    }
+}
+
+/// Load points that don't count.
+fn others(curve: &Curve) -> Vec<String> {
+    let bad: Vec<&LoadPoint> =
+        curve.points().iter().filter(|point| point.standing() != Standing::Carried).collect();
+    let holes = curve.holes().len();
+    let mut said: Vec<String> = bad.iter().take(TOLD_MAX).map(|point| told(point)).collect();
+    if bad.len() > TOLD_MAX {
+        let more = counted(bad.len() - TOLD_MAX, "more load point");
+        said.push(format!("The same of {more}: see the table."));
+    }
+    if bad.iter().any(|point| point.client_saturated) {
+        said.push(
+            "The client was at its own limit there (client-saturated): what is not carried may be \
+             its doing, and not the server's."
+                .to_owned(),
+        );
+    }
+    if holes > 0 {
+        said.push(format!(
+            "{} below the peak {} not count, so the curve is not one by the rules: repeat it when \
+             nothing else is going on.",
+            counted(holes, "load point"),
+            if holes == 1 { "does" } else { "do" }
+        ));
+    }
+    said
+}
+
+fn told(point: &LoadPoint) -> String {
+    let offered = ops(point.asked_per_s as f64);
+    match point.standing() {
+        Standing::Short => format!(
+            "Of {offered} offered, {} were done ({:.0} %): not carried.",
+            ops(point.achieved_per_s),
+            point.share() * 100.0
+        ),
+        _ => format!("The load point of {offered} does not count: {}.", standing(point)),
+    }
+}
+
+/// What a load point is good for, and the names of the rules that it breaks.
+pub fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
+    let name = match (point.standing(), bound) {
+        (Standing::Carried, Some(bound)) if !point.keeps(bound) => "too slow",
+        (standing, _) => standing.name(),
+    };
+    let rules: Vec<&str> = point.broken.iter().map(Broken::name).collect();
+    if rules.is_empty() { name.to_owned() } else { format!("{name}: {}", rules.join(", ")) }
+}
+
+/// What a load point is good for, with the reasons.
+fn standing(point: &LoadPoint) -> String {
+    let reasons: Vec<String> = match &point.missing {
+        Some(why) => vec![why.lines().next().unwrap_or_default().to_owned()],
+        None => point.broken.iter().map(Broken::to_string).collect(),
+    };
+    let name = point.standing().name();
+    if reasons.is_empty() { name.to_owned() } else { format!("{name}: {}", reasons.join(", ")) }
+}
+
+/// What holds for all curves: the mix, where the heaviest load comes from, and what is not as the
+/// field does it.
+pub fn conditions(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(found) = asked.maximum.found {
+        let files = match found.files {
+            0 => String::new(),
+            files => format!(" on {files} files"),
+        };
+        said.push(format!(
+            "The heaviest load is what a closed loop of {} with the same mix{files} got done: {}.",
+            Nanos(found.window_ns),
+            ops(found.per_s() as f64)
+        ));
+    }
+    let runs = || sheet.campaign.runs.iter().map(|run| &run.spec);
+    let mix = match asked.mix_name.as_str() {
+        "" => "The mix is one of reads and writes".to_owned(),
+        name => format!("The mix is the LADDIS-like mix `{name}`"),
+    };
+    let warmup = runs().map(model::RunSpec::warmup_ns).min().unwrap_or(0);
+    let run = runs().map(|run| run.duration_ms).min().unwrap_or(0);
+    let times = format!("after {} of warm-up for {}", Nanos(warmup), Nanos(run * 1_000_000));
+    let short = if warmup < FIELD_MS * 1_000_000 || run < FIELD_MS {
+        "; the field takes 300 s for each"
+    } else {
+        ""
+    };
+    said.push(format!("{mix}, each load point {times}{short}. These are results of no benchmark."));
+    said
+}

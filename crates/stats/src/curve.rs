@@ -1,0 +1,193 @@
+//! A load curve: response time over throughput, from the lightest load point to the heaviest.
+//!
+//! [`Curve`] is the principal type. A [`LoadPoint`] is *carried* where nearly all that was offered
+//! was done; only what is carried and keeps the rules counts for peak, overall response time and
+//! knee. The rules are those that the field knows; results are nobody's but the user's own.
+//!
+//! **Source:** run and reporting rules of SPEC SFS 1.1 to SPECstorage 2020, as published.
+
+mod bound;
+mod knee;
+mod point;
+
+pub use bound::BoundSearch;
+pub use knee::Knee;
+pub use point::{Broken, LoadPoint, Standing};
+
+/// Less of what fell due is not carried: twenty times what chance moves 10,000 arrivals by.
+///
+/// **Source:** SPECstorage 2020 run rules: achieved at least 95 % over all clients.
+pub const CARRIED_SHARE_MIN: f64 = 0.95;
+
+/// How far the share of a kind of op may be from what was asked, in percent points.
+///
+/// **Source:** SPEC SFS 3.0: within 1.5 points.
+pub const MIX_POINTS_MAX: f64 = 1.5;
+
+/// Fewer ops than this say nothing of their shares: a whole block of an op mix, in which requests
+/// have exactly the shares that were asked, has some 13,000 calls, and READ requests of up to 17
+/// calls move the share of half as many by a point.
+pub const MIX_OPS_MIN: u64 = 15_000;
+
+/// So many calls may fail, as a share of those that ended well.
+///
+/// **Source:** SPEC SFS 3.0: less than 1 %.
+pub const FAILED_SHARE_MAX: f64 = 0.01;
+
+/// What each client gets done at least of its part of the offered load.
+///
+/// **Source:** SPECstorage 2020 run rules: each process at least 75 % of its rate.
+pub const CLIENT_SHARE_MIN: f64 = 0.75;
+
+/// How far the peak of the same server may move from one curve to the next, as a share.
+///
+/// **Source:** SPECstorage 2020 run rules, margins of a repeated measurement: peak below 1 %.
+pub const PEAK_MARGIN: f64 = 0.01;
+
+/// How far the overall response time may.
+///
+/// **Source:** as [`PEAK_MARGIN`]: below 5 %.
+pub const OVERALL_MARGIN: f64 = 0.05;
+
+/// Load points, by what was offered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    points: Vec<LoadPoint>,
+}
+
+impl Curve {
+    /// Sorts load points by what was asked of them.
+    pub fn new(mut points: Vec<LoadPoint>) -> Self {
+        points.sort_by_key(|point| point.asked_per_s);
+        Self { points }
+    }
+
+    /// All of them, from the lightest load on.
+    pub fn points(&self) -> &[LoadPoint] {
+        &self.points
+    }
+
+    /// The load point with the highest throughput that counts.
+    pub fn peak(&self) -> Option<&LoadPoint> {
+        self.counting().max_by(|one, other| one.achieved_per_s.total_cmp(&other.achieved_per_s))
+    }
+
+    /// Load points below the peak that don't count: then the curve is not one.
+    pub fn holes(&self) -> Vec<&LoadPoint> {
+        let peak = self.peak().map_or(0, |peak| peak.asked_per_s);
+        let below = self.points.iter().filter(|point| point.asked_per_s < peak);
+        below.filter(|point| point.standing() != Standing::Carried).collect()
+    }
+
+    /// The lightest load that was too heavy: above the peak, and not carried.
+    pub fn too_much(&self) -> Option<&LoadPoint> {
+        let peak = self.peak().map_or(0, |peak| peak.asked_per_s);
+        let above = self.points.iter().filter(|point| point.asked_per_s > peak);
+        above.into_iter().find(|point| point.standing() == Standing::Short)
+    }
+
+    /// The overall response time in nanoseconds: the area under mean response time over throughput,
+    /// from the first load point that counts to the peak, divided by the peak. What lies below the
+    /// first load point is left out: no origin is made up. `None` for fewer than two points.
+    ///
+    /// **Source:** SPECstorage 2020 reporting rules, 5.4; the area is that of trapezoids.
+    pub fn overall_ns(&self) -> Option<f64> {
+        let at = self.by_throughput();
+        let (peak, _) = *at.last().filter(|_| at.len() > 1)?;
+        let area: f64 = at
+            .windows(2)
+            .map(|pair| (pair[1].0 - pair[0].0) * f64::midpoint(pair[0].1, pair[1].1))
+            .sum();
+        Some(area / peak)
+    }
+
+    /// Where response times begin to rise steeply.
+    pub fn knee(&self) -> Knee {
+        let peak = self.peak().map_or(0.0, |peak| peak.achieved_per_s);
+        let short = self.too_much().map(|point| point.offered_per_s);
+        knee::of(&self.by_throughput(), peak, short)
+    }
+
+    /// The heaviest load point that counts and keeps a bound, and so do all lighter ones.
+    pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
+        let good = |point: &&LoadPoint| point.standing() == Standing::Carried && keeps(point);
+        self.points.iter().take_while(good).last()
+    }
+
+    fn counting(&self) -> impl Iterator<Item = &LoadPoint> {
+        self.points.iter().filter(|point| point.standing() == Standing::Carried)
+    }
+
+    /// Throughput and mean response time of what counts, by throughput.
+    fn by_throughput(&self) -> Vec<(f64, f64)> {
+        let at = self.counting().map(|point| (point.achieved_per_s, point.mean_ns as f64));
+        let mut at: Vec<(f64, f64)> = at.collect();
+        at.sort_by(|one, other| one.0.total_cmp(&other.0));
+        at
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // exact figures are the point
+mod tests {
+    use super::*;
+
+    /// A point that keeps all rules.
+    fn point(asked_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
+        LoadPoint {
+            asked_per_s,
+            offered_per_s: asked_per_s as f64,
+            achieved_per_s,
+            mean_ns,
+            ..LoadPoint::missing(0, String::new())
+        }
+        .with_figure()
+    }
+
+    /// One server with exponential service of 1 ms: 1 / (1 - load / 1000) ms.
+    fn queue(loads: impl IntoIterator<Item = u64>) -> Curve {
+        let of = |load: u64| match load {
+            1_000.. => point(load, 1_000.0, 900_000_000),
+            load => point(load, load as f64, 1_000_000_000 / (1_000 - load)),
+        };
+        Curve::new(loads.into_iter().map(of).collect())
+    }
+
+    #[test]
+    fn the_overall_response_time_is_the_area_over_the_peak() {
+        // 100..300 at 1 ms, then up to 3 ms at 400: 200 x 1 + 100 x 2 = 400 over 400.
+        let curve = Curve::new(vec![
+            point(300, 300.0, 1_000_000),
+            point(100, 100.0, 1_000_000),
+            point(400, 400.0, 3_000_000),
+            point(500, 410.0, 900_000_000),
+        ]);
+        assert_eq!(curve.overall_ns(), Some(1_000_000.0));
+        assert_eq!(curve.peak().unwrap().asked_per_s, 400);
+        assert_eq!(curve.too_much().unwrap().asked_per_s, 500);
+        assert!(curve.holes().is_empty());
+        assert_eq!(Curve::new(vec![point(1, 1.0, 5)]).overall_ns(), None);
+    }
+
+    #[test]
+    fn what_was_not_carried_is_no_peak() {
+        let curve = queue((1..=12).map(|n| n * 100));
+        let peak = curve.peak().unwrap();
+        // A load of 1000 is all that the server can do; queues in front of it never end.
+        assert_eq!((peak.asked_per_s, peak.standing()), (1_000, Standing::Carried));
+        assert_eq!(curve.too_much().unwrap().asked_per_s, 1_100);
+        let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);
+        assert_eq!(broken.holes().len(), 1);
+        assert_eq!(Curve::new(vec![point(100, 80.0, 1)]).peak(), None);
+    }
+
+    #[test]
+    fn a_bound_is_kept_up_to_the_load_that_queueing_says() {
+        // 1 / (1 - load) <= 5 up to 80 %.
+        let curve = queue((1..=12).map(|n| n * 100));
+        let under = |most_ns| curve.under(|point| point.mean_ns <= most_ns);
+        assert_eq!(under(5_000_000).unwrap().asked_per_s, 800);
+        assert_eq!(under(4_999_999).unwrap().asked_per_s, 700);
+        assert_eq!(under(1_000_000), None);
+    }
+}

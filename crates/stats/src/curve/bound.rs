@@ -1,0 +1,87 @@
+//! A search for the heaviest load under a bound, in fewer load points than a curve has.
+//!
+//! The lightest load comes first: what breaks the bound there is never kept. Then the gap between
+//! the heaviest load that kept it and the lightest that did not is halved, down to one step. It
+//! measures nothing itself.
+
+/// Steps up to the heaviest load: the search ends within 2.5 % of it, after seven load points.
+const STEPS: u64 = 40;
+
+/// The lightest load, in steps: a tenth of the heaviest, as the first load point of a curve.
+const FIRST: u64 = STEPS / 10;
+
+/// A search for the heaviest load under a bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundSearch {
+    max_per_s: u64,
+    /// Steps that kept the bound; 0 for none.
+    kept: u64,
+    /// Steps that did not, or one more than there are.
+    broken: u64,
+}
+
+impl BoundSearch {
+    /// Up to a load in ops per second; at least as many as there are steps.
+    pub fn new(max_per_s: u64) -> Self {
+        Self { max_per_s: max_per_s.max(STEPS), kept: 0, broken: STEPS + 1 }
+    }
+
+    /// The load to try next; `None` when all is known.
+    pub fn next(&self) -> Option<u64> {
+        self.steps().map(|steps| self.load(steps))
+    }
+
+    /// Hears whether the load that was to be tried kept the bound.
+    pub fn hear(&mut self, keeps: bool) {
+        if let Some(steps) = self.steps() {
+            *(if keeps { &mut self.kept } else { &mut self.broken }) = steps;
+        }
+    }
+
+    const fn steps(&self) -> Option<u64> {
+        match (self.kept, self.broken) {
+            (0, broken) if broken <= FIRST => None,
+            (0, _) => Some(FIRST),
+            (kept, broken) if broken - kept <= 1 => None,
+            (kept, broken) => Some(kept + (broken - kept) / 2),
+        }
+    }
+
+    const fn load(&self, steps: u64) -> u64 {
+        (self.max_per_s as u128 * steps as u128 / STEPS as u128) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The heaviest load that was kept, and how many were tried.
+    fn searched(max: u64, keeps: impl Fn(u64) -> bool) -> (Option<u64>, usize) {
+        let mut search = BoundSearch::new(max);
+        let (mut best, mut tried) = (None, 0);
+        while let Some(load) = search.next() {
+            tried += 1;
+            assert!(tried < 100 && load <= max);
+            search.hear(keeps(load));
+            best = if keeps(load) { best.max(Some(load)) } else { best };
+        }
+        (best, tried)
+    }
+
+    #[test]
+    fn every_load_is_found_within_a_step_and_in_fewer_points_than_a_curve_has() {
+        for most in 100..=1_000 {
+            let (best, tried) = searched(1_000, |load| load <= most);
+            let best = best.unwrap();
+            assert!(best <= most && most - best < 25 && tried <= 7, "{most}: {best}, {tried}");
+        }
+    }
+
+    #[test]
+    fn a_bound_that_is_never_kept_takes_one_load_point() {
+        assert_eq!(searched(1_000, |_| false), (None, 1));
+        assert_eq!(searched(1_000, |_| true), (Some(1_000), 7));
+        assert_eq!(searched(40, |load| load < 9).0, Some(8));
+    }
+}

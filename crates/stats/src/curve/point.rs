@@ -1,0 +1,310 @@
+//! One load point, and the rules that it keeps or breaks.
+//!
+//! [`LoadPoint`] is the principal type. Rules are judged from what was counted, never from what was
+//! asked; where too little was done, the other rules say nothing more.
+
+use std::fmt;
+
+use model::question::ResponseBound;
+use model::{CaveatCode, Histogram, OpKind, PassResult, Run};
+
+use super::{CARRIED_SHARE_MIN, CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX};
+use crate::judge::Judged;
+
+const SATURATED: CaveatCode = CaveatCode::ClientSaturated;
+
+/// What came of one offered load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadPoint {
+    /// Offered load that was asked for, in ops per second.
+    pub asked_per_s: u64,
+    /// Ops that fell due per second: arrivals at random are never as many as asked.
+    pub offered_per_s: f64,
+    /// Ops that were done per second.
+    pub achieved_per_s: f64,
+    /// Mean response time, from due to done, in nanoseconds.
+    pub mean_ns: u64,
+    /// All response times.
+    pub response_time: Histogram,
+    /// The rules that it breaks.
+    pub broken: Vec<Broken>,
+    /// The client had no processor time left: what is not carried may be its doing.
+    pub client_saturated: bool,
+    /// Why there is no figure, where there is none.
+    pub missing: Option<String>,
+}
+
+/// What a load point is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// What was offered was done, by the rules.
+    Carried,
+    /// Less was done than was offered.
+    Short,
+    /// A rule is broken.
+    Invalid,
+    /// There is no figure.
+    Missing,
+}
+
+impl Standing {
+    /// In a word or two.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Carried => "carried",
+            Self::Short => "not carried",
+            Self::Invalid => "invalid",
+            Self::Missing => "no figure",
+        }
+    }
+}
+
+/// A rule that is not kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Broken {
+    /// The share of a kind of op, in percent, is not what was asked.
+    Mix {
+        /// Which kind.
+        kind: OpKind,
+        /// What was asked.
+        asked_percent: f64,
+        /// What was done.
+        done_percent: f64,
+    },
+    /// Too many ops failed: their share of those that ended well.
+    Failed(f64),
+    /// The slowest client got less done than its part: as a share of that.
+    Client(f64),
+}
+
+impl Broken {
+    /// The rule in a word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Mix { .. } => "mix",
+            Self::Failed(_) => "errors",
+            Self::Client(_) => "a slow client",
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mix { kind, asked_percent, done_percent } => write!(
+                f,
+                "{kind} is {done_percent:.1} % of the mix instead of {asked_percent:.1} %"
+            ),
+            Self::Failed(share) => write!(f, "{:.2} % of the ops failed", share * 100.0),
+            Self::Client(share) => {
+                write!(f, "the slowest client did {:.0} % of its part", share * 100.0)
+            }
+        }
+    }
+}
+
+impl LoadPoint {
+    /// The load point of a run in its only pass; `mix` says how many hundredths of a percent of the
+    /// ops were to be of each kind.
+    pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
+        let asked_per_s = run.spec.load.rate_per_s;
+        let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
+            return Self::missing(asked_per_s, judged.reason().unwrap_or("no figure").to_owned());
+        };
+        let offered_per_s = judged.offered_per_s.unwrap_or(asked_per_s as f64);
+        let results = || run.trials.iter().flat_map(|trial| &trial.passes);
+        let rules = [mixed_up(judged, mix), failed(results()), slowest(run, judged, offered_per_s)];
+        Self {
+            asked_per_s,
+            offered_per_s,
+            achieved_per_s: achieved.median,
+            mean_ns: judged.response_time.mean(),
+            response_time: judged.response_time.clone(),
+            broken: rules.into_iter().flatten().collect(),
+            client_saturated: judged.caveats.iter().any(|known| known.code == SATURATED),
+            missing: None,
+        }
+    }
+
+    /// A load point without a figure.
+    pub fn missing(asked_per_s: u64, why: String) -> Self {
+        Self {
+            asked_per_s,
+            offered_per_s: 0.0,
+            achieved_per_s: 0.0,
+            mean_ns: 0,
+            response_time: Histogram::sparse(),
+            broken: Vec::new(),
+            client_saturated: false,
+            missing: Some(why),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_figure(self) -> Self {
+        Self { missing: None, ..self }
+    }
+
+    /// The response time that a bound is about, in nanoseconds.
+    pub fn time_ns(&self, bound: &ResponseBound) -> u64 {
+        let quantile = bound.quantile_permille.map(|permille| f64::from(permille) / 1_000.0);
+        quantile.map_or(self.mean_ns, |q| self.response_time.quantile(q))
+    }
+
+    /// Says whether it is carried with response times within a bound.
+    pub fn keeps(&self, bound: &ResponseBound) -> bool {
+        self.standing() == Standing::Carried && self.time_ns(bound) <= bound.most_ns
+    }
+
+    /// What was done of what fell due, as a share.
+    pub fn share(&self) -> f64 {
+        if self.offered_per_s > 0.0 { self.achieved_per_s / self.offered_per_s } else { 0.0 }
+    }
+
+    /// What it is good for. Where too little was done, that is what there is to say.
+    pub fn standing(&self) -> Standing {
+        match self {
+            Self { missing: Some(_), .. } => Standing::Missing,
+            point if point.share() < CARRIED_SHARE_MIN => Standing::Short,
+            point if !point.broken.is_empty() => Standing::Invalid,
+            _ => Standing::Carried,
+        }
+    }
+}
+
+/// The kind of op whose share is farthest from what was asked, where that is too far; nothing of a
+/// mix of one kind, or of few ops.
+fn mixed_up(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
+    if judged.kinds.is_empty() || judged.response_time.count() < MIX_OPS_MIN {
+        return None;
+    }
+    let done = |kind: OpKind| {
+        let share = judged.kinds.iter().find(|share| share.kind == kind);
+        share.map_or(0.0, |share| share.percent)
+    };
+    let apart = |kind: OpKind, asked: u32| (done(kind) - f64::from(asked) / 100.0).abs();
+    let worst = mix.iter().max_by(|a, b| apart(a.0, a.1).total_cmp(&apart(b.0, b.1)));
+    let &(kind, asked) = worst.filter(|(kind, asked)| apart(*kind, *asked) > MIX_POINTS_MAX)?;
+    let asked_percent = f64::from(asked) / 100.0;
+    Some(Broken::Mix { kind, asked_percent, done_percent: done(kind) })
+}
+
+fn failed<'a>(results: impl Iterator<Item = &'a PassResult>) -> Option<Broken> {
+    let counts = results.map(|result| (result.errors(), result.ops()));
+    let (failed, done) = counts.fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+    let share = failed as f64 / done.max(1) as f64;
+    (share >= FAILED_SHARE_MAX).then_some(Broken::Failed(share))
+}
+
+/// The slowest of the emulated clients, or else of the hosts, where it did too little.
+fn slowest(run: &Run, judged: &Judged, offered_per_s: f64) -> Option<Broken> {
+    let of_clients = judged.clients.as_ref().map(|fairness| {
+        fairness.slowest.ops_per_s * fairness.clients as f64 / offered_per_s.max(1e-9)
+    });
+    let of_hosts = || {
+        let results = run.trials.iter().flat_map(|trial| &trial.passes);
+        let shares = results.filter(|result| !result.hosts.is_empty()).flat_map(|result| {
+            let due = offered_per_s * result.window_ns as f64 / 1e9;
+            let workers: u32 = result.hosts.iter().map(|host| host.workers).sum();
+            let part = move |own: u32| due * f64::from(own) / f64::from(workers.max(1));
+            result.hosts.iter().map(move |host| host.ops as f64 / part(host.workers).max(1e-9))
+        });
+        shares.min_by(f64::total_cmp)
+    };
+    let share = of_clients.or_else(of_hosts)?;
+    (share < CLIENT_SHARE_MIN).then_some(Broken::Client(share))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{
+        ClientResult, KindResult, Load, Offered, OpError, Pass, RunSpec, Scope, Trial, TrialState,
+        Workload,
+    };
+
+    use super::*;
+    use crate::judge;
+
+    /// A second of so many reads and writes, with as many offered.
+    fn run(reads: u64, writes: u64, offered: u64) -> Run {
+        let kind = |kind, done| {
+            let mut time = Histogram::new();
+            time.record_n(2_000_000, done);
+            KindResult {
+                kind,
+                issued: done,
+                done,
+                bytes: 0,
+                errors: Vec::new(),
+                service_time: time.clone(),
+                response_time: time,
+            }
+        };
+        let due = Offered { rate_per_s: offered, due_ops: offered, span_ns: 1_000_000_000 };
+        let pass = PassResult {
+            window_ns: 1_000_000_000,
+            kinds: vec![kind(OpKind::Read, reads), kind(OpKind::Write, writes)],
+            scope: Scope { offered: Some(due), ..Scope::default() },
+            ..PassResult::new(Pass::Mix)
+        };
+        let trial = Trial {
+            index: 0,
+            position: 0,
+            started_unix_ms: 0,
+            state: TrialState::Done,
+            passes: vec![pass],
+            facts: Vec::new(),
+        };
+        let load = Load { rate_per_s: offered, ..Load::default() };
+        let spec = RunSpec { load, ..RunSpec::null(Workload::Mixed) };
+        Run { index: 0, spec, trials: vec![trial] }
+    }
+
+    const MIX: [(OpKind, u32); 2] = [(OpKind::Read, 7_000), (OpKind::Write, 3_000)];
+
+    fn point(run: &Run) -> LoadPoint {
+        LoadPoint::of(run, &judge::pass(run, Pass::Mix), &MIX)
+    }
+
+    #[test]
+    fn a_load_point_is_carried_from_95_percent_on() {
+        let carried = point(&run(13_300, 5_700, 20_000));
+        assert_eq!((carried.standing(), carried.mean_ns), (Standing::Carried, 2_000_000));
+        assert_eq!(point(&run(13_299, 5_700, 20_000)).standing(), Standing::Short);
+    }
+
+    #[test]
+    fn the_mix_may_be_off_by_one_and_a_half_points() {
+        assert_eq!(point(&run(14_299, 5_701, 20_000)).broken, []);
+        let off = point(&run(14_320, 5_680, 20_000));
+        assert_eq!(off.standing(), Standing::Invalid);
+        assert!(matches!(off.broken[..], [Broken::Mix { .. }]), "{off:?}");
+        // Of few ops, chance alone would do that.
+        assert_eq!(point(&run(750, 250, 1_000)).broken, []);
+    }
+
+    #[test]
+    fn failed_ops_and_starved_clients_break_rules() {
+        let mut failing = run(14_000, 6_000, 20_000);
+        failing.trials[0].passes[0].kinds[0].errors = vec![(OpError(5), 200)];
+        assert_eq!(point(&failing).broken, [Broken::Failed(0.01)]);
+        failing.trials[0].passes[0].kinds[0].errors = vec![(OpError(5), 199)];
+        assert_eq!(point(&failing).broken, []);
+        let mut uneven = run(14_000, 6_000, 20_000);
+        let client = |client, ops| ClientResult { client, ops, ..ClientResult::default() };
+        uneven.trials[0].passes[0].clients = vec![client(0, 12_600), client(1, 7_400)];
+        assert_eq!(point(&uneven).broken, [Broken::Client(0.74)]);
+    }
+
+    #[test]
+    fn a_load_point_that_failed_says_why() {
+        let mut failed = run(1, 1, 10);
+        failed.trials[0].passes.clear();
+        failed.trials[0].state = TrialState::Failed("no answer".to_owned());
+        let point = point(&failed);
+        assert_eq!(
+            (point.standing(), point.missing),
+            (Standing::Missing, Some("no answer".into()))
+        );
+    }
+}
