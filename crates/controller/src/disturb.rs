@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 
+use fleet::{Order, Report};
 use model::soak::{Blow, Disturbance, Upset};
-use model::{Pass, RunSpec};
+use model::{LabSpec, LabStep, Pass, RunSpec};
 
 use crate::Walk;
 
@@ -17,10 +18,22 @@ use crate::Walk;
 pub(crate) struct Disturbing {
     /// Those that have not begun, with their instants.
     due: VecDeque<(u64, Disturbance)>,
-    /// Those that have begun: their place in `upsets`, and when they end.
-    open: Vec<(usize, u64)>,
+    /// Those that have begun and are not over.
+    open: Vec<Open>,
+    /// How the run's hosts are set up, where they are.
+    lab: Option<Box<LabSpec>>,
     upsets: Vec<Upset>,
     started_ns: u64,
+}
+
+/// A disturbance that is not over.
+struct Open {
+    /// Its place among all.
+    index: usize,
+    /// When it ends, in nanoseconds from the start of the pass.
+    end_ns: u64,
+    /// The host that has to undo it; the server in this process does so by itself.
+    host: Option<String>,
 }
 
 impl Disturbing {
@@ -31,7 +44,7 @@ impl Disturbing {
         let mut due: Vec<(u64, Disturbance)> =
             within.map(|(at_ns, one)| (at_ns, one.clone())).collect();
         due.sort_by_key(|(at_ns, _)| *at_ns);
-        Self { due: due.into(), open: Vec::new(), upsets: Vec::new(), started_ns: 0 }
+        Self { due: due.into(), lab: spec.lab.clone(), ..Self::default() }
     }
 
     /// Takes note of when the pass began, by this host's clock.
@@ -57,37 +70,60 @@ impl Disturbing {
     }
 
     fn begin(&mut self, walk: &mut Walk<'_>, planned_ns: u64, one: &Disturbance) {
-        let Disturbance { blow, lasts_ms, .. } = *one;
-        let done = match &walk.blow {
-            Some(local) if one.host.is_none() => local(blow, lasts_ms),
-            _ => Err(format!("there is no host to which {blow} can be done")),
-        };
+        let done = self.make(walk, one);
         let begun_ns = self.now_ns(walk);
-        let lasts_ns = lasts_ms.saturating_mul(1_000_000);
-        if done.is_ok() {
-            self.open.push((self.upsets.len(), begun_ns.saturating_add(lasts_ns)));
-        }
+        let end_ns = begun_ns.saturating_add(one.lasts_ms.saturating_mul(1_000_000));
+        let (host, failed) = match done {
+            Ok(host) => {
+                self.open.push(Open { index: self.upsets.len(), end_ns, host: host.clone() });
+                (host, None)
+            }
+            Err(why) => (one.host.clone(), Some(why)),
+        };
         self.upsets.push(Upset {
-            blow,
-            host: one.host.clone().unwrap_or_default(),
+            blow: one.blow,
+            host: host.unwrap_or_default(),
             planned_ns,
             begun_ns,
             ended_ns: None,
-            failed: done.err(),
+            failed,
         });
     }
 
-    fn end_those(&mut self, walk: &Walk<'_>, is_over: impl Fn(u64) -> bool) {
-        let now_ns = self.now_ns(walk);
-        let upsets = &mut self.upsets;
-        self.open.retain(|(index, end_ns)| {
-            if !is_over(*end_ns) {
-                return true;
+    /// Does it; the host that it was done to, which has to undo it.
+    fn make(&self, walk: &mut Walk<'_>, one: &Disturbance) -> Result<Option<String>, String> {
+        if let (Some(local), None, None) = (walk.blow, &self.lab, &one.host) {
+            return local(one.blow, one.lasts_ms).map(|()| None);
+        }
+        let Some(lab) = &self.lab else {
+            return Err(format!("there is no host to which {} can be done", one.blow));
+        };
+        let LabStep { host, action } = lab::disturbance(lab, one.blow)?;
+        match walk.hosts.ask(&host, Order::Apply(Box::new(action)))? {
+            Report::InForce(_) => Ok(Some(host)),
+            other => unreachable!("an agent answers Apply with InForce or Failed, not {other:?}"),
+        }
+    }
+
+    fn end_those(&mut self, walk: &mut Walk<'_>, is_over: impl Fn(u64) -> bool) {
+        let open = std::mem::take(&mut self.open);
+        let (over, open): (Vec<Open>, Vec<Open>) =
+            open.into_iter().partition(|one| is_over(one.end_ns));
+        self.open = open;
+        // What was done last is undone first.
+        for one in over.into_iter().rev() {
+            let undone = match &one.host {
+                Some(host) => walk.hosts.ask(host, Order::UndoLast).map(drop),
+                None => Ok(()),
+            };
+            let now_ns = self.now_ns(walk);
+            let upset = &mut self.upsets[one.index];
+            match undone {
+                Ok(()) if one.host.is_none() => upset.ended_ns = Some(one.end_ns.min(now_ns)),
+                Ok(()) => upset.ended_ns = Some(now_ns),
+                Err(why) => upset.failed = Some(format!("it could not be undone: {why}")),
             }
-            // The server in this process ends what lasts by itself.
-            upsets[*index].ended_ns = Some((*end_ns).min(now_ns));
-            false
-        });
+        }
     }
 
     fn now_ns(&self, walk: &Walk<'_>) -> u64 {

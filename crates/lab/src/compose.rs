@@ -9,6 +9,7 @@
 use std::path::PathBuf;
 
 use model::lab::{MOUNT_POINT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
+use model::soak::Blow;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Raid,
     ServerKind,
@@ -18,7 +19,9 @@ use thiserror::Error;
 /// Name of our array and of our mapping.
 const NAME: &str = "dfsbench";
 /// Ports of a tunnel, for NFS and for MOUNT: on the client, on the server.
-const TUNNELS: [(u16, u16); 2] = [(TUNNEL_PORT, 2_049), (TUNNEL_MOUNT_PORT, 20_048)];
+const TUNNELS: [(u16, u16); 2] = [(TUNNEL_PORT, NFS_PORT), (TUNNEL_MOUNT_PORT, 20_048)];
+/// Port of NFS. **Source:** IANA, `nfs`.
+const NFS_PORT: u16 = 2_049;
 /// Smallest and first size of TCP's buffers, in bytes: to receive, to send.
 ///
 /// **Source:** tcp(7), `tcp_rmem` and `tcp_wmem`.
@@ -166,6 +169,30 @@ fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeE
 
 fn sysctl(name: &str, value: String) -> Action {
     Action::Sysctl { name: name.to_owned(), value }
+}
+
+/// What a disturbance does to a host that a run sets up, and to which.
+///
+/// # Errors
+/// When none of the run's hosts can be disturbed so; in a sentence.
+pub fn disturbance(spec: &LabSpec, blow: Blow) -> Result<LabStep, String> {
+    let server = &spec.server;
+    let action = match blow {
+        Blow::NfsdStop if spec.serving.kind == ServerKind::Knfsd => Action::NfsdStop,
+        Blow::NetworkCut => {
+            let interface = interface(spec, server).map_err(|error| error.to_string())?;
+            Action::Cut { interface, port: NFS_PORT }
+        }
+        Blow::DiskFull if spec.storage.file_system != FileSystem::Existing => {
+            Action::Fill { point: spec.storage.place().to_owned() }
+        }
+        Blow::NfsdStop => return Err(format!("{} is served by no nfsd", server.name)),
+        Blow::DiskFull => {
+            return Err("only a file system that the plan makes is filled (file_system)".to_owned());
+        }
+        other => return Err(format!("nobody can do {other} to {}", server.name)),
+    };
+    Ok(LabStep { host: server.name.clone(), action })
 }
 
 /// The interface that data of a run goes through.

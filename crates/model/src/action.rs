@@ -170,6 +170,20 @@ pub enum Action {
         /// Processors that stay.
         online: u32,
     },
+    /// Stops the kernel's server.
+    NfsdStop,
+    /// Loses all that leaves an interface from a TCP or UDP port.
+    Cut {
+        /// The interface.
+        interface: String,
+        /// The port.
+        port: u16,
+    },
+    /// Fills a file system of ours.
+    Fill {
+        /// Where it is mounted.
+        point: PathBuf,
+    },
 }
 
 /// An action and the host that it is for.

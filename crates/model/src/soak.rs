@@ -22,10 +22,6 @@ words! {
         NetworkCut = "network-cut",
         /// The server's file system has no room left.
         DiskFull = "disk-full",
-        /// The agent of a client host is killed.
-        ClientKill = "client-kill",
-        /// The clock of the day of a host is set.
-        ClockStep = "clock-step",
     }
 }
 

@@ -4,6 +4,7 @@
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
 
 mod curve;
+mod soak;
 
 use model::Question;
 use serde_json::Value;
@@ -56,6 +57,7 @@ impl FoundTable {
 pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
     match &sheet.campaign.question {
         Question::Curve(asked) => Some(curve::of(sheet, asked)),
-        Question::Figures | Question::Ramp { .. } | Question::Soak(_) => None,
+        Question::Figures | Question::Ramp { .. } => None,
+        Question::Soak(asked) => Some(soak::found(sheet.campaign, asked)),
     }
 }

@@ -40,6 +40,7 @@ pub use axis::{LinearTimeAxis, RateAxis};
 pub use chart::{About, Picture};
 pub use frame::Frame;
 pub use plot::{Dot, Plot, SERIES_MAX, Series};
+pub use track::Track;
 
 /// Writes the page.
 pub fn render(sheet: &Sheet<'_>) -> String {

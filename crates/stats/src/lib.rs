@@ -20,6 +20,7 @@ mod outlier;
 mod rank;
 mod rate;
 mod regression;
+pub mod soak;
 pub mod steady;
 mod summary;
 mod trend;

@@ -20,7 +20,7 @@ Examples:
   dfsbench soak --disturb none                nothing is disturbed
 
 Disturbances: server-restart, server-stall (the in-memory server); nfsd-stop, network-cut,
-disk-full, clock-step (hosts that the plan sets up); client-kill (client hosts).
+disk-full (a server that the plan sets up).
 
 Exit codes: 0 it survived, 2 usage or plan, 3 a server or host can't be used, 4 data was lost, ops
 failed, it never recovered, or the soak was interrupted.";

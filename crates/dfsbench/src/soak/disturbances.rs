@@ -81,7 +81,7 @@ fn one(text: &str) -> Result<Disturbance, Failure> {
         ["at", at, "for", lasts] => (time(at)?, time(lasts)?),
         _ => return Err(refused("its times can't be read".to_owned(), FORM)),
     };
-    let lasts = !matches!(blow, Blow::ServerRestart | Blow::ClientKill);
+    let lasts = blow != Blow::ServerRestart;
     if lasts && lasts_ms == 0 {
         return Err(refused(format!("it does not say how long {blow} lasts"), FORM));
     }
@@ -103,22 +103,46 @@ pub fn written(one: &Disturbance) -> String {
 /// # Errors
 /// When there is one.
 pub fn check(run: &RunSpec, soak: &Soak) -> Result<(), Failure> {
-    let is_embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
-    for one in &soak.disturbances {
-        let of_memory = matches!(one.blow, Blow::ServerRestart | Blow::ServerStall);
-        if of_memory && is_embedded && one.host.is_none() {
-            continue;
-        }
-        let hint = if of_memory {
-            "only the in-memory server, `embedded`, can be told to"
-        } else {
-            "it needs a host that the plan sets up, as root: [[host]] and [target.server]"
+    for (number, one) in soak.disturbances.iter().enumerate() {
+        let refused = |(what, hint): (String, &str)| {
+            let text = written(one);
+            Failure::Usage(format!("{PLACE} `{text}`: {what} (hint: {hint})"))
         };
-        let text = written(one);
-        return Err(Failure::Usage(format!(
-            "{PLACE} `{text}`: nobody here has the right to do that to {} (hint: {hint})",
-            one.host.as_deref().unwrap_or("the server")
-        )));
+        can_be_made(run, one).map_err(refused)?;
+        let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
+        if soak.disturbances[number + 1..].iter().any(|next| next.at_ms <= ends_ms) {
+            let what = "it is not over before the next one begins".to_owned();
+            return Err(refused((what, "one disturbance after the other can be told apart")));
+        }
     }
     Ok(())
+}
+
+/// Why a disturbance can't be made, and what could be done.
+fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), (String, &'static str)> {
+    let is_embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
+    if matches!(one.blow, Blow::ServerRestart | Blow::ServerStall) {
+        return match &one.host {
+            None if is_embedded => Ok(()),
+            _ => Err((
+                format!("nobody here has the right to do that to {}", run.target),
+                "only the in-memory server, `embedded`, can be told to",
+            )),
+        };
+    }
+    let Some(lab) = &run.lab else {
+        let whom = one.host.as_deref().unwrap_or("the server");
+        return Err((
+            format!("nobody here has the right to do that to {whom}"),
+            "it needs a host that the plan sets up, as root: [[host]] and [target.server]",
+        ));
+    };
+    let step = lab::disturbance(lab, one.blow).map_err(|why| (why, "`dfsbench soak --help`"))?;
+    match &one.host {
+        Some(host) if *host != step.host => Err((
+            format!("{} can't be done to host {host}", one.blow),
+            "it is done to the host that serves",
+        )),
+        _ => Ok(()),
+    }
 }

@@ -18,6 +18,7 @@ mod rig;
 mod servers;
 mod serving;
 mod sharing;
+mod soak;
 mod until_broken;
 mod versions;
 mod view;

@@ -20,6 +20,7 @@ pub mod grace;
 pub mod mount;
 pub mod nfsd;
 pub mod nfsmount;
+pub mod outage;
 pub mod shape;
 pub mod storage;
 pub mod tuning;
@@ -39,6 +40,8 @@ pub struct Known {
     pub online: Vec<u32>,
     /// Something answers to rpcbind's port.
     pub rpcbind: bool,
+    /// Bytes that are free where a file system is to be filled.
+    pub free_bytes: u64,
 }
 
 impl Known {
@@ -54,6 +57,10 @@ impl Known {
             nfsd: nfsd::Host::now(),
             online: cpu::online(),
             rpcbind: nfsd::rpcbind_runs(),
+            free_bytes: match action {
+                Action::Fill { point } => outage::free_bytes(point),
+                _ => 0,
+            },
         })
     }
 
@@ -117,6 +124,9 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         }
         Action::CpuFrequency { khz } => cpu::frequency_steps(*khz, known),
         Action::Cores { online } => cpu::core_steps(*online, known),
+        Action::NfsdStop => outage::stop_steps(),
+        Action::Cut { interface, port } => outage::cut_steps(interface, *port),
+        Action::Fill { point } => outage::fill_steps(point, known),
     }
 }
 
@@ -152,6 +162,9 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
         Action::Shape { interface, .. } => shape::undo(interface),
         Action::CpuFrequency { .. } => cpu::frequency_undo(known),
         Action::Cores { online } => cpu::core_undo(known, *online),
+        Action::NfsdStop => outage::stop_undo(known),
+        Action::Cut { interface, .. } => shape::undo(interface),
+        Action::Fill { point } => outage::fill_undo(point),
     }
 }
 
@@ -190,6 +203,9 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
         }
         Action::CpuFrequency { khz } => cpu::check_frequency(*khz),
         Action::Cores { online } => Ok(cpu::check_cores(*online)),
+        Action::NfsdStop => Ok(outage::check_stop()),
+        Action::Cut { .. } => Ok(InForce::default()),
+        Action::Fill { point } => Ok(outage::check_fill(point)),
     }
 }
 

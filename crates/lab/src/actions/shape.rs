@@ -16,9 +16,9 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 /// Handle of our rule at the root of an interface.
-const HANDLE: &str = "df5:";
+pub const HANDLE: &str = "df5:";
 /// Handle of the rate limit below a delay.
-const INNER: &str = "df6:";
+pub const INNER: &str = "df6:";
 /// What waits at most for its turn, in microseconds: then packets are dropped.
 const QUEUE_US: u64 = 50_000;
 /// Smallest bucket, in bytes: one packet as large as segmentation offload makes them.

@@ -1,0 +1,65 @@
+//! A soak of a million ops: what it books and watches takes no more memory at its end than before.
+
+use std::sync::Arc;
+
+use engine::beat::resident_bytes;
+use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use model::{Load, Pass, RunSpec, Share, Soak, Workload};
+
+const OPS: u64 = 1_000_000;
+
+/// A mix that nobody executes, booked as a soak is.
+fn spec() -> RunSpec {
+    let mut spec = RunSpec {
+        files: 16,
+        file_size_bytes: 1 << 20,
+        workers: 2,
+        queue_depth: 8,
+        read_percent: 50,
+        load: Load { ops_max: OPS, ..Load::default() },
+        soak: Some(Box::new(Soak { commit_every_ops: 64, ..Soak::default() })),
+        ..RunSpec::null(Workload::Mixed)
+    };
+    spec.data.stamp = true;
+    spec.sampling.interval_ms = 100;
+    spec
+}
+
+#[test]
+fn memory_is_steady_over_a_million_ops() {
+    let spec = spec();
+    let work_name = ".dfsbench-soak".to_owned();
+    let config = SiteConfig {
+        seed: 1,
+        pattern: engine::site::pattern_of(&spec, 1, &work_name),
+        work_name,
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
+    };
+    let site = Site::create(&spec, config).unwrap();
+    let mut monitor = Monitor {
+        stop: &Stop::default(),
+        opened: &|| {},
+        gate: &mut || Some(0),
+        observe: &mut |_| {},
+        client_cpu_ns: &|| 0,
+    };
+    let share = Share { count: spec.workers, ..Share::ALL };
+    let measured = measure(&site, &spec, (Pass::Mix, share), 1, &mut monitor).unwrap();
+    let result = measured.result;
+    assert_eq!((result.ops(), result.errors()), (OPS, 0));
+    let booked: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
+    assert_eq!(booked, OPS, "every op is in an interval");
+    let kept = site.journal().unwrap().kept(|_| true);
+    // Each block is written about 120 times, and what is not safe was written since its last sync.
+    assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
+    assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");
+    let pulses = &result.pulses;
+    assert!(pulses.len() >= 4, "{} intervals", pulses.len());
+    let early = pulses[pulses.len() / 4].rss_bytes;
+    let grown = resident_bytes().saturating_sub(early);
+    assert!(grown < 2 << 20, "{grown} B more than {early} B, {OPS} ops later");
+}

@@ -1,0 +1,144 @@
+//! What a soak does to a server and undoes again: its nfsd stopped, its way cut, its disk filled.
+//!
+//! The cut befalls what leaves from the port of NFS and nothing else, so that the way by which the
+//! host is told to end it stays open. **Source:** rpc.nfsd(8), tc-prio(8), tc-netem(8), tc-u32(8),
+//! fallocate(1).
+
+use std::path::{Path, PathBuf};
+
+use model::InForce;
+
+use super::{Known, nfsd, shape};
+use crate::error::LabError;
+use crate::inforce::Findings;
+use crate::step::Step;
+use crate::undo::Undo;
+
+/// What fills a file system.
+const FILLER: &str = ".dfsbench-filler";
+
+/// Stops the kernel's server.
+pub fn stop_steps() -> Vec<Step> {
+    vec![Step::run(["rpc.nfsd", "0"])]
+}
+
+/// Starts it as it was.
+///
+/// # Errors
+/// Where none runs.
+pub fn stop_undo(known: &Known) -> Result<Vec<Undo>, LabError> {
+    let state = known.nfsd.state.clone();
+    if state.threads == 0 {
+        return Err(LabError::Refused("no nfsd runs that could be stopped".to_owned()));
+    }
+    Ok(vec![Undo::Nfsd { state }])
+}
+
+/// Reads back that it stands.
+pub fn check_stop() -> InForce {
+    let mut findings = Findings::new("server");
+    let threads = nfsd::State::now().threads.to_string();
+    let source = Path::new(nfsd::FOLDER).join("threads").display().to_string();
+    findings.compare("threads of nfsd", "0", &threads, &source);
+    findings.done()
+}
+
+/// Loses all that leaves an interface from a port.
+pub fn cut_steps(interface: &str, port: u16) -> Vec<Step> {
+    let (class, port) = (format!("{}4", shape::HANDLE), port.to_string());
+    let to_band = |protocol: &'static str, word: &'static str, number: &'static str| {
+        let match_port = ["u32", "match", word, "sport", &port, "0xffff", "flowid", &class];
+        let place = ["parent", shape::HANDLE, "protocol", protocol, "prio", number];
+        let words = ["tc", "filter", "add", "dev", interface].into_iter().chain(place);
+        Step::run(words.chain(match_port).map(str::to_owned))
+    };
+    let qdisc = |words: &[&str]| {
+        let words =
+            ["tc", "qdisc", "add", "dev", interface].into_iter().chain(words.iter().copied());
+        Step::run(words.map(str::to_owned))
+    };
+    vec![
+        // The usual three bands, and one more that nothing but the filters lead to.
+        qdisc(&["root", "handle", shape::HANDLE, "prio", "bands", "4"]),
+        qdisc(&["parent", &class, "handle", shape::INNER, "netem", "loss", "100%"]),
+        to_band("ip", "ip", "1"),
+        to_band("ipv6", "ip6", "2"),
+    ]
+}
+
+/// Fills a file system, but for a last mebibyte.
+pub fn fill_steps(point: &Path, known: &Known) -> Vec<Step> {
+    let bytes = known.free_bytes.saturating_sub(1 << 20).max(1).to_string();
+    let file = filler(point).display().to_string();
+    vec![Step::run(["fallocate", "--length", &bytes, "--", &file])]
+}
+
+/// Removes what fills it.
+///
+/// # Errors
+/// Where something of that name is there already.
+pub fn fill_undo(point: &Path) -> Result<Vec<Undo>, LabError> {
+    let path = filler(point);
+    if path.symlink_metadata().is_ok() {
+        let path = path.display();
+        return Err(LabError::Refused(format!("{path} is there already (hint: dfsbench clean)")));
+    }
+    Ok(vec![Undo::File { path }])
+}
+
+/// Reads back what is left.
+pub fn check_fill(point: &Path) -> InForce {
+    let mut findings = Findings::new("server");
+    let left = free_bytes(point).to_string();
+    findings.fact("bytes free on the filled file system", left, "statvfs");
+    findings.done()
+}
+
+/// Bytes that root may still use where something is mounted; 0 where that can't be told.
+pub fn free_bytes(point: &Path) -> u64 {
+    rustix::fs::statvfs(point).map_or(0, |stat| stat.f_bfree.saturating_mul(stat.f_frsize))
+}
+
+fn filler(point: &Path) -> PathBuf {
+    point.join(FILLER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_befalls_what_leaves_from_the_port_alone() {
+        let steps: Vec<String> = cut_steps("eth0", 2049).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            steps,
+            [
+                "tc qdisc add dev eth0 root handle df5: prio bands 4",
+                "tc qdisc add dev eth0 parent df5:4 handle df6: netem loss 100%",
+                "tc filter add dev eth0 parent df5: protocol ip prio 1 u32 match ip sport 2049 \
+                 0xffff flowid df5:4",
+                "tc filter add dev eth0 parent df5: protocol ipv6 prio 2 u32 match ip6 sport 2049 \
+                 0xffff flowid df5:4",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_disk_is_filled_but_for_a_mebibyte_and_the_filler_is_removed() {
+        let known = Known { free_bytes: 5 << 20, ..Known::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let steps = fill_steps(folder.path(), &known);
+        assert!(steps[0].to_string().starts_with("fallocate --length 4194304 -- "), "{steps:?}");
+        let file = folder.path().join(FILLER);
+        assert_eq!(fill_undo(folder.path()).unwrap(), [Undo::File { path: file.clone() }]);
+        std::fs::write(&file, "x").unwrap();
+        assert!(fill_undo(folder.path()).unwrap_err().to_string().contains("there already"));
+        assert!(free_bytes(folder.path()) > 0);
+    }
+
+    #[test]
+    fn who_does_not_run_can_t_be_stopped() {
+        let error = stop_undo(&Known::default()).unwrap_err().to_string();
+        assert!(error.contains("no nfsd runs"), "{error}");
+    }
+}

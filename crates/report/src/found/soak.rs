@@ -1,0 +1,332 @@
+//! What a soak found out: whether the server survives, what each disturbance did, what was lost.
+//!
+//! Every number comes from [`stats::soak`]; here they become sentences, tables and a timeline.
+
+mod timeline;
+
+use model::soak::{Fate, Finding};
+use model::units::{Nanos, Size};
+use model::{Campaign, Soak, Trial};
+use serde_json::{Value, json};
+use stats::soak::{Effect, Soaked, Verdict, soaked};
+
+use super::{Found, FoundTable};
+use crate::show::counted;
+
+/// Shown where something can't be told.
+const UNKNOWN: &str = "–";
+
+/// The answer of a soak.
+pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
+    let trials: &[Trial] = campaign.runs.first().map_or(&[], |run| &run.trials);
+    let soaked = soaked(soak, trials);
+    let mut sentences = vec![verdict(&soaked)];
+    sentences.extend(soaked.effects.iter().map(said));
+    sentences.push(of_errors(&soaked));
+    sentences.push(of_data(&soaked));
+    sentences.extend(of_memory(&soaked));
+    let tables = [disturbances(&soaked), blocks(&soaked), errors(&soaked)];
+    Found {
+        title: "Does it survive",
+        sentences,
+        tables: tables.into_iter().flatten().collect(),
+        pictures: timeline::picture(soak, trials).into_iter().collect(),
+        json: json(&soaked),
+    }
+}
+
+fn verdict(soaked: &Soaked) -> String {
+    let (wanted, made, _) = soaked.segments;
+    let lasted = format!(
+        "{} of load in {} of {}, {} ops, {} read and verified",
+        Nanos(soaked.measured_ns),
+        made,
+        counted(wanted as usize, "segment"),
+        soaked.ops,
+        Size(soaked.verified_bytes)
+    );
+    let first = || soaked.findings.iter().find(|(_, finding)| finding.fate == Fate::Lost);
+    match soaked.verdict {
+        Verdict::Survives => format!(
+            "It survives: {lasted}; no op failed, and nothing that was acknowledged as safe is lost."
+        ),
+        Verdict::LosesData => match first() {
+            Some((segment, finding)) => format!(
+                "It LOSES DATA: {} that it had acknowledged as safe {} gone, the first of them {} \
+                 ({lasted}).",
+                counted(soaked.kept.lost as usize, "block"),
+                if soaked.kept.lost == 1 { "is" } else { "are" },
+                place(*segment, finding)
+            ),
+            None => format!(
+                "It LOSES DATA: {} brought other bytes than were written ({lasted}).",
+                counted(soaked.mismatched() as usize, "op")
+            ),
+        },
+        Verdict::NeverRecovers => {
+            let why = soaked.failure.as_deref().and_then(|why| why.lines().next());
+            let why = why.unwrap_or("the throughput was not back before its segment ended");
+            format!("It does NOT RECOVER: {why} ({lasted}).")
+        }
+        Verdict::FailsOps => format!(
+            "It FAILS OPS: {}; nothing that was acknowledged as safe is lost ({lasted}).",
+            counted(soaked.failed() as usize, "op")
+        ),
+        Verdict::CantTell => {
+            format!("Whether it survives can't be told: {} ({lasted}).", why(soaked))
+        }
+    }
+}
+
+/// Why nothing can be told.
+fn why(soaked: &Soaked) -> String {
+    let (wanted, made, read_back) = soaked.segments;
+    let unmade = soaked.effects.iter().find(|effect| effect.upset.failed.is_some());
+    if let Some(failure) = &soaked.failure {
+        failure.lines().next().unwrap_or_default().to_owned()
+    } else if let Some(effect) = unmade {
+        let why = effect.upset.failed.as_deref().unwrap_or_default();
+        format!("{} could not be made: {why}", effect.upset.blow)
+    } else if made < wanted {
+        format!("{} of {} were made", made, counted(wanted as usize, "segment"))
+    } else {
+        format!("only {read_back} of {} were read back", counted(wanted as usize, "segment"))
+    }
+}
+
+fn place(segment: u64, finding: &Finding) -> String {
+    let found = match finding.found {
+        Some(generation) => format!("generation {generation} is there"),
+        None => "nothing whole of ours is there".to_owned(),
+    };
+    format!(
+        "{} at {} in segment {} ({found}, {} was safe)",
+        finding.file,
+        finding.offset_bytes,
+        segment + 1,
+        finding.safe
+    )
+}
+
+/// What a disturbance did.
+fn said(effect: &Effect) -> String {
+    let upset = &effect.upset;
+    let host = if upset.host.is_empty() { String::new() } else { format!(" on {}", upset.host) };
+    let what = format!("{}{host} at {}", upset.blow, Nanos(effect.begun_ns));
+    if let Some(why) = &upset.failed {
+        return format!("{what} could not be made: {why}.");
+    }
+    let unsafe_then = format!(
+        "{} acknowledged and not safe yet then",
+        are(effect.uncommitted, "block was", "blocks were")
+    );
+    let Some(detect_ns) = effect.detect_ns else {
+        let interval = Nanos(effect.interval_ns);
+        return format!("{what}: no interval of {interval} shows a difference; {unsafe_then}.");
+    };
+    let stood = match effect.stall_ns {
+        0 => "ops went on ending".to_owned(),
+        ns => format!("no op ended for {} or more", Nanos(ns)),
+    };
+    let back = match (effect.before_per_s, effect.recover_ns) {
+        (Some(before), Some(ns)) => {
+            format!("back at 90 % of {before:.0} op/s after {}", Nanos(ns))
+        }
+        (Some(before), None) => format!("not back at 90 % of {before:.0} op/s in its segment"),
+        (None, _) => "what was usual before is not known".to_owned(),
+    };
+    format!(
+        "{what}: noticed within {}, {stood}, the longest op took {}, {} failed, {back}; {unsafe_then}.",
+        Nanos(detect_ns),
+        Nanos(effect.longest_ns),
+        effect.errors
+    )
+}
+
+fn are(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn of_errors(soaked: &Soaked) -> String {
+    let taken = &soaked.recovery;
+    let made_good = format!(
+        "the client made {} anew, sent {} again and wrote {} more than once",
+        are(taken.reconnects, "connection", "connections"),
+        are(taken.replays + taken.retransmissions, "call", "calls"),
+        Size(taken.resent_bytes)
+    );
+    if soaked.failed() == 0 {
+        return format!("No op failed, no file handle was stale, no lease was lost; {made_good}.");
+    }
+    format!(
+        "{} failed, of them {} with stale file handles and {} for lost opens, leases or sessions; \
+         {made_good}.",
+        are(soaked.failed(), "op", "ops"),
+        soaked.stale,
+        soaked.state
+    )
+}
+
+fn of_data(soaked: &Soaked) -> String {
+    let kept = &soaked.kept;
+    format!(
+        "Of {} that were booked, {} written; {} lost, {} rolled back (acknowledged, never said to \
+         be safe: a crash may do that), {} torn (never acknowledged), {} not safe at the end.",
+        counted(kept.blocks as usize, "block"),
+        are(kept.written, "was", "were"),
+        kept.lost,
+        kept.rolled_back,
+        kept.torn,
+        kept.uncommitted
+    )
+}
+
+fn of_memory(soaked: &Soaked) -> Option<String> {
+    let memory = soaked.memory?;
+    let (early, late) = (Size(memory.early_bytes), Size(memory.late_bytes));
+    let word = if memory.is_steady() { "is steady" } else { "GROWS" };
+    Some(format!(
+        "Memory of dfsbench {word}: {early} in the second quarter of the soak, {late} in the last, \
+         {} ops later.",
+        memory.ops
+    ))
+}
+
+fn columns(columns: &[(&str, bool)]) -> Vec<(String, bool)> {
+    columns.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+}
+
+fn disturbances(soaked: &Soaked) -> Option<FoundTable> {
+    let shown = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string());
+    let row = |effect: &Effect| {
+        let upset = &effect.upset;
+        let lasted = upset.ended_ns.map(|ended_ns| ended_ns.saturating_sub(upset.begun_ns));
+        vec![
+            format!("{}{}{}", upset.blow, if upset.host.is_empty() { "" } else { " " }, upset.host),
+            Nanos(effect.begun_ns).to_string(),
+            shown(lasted.filter(|ns| *ns > 0)),
+            shown(effect.detect_ns),
+            shown(Some(effect.stall_ns).filter(|_| effect.detect_ns.is_some())),
+            shown(effect.recover_ns),
+            effect.errors.to_string(),
+            effect.uncommitted.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = soaked.effects.iter().map(row).collect();
+    (!rows.is_empty()).then(|| FoundTable {
+        caption: "Disturbances".to_owned(),
+        columns: columns(&[
+            ("what", false),
+            ("at", true),
+            ("lasted", true),
+            ("detect", true),
+            ("stall", true),
+            ("recover", true),
+            ("failed", true),
+            ("not safe", true),
+        ]),
+        rows,
+        reading: vec![
+            "at: measured time, without what lies between segments.".to_owned(),
+            "detect: until the first interval ended in which ops failed, were late or few; stall: \
+             the longest time in whole intervals in which no op ended; recover: until the \
+             throughput was back at 90 % of the median before."
+                .to_owned(),
+            "not safe: blocks that were acknowledged and not committed when it began.".to_owned(),
+        ],
+    })
+}
+
+fn blocks(soaked: &Soaked) -> Option<FoundTable> {
+    let row = |(segment, finding): &(u64, Finding)| {
+        vec![
+            finding.fate.to_string(),
+            (segment + 1).to_string(),
+            finding.file.clone(),
+            finding.offset_bytes.to_string(),
+            finding.found.map_or_else(|| UNKNOWN.to_owned(), |found| found.to_string()),
+            finding.safe.to_string(),
+            finding.acknowledged.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = soaked.findings.iter().map(row).collect();
+    (!rows.is_empty()).then(|| FoundTable {
+        caption: "Blocks that are not as they were written last".to_owned(),
+        columns: columns(&[
+            ("fate", false),
+            ("segment", true),
+            ("file", false),
+            ("offset (B)", true),
+            ("found", true),
+            ("safe", true),
+            ("acknowledged", true),
+        ]),
+        rows,
+        reading: vec![
+            "Generations of the block: what was found, what was acknowledged as safe, and what was \
+             acknowledged; the first of each fate in each segment."
+                .to_owned(),
+        ],
+    })
+}
+
+fn errors(soaked: &Soaked) -> Option<FoundTable> {
+    let rows: Vec<Vec<String>> = soaked
+        .errors
+        .iter()
+        .map(|(kind, error, count)| vec![error.to_string(), kind.to_string(), count.to_string()])
+        .collect();
+    (!rows.is_empty()).then(|| FoundTable {
+        caption: "Ops that failed".to_owned(),
+        columns: columns(&[("error", false), ("op", false), ("count", true)]),
+        rows,
+        reading: Vec::new(),
+    })
+}
+
+fn json(soaked: &Soaked) -> Value {
+    let effect = |effect: &Effect| {
+        json!({
+            "blow": effect.upset.blow,
+            "host": effect.upset.host,
+            "segment": effect.segment,
+            "begun_ns": effect.begun_ns,
+            "ended_ns": effect.upset.ended_ns,
+            "failed": effect.upset.failed,
+            "before_per_s": effect.before_per_s,
+            "detect_ns": effect.detect_ns,
+            "stall_ns": effect.stall_ns,
+            "recover_ns": effect.recover_ns,
+            "errors": effect.errors,
+            "longest_ns": effect.longest_ns,
+            "uncommitted_blocks": effect.uncommitted,
+            "interval_ns": effect.interval_ns,
+        })
+    };
+    let (segments, segments_made, segments_read_back) = soaked.segments;
+    let errors = soaked.errors.iter().map(|(kind, error, count)| {
+        json!({ "kind": kind.name(), "error": error.name(), "count": count })
+    });
+    json!({
+        "verdict": soaked.verdict.name(),
+        "segments": segments,
+        "segments_made": segments_made,
+        "segments_read_back": segments_read_back,
+        "measured_ns": soaked.measured_ns,
+        "ops": soaked.ops,
+        "verified_bytes": soaked.verified_bytes,
+        "disturbances": soaked.effects.iter().map(effect).collect::<Vec<_>>(),
+        "failed_ops": soaked.failed(),
+        "stale_handles": soaked.stale,
+        "lost_state": soaked.state,
+        "errors": errors.collect::<Vec<_>>(),
+        "recovery": soaked.recovery,
+        "kept": soaked.kept,
+        "memory": soaked.memory.map(|memory| json!({
+            "early_bytes": memory.early_bytes,
+            "late_bytes": memory.late_bytes,
+            "ops": memory.ops,
+            "is_steady": memory.is_steady(),
+        })),
+    })
+}

@@ -1,0 +1,117 @@
+//! The timeline of a soak: throughput, response times, failures and what is not safe yet.
+//!
+//! The segments follow each other in measured time. Bands are disturbances, from their begin to
+//! their end; dots and lines are those of [`Track`].
+
+use maud::html;
+use model::units::Nanos;
+use model::{Pass, Pulse, Soak, Trial};
+
+use crate::html::{Picture, Track};
+use crate::show::counted;
+
+/// Intervals beyond which a line is no finer than a pixel.
+const INTERVALS_MAX: usize = 2_000;
+/// What a disturbance that is over at once is drawn as wide as, in shares of the whole.
+const BAND_SHARE: u64 = 250;
+/// Pixels of a track.
+const HIGH: f64 = 80.0;
+const LOW: f64 = 36.0;
+
+/// The picture, where there are intervals.
+pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
+    let segments: Vec<_> = trials
+        .iter()
+        .filter_map(|trial| {
+            let load = trial.passes.iter().find(|pass| pass.pass == Pass::Mix)?;
+            let start_ns = u64::from(trial.index) * soak.segment_ms.saturating_mul(1_000_000);
+            Some((start_ns, load))
+        })
+        .collect();
+    let pulses: Vec<Pulse> = segments
+        .iter()
+        .flat_map(|(start_ns, load)| {
+            load.pulses.iter().map(move |pulse| Pulse { at_ns: start_ns + pulse.at_ns, ..*pulse })
+        })
+        .collect();
+    let ends_ns = pulses.last()?.at_ns;
+    let upsets = segments.iter().flat_map(|(start_ns, load)| {
+        load.upsets.iter().filter(|upset| upset.failed.is_none()).map(move |upset| {
+            let ended_ns = upset.ended_ns.unwrap_or(upset.begun_ns);
+            let lasts_ns = ended_ns.saturating_sub(upset.begun_ns).max(ends_ns / BAND_SHARE);
+            (start_ns + upset.begun_ns, lasts_ns, upset.blow.to_string())
+        })
+    });
+    let bands: Vec<(u64, u64, String)> = upsets.collect();
+    let tracks = tracks(&coarser(&pulses), &bands);
+    let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
+    let below = top(tracks.len());
+    let described = format!(
+        "{} over {}, with {}",
+        counted(pulses.len(), "interval"),
+        Nanos(ends_ns),
+        counted(bands.len(), "disturbance")
+    );
+    let svg = html! {
+        svg.chart role="img" width="100%" height=(below + 12.0)
+            aria-labelledby="soak-title" aria-describedby="soak-desc" {
+            title id="soak-title" { "Timeline of the soak" }
+            desc id="soak-desc" { (described) }
+            @for (number, track) in tracks.iter().enumerate() { (track.draw(top(number), ends_ns)) }
+            text.tick x="0" y=(below + 8.0) { "0" }
+            text.tick x="100%" y=(below + 8.0) text-anchor="end" { (Nanos(ends_ns)) }
+        }
+    };
+    let named = bands.iter().map(|(at_ns, _, blow)| format!("{blow} at {}", Nanos(*at_ns)));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let notes = if named.is_empty() { Vec::new() } else { vec![format!("Bands: {named}.")] };
+    let caption = "Load, response times and failures over the measured time".to_owned();
+    Some(Picture { id: "soak".to_owned(), caption, svg, notes })
+}
+
+fn tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
+    let track = |name: &str, unit: &str, value: &dyn Fn(u64, &Pulse) -> f64, height: f64| {
+        let line: Vec<(u64, f64)> =
+            pulses.iter().map(|(lasts, pulse)| (pulse.at_ns, value(*lasts, pulse))).collect();
+        let most = line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        let shown =
+            if most > 0.0 && most < 10.0 { format!("{most:.1}") } else { format!("{most:.0}") };
+        Track {
+            label: format!("{name}, 0 to {shown} {unit}"),
+            lines: vec![line],
+            bands: bands.to_vec(),
+            most,
+            height,
+        }
+    };
+    let per_s = |lasts_ns: u64, count: u64| count as f64 * 1e9 / lasts_ns.max(1) as f64;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    vec![
+        track("throughput", "op/s", &|lasts, pulse| per_s(lasts, pulse.ops), HIGH),
+        track("p99 of the response time", "ms", &|_, pulse| ms(pulse.p99_ns), HIGH),
+        track("failed ops", "per interval", &|_, pulse| pulse.errors as f64, LOW),
+        track("blocks not safe yet", "", &|_, pulse| pulse.uncommitted as f64, LOW),
+        track("memory of dfsbench", "MiB", &|_, pulse| pulse.rss_bytes as f64 / 1_048_576.0, LOW),
+    ]
+}
+
+/// Intervals with their lengths, several taken together where there are thousands.
+fn coarser(pulses: &[Pulse]) -> Vec<(u64, Pulse)> {
+    let together = pulses.len().div_ceil(INTERVALS_MAX).max(1);
+    let mut begins_ns = 0;
+    let mut all = Vec::with_capacity(pulses.len().div_ceil(together));
+    for chunk in pulses.chunks(together) {
+        let mut sum = chunk[0];
+        for pulse in &chunk[1..] {
+            let (uncommitted, rss_bytes) = (sum.uncommitted, sum.rss_bytes);
+            sum.add(pulse);
+            // What holds at an instant does not add up.
+            sum.uncommitted = uncommitted.max(pulse.uncommitted);
+            sum.rss_bytes = rss_bytes.max(pulse.rss_bytes);
+        }
+        let lasts_ns = sum.at_ns.saturating_sub(begins_ns);
+        begins_ns = sum.at_ns;
+        all.push((lasts_ns, sum));
+    }
+    all
+}

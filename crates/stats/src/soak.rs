@@ -1,0 +1,370 @@
+//! What a soak says: when disturbances were noticed, how long they held up, and what was lost.
+//!
+//! [`soaked`] takes the trials of a soak, its segments, in their order. Everything is told from
+//! intervals, so an instant is known to an interval: [`Effect`] gives the latest that it can be.
+//! What can't be told is `None`, and the verdict says so rather than guess.
+
+use model::soak::{Fate, Finding, Recovery};
+use model::{Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState, Upset};
+
+use crate::median;
+
+/// A disturbance is over once so much of the throughput before is back.
+pub const RECOVERED_SHARE: f64 = 0.9;
+/// An interval with less than this share of the throughput before it is disturbed: arrivals at
+/// random vary by a tenth or two, never by half.
+const HELD_UP_SHARE: f64 = 0.5;
+/// So is one in which an op took this many times as long as the longest usually did.
+const LATE_TIMES: f64 = 10.0;
+/// Intervals before a disturbance without which nobody knows what is usual.
+const BEFORE_MIN: usize = 5;
+/// Intervals in a row that have to be as before.
+const CALM: usize = 2;
+/// Intervals without which nothing is said of memory.
+const MEMORY_MIN: usize = 40;
+/// More growth than this share, and than so many bytes, is no noise of an allocator.
+const GROWTH_SHARE_MAX: f64 = 0.03;
+const GROWTH_BYTES_MAX: u64 = 4 << 20;
+
+/// What a soak came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Soaked {
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Segments that were to be made, made, and read back.
+    pub segments: (u64, u64, u64),
+    /// Time that was measured, in nanoseconds.
+    pub measured_ns: u64,
+    /// Ops of the load that ended well.
+    pub ops: u64,
+    /// Bytes that were read and verified.
+    pub verified_bytes: u64,
+    /// What each disturbance did.
+    pub effects: Vec<Effect>,
+    /// Ops that failed, by kind and error; those that found lost data among them.
+    pub errors: Vec<(OpKind, OpError, u64)>,
+    /// Of them: file handles that the server no longer knew.
+    pub stale: u64,
+    /// Of them: opens, locks, leases and sessions that it no longer knew.
+    pub state: u64,
+    /// What the client had to do.
+    pub recovery: Recovery,
+    /// What became of the data.
+    pub kept: Kept,
+    /// What was found, each with the number of its segment, from 0.
+    pub findings: Vec<(u64, Finding)>,
+    /// Why the last segment failed, where it did.
+    pub failure: Option<String>,
+    /// Memory of this program; `None` where too little was seen.
+    pub memory: Option<Memory>,
+}
+
+/// What is to be said of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was lost and no op failed.
+    Survives,
+    /// It lost what it had acknowledged as safe, or altered data.
+    LosesData,
+    /// It did not come back.
+    NeverRecovers,
+    /// Nothing was lost, and ops failed.
+    FailsOps,
+    /// Not all was done that was to be.
+    CantTell,
+}
+
+impl Verdict {
+    /// Its name, as exports spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Survives => "survives",
+            Self::LosesData => "loses-data",
+            Self::NeverRecovers => "never-recovers",
+            Self::FailsOps => "fails-ops",
+            Self::CantTell => "cant-tell",
+        }
+    }
+}
+
+/// What a disturbance did to the load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// The disturbance; its instants are from the start of the segment.
+    pub upset: Upset,
+    /// Its segment, from 0.
+    pub segment: u64,
+    /// When it began, in nanoseconds of measured time from the start of the soak.
+    pub begun_ns: u64,
+    /// Throughput before, in ops per second: the median of the intervals; `None` where there are
+    /// too few.
+    pub before_per_s: Option<f64>,
+    /// How long until the first interval ended in which ops failed, were late, or were few, in
+    /// nanoseconds; `None` where there was none.
+    pub detect_ns: Option<u64>,
+    /// The longest time in which no op ended, in nanoseconds, in whole intervals.
+    pub stall_ns: u64,
+    /// How long until the throughput was back, in nanoseconds; `None` where it was not before the
+    /// segment ended, or nobody knows what it was.
+    pub recover_ns: Option<u64>,
+    /// Ops that failed from its begin until it was over.
+    pub errors: u64,
+    /// The longest that an op took meanwhile, in nanoseconds.
+    pub longest_ns: u64,
+    /// Blocks that were acknowledged and not safe when it began.
+    pub uncommitted: u64,
+    /// Length of an interval, in nanoseconds: no instant is known better.
+    pub interval_ns: u64,
+}
+
+/// Memory of this program over the soak, in bytes: medians of the second and the last quarter of
+/// all intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Once warm.
+    pub early_bytes: u64,
+    /// At the end.
+    pub late_bytes: u64,
+    /// Ops that were done between the middles of both.
+    pub ops: u64,
+}
+
+impl Memory {
+    /// Says whether it did not grow beyond what an allocator does.
+    pub fn is_steady(self) -> bool {
+        let grown = self.late_bytes.saturating_sub(self.early_bytes);
+        grown <= GROWTH_BYTES_MAX || (grown as f64) <= self.early_bytes as f64 * GROWTH_SHARE_MAX
+    }
+}
+
+/// What the segments of a soak say.
+pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
+    let mut soaked = Soaked {
+        verdict: Verdict::CantTell,
+        segments: (soak.segments(), 0, 0),
+        measured_ns: 0,
+        ops: 0,
+        verified_bytes: 0,
+        effects: Vec::new(),
+        errors: Vec::new(),
+        stale: 0,
+        state: 0,
+        recovery: Recovery::default(),
+        kept: Kept::default(),
+        findings: Vec::new(),
+        failure: None,
+        memory: memory(trials),
+    };
+    for trial in trials {
+        soaked.add(soak, trial);
+    }
+    soaked.verdict = soaked.judged();
+    soaked
+}
+
+/// The load of a segment.
+fn load_of(trial: &Trial) -> Option<&PassResult> {
+    trial.passes.iter().find(|pass| pass.pass == Pass::Mix)
+}
+
+impl Soaked {
+    fn add(&mut self, soak: &Soak, trial: &Trial) {
+        let segment = u64::from(trial.index);
+        if let TrialState::Failed(why) = &trial.state {
+            self.failure = Some(why.clone());
+        }
+        self.segments.1 += u64::from(trial.state == TrialState::Done);
+        self.segments.2 += u64::from(trial.passes.iter().any(|pass| pass.pass == Pass::Read));
+        for pass in &trial.passes {
+            self.add_pass(pass);
+        }
+        if let Some(kept) = trial.passes.iter().rev().find_map(|pass| pass.scope.kept.as_ref()) {
+            self.kept.add(kept);
+            self.findings.extend(kept.findings.iter().map(|finding| (segment, finding.clone())));
+        }
+        if let Some(load) = load_of(trial) {
+            self.measured_ns += load.window_ns;
+            self.ops += load.ops();
+            let start_ns = segment.saturating_mul(soak.segment_ms).saturating_mul(1_000_000);
+            let effects = load.upsets.iter().enumerate();
+            self.effects.extend(effects.map(|(number, upset)| {
+                let until_ns = load.upsets.get(number + 1).map_or(u64::MAX, |next| next.begun_ns);
+                Effect::of(upset, &load.pulses, (segment, start_ns), until_ns)
+            }));
+        }
+    }
+
+    fn add_pass(&mut self, pass: &PassResult) {
+        for kind in &pass.kinds {
+            if kind.kind == OpKind::Read {
+                self.verified_bytes += kind.bytes;
+            }
+            for (error, count) in &kind.errors {
+                self.stale += if is_stale(*error) { *count } else { 0 };
+                self.state += if is_of_state(*error) { *count } else { 0 };
+                let same =
+                    |known: &&mut (OpKind, OpError, u64)| (known.0, known.1) == (kind.kind, *error);
+                match self.errors.iter_mut().find(same) {
+                    Some((.., total)) => *total += count,
+                    None => self.errors.push((kind.kind, *error, *count)),
+                }
+            }
+        }
+        if let Some(recovery) = pass.scope.recovery {
+            self.recovery.add(recovery);
+        }
+    }
+
+    /// Ops that failed otherwise than by bringing the wrong bytes.
+    pub fn failed(&self) -> u64 {
+        let failed = self.errors.iter().filter(|(_, error, _)| *error != OpError::MISMATCH);
+        failed.map(|(.., count)| count).sum()
+    }
+
+    /// Ops that brought other bytes than may stand there.
+    pub fn mismatched(&self) -> u64 {
+        let wrong = self.errors.iter().filter(|(_, error, _)| *error == OpError::MISMATCH);
+        wrong.map(|(.., count)| count).sum()
+    }
+
+    fn judged(&self) -> Verdict {
+        let (wanted, made, read_back) = self.segments;
+        let unmade = self.effects.iter().any(|effect| effect.upset.failed.is_some());
+        let unrecovered = |effect: &Effect| {
+            effect.before_per_s.is_some()
+                && effect.detect_ns.is_some()
+                && effect.recover_ns.is_none()
+        };
+        if self.kept.lost > 0 || self.mismatched() > 0 {
+            Verdict::LosesData
+        } else if self.effects.iter().any(unrecovered)
+            || (self.failure.is_some() && self.effects.iter().any(|one| one.upset.failed.is_none()))
+        {
+            Verdict::NeverRecovers
+        } else if self.failed() > 0 {
+            Verdict::FailsOps
+        } else if self.failure.is_some() || made < wanted || read_back < wanted || unmade {
+            Verdict::CantTell
+        } else {
+            Verdict::Survives
+        }
+    }
+}
+
+impl Effect {
+    /// What a disturbance did until the next one began.
+    fn of(upset: &Upset, pulses: &[Pulse], (segment, start_ns): (u64, u64), until_ns: u64) -> Self {
+        let begins_ns = |index: usize| if index == 0 { 0 } else { pulses[index - 1].at_ns };
+        let length_ns = |index: usize| pulses[index].at_ns.saturating_sub(begins_ns(index)).max(1);
+        let per_s = |index: usize| pulses[index].ops as f64 * 1e9 / length_ns(index) as f64;
+        let usual_ns = pulses.first().map_or(0, |first| first.at_ns);
+        // What is left at the end of a segment may be too short for a rate.
+        let whole = |index: &usize| length_ns(*index) >= usual_ns / 2;
+        let before: Vec<usize> =
+            (0..pulses.len()).filter(|index| pulses[*index].at_ns <= upset.begun_ns).collect();
+        let after: Vec<usize> = (before.len()..pulses.len())
+            .filter(|index| begins_ns(*index) < until_ns)
+            .filter(whole)
+            .collect();
+        let knows = before.len() >= BEFORE_MIN;
+        let of_before = |value: &dyn Fn(usize) -> f64| {
+            let values: Vec<f64> = before.iter().map(|index| value(*index)).collect();
+            median(&values).filter(|_| knows)
+        };
+        let before_per_s = of_before(&per_s);
+        let longest_before = of_before(&|index| pulses[index].max_ns as f64);
+        let is_back = |index: &usize| {
+            let enough =
+                before_per_s.is_some_and(|before| per_s(*index) >= before * RECOVERED_SHARE);
+            enough && pulses[*index].errors == 0
+        };
+        let is_disturbed = |index: &&usize| {
+            let pulse = &pulses[**index];
+            let few = before_per_s.is_some_and(|before| per_s(**index) < before * HELD_UP_SHARE);
+            let late = longest_before.is_some_and(|usual| pulse.max_ns as f64 > usual * LATE_TIMES);
+            pulse.errors > 0 || pulse.ops == 0 || few || late
+        };
+        let mut effect = Self {
+            upset: upset.clone(),
+            segment,
+            begun_ns: start_ns.saturating_add(upset.begun_ns),
+            before_per_s,
+            detect_ns: None,
+            stall_ns: 0,
+            recover_ns: None,
+            errors: 0,
+            longest_ns: 0,
+            uncommitted: before.last().map_or(0, |index| pulses[*index].uncommitted),
+            interval_ns: usual_ns,
+        };
+        let since = |ns: u64| ns.saturating_sub(upset.begun_ns);
+        let Some(first) = after.iter().position(|index| is_disturbed(&index)) else {
+            return effect;
+        };
+        if upset.failed.is_some() {
+            return effect;
+        }
+        effect.detect_ns = Some(since(pulses[after[first]].at_ns));
+        let disturbed = &after[first..];
+        let back = disturbed.windows(CALM).position(|calm| calm.iter().all(is_back));
+        effect.recover_ns = back.map(|at| since(begins_ns(disturbed[at])));
+        // The first interval that is as before may still end what was held up.
+        let held_up = &disturbed[..back.map_or(disturbed.len(), |at| at + 1)];
+        let mut stands_ns = 0;
+        for index in held_up {
+            stands_ns = if pulses[*index].ops == 0 { stands_ns + length_ns(*index) } else { 0 };
+            effect.stall_ns = effect.stall_ns.max(stands_ns);
+            effect.errors += pulses[*index].errors;
+            effect.longest_ns = effect.longest_ns.max(pulses[*index].max_ns);
+        }
+        effect
+    }
+}
+
+/// Memory of this program over all intervals.
+fn memory(trials: &[Trial]) -> Option<Memory> {
+    let loads = trials.iter().filter_map(load_of);
+    let pulses: Vec<&Pulse> =
+        loads.flat_map(|load| &load.pulses).filter(|pulse| pulse.rss_bytes > 0).collect();
+    if pulses.len() < MEMORY_MIN {
+        return None;
+    }
+    let quarter = pulses.len() / 4;
+    let of = |range: &[&Pulse]| {
+        let values: Vec<f64> = range.iter().map(|pulse| pulse.rss_bytes as f64).collect();
+        median(&values).map_or(0, |bytes| bytes as u64)
+    };
+    let (early, late) = (quarter..2 * quarter, pulses.len() - quarter..pulses.len());
+    let between = early.start + quarter / 2..late.start + quarter / 2;
+    Some(Memory {
+        early_bytes: of(&pulses[early]),
+        late_bytes: of(&pulses[late]),
+        ops: pulses[between].iter().map(|pulse| pulse.ops).sum(),
+    })
+}
+
+/// Says whether a server no longer knew a file handle.
+///
+/// **Source:** RFC 1813, 2.6 (NFS3ERR_STALE, NFS3ERR_BADHANDLE); errno(3) (ESTALE).
+const fn is_stale(error: OpError) -> bool {
+    matches!(error.0, 70 | 116 | 10_001)
+}
+
+/// Says whether a server no longer knew an open, a lock, a lease or a session.
+///
+/// **Source:** RFC 7530, 13.1.5 (EXPIRED, STALE_CLIENTID, STALE_STATEID, OLD_STATEID, BAD_STATEID,
+/// GRACE); RFC 8881, 15.1.10 and 15.1.11 (ADMIN_REVOKED, BADSESSION, DEADSESSION).
+const fn is_of_state(error: OpError) -> bool {
+    matches!(
+        error.0,
+        10_011 | 10_013 | 10_022 | 10_023 | 10_024 | 10_025 | 10_047 | 10_052 | 10_078
+    )
+}
+
+/// Says whether what became of a block is a loss.
+pub const fn is_loss(finding: &Finding) -> bool {
+    matches!(finding.fate, Fate::Lost)
+}
+
+#[cfg(test)]
+mod tests;

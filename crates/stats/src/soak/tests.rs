@@ -1,0 +1,181 @@
+use super::*;
+use model::soak::{Blow, Disturbance};
+use model::{Histogram, KindResult};
+
+const MS: u64 = 1_000_000;
+
+/// Intervals of 100 ms with so many ops each, none of which takes longer than 1 ms.
+fn pulses(ops: &[u64]) -> Vec<Pulse> {
+    let each = (1..).zip(ops).map(|(number, ops)| Pulse {
+        at_ns: number * 100 * MS,
+        ops: *ops,
+        max_ns: if *ops == 0 { 0 } else { MS },
+        uncommitted: number,
+        rss_bytes: 50 << 20,
+        ..Pulse::default()
+    });
+    each.collect()
+}
+
+fn upset(begun_ns: u64) -> Upset {
+    Upset {
+        blow: Blow::ServerStall,
+        host: String::new(),
+        planned_ns: begun_ns,
+        begun_ns,
+        ended_ns: Some(begun_ns + 300 * MS),
+        failed: None,
+    }
+}
+
+fn effect(pulses: &[Pulse], begun_ns: u64) -> Effect {
+    Effect::of(&upset(begun_ns), pulses, (0, 0), u64::MAX)
+}
+
+#[test]
+fn a_stall_is_noticed_lasts_and_is_over() {
+    let mut seen = pulses(&[50, 50, 50, 50, 50, 50, 20, 0, 0, 90, 60, 50, 50]);
+    // What was held up ends at once, late.
+    seen[9].max_ns = 320 * MS;
+    let effect = effect(&seen, 620 * MS);
+    assert_eq!(effect.before_per_s, Some(500.0));
+    assert_eq!(effect.detect_ns, Some(80 * MS));
+    assert_eq!(effect.stall_ns, 200 * MS);
+    assert_eq!(effect.recover_ns, Some(280 * MS));
+    assert_eq!((effect.longest_ns, effect.uncommitted, effect.errors), (320 * MS, 6, 0));
+}
+
+#[test]
+fn what_makes_no_difference_is_not_noticed() {
+    let effect = effect(&pulses(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
+    assert_eq!((effect.detect_ns, effect.recover_ns, effect.stall_ns), (None, None, 0));
+}
+
+#[test]
+fn ops_that_fail_or_are_late_are_noticed_though_the_rate_holds() {
+    let mut seen = pulses(&[50; 12]);
+    seen[7].max_ns = 11 * MS;
+    seen[8].errors = 3;
+    let effect = effect(&seen, 650 * MS);
+    assert_eq!(effect.detect_ns, Some(150 * MS));
+    // The late interval was as before otherwise, but the next one was not.
+    assert_eq!(effect.recover_ns, Some(250 * MS));
+    assert_eq!((effect.errors, effect.longest_ns), (3, 11 * MS));
+}
+
+#[test]
+fn who_never_comes_back_has_not_recovered_and_who_saw_nothing_before_can_t_tell() {
+    let gone = effect(&pulses(&[50, 50, 50, 50, 50, 50, 0, 0, 0, 0]), 600 * MS);
+    assert_eq!((gone.recover_ns, gone.stall_ns), (None, 400 * MS));
+    let early = effect(&pulses(&[50, 50, 0, 50, 50, 50]), 210 * MS);
+    assert_eq!((early.before_per_s, early.recover_ns), (None, None));
+    assert_eq!(early.detect_ns, Some(90 * MS));
+}
+
+fn kind(kind: OpKind, done: u64, errors: &[(OpError, u64)]) -> KindResult {
+    KindResult {
+        kind,
+        issued: done,
+        done,
+        bytes: done * 4096,
+        errors: errors.to_vec(),
+        service_time: Histogram::sparse(),
+        response_time: Histogram::sparse(),
+    }
+}
+
+fn segment(index: u32, upsets: Vec<Upset>) -> Trial {
+    let mut load = PassResult::new(Pass::Mix);
+    load.window_ns = 1_300 * MS;
+    load.pulses = pulses(&[50, 50, 50, 50, 50, 50, 0, 0, 60, 50, 50, 50, 50]);
+    load.upsets = upsets;
+    load.kinds = vec![kind(OpKind::Read, 300, &[]), kind(OpKind::Write, 300, &[])];
+    let mut back = PassResult::new(Pass::Read);
+    back.kinds = vec![kind(OpKind::Read, 64, &[])];
+    back.scope.kept = Some(Kept { blocks: 64, written: 40, ..Kept::default() });
+    Trial {
+        index,
+        position: index,
+        started_unix_ms: 0,
+        state: TrialState::Done,
+        passes: vec![load, back],
+        facts: Vec::new(),
+    }
+}
+
+fn asked() -> Soak {
+    let one = Disturbance { blow: Blow::ServerStall, host: None, at_ms: 600, lasts_ms: 300 };
+    Soak { duration_ms: 2_600, segment_ms: 1_300, commit_every_ops: 64, disturbances: vec![one] }
+}
+
+fn two() -> Vec<Trial> {
+    vec![segment(0, vec![upset(600 * MS)]), segment(1, Vec::new())]
+}
+
+fn verdict(trials: &[Trial]) -> Verdict {
+    soaked(&asked(), trials).verdict
+}
+
+#[test]
+fn who_lost_nothing_and_failed_nothing_survives() {
+    let soaked = soaked(&asked(), &two());
+    assert_eq!(soaked.verdict, Verdict::Survives);
+    assert_eq!((soaked.segments, soaked.ops, soaked.kept.blocks), ((2, 2, 2), 1_200, 128));
+    assert_eq!(soaked.verified_bytes, 2 * 364 * 4096);
+    let effect = &soaked.effects[0];
+    assert_eq!((effect.begun_ns, effect.recover_ns), (600 * MS, Some(200 * MS)));
+}
+
+#[test]
+fn the_worst_that_was_found_is_the_verdict() {
+    let mut failed = two();
+    let stale = [(OpError(70), 2), (OpError(10_052), 3), (OpError(28), 4)];
+    failed[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &stale);
+    let fails = soaked(&asked(), &failed);
+    assert_eq!((fails.verdict, fails.failed()), (Verdict::FailsOps, 9));
+    assert_eq!((fails.stale, fails.state), (2, 3));
+
+    let mut gone = failed.clone();
+    gone[0].passes[0].pulses.truncate(8);
+    assert_eq!(verdict(&gone), Verdict::NeverRecovers);
+    gone[1].passes[1].scope.kept = Some(Kept { lost: 1, ..Kept::default() });
+    assert_eq!(verdict(&gone), Verdict::LosesData);
+
+    let mut wrong = two();
+    wrong[0].passes[0].kinds[0] = kind(OpKind::Read, 300, &[(OpError::MISMATCH, 1)]);
+    assert_eq!(verdict(&wrong), Verdict::LosesData);
+}
+
+#[test]
+fn what_was_not_done_can_t_be_told() {
+    assert_eq!(verdict(&two()[..1]), Verdict::CantTell);
+    let mut unread = two();
+    unread[1].passes.truncate(1);
+    assert_eq!(verdict(&unread), Verdict::CantTell);
+    let mut unmade = two();
+    unmade[0].passes[0].upsets[0].failed = Some("not allowed".to_owned());
+    assert_eq!(verdict(&unmade), Verdict::CantTell);
+    // Whom nobody disturbed, nobody says that he never came back.
+    let mut failed = vec![segment(0, Vec::new()), segment(1, Vec::new())];
+    failed[1].state = TrialState::Failed("no space".to_owned());
+    assert_eq!(verdict(&failed), Verdict::CantTell);
+    failed[0] = segment(0, vec![upset(600 * MS)]);
+    assert_eq!(verdict(&failed), Verdict::NeverRecovers);
+}
+
+#[test]
+fn memory_grows_or_not() {
+    let with = |grow: u64| {
+        let mut trials: Vec<Trial> = (0..4).map(|index| segment(index, Vec::new())).collect();
+        let all = trials.iter_mut().flat_map(|trial| &mut trial.passes[0].pulses);
+        for (number, pulse) in all.enumerate() {
+            pulse.rss_bytes += number as u64 * grow;
+        }
+        soaked(&asked(), &trials).memory.unwrap()
+    };
+    let steady = with(0);
+    assert_eq!((steady.early_bytes, steady.late_bytes), (50 << 20, 50 << 20));
+    assert!(steady.is_steady() && steady.ops > 0);
+    assert!(with(1 << 10).is_steady() && !with(1 << 20).is_steady());
+    assert_eq!(soaked(&asked(), &two()).memory, None);
+}
