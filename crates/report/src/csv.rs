@@ -77,6 +77,20 @@ const COLUMNS: &[Column] = &[
     ("rss_max_bytes", |r| known(r.judged.program.map(|used| used.rss_max_bytes))),
     ("rate_common_window", |r| median(r.judged.common.as_ref())),
     ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
+    ("client_hosts", |r| known(r.judged.hosts.as_ref().map(|hosts| hosts.hosts.len()))),
+    ("hosts_fairness_index", |r| {
+        known(r.judged.hosts.as_ref().and_then(|hosts| hosts.index).map(|i| format!("{i:.4}")))
+    }),
+    ("hosts_start_skew_ns", |r| known(r.judged.hosts.as_ref().map(|hosts| hosts.skew_ns))),
+    ("hosts_stragglers", |r| {
+        let slow = r.judged.hosts.iter().flat_map(stats::HostsCompared::stragglers);
+        slow.map(|host| host.host.as_str()).collect::<Vec<_>>().join(";")
+    }),
+    ("host_rates", |r| {
+        let hosts = r.judged.hosts.iter().flat_map(|compared| &compared.hosts);
+        let rates = hosts.map(|host| format!("{}={}", host.host, fixed(host.rate.per_s())));
+        rates.collect::<Vec<_>>().join(";")
+    }),
     ("caveats", |r| {
         let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());
         codes.collect::<Vec<_>>().join(";")

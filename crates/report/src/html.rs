@@ -205,6 +205,13 @@ fn caveats(sheet: &Sheet<'_>) -> Markup {
                 ul { @for client in &clients { li { (client) } } }
             }
         }
+        @let hosts = notes::hosts::lines(sheet);
+        @if !hosts.is_empty() {
+            section aria-labelledby="hosts" {
+                h2 #hosts { (notes::hosts::HOSTS) }
+                ul { @for host in &hosts { li { (host) } } }
+            }
+        }
         @let failures = notes::partial_failures(sheet);
         @if !failures.is_empty() {
             section aria-labelledby="failures" {

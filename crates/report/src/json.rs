@@ -14,7 +14,7 @@ use model::{
 use serde::Serialize;
 use stats::{ClientShare, Fairness, Judged, Summary};
 
-use self::shares::{ClientPart, HostPart};
+use self::shares::{ClientPart, HostPart, HostsPart};
 use crate::found::{self, Found};
 use crate::sheet::{Row, Sheet};
 
@@ -98,6 +98,8 @@ struct Figure<'a> {
     kinds: Vec<KindSharePart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     clients: Option<ClientsPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<HostsPart<'a>>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
 }
@@ -327,6 +329,7 @@ impl<'a> Figure<'a> {
             program: judged.program,
             kinds: judged.kinds.iter().map(KindSharePart::of).collect(),
             clients: judged.clients.as_ref().map(ClientsPart::of),
+            hosts: judged.hosts.as_ref().map(HostsPart::of),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),
         }

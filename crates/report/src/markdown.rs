@@ -46,6 +46,11 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         let _ = writeln!(out, "## {}\n", notes::CLIENTS);
         items(&mut out, &clients);
     }
+    let hosts = notes::hosts::lines(sheet);
+    if !hosts.is_empty() {
+        let _ = writeln!(out, "## {}\n", notes::hosts::HOSTS);
+        items(&mut out, &hosts);
+    }
     conditions(&mut out, sheet);
     while out.ends_with("\n\n") {
         out.pop();

@@ -3,13 +3,14 @@
 //!
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
+pub mod hosts;
 pub mod load;
 
 use model::units::Nanos;
 use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Target};
 use stats::{ClientShare, Rate};
 
-use crate::hosts;
+use crate::hosts as of_campaign;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
 
@@ -67,7 +68,7 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     let mut targets: Vec<(String, String)> = Vec::new();
     for run in &campaign.runs {
-        let place = run.spec.lab.as_ref().map(|lab| hosts::place(lab));
+        let place = run.spec.lab.as_ref().map(|lab| of_campaign::place(lab));
         let place = place.unwrap_or_else(|| run.spec.target.to_string());
         let target = (run.spec.target_name.clone(), place);
         if !targets.contains(&target) {
@@ -203,7 +204,7 @@ pub fn order(campaign: &Campaign) -> String {
     let order = match (by_run, by_trial) {
         (true, _) => "one run after the other",
         (false, true) => "the first trial of every run, then the second, and so on",
-        (false, false) if !hosts::names(campaign).is_empty() => {
+        (false, false) if !of_campaign::names(campaign).is_empty() => {
             "runs whose hosts are set up alike together"
         }
         (false, false) => "shuffled",

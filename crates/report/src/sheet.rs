@@ -259,6 +259,9 @@ fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
 /// Settings that lead every table.
 const LEADING: [&str; 2] = ["target", "workload"];
 
+/// Settings that follow the number of workers and hosts where nobody sets them.
+const FOLLOWING: [&str; 1] = ["files"];
+
 impl Settings {
     fn of(campaign: &Campaign) -> Self {
         let mut names = Vec::new();
@@ -276,14 +279,19 @@ impl Settings {
         Self { names, runs }
     }
 
-    /// Adds a column for each setting that nothing decides so far.
+    /// Adds a column for each setting that nothing decides so far; what follows from others
+    /// comes last, so that it is them that are shown.
     fn columns(&self) -> Vec<&'static str> {
         let mut columns = Vec::new();
-        for &name in &self.names {
+        let (last, first): (Vec<&str>, Vec<&str>) =
+            self.names.iter().partition(|name| FOLLOWING.contains(*name));
+        for name in first.into_iter().chain(last) {
             if self.decided(name, &columns).is_none() {
                 columns.push(name);
             }
         }
+        let place = |name: &&'static str| self.names.iter().position(|known| known == name);
+        columns.sort_by_key(place);
         columns
     }
 

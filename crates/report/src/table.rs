@@ -175,6 +175,13 @@ fn notes(out: &mut String, sheet: &Sheet<'_>) {
             push(out, "  ", line);
         }
     }
+    let hosts = notes::hosts::lines(sheet);
+    if !hosts.is_empty() {
+        heading(out, notes::hosts::HOSTS);
+        for line in &hosts {
+            push(out, "  ", line);
+        }
+    }
     heading(out, "Conditions");
     for (name, place) in notes::targets(campaign) {
         push(out, "  ", &format!("target {name}: {place}"));

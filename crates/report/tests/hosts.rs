@@ -2,7 +2,7 @@
 
 mod campaigns;
 
-use model::{Campaign, DataPath, Fact, Host, LabSpec, Run};
+use model::{Campaign, CaveatCode, DataPath, Fact, Host, HostResult, LabSpec, Pass, Run, Work};
 use report::{Format, render};
 
 /// Two runs on hosts, by two ways and with two mounts.
@@ -65,4 +65,75 @@ fn the_ways_of_data_are_a_column() {
     let markdown = render(&on_hosts(), Format::Markdown);
     let header = markdown.lines().find(|line| line.starts_with("| target | pass")).unwrap();
     assert!(header.contains("| data_path |"), "{header}");
+}
+
+/// One run whose write passes three hosts made, the last of them at a third of the others' speed.
+fn with_a_straggler() -> Campaign {
+    let mut campaign = campaigns::quick();
+    campaign.runs.truncate(1);
+    let host = |host: &str, mb: u64, start_ns: i64| HostResult {
+        host: host.to_owned(),
+        workers: 1,
+        ops: mb,
+        bytes: mb * 1_000_000,
+        common: Work { ops: mb, bytes: mb * 1_000_000 },
+        start_ns,
+        end_ns: start_ns + 1_000_000_000,
+        error_ns: 20_000,
+        ..HostResult::default()
+    };
+    for trial in &mut campaign.runs[0].trials {
+        let writes = trial.passes.iter_mut().find(|pass| pass.pass == Pass::Write).unwrap();
+        writes.hosts = vec![host("c1", 90, 0), host("c2", 96, 40_000), host("c|3", 30, -10_000)];
+        writes.caveats.push(CaveatCode::Straggler.because("host c|3 did 30.0 MB/s"));
+    }
+    campaign
+}
+
+#[test]
+fn hosts_stand_beside_each_other_and_the_slow_ones_are_named() {
+    let campaign = with_a_straggler();
+    let line = "nfs stream write: 3 hosts; slowest c|3 with 30.0 MB/s (p50 0 ns, p99 0 ns, max \
+                0 ns); fastest c2 with 96.0 MB/s (p50 0 ns, p99 0 ns, max 0 ns); Jain's fairness \
+                index 0.854; all started within 50.0 µs; straggler c|3 at 33.3 % of the median \
+                host";
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        let report = flat(render(&campaign, format)).replace("&#39;", "'").replace("\\|", "|");
+        assert!(report.contains(line), "{format:?}: {report}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let hosts = &json["figures"][0]["hosts"];
+    assert_eq!(hosts["stragglers"], serde_json::json!(["c|3"]));
+    assert_eq!(hosts["start_skew_ns"], 50_000);
+    assert_eq!(hosts["hosts"][1]["rate"], 96e6);
+    assert!(json["figures"][1].get("hosts").is_none(), "only where there were several");
+    let csv = render(&campaign, Format::Csv);
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let row = lines.next().unwrap();
+    let cell = |name: &str| row[header.iter().position(|known| *known == name).unwrap()];
+    assert_eq!((cell("client_hosts"), cell("hosts_fairness_index")), ("3", "0.8538"));
+    assert_eq!((cell("hosts_start_skew_ns"), cell("hosts_stragglers")), ("50000", "c|3"));
+    let rates = "c1=90000000.000;c2=96000000.000;c|3=30000000.000";
+    assert_eq!(cell("host_rates"), rates);
+}
+
+#[test]
+fn a_table_of_several_clients_has_them_as_its_column() {
+    let mut campaign = campaigns::quick();
+    campaign.runs.truncate(1);
+    for clients in [2, 5] {
+        let mut run = Run { index: clients, ..campaign.runs[0].clone() };
+        // As many files as workers, as the default has it.
+        run.spec.files = clients * run.spec.workers;
+        run.spec.placement.hosts = (0..clients).map(|n| Host::here(format!("c{n}"))).collect();
+        campaign.runs.push(run);
+    }
+    campaign.runs.remove(0);
+    let markdown = render(&campaign, Format::Markdown);
+    let header = markdown.lines().find(|line| line.starts_with("| target | pass")).unwrap();
+    assert!(header.contains("| client_hosts |") && !header.contains("| files |"), "{header}");
+    let files = "files 4 (client_hosts 2), 10 (client_hosts 5)";
+    assert!(markdown.contains(files), "{markdown}");
 }

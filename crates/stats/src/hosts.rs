@@ -5,6 +5,8 @@
 //! is not slow. [`HostsCompared`] is the principal type; the two doubts are raised for each pass as
 //! it is measured.
 
+use std::collections::BTreeMap;
+
 use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, HostResult, Pass, PassResult};
 
@@ -69,8 +71,10 @@ impl HostsCompared {
         let passes: Vec<&PassResult> =
             passes.iter().copied().filter(|pass| !pass.hosts.is_empty()).collect();
         let first = passes.first()?;
+        let of_host = by_host(&passes);
+        let own = |host: &HostResult| of_host[host.host.as_str()].as_slice();
         let mut hosts: Vec<HostShare> =
-            first.hosts.iter().map(|host| share(first.pass, &host.host, &passes)).collect();
+            first.hosts.iter().map(|host| share(first.pass, own(host))).collect();
         let rates: Vec<f64> =
             hosts.iter().map(|host| host.rate.per_s()).filter(|per_s| *per_s > 0.0).collect();
         let middle = median(&rates).unwrap_or(0.0);
@@ -79,19 +83,57 @@ impl HostsCompared {
             host.straggles = per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
         let skews: Vec<f64> = passes.iter().map(|pass| skew_ns(&pass.hosts) as f64).collect();
-        Some(Self { hosts, index: index(&passes), skew_ns: median(&skews).unwrap_or(0.0) as u64 })
+        let sums = |of: fn(&HostResult) -> u64| -> Vec<u64> {
+            first.hosts.iter().map(|host| own(host).iter().map(|part| of(part)).sum()).collect()
+        };
+        let index = jain_index(&sums(|host| host.common.ops));
+        let index = index.or_else(|| jain_index(&sums(|host| host.ops)));
+        Some(Self { hosts, index, skew_ns: median(&skews).unwrap_or(0.0) as u64 })
+    }
+
+    /// Those that were slow beside the others, the slowest first.
+    pub fn stragglers(&self) -> Vec<&HostShare> {
+        let mut slow: Vec<&HostShare> = self.hosts.iter().filter(|host| host.straggles).collect();
+        slow.sort_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()));
+        slow
+    }
+
+    /// The one with the lowest rate, of those that did anything.
+    pub fn slowest(&self) -> Option<&HostShare> {
+        self.worked().min_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
+    }
+
+    /// The one with the highest rate.
+    pub fn fastest(&self) -> Option<&HostShare> {
+        self.worked().max_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
+    }
+
+    /// The middle of the hosts' rates, per second, of those that did anything.
+    pub fn middle_per_s(&self) -> Option<f64> {
+        median(&self.worked().map(|host| host.rate.per_s()).collect::<Vec<_>>())
+    }
+
+    fn worked(&self) -> impl Iterator<Item = &HostShare> {
+        self.hosts.iter().filter(|host| host.rate.per_s() > 0.0)
     }
 }
 
+/// The results of each host, by its name.
+fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResult>> {
+    let mut all: BTreeMap<&str, Vec<&HostResult>> = BTreeMap::new();
+    for host in passes.iter().flat_map(|pass| &pass.hosts) {
+        all.entry(&host.host).or_default().push(host);
+    }
+    all
+}
+
 /// What one host did in all passes.
-fn share(pass: Pass, name: &str, passes: &[&PassResult]) -> HostShare {
-    let own: Vec<&HostResult> =
-        passes.iter().flat_map(|pass| &pass.hosts).filter(|host| host.host == name).collect();
+fn share(pass: Pass, own: &[&HostResult]) -> HostShare {
     let rates: Vec<f64> = own.iter().map(|host| per_s(pass, host)).collect();
     let worst = own.iter().max_by_key(|host| host.start_ns.unsigned_abs());
     let largest = |of: &dyn Fn(&HostResult) -> u64| own.iter().map(|host| of(host)).max();
     HostShare {
-        host: name.to_owned(),
+        host: own.first().map_or_else(String::new, |host| host.host.clone()),
         rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),
         failed: own.iter().map(|host| host.failed).sum(),
         start_ns: worst.map_or(0, |host| host.start_ns),
@@ -101,19 +143,6 @@ fn share(pass: Pass, name: &str, passes: &[&PassResult]) -> HostShare {
         max_ns: largest(&|host| host.times.max()).unwrap_or(0),
         straggles: false,
     }
-}
-
-/// How even it was, while all were busy.
-fn index(passes: &[&PassResult]) -> Option<f64> {
-    let names = &passes.first()?.hosts;
-    let sums = |of: fn(&HostResult) -> u64| -> Vec<u64> {
-        let of_one = |name: &str| {
-            let own = passes.iter().flat_map(|pass| &pass.hosts).filter(|host| host.host == name);
-            own.map(of).sum()
-        };
-        names.iter().map(|host| of_one(&host.host)).collect()
-    };
-    jain_index(&sums(|host| host.common.ops)).or_else(|| jain_index(&sums(|host| host.ops)))
 }
 
 /// What a host did per second of its own time: bytes where the pass is told in bytes, else ops.
@@ -232,6 +261,10 @@ mod tests {
         assert_eq!((rates, compared.skew_ns), (vec![90.0, 20.0], 6));
         let named: Vec<_> = compared.hosts.iter().map(|h| (h.start_ns, h.straggles)).collect();
         assert_eq!(named, [(0, false), (-7, true)]);
+        let slow: Vec<&str> = compared.stragglers().iter().map(|h| h.host.as_str()).collect();
+        let ends = (compared.slowest().unwrap(), compared.fastest().unwrap());
+        assert_eq!((slow, ends.0.host.as_str(), ends.1.host.as_str()), (vec!["b"], "b", "a"));
+        assert_eq!(compared.middle_per_s(), Some(55.0));
         // 135 and 30 ops while all were busy: 165^2 / (2 (135^2 + 30^2)).
         assert!((compared.index.unwrap() - 27_225.0 / 38_250.0).abs() < 1e-12);
         assert_eq!(HostsCompared::of(&[&alone]), None);

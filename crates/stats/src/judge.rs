@@ -12,6 +12,7 @@ use model::{
 
 use crate::criteria::{BOOTSTRAP_SEED, SETTLED_TRIALS_MIN};
 use crate::fairness::Fairness;
+use crate::hosts::HostsCompared;
 use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
@@ -69,6 +70,8 @@ pub struct Judged {
     pub kinds: Vec<KindShare>,
     /// What the emulated clients got, where they were recorded apart.
     pub clients: Option<Fairness>,
+    /// How the client hosts fared beside each other, where there were several.
+    pub hosts: Option<HostsCompared>,
     /// The doubts, worst first, each code once.
     pub caveats: Vec<JudgedCaveat>,
     /// Why the settings allow no trial at all.
@@ -221,6 +224,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         program: parts::program(&used),
         kinds: parts::kinds(&used),
         clients: Fairness::of(&used),
+        hosts: HostsCompared::of(&used),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),

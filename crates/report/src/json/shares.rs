@@ -4,6 +4,7 @@
 
 use model::{ClientResult, HostResult};
 use serde::Serialize;
+use stats::{HostShare, HostsCompared};
 
 /// One emulated client.
 #[derive(Serialize)]
@@ -35,6 +36,51 @@ pub struct HostPart<'a> {
     service_time_p90_ns: u64,
     service_time_p99_ns: u64,
     service_time_max_ns: u64,
+}
+
+/// The client hosts of a row beside each other, over all trials.
+#[derive(Serialize)]
+pub struct HostsPart<'a> {
+    jain_fairness_index: Option<f64>,
+    start_skew_ns: u64,
+    stragglers: Vec<&'a str>,
+    hosts: Vec<HostSharePart<'a>>,
+}
+
+/// One of them.
+#[derive(Serialize)]
+struct HostSharePart<'a> {
+    host: &'a str,
+    rate: f64,
+    failed: u64,
+    start_ns: i64,
+    error_ns: u64,
+    service_time_p50_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
+}
+
+impl<'a> HostsPart<'a> {
+    /// Takes what is told of them.
+    pub fn of(compared: &'a HostsCompared) -> Self {
+        let share = |host: &'a HostShare| HostSharePart {
+            host: &host.host,
+            rate: host.rate.per_s(),
+            failed: host.failed,
+            start_ns: host.start_ns,
+            error_ns: host.error_ns,
+            service_time_p50_ns: host.p50_ns,
+            service_time_p99_ns: host.p99_ns,
+            service_time_max_ns: host.max_ns,
+        };
+        let slow = compared.stragglers();
+        Self {
+            jain_fairness_index: compared.index,
+            start_skew_ns: compared.skew_ns,
+            stragglers: slow.into_iter().map(|host| host.host.as_str()).collect(),
+            hosts: compared.hosts.iter().map(share).collect(),
+        }
+    }
 }
 
 impl ClientPart {
