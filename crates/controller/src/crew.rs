@@ -5,6 +5,8 @@
 //! so that a lost host is noticed wherever the others are. After any failure it is settled: whoever
 //! works is told to end, and whoever does not answer in time is left.
 
+mod rounds;
+
 use std::ops::Range;
 
 use fleet::{Order, Report};
@@ -13,6 +15,7 @@ use model::{LabSpec, RunSpec, Share};
 use crate::clock::{EXCHANGES, Sample};
 use crate::trial::Trouble;
 use crate::{ControllerError, Walk};
+use rounds::{Round, Rounds};
 
 /// How long agents have to end what is under way when others can't go on, in nanoseconds.
 const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
@@ -172,28 +175,35 @@ impl<'s> Crew<'s> {
         hear: &mut Hear<'_>,
     ) -> Result<Vec<Report>, Trouble> {
         let mut answers: Vec<Option<Report>> = who.clone().map(|_| None).collect();
-        loop {
+        let mut missing = who.len();
+        let mut rounds = Rounds::of(self, walk, who.clone());
+        while missing > 0 {
+            let round = rounds.next(walk);
             let mut is_quiet = true;
-            for index in who.clone() {
+            for &index in &round.who {
                 let answer = &mut answers[index - who.start];
                 while answer.is_none() {
                     let Some(report) = self.try_receive(walk, index)? else { break };
                     is_quiet = false;
                     *answer = hear(walk, index, report);
+                    missing -= usize::from(answer.is_some());
                     if matches!(answer, Some(Report::Worked { is_broken: true, .. })) {
                         // A pass that is broken for one agent is broken for all.
                         self.cancel(walk);
                     }
                 }
             }
-            if answers.iter().all(Option::is_some) {
-                return Ok(answers.into_iter().flatten().collect());
+            if missing == 0 {
+                break;
             }
-            self.look(walk)?;
+            if round.is_of_all {
+                self.look(walk)?;
+            }
             if is_quiet {
                 (walk.wait)(walk.hosts.bell());
             }
         }
+        Ok(answers.into_iter().flatten().collect())
     }
 
     fn try_receive(
@@ -226,6 +236,17 @@ impl<'s> Crew<'s> {
             Some(_) => member.state = State::Free,
         }
         Ok(received)
+    }
+
+    /// Holds the clocks of hosts against this one's that have an agent since a moment ago.
+    ///
+    /// # Errors
+    /// When one is lost.
+    pub(crate) fn meet(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        if self.hosts().any(|host| walk.hosts.clock(host).is_none()) {
+            self.samples(walk)?;
+        }
+        Ok(())
     }
 
     /// Holds the clocks of all hosts against this one's: the exchange of each that took least.
@@ -263,6 +284,11 @@ impl<'s> Crew<'s> {
                 walk.hosts.look_at(host).inspect_err(|_| member.state = State::Away)?;
             }
         }
+        self.look_at_server(walk)
+    }
+
+    /// Looks whether the host that serves is there, if there is one.
+    fn look_at_server(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
         let Some(lab) = self.lab else { return Ok(()) };
         let served = walk.hosts.look_at(&lab.server.name);
         served.map_err(|why| {
@@ -300,18 +326,10 @@ impl<'s> Crew<'s> {
         self.cancel(walk);
         self.disarm(walk)?;
         let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
+        let mut rounds = Rounds::of(self, walk, 0..self.len());
         while self.members.iter().any(Member::is_asked) {
-            let mut is_quiet = true;
-            for index in 0..self.len() {
-                while self.members[index].is_asked() {
-                    match self.try_receive(walk, index) {
-                        Ok(None) => break,
-                        Err(Trouble::Over(error)) => return Err(error),
-                        // What went wrong first says more.
-                        Ok(Some(_)) | Err(Trouble::Row(_)) => is_quiet = false,
-                    }
-                }
-            }
+            // What went wrong first says more.
+            let (is_quiet, _) = self.hear_asked(walk, &rounds.next(walk))?;
             self.disarm(walk)?;
             if walk.hosts.now_ns() > until_ns {
                 self.leave_asked(walk);
@@ -321,6 +339,30 @@ impl<'s> Crew<'s> {
             }
         }
         Ok(())
+    }
+
+    /// Takes what has come from those of a round that have yet to answer: whether nothing has, and
+    /// what the first said that is lost or could not obey.
+    ///
+    /// # Errors
+    /// When the agent of this process is gone.
+    fn hear_asked(
+        &mut self,
+        walk: &mut Walk<'_>,
+        round: &Round,
+    ) -> Result<(bool, Result<(), Trouble>), ControllerError> {
+        let (mut is_quiet, mut refused) = (true, Ok(()));
+        for &index in &round.who {
+            while self.members[index].is_asked() {
+                match self.try_receive(walk, index) {
+                    Ok(None) => break,
+                    Ok(Some(_)) => is_quiet = false,
+                    Err(Trouble::Over(error)) => return Err(error),
+                    Err(why) => (is_quiet, refused) = (false, refused.and(Err(why))),
+                }
+            }
+        }
+        Ok((is_quiet, refused))
     }
 
     /// Sends workers home that wait to start.
@@ -353,31 +395,36 @@ impl<'s> Crew<'s> {
     pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
         let has_trial = |member: &Member| member.state != State::Away;
         let Some(first) = self.members.iter().position(has_trial) else { return Ok(()) };
-        let mut ended = Ok(());
-        for index in first + 1..self.len() {
-            if has_trial(&self.members[index]) {
-                ended = ended.and(self.send(walk, index, Order::End { inherits: false }));
-            }
-        }
-        for index in first + 1..self.len() {
-            if has_trial(&self.members[index]) {
-                ended = ended.and(self.ended(walk, index));
-            }
-        }
-        let inherits = first > 0;
-        let last = self.send(walk, first, Order::End { inherits });
-        let last = last.and_then(|()| self.ended(walk, first));
-        ended.and(last)
+        let joined = self.end_some(walk, first + 1..self.len(), false);
+        let last = self.end_some(walk, first..first + 1, first > 0);
+        joined.and(last)
     }
 
-    /// Waits until one agent has ended its trial.
-    fn ended(&mut self, walk: &mut Walk<'_>, index: usize) -> Result<(), Trouble> {
-        loop {
-            match self.try_receive(walk, index)? {
-                Some(Report::Ended) => return Ok(()),
-                Some(_) => {}
-                None => (walk.wait)(walk.hosts.bell()),
+    /// Ends the trial of some that have one and waits for each, whatever becomes of the others.
+    fn end_some(
+        &mut self,
+        walk: &mut Walk<'_>,
+        who: Range<usize>,
+        inherits: bool,
+    ) -> Result<(), Trouble> {
+        let mut ended = Ok(());
+        for index in who.clone() {
+            if self.members[index].state != State::Away {
+                ended = ended.and(self.send(walk, index, Order::End { inherits }));
             }
         }
+        let mut rounds = Rounds::of(self, walk, who.clone());
+        while self.members[who.clone()].iter().any(Member::is_asked) {
+            let round = rounds.next(walk);
+            let (is_quiet, refused) = self.hear_asked(walk, &round)?;
+            ended = ended.and(refused);
+            if round.is_of_all {
+                ended = ended.and(self.look_at_server(walk));
+            }
+            if is_quiet {
+                (walk.wait)(walk.hosts.bell());
+            }
+        }
+        ended
     }
 }

@@ -13,8 +13,11 @@ use model::{Fact, Host, LabSpec};
 use crate::clock::{self, Drift, Sample};
 use crate::stack::{Stack, on_host};
 
-/// A way to start an agent on a host.
-pub type Launch<'a> = dyn FnMut(&Host) -> Result<Box<dyn Transport>, Gone> + 'a;
+/// The agent of a host, or why it has none.
+pub type Launched = Result<Box<dyn Transport>, Gone>;
+
+/// A way to start the agents of some hosts, at one moment as far as that goes; one for each.
+pub type Launch<'a> = dyn FnMut(&[&Host]) -> Vec<Launched> + 'a;
 
 /// The agents of the hosts that a campaign sets up.
 pub struct Hosts<'a> {
@@ -26,6 +29,8 @@ pub struct Hosts<'a> {
     opened: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
     bell: Bell,
+    /// Under which number each host rings.
+    numbers: BTreeMap<String, u32>,
     /// Settings of hosts that were reached since a trial last took note of them.
     new_facts: Vec<Fact>,
     /// What is applied to them.
@@ -50,6 +55,7 @@ impl<'a> Hosts<'a> {
             opened: BTreeSet::new(),
             clocks: BTreeMap::new(),
             bell: Bell::default(),
+            numbers: BTreeMap::new(),
             new_facts: Vec::new(),
             stack: Stack::default(),
         }
@@ -60,14 +66,56 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When one can't be reached or used; in a sentence that names it.
     pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
-        for host in lab.hosts() {
-            self.reach_one(host)?;
-            if !self.opened.contains(&host.name) {
-                let opened = self.ask(&host.name, Order::Open(self.opening.clone()));
-                if let Err(why) = opened {
-                    return Err(self.lose(&host.name, &why));
-                }
-                self.opened.insert(host.name.clone());
+        self.reach_all(lab.hosts())?;
+        let closed: Vec<&str> = lab.hosts().map(|host| host.name.as_str()).collect();
+        let closed = closed.into_iter().filter(|host| !self.opened.contains(*host));
+        let orders: Vec<_> = closed.map(|host| (host, Order::Open(self.opening.clone()))).collect();
+        let asked: Vec<&str> = orders.iter().map(|(host, _)| *host).collect();
+        let answers = self.ask_each(orders);
+        let mut all = Ok(());
+        for (host, opened) in asked.into_iter().zip(answers) {
+            match opened {
+                Ok(_) => _ = self.opened.insert(host.to_owned()),
+                Err(why) => all = all.and(Err(self.lose(host, &why))),
+            }
+        }
+        all
+    }
+
+    /// Sees that some hosts have agents; those that have none get them at one moment.
+    ///
+    /// # Errors
+    /// When one can't be reached; in a sentence that names it.
+    pub(crate) fn reach_all<'h>(
+        &mut self,
+        hosts: impl IntoIterator<Item = &'h Host>,
+    ) -> Result<(), String> {
+        let (known, new): (Vec<&Host>, Vec<&Host>) =
+            hosts.into_iter().partition(|host| self.agents.contains_key(&host.name));
+        known.into_iter().try_for_each(|host| self.look_at(&host.name))?;
+        if new.is_empty() {
+            return Ok(());
+        }
+        let launched = (self.launch)(&new);
+        for (host, agent) in new.iter().zip(launched) {
+            let mut agent = agent.map_err(|gone| gone.to_string());
+            let number = self.number_of(&host.name);
+            if let Ok(agent) = &mut agent {
+                agent.ring(&self.bell.numbered(number));
+            }
+            self.agents.insert(host.name.clone(), agent);
+        }
+        for host in &new {
+            self.agent(&host.name)?;
+            // What was known of its clock was that of another agent.
+            self.clocks.remove(&host.name);
+        }
+        let orders = new.iter().map(|host| (host.name.as_str(), Order::Facts));
+        let told = self.ask_each(orders.collect());
+        for (host, told) in new.iter().zip(told) {
+            match told? {
+                Report::Facts(facts) => self.new_facts.extend(on_host(&host.name, facts)),
+                other => unreachable!("an agent answers Facts with Facts, not {other:?}"),
             }
         }
         Ok(())
@@ -78,22 +126,17 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When it can't be reached; in a sentence that names it.
     pub(crate) fn reach_one(&mut self, host: &Host) -> Result<(), String> {
-        if self.agents.contains_key(&host.name) {
-            return self.look_at(&host.name);
+        self.reach_all([host])
+    }
+
+    /// The number under which a host rings; every host that is ever reached has one.
+    pub(crate) fn number_of(&mut self, host: &str) -> u32 {
+        // Without a number it is this process that rings.
+        let next = self.numbers.len() as u32 + 1;
+        match self.numbers.get(host) {
+            Some(known) => *known,
+            None => *self.numbers.entry(host.to_owned()).or_insert(next),
         }
-        let mut agent = (self.launch)(host).map_err(|gone| gone.to_string());
-        if let Ok(agent) = &mut agent {
-            agent.ring(&self.bell);
-        }
-        self.agents.insert(host.name.clone(), agent);
-        self.agent(&host.name)?;
-        let sample = self.sample(&host.name)?;
-        self.clocks.insert(host.name.clone(), Drift::begin(sample));
-        match self.ask(&host.name, Order::Facts)? {
-            Report::Facts(facts) => self.new_facts.extend(on_host(&host.name, facts)),
-            other => unreachable!("an agent answers Facts with Facts, not {other:?}"),
-        }
-        Ok(())
     }
 
     /// The settings of the hosts that were reached since this was last asked.
@@ -261,6 +304,8 @@ impl<'a> Hosts<'a> {
     /// Undoes everything and leaves all agents; says what could not be undone.
     pub(crate) fn leave(&mut self) -> Vec<String> {
         let left = self.with_stack(Stack::clear);
+        // All are told before the first one is waited for.
+        self.agents.values_mut().flatten().for_each(|agent| agent.leave());
         self.agents.clear();
         left
     }

@@ -29,7 +29,7 @@ use results::{Standing, Store, StoreError};
 use stats::judge;
 
 pub use disturb::LocalBlow;
-pub use hosts::{Hosts, Launch};
+pub use hosts::{Hosts, Launch, Launched};
 
 /// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
 pub const FAILURES_MAX: u32 = 2;

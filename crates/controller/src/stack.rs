@@ -120,14 +120,20 @@ impl Stack {
     pub(crate) fn clear(&mut self, hosts: &mut Hosts<'_>) -> Vec<String> {
         let mut stuck = BTreeSet::new();
         let mut left = Vec::new();
-        while let Some((LabStep { host, .. }, _)) = self.applied.pop() {
-            if hosts.lost(&host).is_some() || stuck.contains(&host) {
-                continue;
-            }
-            if hosts.ask(&host, Order::UndoLast).is_err() {
-                // Its agent goes on past what it can't undo, and tells of all of it.
-                left.extend(hosts.ask(&host, Order::UndoAll).err());
-                stuck.insert(host);
+        while !self.applied.is_empty() {
+            let top = at_once(self.applied.iter().rev().map(|(step, _)| step));
+            let batch = self.applied.split_off(self.applied.len() - top);
+            let names = batch.into_iter().rev().map(|(step, _)| step.host);
+            let there = |host: &String| hosts.lost(host).is_none() && !stuck.contains(host);
+            let there: Vec<String> = names.filter(there).collect();
+            let orders = there.iter().map(|host| (host.as_str(), Order::UndoLast));
+            let answers = hosts.ask_each(orders.collect());
+            for (host, answer) in there.iter().zip(answers) {
+                if answer.is_err() {
+                    // Its agent goes on past what it can't undo, and tells of all of it.
+                    left.extend(hosts.ask(host, Order::UndoAll).err());
+                    stuck.insert(host.clone());
+                }
             }
         }
         left

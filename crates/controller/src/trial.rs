@@ -108,8 +108,7 @@ pub(crate) fn check(
 /// Sees that the hosts that work have agents.
 fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), Trouble> {
     walk.agent.ring(walk.hosts.bell());
-    let hosts = spec.client_hosts();
-    hosts.iter().try_for_each(|host| walk.hosts.reach_one(host)).map_err(Trouble::Row)
+    walk.hosts.reach_all(spec.client_hosts()).map_err(Trouble::Row)
 }
 
 /// Has each agent make or join the site; the settings in force.
@@ -119,6 +118,7 @@ fn begin(
     spec: &RunSpec,
     (work_name, keep): (&str, bool),
 ) -> Result<Vec<Fact>, Trouble> {
+    crew.meet(walk)?;
     let seed = walk.plan.seed;
     let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
     let begun = crew.ask_first(walk, |index| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use agent::Agent;
-use controller::{Event, Hosts, Walk, walk};
+use controller::{Event, Hosts, Launched, Walk, walk};
 use engine::SystemClock;
 use fleet::{Gone, Reading, in_process};
 use model::{CaveatCode, Host, Pass};
@@ -84,7 +84,9 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
     let read_clocks = || Reading { mono_ns: 0, wall_ns: 0 };
-    let mut launch = |_: &Host| Err(Gone("no host is set up".to_owned()));
+    let mut launch = |hosts: &[&Host]| -> Vec<Launched> {
+        hosts.iter().map(|_| Err(Gone("no host is set up".to_owned()))).collect()
+    };
     let mut campaign = Walk {
         plan: &plan,
         agent: &mut transport,

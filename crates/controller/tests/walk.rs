@@ -77,7 +77,9 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
 
 fn no_hosts<'a>() -> Hosts<'a> {
     // A closure that captures nothing takes no memory to leak.
-    let launch = Box::leak(Box::new(|_: &Host| Err(gone())));
+    let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<controller::Launched> {
+        hosts.iter().map(|_| Err(gone())).collect()
+    }));
     Hosts::new(launch, &|| Reading { mono_ns: 0, wall_ns: 0 }, "t".into(), Vec::new())
 }
 

@@ -305,7 +305,7 @@ pub fn with_agents<T>(
     let result = {
         let mut observe = |event: Event<'_>| told.hear(&event);
         let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
-        let mut launch = |host: &Host| agents.launch(host);
+        let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
         let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
         let allow_destroy = means.allow_destroy.to_vec();

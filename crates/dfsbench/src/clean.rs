@@ -54,7 +54,7 @@ fn named(name: &str, args: &CleanArgs) -> Host {
 fn clean(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
     let mut agents = Agents::new(Arc::clone(stop));
     let mut ask = || {
-        let mut agent = agents.launch(host)?;
+        let mut agent = agents.launch_one(host)?;
         agent.send(Order::Clean)?;
         agent.receive()
     };

@@ -3,13 +3,16 @@
 //! Hosts that are set up have an agent in a process of its own, this one too: it undoes what it did
 //! even where the controller is killed.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
-use fleet::ssh::Launcher;
+use controller::Launched;
+use fleet::ssh::{self, Launcher};
 use fleet::{Gone, Remote, Transport};
 use model::Host;
 
@@ -35,28 +38,86 @@ impl Agents {
         Self { job, ..self }
     }
 
-    /// Starts the agent of a host.
+    /// Starts the agents of some hosts, at one moment where they are different ones.
+    ///
+    /// Each has an agent, or a sentence that says why it can't be reached or can't run this
+    /// program.
+    pub fn launch(&mut self, hosts: &[&Host]) -> Vec<Launched> {
+        let taken = hosts.iter().map(|host| self.job.as_mut().and_then(|job| job.take(host)));
+        let mut launched: Vec<Option<Result<Remote, Gone>>> = taken.collect();
+        if let Some(host) = hosts.iter().find(|host| host.ssh.is_some())
+            && self.launcher.is_none()
+        {
+            match programs(host).and_then(Launcher::new) {
+                Ok(launcher) => self.launcher = Some(launcher),
+                Err(gone) => return hosts.iter().map(|_| Err(gone.clone())).collect(),
+            }
+        }
+        let missing = (0..hosts.len()).filter(|index| launched[*index].is_none());
+        let places = by_place(hosts, missing);
+        for (index, agent) in start_all(&places, self.launcher.as_ref(), &self.stop) {
+            launched[index] = Some(agent);
+        }
+        let boxed = |agent| Box::new(agent) as Box<dyn Transport>;
+        launched.into_iter().flatten().map(|agent| agent.map(boxed)).collect()
+    }
+
+    /// Starts the agent of one host.
     ///
     /// # Errors
     /// When the host can't be reached or can't run this program; in a sentence.
-    pub fn launch(&mut self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
-        if let Some(taken) = self.job.as_mut().and_then(|job| job.take(host)) {
-            return Ok(Box::new(taken?));
-        }
-        let remote = if host.ssh.is_some() {
-            let launcher = match &mut self.launcher {
-                Some(launcher) => launcher,
-                none => none.insert(Launcher::new(programs(host)?)?),
-            };
-            launcher.launch(host, &self.stop)?
-        } else {
-            let mut command = Command::new(this_program(host)?);
-            // A ctrl-C is for the controller, which then ends things in order.
-            command.args(["agent", "--stdio"]).process_group(0);
-            Remote::start(&mut command, &host.name, Arc::clone(&self.stop))?
-        };
-        Ok(Box::new(remote))
+    pub fn launch_one(&mut self, host: &Host) -> Launched {
+        self.launch(&[host]).swap_remove(0)
     }
+}
+
+/// Agents of one host, each with the index under which it was asked for.
+type Place<'h> = Vec<(usize, &'h Host)>;
+
+/// Starts agents, one after the other where they are on one host.
+fn start_all(
+    places: &[Place<'_>],
+    launcher: Option<&Launcher>,
+    stop: &Arc<AtomicBool>,
+) -> Vec<(usize, Result<Remote, Gone>)> {
+    let start = |place: &Place<'_>| -> Vec<_> {
+        place.iter().map(|(index, host)| (*index, start(host, launcher, stop))).collect()
+    };
+    let mut started = Vec::new();
+    for some in places.chunks(ssh::AT_ONCE_MAX) {
+        thread::scope(|scope| {
+            let each: Vec<_> = some.iter().map(|place| scope.spawn(|| start(place))).collect();
+            let each = each.into_iter().map(|thread| thread.join());
+            started.extend(each.flat_map(|done| done.expect("starting an agent can't panic")));
+        });
+    }
+    started
+}
+
+fn start(host: &Host, launcher: Option<&Launcher>, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
+    if let Some(launcher) = launcher.filter(|_| host.ssh.is_some()) {
+        return launcher.launch(host, stop);
+    }
+    let mut command = Command::new(this_program(host)?);
+    // A ctrl-C is for the controller, which then ends things in order.
+    command.args(["agent", "--stdio"]).process_group(0);
+    Remote::start(&mut command, &host.name, Arc::clone(stop))
+}
+
+/// Some hosts by where they are, each with its index: a host that plays several clients is one
+/// place, which gets the program once.
+fn by_place<'h>(hosts: &[&'h Host], some: impl Iterator<Item = usize>) -> Vec<Place<'h>> {
+    let mut places: BTreeMap<_, Place<'h>> = BTreeMap::new();
+    for index in some {
+        let host = hosts[index];
+        let place = match &host.ssh {
+            Some(ssh) => (Some((ssh.as_str(), &host.ssh_config)), 0),
+            // Here nothing has to be put anywhere.
+            None => (None, index),
+        };
+        places.entry(place).or_default().push((index, host));
+    }
+    places.into_values().collect()
 }
 
 /// Programs that a host may be able to run, the best first.

@@ -1,29 +1,57 @@
 //! What wakes a controller that waits for many agents.
 //!
-//! Each transport rings the same [`Bell`] when its agent has said something, so that nobody has to
-//! look at a thousand of them over and over.
+//! Each transport rings the same [`Bell`] under a number of its own when its agent has said
+//! something, so that nobody has to look at a thousand of them over and over.
 
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Rings for whoever waits, or will.
 #[derive(Clone, Debug, Default)]
-pub struct Bell(Arc<(Mutex<bool>, Condvar)>);
+pub struct Bell {
+    shared: Arc<(Mutex<Rung>, Condvar)>,
+    number: u32,
+}
+
+/// What has rung.
+#[derive(Debug, Default)]
+struct Rung {
+    /// Since somebody waited last.
+    has_rung: bool,
+    /// Under which numbers, since somebody asked last.
+    numbers: BTreeSet<u32>,
+}
 
 impl Bell {
+    /// The same bell, rung under another number.
+    #[must_use]
+    pub fn numbered(&self, number: u32) -> Self {
+        Self { shared: Arc::clone(&self.shared), number }
+    }
+
     /// Wakes whoever waits, or waits next.
     pub fn ring(&self) {
-        let (rung, waiter) = &*self.0;
-        *rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        waiter.notify_one();
+        let mut rung = self.rung();
+        rung.has_rung = true;
+        rung.numbers.insert(self.number);
+        drop(rung);
+        self.shared.1.notify_one();
     }
 
     /// Waits until it rings, or has rung since it was waited for last, but no longer than this.
     pub fn wait(&self, limit: Duration) {
-        let (rung, waiter) = &*self.0;
-        let guard = rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = waiter.wait_timeout_while(guard, limit, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+        let waited = self.shared.1.wait_timeout_while(self.rung(), limit, |rung| !rung.has_rung);
+        waited.unwrap_or_else(PoisonError::into_inner).0.has_rung = false;
+    }
+
+    /// Tells under which numbers it has rung since this was asked last.
+    pub fn who_rang(&self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.rung().numbers)
+    }
+
+    fn rung(&self) -> MutexGuard<'_, Rung> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,9 +88,11 @@ mod tests {
         // It would wait for ever.
         bell.wait(Duration::MAX);
         bell.wait(Duration::from_millis(1));
-        let other = bell.clone();
+        assert_eq!(bell.who_rang(), BTreeSet::from([0]));
+        let other = bell.numbered(7);
         let ringer = std::thread::spawn(move || other.ring());
         bell.wait(Duration::MAX);
         ringer.join().unwrap();
+        assert_eq!((bell.who_rang(), bell.who_rang()), (BTreeSet::from([7]), BTreeSet::new()));
     }
 }

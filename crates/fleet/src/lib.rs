@@ -51,6 +51,10 @@ pub trait Transport {
     /// Wants what is under way to end soon; the agent answers it, and stays for what comes next.
     fn cancel(&mut self) {}
 
+    /// Leaves the agent, without waiting until it has gone: whoever drops the transport does. So
+    /// many of them can leave at one moment.
+    fn leave(&mut self) {}
+
     /// Says whether the agent is still there, without waiting.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ pub struct Remote {
     way: Way,
     /// Ends with the wish to leave.
     stream: Option<Stream<Report, Order>>,
+    /// What comes after that, and until when its end is waited for.
+    leaving: Option<(Receiver<Event<Report>>, Instant)>,
     stop: Arc<AtomicBool>,
     told_to_stop: bool,
     lost: Option<Gone>,
@@ -110,11 +112,10 @@ impl Remote {
         else {
             unreachable!("three pipes were asked for");
         };
-        let stream = Some(stream::open(stdout, stdin));
+        let stream = stream::open(stdout, stdin);
         let words = Words::of(stderr);
         let way = Way::Process(child, words);
-        let host = host.to_owned();
-        let mut remote = Self { host, way, stream, stop, told_to_stop: false, lost: None };
+        let mut remote = Self::new(host, way, stream, stop);
         match remote.event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
             _ => Err(remote.lose("the agent did not greet")),
@@ -128,8 +129,12 @@ impl Remote {
         link: Arc<Link>,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        let (host, way, stream) = (name.to_owned(), Way::Socket(link), Some(stream));
-        Self { host, way, stream, stop, told_to_stop: false, lost: None }
+        Self::new(name, Way::Socket(link), stream, stop)
+    }
+
+    fn new(host: &str, way: Way, stream: Stream<Report, Order>, stop: Arc<AtomicBool>) -> Self {
+        let (host, stream) = (host.to_owned(), Some(stream));
+        Self { host, way, stream, leaving: None, stop, told_to_stop: false, lost: None }
     }
 
     /// The process at this end; `None` where the agent came by itself.
@@ -232,6 +237,12 @@ impl Transport for Remote {
         }
     }
 
+    fn leave(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            self.leaving = Some((stream.end(), Instant::now() + LEAVE_WITHIN));
+        }
+    }
+
     fn look(&mut self) -> Result<(), Gone> {
         if let Some(gone) = &self.lost {
             return Err(gone.clone());
@@ -246,11 +257,9 @@ impl Transport for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        if self.lost.is_none()
-            && let Some(stream) = self.stream.take()
-        {
-            let events = stream.end();
-            self.way.await_end(&events, Instant::now() + LEAVE_WITHIN);
+        self.leave();
+        if let Some((events, deadline)) = self.leaving.take() {
+            self.way.await_end(&events, deadline);
         }
         self.way.cut();
     }

@@ -13,8 +13,9 @@ mod bounded;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use model::Host;
@@ -32,6 +33,9 @@ const PUSH_WITHIN: Duration = Duration::from_secs(300);
 
 /// How long a host may take to be left, which nobody can do anything about.
 const LEAVE_WITHIN: Duration = Duration::from_secs(4);
+
+/// Hosts that are talked to at one moment, at most: each takes a process and some files.
+pub const AT_ONCE_MAX: usize = 64;
 
 /// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
 const SSH_FAILED: i32 = 255;
@@ -68,11 +72,13 @@ const TAKE: &str = r#"sh -c 'umask 077; cd DIR && cat > new-$$ && chmod 700 new-
 /// Takes away what [`TAKE`] put there; a folder that others use stays.
 const REMOVE: &str = "sh -c 'rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'";
 
-/// Starts agents on other hosts.
+/// Starts agents on other hosts, on several at one moment where threads share it.
 pub struct Launcher {
-    binaries: Vec<PathBuf>,
+    /// Programs, each read when a host first needs it.
+    binaries: Vec<(PathBuf, OnceLock<Result<Binary, String>>)>,
     control: TempDir,
-    left: Vec<(Host, String)>,
+    /// What is to be taken away from which host.
+    left: Mutex<Vec<(Host, String)>>,
 }
 
 /// What was found on a host.
@@ -97,14 +103,15 @@ impl Launcher {
         let control = control.map_err(|error| {
             Gone(format!("can't make a folder in {}: {error}", folder.display()))
         })?;
-        Ok(Self { binaries, control, left: Vec::new() })
+        let binaries = binaries.into_iter().map(|path| (path, OnceLock::new())).collect();
+        Ok(Self { binaries, control, left: Mutex::default() })
     }
 
     /// Puts an agent on a host and starts it.
     ///
     /// # Errors
     /// When the host can't be reached or used; one sentence with ssh's own last words.
-    pub fn launch(&mut self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
+    pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
         let program = self.put(host)?;
         let mut command = self.ssh(host);
         command.arg(format!("{program} agent --stdio --pushed"));
@@ -112,11 +119,12 @@ impl Launcher {
     }
 
     /// Sees that a host has a program that runs there, and says where.
-    fn put(&mut self, host: &Host) -> Result<String, Gone> {
+    fn put(&self, host: &Host) -> Result<String, Gone> {
         let mut refused = None;
-        for path in &self.binaries {
-            let binary = Binary::read(path).map_err(|error| of(host, &error))?;
-            let found = self.look(host, &binary)?;
+        for (path, binary) in &self.binaries {
+            let binary = binary.get_or_init(|| Binary::read(path)).as_ref();
+            let binary = binary.map_err(|error| of(host, error))?;
+            let found = self.look(host, binary)?;
             if found.system != "Linux" || found.machine != binary.machine {
                 return Err(of(
                     host,
@@ -132,9 +140,9 @@ impl Launcher {
             }
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
             let remove = filled(REMOVE, &found.directory, &binary.hash);
-            self.left.push((host.clone(), remove));
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), remove));
             if found.hash != binary.hash {
-                self.push(host, &binary, &found.directory)?;
+                self.push(host, binary, &found.directory)?;
             }
             match self.word(host, &format!("{program} --version"))? {
                 ended if ended.worked() => return Ok(program),
@@ -197,6 +205,15 @@ impl Launcher {
         Ok(ended)
     }
 
+    /// Takes the program away, and ends the connection.
+    fn take_away(&self, host: &Host, remove: &str) {
+        // An agent that ended as it should has taken itself away; `clean` can do it later.
+        let _ = bounded::with_input(self.ssh(host).arg(remove), String::new(), LEAVE_WITHIN);
+        let mut leave = self.ssh(host);
+        leave.args(["-O", "exit"]).stdin(Stdio::null());
+        let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
+    }
+
     /// An ssh to a host, without the words for its shell.
     fn ssh(&self, host: &Host) -> Command {
         let mut command = Command::new("ssh");
@@ -217,12 +234,13 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        for (host, remove) in std::mem::take(&mut self.left) {
-            // An agent that ended as it should has taken itself away; `clean` can do it later.
-            let _ = bounded::with_input(self.ssh(&host).arg(remove), String::new(), LEAVE_WITHIN);
-            let mut leave = self.ssh(&host);
-            leave.args(["-O", "exit"]).stdin(Stdio::null());
-            let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        for some in left.chunks(AT_ONCE_MAX) {
+            thread::scope(|scope| {
+                for (host, remove) in some {
+                    scope.spawn(|| self.take_away(host, remove));
+                }
+            });
         }
     }
 }

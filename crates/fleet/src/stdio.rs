@@ -3,13 +3,19 @@
 //! A controller is lost when it ends the stream, says what nobody understands, or nothing for
 //! [`LOST_AFTER`]. Then the wish to stop is set, so that what is under way ends, and there is no
 //! next order.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "how often progress travels is a matter of real time"
+)]
 
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use model::IntervalSample;
 
 use crate::in_process::{self, AgentEnd};
 use crate::stream::{self, Event, Stream};
@@ -18,6 +24,9 @@ use crate::{Order, Report};
 
 /// A controller that says nothing for so long is gone; it notices a lost agent before.
 pub const LOST_AFTER: Duration = Duration::from_secs(5);
+
+/// How often a running pass is told of at most.
+pub const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// How often silence and signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -37,13 +46,7 @@ pub fn agent_end(
     let (orders, reports) = controller.into_channels();
     let messages = stream.messages.clone();
     let cancelled = Arc::clone(end.cancelled());
-    thread::spawn(move || {
-        for report in reports {
-            if messages.send(Message::Said(report)).is_err() {
-                return;
-            }
-        }
-    });
+    thread::spawn(move || tell(&reports, &messages));
     thread::spawn(move || {
         while let Some(order) = next(&stream, (&stop, &cancelled), &leave) {
             if orders.send(order).is_err() {
@@ -53,6 +56,36 @@ pub fn agent_end(
         stop.store(true, Relaxed);
     });
     end
+}
+
+/// Passes on what the agent says, progress no more often than [`PROGRESS_EVERY`]: many agents that
+/// tell a controller ten times a second what they do would keep it, and the network that is
+/// measured, busy.
+fn tell(reports: &Receiver<Report>, messages: &Sender<Message<Report>>) {
+    let mut held: Option<IntervalSample> = None;
+    let mut told = Instant::now();
+    let mut say = |report: Report| messages.send(Message::Said(report)).is_ok();
+    for report in reports {
+        let is_there = if let Report::Progress(sample) = report {
+            let before = held.take().map_or((0, 0), |held| (held.ops, held.bytes));
+            let (ops, bytes) = (before.0 + sample.ops, before.1 + sample.bytes);
+            let all = IntervalSample { at_ns: sample.at_ns, ops, bytes };
+            if told.elapsed() >= PROGRESS_EVERY {
+                told = Instant::now();
+                say(Report::Progress(all))
+            } else {
+                held = Some(all);
+                true
+            }
+        } else {
+            // What is an answer leaves nothing behind that would come after it.
+            let rest = held.take().map(Report::Progress);
+            rest.is_none_or(&mut say) && say(report)
+        };
+        if !is_there {
+            return;
+        }
+    }
 }
 
 /// The next order; `None` where there will be none.

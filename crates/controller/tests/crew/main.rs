@@ -6,6 +6,8 @@ mod nobody;
 #[path = "../planned/mod.rs"]
 mod planned;
 mod rig;
+#[path = "../nobody/walked.rs"]
+mod walked;
 
 use std::fs;
 use std::time::Duration;
@@ -16,7 +18,8 @@ use model::{Pass, TrialState};
 /// Says at which order an agent dies.
 type Dies = fn(&Order) -> bool;
 
-use rig::{assert_counted, made, only, plan};
+use rig::made;
+use walked::{assert_counted, only, plan};
 
 /// More than a lost agent may go unnoticed for; this machine may be busy.
 const SOON: Duration = Duration::from_secs(10);

@@ -102,7 +102,8 @@ impl Rig {
                 left.push(sentence.to_owned());
             }
         };
-        let mut launch = |host: &Host| self.launch(host);
+        let mut launch =
+            |hosts: &[&Host]| hosts.iter().map(|host| self.launch(host)).collect::<Vec<_>>();
         let read_clocks = || self.world.read(1);
         let mut campaign = Walk {
             plan: &plan,

@@ -1,0 +1,58 @@
+//! Whom to listen to next while many agents work.
+//!
+//! A thousand agents answer at about the same moment, and to look at each of them for each answer
+//! would take a million looks. So only those are listened to whose bell has rung; now and then it
+//! is everybody's turn, since whoever is silent doesn't ring, nor does whoever has no bell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::Crew;
+use crate::Walk;
+
+/// How often all agents are looked at, whether they have rung or not, in nanoseconds.
+const LOOK_EVERY_NS: u64 = 100_000_000;
+
+/// Whom to listen to, round by round: those that rang, and all of them now and then.
+pub(super) struct Rounds {
+    who: Range<usize>,
+    /// The agents by the numbers under which they ring.
+    by_number: BTreeMap<u32, usize>,
+    /// When all were listened to last; `None` before that.
+    all_ns: Option<u64>,
+}
+
+/// One round.
+pub(super) struct Round {
+    /// Their places in the crew.
+    pub(super) who: Vec<usize>,
+    /// It is everybody's turn.
+    pub(super) is_of_all: bool,
+}
+
+impl Rounds {
+    /// Rounds over some agents of a crew; the first one is of all of them.
+    pub(super) fn of(crew: &Crew<'_>, walk: &mut Walk<'_>, who: Range<usize>) -> Self {
+        let number = |index: usize| match &crew.members[index].host {
+            Some(host) => walk.hosts.number_of(host),
+            None => 0,
+        };
+        let by_number = who.clone().map(number).zip(who.clone()).collect();
+        Self { who, by_number, all_ns: None }
+    }
+
+    /// Whose turn it is.
+    pub(super) fn next(&mut self, walk: &Walk<'_>) -> Round {
+        let rang: BTreeSet<u32> = walk.hosts.bell().who_rang();
+        let now_ns = walk.hosts.now_ns();
+        let is_due = |all_ns: u64| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS;
+        // Where nobody has rung, there may be some that never do.
+        let is_of_all = rang.is_empty() || self.all_ns.is_none_or(is_due);
+        if !is_of_all {
+            let who = rang.iter().filter_map(|number| self.by_number.get(number));
+            return Round { who: who.copied().collect(), is_of_all };
+        }
+        self.all_ns = Some(now_ns);
+        Round { who: self.who.clone().collect(), is_of_all }
+    }
+}

@@ -1,0 +1,87 @@
+//! A campaign that several agents make together in one directory, whoever starts them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use controller::{Event, Hosts, Launched, Walk, leave, walk};
+use engine::{Clock as _, SystemClock};
+use fleet::Reading;
+use model::{Campaign, CaveatCode, Host, PassResult, Trial};
+use plan::Plan;
+use results::Store;
+
+use crate::nobody::Nobody;
+use crate::planned;
+
+/// A plan on this directory whose runs are made by so many hosts.
+pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
+    let head = format!(
+        "name = \"t\"\nseed = 3\norder = \"sequential\"\ntrials = 1\n[[target]]\nname = \"d\"\n\
+         path = \"{}\"\n",
+        directory.display()
+    );
+    let mut plan = planned::plan(&format!("{head}{text}"));
+    for run in &mut plan.runs {
+        run.placement.hosts = (1..=hosts).map(|number| Host::here(format!("c{number}"))).collect();
+    }
+    plan
+}
+
+/// Makes a campaign by agents that are started one by one; what is stored, and how long each trial
+/// took.
+pub fn walked(
+    plan: &Plan,
+    launch_one: &mut dyn FnMut(&Host) -> Launched,
+) -> (Campaign, Vec<Duration>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+    let clock = SystemClock::new();
+    let mut launch =
+        |hosts: &[&Host]| hosts.iter().map(|host| launch_one(host)).collect::<Vec<_>>();
+    let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
+    let mut times = Vec::new();
+    let mut begun_ns = 0;
+    let mut campaign = Walk {
+        plan,
+        agent: &mut Nobody,
+        hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+        stop: &AtomicBool::new(false),
+        wait: &|bell| bell.wait(Duration::from_millis(100)),
+        observe: &mut |event| match event {
+            Event::TrialBegun { .. } => begun_ns = clock.now_ns(),
+            Event::TrialEnded { .. } => {
+                times.push(Duration::from_nanos(clock.now_ns() - begun_ns));
+            }
+            _ => {}
+        },
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: false,
+        blow: None,
+    };
+    let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
+    leave(&mut campaign);
+    drop(campaign);
+    (store.load(id).unwrap(), times)
+}
+
+/// Nothing is wrong with what was counted in a pass, and its hosts add up to it.
+pub fn assert_counted(pass: &PassResult, hosts: usize) {
+    let bad = [CaveatCode::Accounting, CaveatCode::Errors, CaveatCode::Interrupted];
+    let wrong = pass.caveats.iter().find(|caveat| bad.contains(&caveat.code));
+    assert_eq!(wrong, None, "{}", pass.pass);
+    for truth in &pass.truths {
+        assert_eq!(truth.expected, truth.found, "{}: {}", pass.pass, truth.source);
+    }
+    assert_eq!(pass.hosts.len(), hosts);
+    let sum = |of: fn(&model::HostResult) -> u64| pass.hosts.iter().map(of).sum::<u64>();
+    assert_eq!((sum(|h| h.ops), sum(|h| h.bytes)), (pass.ops(), pass.bytes()));
+    assert_eq!(pass.service_time().count(), pass.ops());
+    assert!(pass.first_done_ops <= pass.ops() && pass.common_window_ns <= pass.window_ns);
+}
+
+/// The only trial of a run.
+pub fn only(campaign: &Campaign, run: usize) -> &Trial {
+    &campaign.runs[run].trials[0]
+}

@@ -1,0 +1,151 @@
+//! Thousands of agents that a seed makes up, and what a crew of them is said to have done held
+//! against what it did.
+//!
+//! Each has a clock of its own, ways of its own to the controller, and its own pace. No test waits:
+//! time passes when a message comes.
+
+#[path = "../nobody/mod.rs"]
+mod nobody;
+#[path = "../planned/mod.rs"]
+mod planned;
+mod world;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
+use controller::{Hosts, Launched, Walk, leave, walk};
+use model::{CaveatCode, Histogram, Host, PassResult, TrialState};
+use nobody::Nobody;
+use results::Store;
+use stats::HostsCompared;
+use world::{Nature, OP_BYTES, Simulated, Truth, World};
+
+/// A campaign of one trial by all agents of a world: its pass, and what really happened.
+fn made(nature: Nature) -> (PassResult, Vec<Truth>) {
+    println!("{nature:?}");
+    let world = World::new(nature);
+    let mut plan = planned::plan(
+        "name = \"t\"\nseed = 3\ntrials = 1\n[[target]]\nname = \"n\"\nnull = true\n\
+         [[workload]]\nkind = \"mixed\"\nworkers = 1\nread_percent = 100\n",
+    );
+    plan.runs[0].placement.hosts =
+        (0..nature.agents).map(|index| Host::here(format!("c{index}"))).collect();
+    let launch_one = |host: &Host| -> Launched {
+        let index = host.name[1..].parse().unwrap();
+        Ok(Box::new(Simulated { world: Rc::clone(&world), index }))
+    };
+    let mut launch = |hosts: &[&Host]| hosts.iter().map(|h| launch_one(h)).collect::<Vec<_>>();
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+    let read_clocks = || world.read();
+    let mut campaign = Walk {
+        plan: &plan,
+        agent: &mut Nobody,
+        hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+        stop: &AtomicBool::new(false),
+        wait: &|_| world.pass(),
+        observe: &mut |_| (),
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: false,
+        blow: None,
+    };
+    let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
+    leave(&mut campaign);
+    drop(campaign);
+    let mut campaign = store.load(id).unwrap();
+    let mut trial = campaign.runs.remove(0).trials.remove(0);
+    assert_eq!(trial.state, TrialState::Done);
+    (trial.passes.remove(0), world.truths())
+}
+
+/// Between the smallest and the largest.
+fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
+    all.clone().max().unwrap() - all.min().unwrap()
+}
+
+/// Holds what is told of a pass against what happened; clocks may be wrong by their bounds and no
+/// more.
+fn assert_true(pass: &PassResult, truths: &[Truth]) {
+    assert_eq!(pass.hosts.len(), truths.len());
+    // What counts adds up exactly.
+    let ops: u64 = truths.iter().map(|truth| truth.ops).sum();
+    assert_eq!((pass.ops(), pass.bytes()), (ops, ops * OP_BYTES));
+    let mut times = Histogram::sparse();
+    truths.iter().for_each(|truth| times.record_n(truth.op_ns, truth.ops));
+    assert_eq!(pass.service_time(), times);
+    // Instants are right to within what is said of them. One clock gains on another by 200
+    // millionths at most between two samples that are some seconds apart, and along a straight
+    // line: what is left of it is rounding.
+    let error_ns = pass.hosts.iter().map(|host| host.error_ns).max().unwrap();
+    assert!(error_ns < 5_000_000, "{error_ns} ns");
+    let (first, first_true) = (&pass.hosts[0], &truths[0]);
+    for (host, truth) in pass.hosts.iter().zip(truths) {
+        let told = host.start_ns - first.start_ns;
+        let really = truth.start_ns.cast_signed() - first_true.start_ns.cast_signed();
+        let bound_ns = host.error_ns + first.error_ns + 1_000;
+        assert!(told.abs_diff(really) <= bound_ns, "{}: {told} ns, {really} ns", host.host);
+        let took = truth.end_ns - truth.start_ns;
+        assert!(host.busy_ns().abs_diff(took) <= 2 * host.error_ns + 1_000, "{}", host.host);
+        assert_eq!((host.ops, host.failed), (truth.ops, 0));
+    }
+    let near = |told: u64, really: u64| told.abs_diff(really) <= 2 * error_ns + 1_000;
+    let skew_ns = spread(truths.iter().map(|truth| truth.start_ns));
+    assert!(near(pass.start_skew_ns, skew_ns), "{} ns, {skew_ns} ns", pass.start_skew_ns);
+    let ends = || truths.iter().map(|truth| truth.end_ns);
+    let starts = || truths.iter().map(|truth| truth.start_ns);
+    assert!(near(pass.window_ns, ends().max().unwrap() - starts().min().unwrap()));
+    let (last_start_ns, first_end_ns) = (starts().max().unwrap(), ends().min().unwrap());
+    assert!(near(pass.common_window_ns, first_end_ns.saturating_sub(last_start_ns)));
+    // What each had done at the first end, op by op: along a straight line one is lost at most.
+    let done =
+        |truth: &Truth| (first_end_ns.saturating_sub(truth.start_ns) / truth.op_ns).min(truth.ops);
+    let at_first_end: u64 = truths.iter().map(done).sum();
+    let unsure = truths.len() as u64 * (2 + 2 * error_ns / 1_000_000);
+    assert!(pass.first_done_ops.abs_diff(at_first_end) <= unsure, "{}", pass.first_done_ops);
+}
+
+/// The caveats that say that hosts fell out of step.
+fn skewed(pass: &PassResult) -> Vec<&str> {
+    let skewed = pass.caveats.iter().filter(|caveat| caveat.code == CaveatCode::Skew);
+    skewed.map(|caveat| caveat.evidence.as_str()).collect()
+}
+
+#[test]
+fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
+    let nature = Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000 };
+    let (pass, truths) = made(nature);
+    assert_true(&pass, &truths);
+    // A round trip takes 0.2 ms at least, and five of them are wanted at most.
+    let skew_ns = spread(truths.iter().map(|truth| truth.start_ns));
+    assert!(skew_ns < 1_000_000, "{skew_ns} ns");
+    assert_eq!(skewed(&pass), [""; 0]);
+    let compared = HostsCompared::of(&[&pass]).unwrap();
+    let named: BTreeSet<String> =
+        compared.stragglers().iter().map(|host| host.host.clone()).collect();
+    let slow = truths.iter().enumerate().filter(|(_, truth)| truth.is_slow);
+    assert_eq!(named, slow.map(|(index, _)| format!("c{index}")).collect());
+    assert_eq!(named.len(), 10);
+    assert!(pass.caveats.iter().any(|caveat| caveat.code == CaveatCode::Straggler));
+}
+
+#[test]
+fn whoever_starts_late_since_a_message_was_lost_is_named() {
+    let mut late = 0;
+    for seed in 1..=20 {
+        let nature = Nature { seed, agents: 300, lost_one_in: 1_000, slow_one_in: 100 };
+        let (pass, truths) = made(nature);
+        assert_true(&pass, &truths);
+        let last = truths.iter().enumerate().max_by_key(|(_, truth)| truth.start_ns).unwrap();
+        let skew_ns = spread(truths.iter().map(|truth| truth.start_ns));
+        let said = skewed(&pass);
+        if skew_ns > 100_000_000 {
+            late += 1;
+            assert!(said[0].starts_with(&format!("host c{} started ", last.0)), "{said:?}");
+        } else {
+            assert!(skew_ns < 5_000_000 && said.is_empty(), "{skew_ns} ns, {said:?}");
+        }
+    }
+    assert!(late > 0, "no order to go was lost in any of the worlds");
+}

@@ -1,0 +1,261 @@
+//! A network of agents under virtual time: nothing in it waits, and a seed decides everything.
+//!
+//! [`World`] holds the clock of the controller, and what is on its way to it. An order is worked out
+//! when it is sent: when it arrives, what the agent's own clock shows then, when the answer comes.
+//! Delays vary from message to message and differ between the two directions; a message that is
+//! lost comes later, as TCP has it, and none overtakes another. What really happened is kept in
+//! [`Truth`], by the controller's clock.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+
+use fleet::{Bell, Done, Gone, Order, PassEnd, Reading, Report, Transport};
+use model::random::{SplitMix64, below};
+use model::{CoursePoint, Histogram, KindResult, OpKind, Pass, PassResult, Span, Work};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+/// Bytes of each op.
+pub const OP_BYTES: u64 = 4_096;
+
+/// How a world is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Nature {
+    pub seed: u64,
+    pub agents: usize,
+    /// One message in so many is lost once; 0 is none.
+    pub lost_one_in: u64,
+    /// Of so many agents each one is slow.
+    pub slow_one_in: usize,
+}
+
+/// What an agent really did, by the controller's clock in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub ops: u64,
+    pub op_ns: u64,
+    pub is_slow: bool,
+}
+
+pub struct World {
+    nature: Nature,
+    now_ns: Cell<u64>,
+    random: RefCell<SplitMix64>,
+    /// What is under way to the controller: when it comes, in which order it was sent, from whom.
+    under_way: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
+    sent: Cell<u64>,
+    agents: RefCell<Vec<Agent>>,
+}
+
+/// One agent.
+struct Agent {
+    /// What its clock showed when the controller's showed nothing.
+    offset_ns: u64,
+    /// How its clock runs, in millionths of the controller's beyond 1.
+    rate_off: i64,
+    /// What each direction takes at least: there, back.
+    delay_ns: (u64, u64),
+    /// When the last message arrived at either end, which none overtakes.
+    arrived_ns: (u64, u64),
+    /// What will come, in its order, and what has.
+    coming: VecDeque<Report>,
+    come: VecDeque<Report>,
+    bell: Option<Bell>,
+    truth: Truth,
+}
+
+impl Agent {
+    fn there_ns(&self, here_ns: u64) -> u64 {
+        let gained = i128::from(here_ns) * i128::from(self.rate_off) / 1_000_000;
+        (i128::from(here_ns) + gained) as u64 + self.offset_ns
+    }
+
+    fn here_ns(&self, there_ns: u64) -> u64 {
+        let passed = i128::from(there_ns) - i128::from(self.offset_ns);
+        (passed * 1_000_000 / (1_000_000 + i128::from(self.rate_off))).max(0) as u64
+    }
+}
+
+impl World {
+    pub fn new(nature: Nature) -> Rc<Self> {
+        let mut random = SplitMix64::new(nature.seed);
+        let mut below = |range: u64| below(random.next(), range);
+        let agent = |index: usize| {
+            let is_slow = index % nature.slow_one_in == nature.slow_one_in / 2;
+            // Some 200 ops of about 1 ms each; those of a slow agent take three times as long.
+            let op_ns = (900 * US + below(200 * US)) * if is_slow { 3 } else { 1 };
+            Agent {
+                offset_ns: below(1 << 50),
+                rate_off: below(200).cast_signed() - 100,
+                delay_ns: (100 * US + below(400 * US), 100 * US + below(400 * US)),
+                arrived_ns: (0, 0),
+                coming: VecDeque::new(),
+                come: VecDeque::new(),
+                bell: None,
+                truth: Truth { ops: 150 + below(100), op_ns, is_slow, ..Truth::default() },
+            }
+        };
+        let agents = RefCell::new((0..nature.agents).map(agent).collect());
+        Rc::new(Self {
+            nature,
+            now_ns: Cell::new(1_000 * MS),
+            random: RefCell::new(random),
+            under_way: RefCell::default(),
+            sent: Cell::new(0),
+            agents,
+        })
+    }
+
+    pub fn read(&self) -> Reading {
+        Reading { mono_ns: self.now_ns.get(), wall_ns: self.now_ns.get() }
+    }
+
+    /// What really happened.
+    pub fn truths(&self) -> Vec<Truth> {
+        self.agents.borrow().iter().map(|agent| agent.truth.clone()).collect()
+    }
+
+    /// Lets time pass until the next message comes; a while, where none is under way.
+    pub fn pass(&self) {
+        let next = self.under_way.borrow_mut().pop();
+        let Some(Reverse((at_ns, _, index))) = next else {
+            return self.now_ns.set(self.now_ns.get() + 100 * MS);
+        };
+        self.now_ns.set(self.now_ns.get().max(at_ns));
+        let agent = &mut self.agents.borrow_mut()[index];
+        let report = agent.coming.pop_front().expect("each message has its report");
+        agent.come.push_back(report);
+        agent.bell.iter().for_each(Bell::ring);
+    }
+
+    /// What a message takes beyond the least: most little, a few much, lost ones a timeout of TCP.
+    fn jitter_ns(&self) -> u64 {
+        let mut random = self.random.borrow_mut();
+        let mut below = |range: u64| below(random.next(), range);
+        // The least of three is small mostly; one in fifty waits in a queue.
+        let usual = (0..3).map(|_| below(600 * US)).min().unwrap_or(0);
+        let queued = if below(50) == 0 { below(3 * MS) } else { 0 };
+        let lost_one_in = self.nature.lost_one_in;
+        let again = if lost_one_in > 0 && below(lost_one_in) == 0 { 200 * MS } else { 0 };
+        usual + queued + again
+    }
+
+    fn order(&self, index: usize, order: Order) {
+        let (there, back) = (self.jitter_ns(), self.jitter_ns());
+        let mut agents = self.agents.borrow_mut();
+        let agent = &mut agents[index];
+        let arrives_ns = (self.now_ns.get() + agent.delay_ns.0 + there).max(agent.arrived_ns.0 + 1);
+        agent.arrived_ns.0 = arrives_ns;
+        let (report, leaves_ns) = answer(agent, order, arrives_ns, there % (20 * US));
+        let comes_ns = (leaves_ns + agent.delay_ns.1 + back).max(agent.arrived_ns.1 + 1);
+        agent.arrived_ns.1 = comes_ns;
+        agent.coming.push_back(report);
+        self.sent.set(self.sent.get() + 1);
+        self.under_way.borrow_mut().push(Reverse((comes_ns, self.sent.get(), index)));
+    }
+
+    fn take(&self, index: usize) -> Option<Report> {
+        self.agents.borrow_mut()[index].come.pop_front()
+    }
+}
+
+/// What an agent answers, and when that leaves it; its workers wake so much later than they should.
+fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (Report, u64) {
+    let soon_ns = arrives_ns + 5 * US;
+    let report = match order {
+        Order::Facts => Report::Facts(Vec::new()),
+        Order::Begin(_) => Report::Begun(Vec::new()),
+        Order::Prepare(_) => Report::Prepared,
+        Order::Arm { .. } => Report::Armed,
+        Order::Clock => {
+            let there_ns = agent.there_ns(arrives_ns);
+            Report::Clock(Reading { mono_ns: there_ns, wall_ns: there_ns })
+        }
+        Order::Go { start_ns } => {
+            let truth = &agent.truth;
+            let start_ns = agent.here_ns(start_ns).max(arrives_ns) + wakes_ns;
+            let end_ns = start_ns + truth.ops * truth.op_ns;
+            let done =
+                Done { kind: OpKind::Read, ops: truth.ops, bytes: truth.ops * OP_BYTES, failed: 0 };
+            (agent.truth.start_ns, agent.truth.end_ns) = (start_ns, end_ns);
+            return (Report::Worked { done: vec![done], is_broken: false }, end_ns + 5 * US);
+        }
+        Order::Account { .. } => Report::Ran(Box::new(told(agent))),
+        Order::End { .. } => Report::Ended,
+        other => Report::Failed(format!("nobody asks for that: {other:?}")),
+    };
+    (report, soon_ns)
+}
+
+/// What an agent tells of its pass, by its own clock.
+fn told(agent: &Agent) -> PassEnd {
+    let Truth { start_ns, end_ns, ops, op_ns, .. } = agent.truth;
+    let mut times = Histogram::sparse();
+    times.record_n(op_ns, ops);
+    let kind = KindResult {
+        kind: OpKind::Read,
+        issued: ops,
+        done: ops,
+        bytes: ops * OP_BYTES,
+        errors: Vec::new(),
+        service_time: times.clone(),
+        response_time: times,
+    };
+    let own = |here_ns| agent.there_ns(here_ns);
+    let span = Span {
+        first_start_ns: own(start_ns),
+        last_start_ns: own(start_ns),
+        first_end_ns: own(end_ns),
+        last_end_ns: own(end_ns),
+    };
+    let work = |ops: u64| Work { ops, bytes: ops * OP_BYTES };
+    // Some twenty points, as many as the watch of an agent would see.
+    let steps = (0..=20).map(|step| ops * step / 20);
+    let point = |done: u64| CoursePoint { at_ns: own(start_ns + done * op_ns), done: work(done) };
+    let window_ns = span.last_end_ns - span.first_start_ns;
+    let result = PassResult {
+        window_ns,
+        common_window_ns: window_ns,
+        first_done_ops: ops,
+        first_done_bytes: ops * OP_BYTES,
+        first_done_ns: window_ns,
+        kinds: vec![kind],
+        ..PassResult::new(Pass::Mix)
+    };
+    PassEnd { result, facts: Vec::new(), broken: None, span, course: steps.map(point).collect() }
+}
+
+/// The way to one of the agents.
+pub struct Simulated {
+    pub world: Rc<World>,
+    pub index: usize,
+}
+
+impl Transport for Simulated {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        self.world.order(self.index, order);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        loop {
+            if let Some(report) = self.world.take(self.index) {
+                return Ok(report);
+            }
+            self.world.pass();
+        }
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        Ok(self.world.take(self.index))
+    }
+
+    fn ring(&mut self, bell: &Bell) {
+        self.world.agents.borrow_mut()[self.index].bell = Some(bell.clone());
+    }
+}
