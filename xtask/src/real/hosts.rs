@@ -1,10 +1,13 @@
-//! Agents on two hosts over real sshd: pushed, obeyed, lost in every way, and nothing left behind.
+//! Agents on ten hosts over real sshd: pushed, obeyed, lost in every way, and nothing left behind.
 //!
-//! Principal type: [`Lab`], two network and mount namespaces with an sshd each on a bridge. Their
+//! Principal type: [`Lab`], network and mount namespaces with an sshd each on a bridge. Their
 //! `/run`, `/tmp`, `/srv` and `/var/lib` are their own, so that what is left there can be seen.
+//! Two of them are set up; what all ten do together is in `crew`.
 //! Needs root. Ends with the value that stands for it.
 //!
 //! **Source:** sshd_config(5), ip-netns(8), unshare(1).
+
+mod crew;
 
 use std::fs;
 use std::path::Path;
@@ -19,6 +22,10 @@ use super::Checks;
 use super::ours::{Ours, exit};
 use crate::proc::{self, Background};
 use crate::repo::Profile;
+use crew::Crew;
+
+/// Hosts of the lab.
+const HOSTS: u32 = 10;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
@@ -38,11 +45,24 @@ pub fn run(checks: &mut Checks) {
     checks.run("a host whose network is cut is a row, and cleans up by itself", || cut(&lab));
     checks.run("a controller that is killed leaves nothing", || deserted(&lab));
     checks.run("what is killed with its agents is put back by clean", || cleaned(&lab));
+    let Some(crew) = checks.get("ten hosts share a folder", || Crew::of(&lab)) else { return };
+    checks.run("ten hosts start together, trial after trial", || crew::together(&crew));
+    checks.run("agents say little while they measure", || crew::quiet(&crew));
+    checks.run("nine of ten go on when one is cut off while it prepares", || {
+        crew::cut(&crew, "preparing", "96MiB", |written| written > 0)
+    });
+    checks.run("nine of ten go on when one is cut off while it measures", || {
+        let all = u64::from(HOSTS) << 16;
+        crew::cut(&crew, "measuring", "64KiB", |written| written >= all)
+    });
+    checks.run("a host without room is named, and the others are cleaned", || crew::no_room(&crew));
 }
 
-/// Two hosts and a bridge.
+/// Some hosts and a bridge.
 struct Lab {
     folder: TempDir,
+    /// What all hosts see.
+    shared: TempDir,
     bridge: String,
     hosts: Vec<Host>,
 }
@@ -69,12 +89,14 @@ impl Lab {
             fs::write(folder.path().join(name), text)?;
         }
         ip(&["netns", "add", &bridge])?;
-        let mut lab = Self { folder, bridge, hosts: Vec::new() };
+        // Hosts have a /tmp of their own.
+        let shared = TempDir::with_prefix_in("dfsbench-shared-", "/var/tmp")?;
+        let mut lab = Self { folder, shared, bridge, hosts: Vec::new() };
         let bridge = lab.bridge.clone();
         ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
         ip(&["-n", &bridge, "addr", "add", "10.79.0.254/24", "dev", "br0"])?;
         ip(&["-n", &bridge, "link", "set", "br0", "up"])?;
-        for number in [1, 2] {
+        for number in 1..=HOSTS {
             let host = lab.host(number)?;
             lab.hosts.push(host);
         }
@@ -103,8 +125,9 @@ impl Lab {
 
     fn await_sshd(&self) -> Result<()> {
         within(PATIENCE, "sshd", || {
-            let mut both = ["h1", "h2"].iter();
-            both.all(|host| proc::capture(self.near("ssh").args(self.ssh(host, "true"))).is_ok())
+            let answers = |host: &str| self.near("ssh").args(self.ssh(host, "true")).output();
+            let works = |host: String| answers(&host).is_ok_and(|output| output.status.success());
+            (1..=HOSTS).map(|number| format!("h{number}")).all(works)
         })
     }
 
@@ -233,8 +256,8 @@ fn refused(lab: &Lab) -> Result<()> {
     told("wrong-key", &["host one: it does not let us in: ", "Permission denied"])?;
     told("unknown", &["host one: ssh does not know it: ", "Host key verification failed"])?;
     let config = lab.folder.path().join("config");
-    let text = fs::read_to_string(&config)?.replace("10.79.0.1", "10.79.0.99");
-    fs::write(lab.folder.path().join("absent"), text.replace("10.79.0.2", "10.79.0.98"))?;
+    let text = fs::read_to_string(&config)?.replace("10.79.0.1\n", "10.79.0.99\n");
+    fs::write(lab.folder.path().join("absent"), text.replace("10.79.0.2\n", "10.79.0.98\n"))?;
     // No route, or no answer in time, as the kernel sees fit.
     told("absent", &["host one: it can't be reached: ssh: connect to host 10.79.0.99 port 22: "])
 }
@@ -322,10 +345,11 @@ fn within(limit: Duration, what: &str, mut done: impl FnMut() -> bool) -> Result
 }
 
 fn client_config(key: &Path, known: &str) -> String {
+    let host = |number| format!("Host h{number}\n HostName 10.79.0.{number}\n");
+    let hosts: String = (1..=HOSTS).map(host).collect();
     format!(
-        "Host h1\n HostName 10.79.0.1\nHost h2\n HostName 10.79.0.2\nHost *\n User root\n \
-         IdentityFile {}\n IdentitiesOnly yes\n UserKnownHostsFile /dev/null\n \
-         StrictHostKeyChecking {known}\n LogLevel ERROR\n",
+        "{hosts}Host *\n User root\n IdentityFile {}\n IdentitiesOnly yes\n UserKnownHostsFile \
+         /dev/null\n StrictHostKeyChecking {known}\n LogLevel ERROR\n",
         key.display()
     )
 }

@@ -1,0 +1,123 @@
+//! Trials that agents in processes of their own make together, and what becomes of them when one of
+//! the processes is killed, stands still, or talks nonsense: at each step of a trial.
+
+#[path = "../../../controller/tests/nobody/mod.rs"]
+mod nobody;
+#[path = "../../../controller/tests/planned/mod.rs"]
+mod planned;
+mod rig;
+#[path = "../../../controller/tests/nobody/walked.rs"]
+mod walked;
+
+use std::path::Path;
+use std::time::Duration;
+
+use fleet::{Order, remote};
+use model::{CaveatCode, Pass, TrialState};
+use rig::{Crew, Fault, Harm};
+use walked::{assert_counted, only, plan};
+
+/// Says which order a fault comes with.
+type At = fn(&Order) -> bool;
+
+/// The steps of a trial: what the agent was told when its fault comes, and how long after it.
+const STEPS: [(&str, At, u64); 7] = [
+    ("begin", |order| matches!(order, Order::Begin(_)), 0),
+    ("prepare", |order| matches!(order, Order::Prepare(_)), 0),
+    ("arm", |order| matches!(order, Order::Arm { .. }), 0),
+    ("barrier", |order| matches!(order, Order::Arm { .. }), 10),
+    ("measure", |order| matches!(order, Order::Go { .. }), 200),
+    ("account", |order| matches!(order, Order::Account { .. }), 0),
+    ("end", |order| matches!(order, Order::End { .. }), 0),
+];
+
+/// What a machine that does other things may add to the time in which a lost agent is noticed.
+const BUSY: Duration = Duration::from_secs(12);
+
+/// Two runs of a mix: one of all three agents, and one that may do without the lost one.
+fn two_runs(directory: &Path, step: &str) -> plan::Plan {
+    let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
+                duration = [\"60s\", \"200ms\"]\n";
+    let mut plan = plan(directory, 3, text);
+    if matches!(step, "account" | "end") {
+        plan.runs[0].duration_ms = 200;
+    }
+    plan
+}
+
+/// A fault at each step: the trial says why it failed, soon; the next is made without the lost one,
+/// and nothing is left.
+fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
+    for (step, at, after_ms) in STEPS {
+        let target = tempfile::tempdir().unwrap();
+        let mut plan = two_runs(target.path(), step);
+        plan.runs[1].placement.hosts.retain(|host| host.name != "c2");
+        let after = Duration::from_millis(after_ms);
+        let mut crew = Crew::with(Fault { host: "c2", at, after, harm });
+        let (campaign, times) = crew.made(&plan);
+        let TrialState::Failed(said) = &only(&campaign, 0).state else {
+            panic!("{step}: {:?}", only(&campaign, 0).state);
+        };
+        assert!(said.contains(&format!("host c2: {why}")), "{step}: {said}");
+        let work = Duration::from_millis(after_ms + 200);
+        assert!(times[0] < work + within + BUSY, "{step}: {:?}", times[0]);
+        assert_eq!(only(&campaign, 1).state, TrialState::Done, "{step}");
+        assert_counted(&only(&campaign, 1).passes[0], 2);
+        crew.assert_left();
+        let left: Vec<_> = std::fs::read_dir(target.path()).unwrap().collect();
+        assert_eq!(left.len(), 0, "{step}: {left:?}");
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_at_any_step_is_named_at_once() {
+    lost_at_each_step(Harm::Kill, Duration::ZERO, "the agent is gone");
+}
+
+#[test]
+fn an_agent_that_stands_still_at_any_step_is_named_within_three_seconds() {
+    lost_at_each_step(Harm::Stop, remote::LOST_AFTER, "no sign of life for 3 s");
+}
+
+#[test]
+fn a_lost_agent_is_waited_for_where_the_plan_wants_that() {
+    let target = tempfile::tempdir().unwrap();
+    let mut plan = two_runs(target.path(), "measure");
+    for run in &mut plan.runs {
+        run.placement.lost_wait_ms = Some(60_000);
+    }
+    let at: At = |order| matches!(order, Order::Go { .. });
+    let after = Duration::from_millis(100);
+    let mut crew = Crew::with(Fault { host: "c3", at, after, harm: Harm::Kill });
+    let (campaign, _) = crew.made(&plan);
+    assert!(matches!(only(&campaign, 0).state, TrialState::Failed(_)));
+    assert_eq!(only(&campaign, 1).state, TrialState::Done);
+    assert_counted(&only(&campaign, 1).passes[0], 3);
+    crew.assert_left();
+}
+
+#[test]
+fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
+    let target = tempfile::tempdir().unwrap();
+    let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
+                duration = \"1s\"\n";
+    let plan = plan(target.path(), 3, text);
+    // It sleeps from before the start until after it, and so misses a good part of the pass; and
+    // what it does later it does at another pace, since it stands still now and then.
+    let at: At = |order| matches!(order, Order::Go { .. });
+    let nap = Duration::from_millis(300);
+    let harm = Harm::Doze { first: nap, then: nap / 3, awake: nap / 20 };
+    let mut crew = Crew::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
+    let (campaign, _) = crew.made(&plan);
+    let trial = only(&campaign, 0);
+    assert_eq!(trial.state, TrialState::Done);
+    let pass = trial.passes.iter().find(|pass| pass.pass == Pass::Mix).unwrap();
+    assert_counted(pass, 3);
+    let said = |code| {
+        let found = pass.caveats.iter().find(|caveat| caveat.code == code);
+        found.unwrap_or_else(|| panic!("no {code}: {:?}", pass.caveats)).evidence.clone()
+    };
+    assert!(said(CaveatCode::Skew).starts_with("host c2 started "), "{}", said(CaveatCode::Skew));
+    let straggler = said(CaveatCode::Straggler);
+    assert!(straggler.starts_with("host c2 did "), "{straggler}");
+}

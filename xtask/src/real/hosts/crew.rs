@@ -1,0 +1,267 @@
+//! Ten hosts that make one trial together: how well they start at one instant, what lies between
+//! two trials, what they say meanwhile, and what becomes of a crew that loses one.
+//!
+//! Figures are medians of many passes, printed with the check. Their bounds are loose, since ten
+//! hosts share the few processors of one machine that does other things, too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{HOSTS, LEAVING, Lab, OURS, PATIENCE, exit, ip, within};
+use crate::proc::{self, Background};
+
+/// What hosts that share no processor start within, in nanoseconds; here it is told.
+const SKEW_NS: u64 = 1_000_000;
+
+/// What lies between two trials at most, in milliseconds, on such hosts.
+const GAP_MS: f64 = 50.0;
+
+/// So many times as much is borne on a machine that does other things, too.
+const PATIENTLY: u64 = 10;
+
+/// What an agent and its controller say to each other while a pass is measured, in bytes per
+/// second at most, with everything that ssh, TCP and IP put around it.
+const TRAFFIC_MAX: f64 = 1024.0;
+
+/// Trials behind the medians.
+const TRIALS: u32 = 20;
+
+/// How long the traffic is watched.
+const WATCHED: Duration = Duration::from_secs(4);
+
+/// How long a lost host may go unnoticed: 3 s, and what a busy machine adds.
+const NOTICED: Duration = Duration::from_secs(6);
+
+/// A folder that all hosts of a lab have, and what they need to work in it.
+pub struct Crew<'l> {
+    lab: &'l Lab,
+    shared: PathBuf,
+}
+
+impl<'l> Crew<'l> {
+    /// Of all hosts of a lab.
+    pub fn of(lab: &'l Lab) -> Result<Self> {
+        let shared = lab.shared.path().join("data");
+        fs::create_dir_all(&shared)?;
+        let crew = Self { lab, shared };
+        // Debug information is most of what would be pushed ten times.
+        let program = OURS.command().get_program().to_owned();
+        let mut strip = Command::new("strip");
+        proc::run(strip.arg("-o").arg(crew.program()).arg(program))?;
+        fs::set_permissions(crew.program(), fs::Permissions::from_mode(0o755))?;
+        Ok(crew)
+    }
+
+    fn program(&self) -> PathBuf {
+        self.lab.folder.path().join("stripped")
+    }
+
+    fn results(&self) -> PathBuf {
+        self.lab.folder.path().join("crew.db")
+    }
+
+    /// A run of a plan by the hosts of the lab in a folder, so many trials of each run; `work` are
+    /// factors and workloads.
+    fn campaign(&self, folder: &Path, trials: u32, work: &str) -> Result<Command> {
+        let at = |name: &str| self.lab.folder.path().join(name).display().to_string();
+        let host = |number| {
+            let config = at("config");
+            format!(
+                "[[host]]\nname = \"c{number}\"\nssh = \"h{number}\"\nssh_config = \"{config}\"\n"
+            )
+        };
+        let hosts: String = (1..=HOSTS).map(host).collect();
+        let names: Vec<String> = (1..=HOSTS).map(|number| format!("\"c{number}\"")).collect();
+        let text = format!(
+            "name = \"crew\"\norder = \"sequential\"\ntrials = {trials}\n{hosts}[[target]]\nname = \"all\"\npath = \
+             \"{}\"\nhosts = [{}]\n{work}",
+            folder.display(),
+            names.join(", ")
+        );
+        fs::write(at("crew.toml"), text)?;
+        let _ = fs::remove_file(self.results());
+        let program = OURS.command().get_program().to_string_lossy().into_owned();
+        let mut command = self.lab.near(&program);
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", self.program());
+        command.args(["run", &at("crew.toml"), "--quiet", "--results"]).arg(self.results());
+        Ok(command)
+    }
+
+    /// Starts a campaign in the shared folder whose output is kept.
+    fn started(&self, work: &str) -> Result<Background> {
+        let mut command = self.campaign(&self.shared, 1, work)?;
+        let out = |name: &str| fs::File::create(self.lab.folder.path().join(name));
+        command.stdout(out("stdout")?).stderr(out("stderr")?);
+        Background::start(&mut command)
+    }
+
+    fn report(&self) -> Result<Value> {
+        Ok(serde_json::from_slice(&OURS.report(&self.results(), "json")?)?)
+    }
+
+    /// Bytes of the files in the shared folder.
+    fn written(&self) -> u64 {
+        let folders = fs::read_dir(&self.shared).into_iter().flatten().flatten();
+        let files = folders.filter_map(|folder| fs::read_dir(folder.path()).ok()).flatten();
+        files.flatten().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    }
+
+    /// Waits until no host has anything of ours, nor the folder.
+    fn await_nothing(&self) -> Result<()> {
+        (0..HOSTS as usize).try_for_each(|host| self.lab.await_nothing(host, LEAVING))?;
+        let left: Vec<_> = fs::read_dir(&self.shared)?.flatten().map(|e| e.path()).collect();
+        ensure!(left.is_empty(), "left in the folder: {left:?}");
+        Ok(())
+    }
+
+    /// Bytes that have gone to and from each host so far.
+    fn traffic(&self) -> Result<Vec<u64>> {
+        let count = |number: u32, what: &str| -> Result<u64> {
+            let file = format!("/sys/class/net/v{number}/statistics/{what}_bytes");
+            Ok(proc::text(self.lab.near("cat").arg(file))?.trim().parse()?)
+        };
+        (1..=HOSTS).map(|number| Ok(count(number, "rx")? + count(number, "tx")?)).collect()
+    }
+}
+
+/// A mix of reads, a worker on each host.
+fn mix(file_size: &str, duration: &str) -> String {
+    format!(
+        "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfile_size = \"{file_size}\"\n\
+         read_percent = 100\nduration = \"{duration}\"\n"
+    )
+}
+
+/// Many short trials of ten hosts.
+pub fn together(crew: &Crew<'_>) -> Result<()> {
+    let begun = Instant::now();
+    let output = proc::output(&mut crew.campaign(&crew.shared, TRIALS, &mix("64KiB", "100ms"))?)?;
+    let took = begun.elapsed();
+    ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{output:?}");
+    let report = crew.report()?;
+    let made = report["runs"][0]["trials"].as_array().context("no trials")?;
+    ensure!(made.len() == TRIALS as usize, "{} trials", made.len());
+    let (mut skews, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for trial in made {
+        ensure!(trial["state"] == "done", "{}", trial["state"]);
+        let hosts = trial["passes"][0]["hosts"].as_array().context("no hosts")?;
+        ensure!(hosts.len() == HOSTS as usize, "{} hosts", hosts.len());
+        skews.push(trial["passes"][0]["start_skew_ns"].as_u64().context("no skew")?);
+        errors.extend(hosts.iter().filter_map(|host| host["error_ns"].as_u64()));
+    }
+    // What a trial takes beyond what it measures: from the begin of one to that of the next.
+    let at = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap_or(0) as f64;
+    let measured = |trial: &Value| trial["passes"][0]["window_ns"].as_u64().unwrap_or(0) as f64;
+    for pair in made.windows(2) {
+        gaps.push(at(&pair[1]) - at(&pair[0]) - measured(&pair[0]) / 1e6);
+    }
+    let (skew_ns, gap_ms, error_ns) =
+        (middle(&mut skews), middle_of(&mut gaps), middle(&mut errors));
+    println!(
+        "  skew {:.0} µs (worst {:.0} µs; clocks ± {:.0} µs), {gap_ms:.0} ms between two trials \
+         (worst {:.0} ms), {:.1} s with reaching and leaving ten hosts",
+        skew_ns as f64 / 1e3,
+        skews.last().copied().unwrap_or(0) as f64 / 1e3,
+        error_ns as f64 / 1e3,
+        gaps.last().copied().unwrap_or(0.0),
+        took.as_secs_f64()
+    );
+    ensure!(skew_ns < PATIENTLY * SKEW_NS, "skew: {skews:?} ns");
+    ensure!(gap_ms < PATIENTLY as f64 * GAP_MS, "between trials: {gaps:?} ms");
+    crew.await_nothing()
+}
+
+/// What goes over the wire of each host while a pass is measured.
+pub fn quiet(crew: &Crew<'_>) -> Result<()> {
+    let mut campaign = crew.started(&mix("64KiB", "8s"))?;
+    let all = u64::from(HOSTS) << 16;
+    within(PATIENCE, "preparing", || crew.written() >= all)?;
+    thread::sleep(Duration::from_secs(2));
+    let begun = Instant::now();
+    let before = crew.traffic()?;
+    thread::sleep(WATCHED);
+    let after = crew.traffic()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    ensure!(crew.written() >= all, "the pass ended before its traffic was counted");
+    ensure!(campaign.await_end(PATIENCE)?.is_some(), "{}", crew.lab.said()?);
+    let per_s = before.iter().zip(&after).map(|(before, after)| (after - before) as f64 / seconds);
+    let per_s: Vec<f64> = per_s.collect();
+    let most = per_s.iter().copied().fold(0.0, f64::max);
+    println!("  {most:.0} bytes per second and host on the wire at most");
+    ensure!(most > 0.0 && most < TRAFFIC_MAX, "{per_s:?} bytes per second");
+    crew.await_nothing()
+}
+
+/// The network of the last host is cut in a phase: the run ends and the one without it is made.
+pub fn cut(
+    crew: &Crew<'_>,
+    phase: &str,
+    file_size: &str,
+    is_there: impl Fn(u64) -> bool,
+) -> Result<()> {
+    let fewer = HOSTS - 1;
+    let work = format!("[factors]\nclient_hosts = [{HOSTS}, {fewer}]\n{}", mix(file_size, "4s"));
+    let mut campaign = crew.started(&work)?;
+    within(PATIENCE, phase, || is_there(crew.written()))?;
+    let veth = format!("v{HOSTS}");
+    ip(&["-n", &crew.lab.bridge, "link", "set", &veth, "down"])?;
+    let begun = Instant::now();
+    let ended = campaign.await_end(PATIENCE);
+    let took = begun.elapsed();
+    let alone = crew.lab.await_nothing(HOSTS as usize - 1, LEAVING);
+    ip(&["-n", &crew.lab.bridge, "link", "set", &veth, "up"])?;
+    ensure!(ended? == Some(exit::INVALID), "{}", crew.lab.said()?);
+    alone.context("the host that was cut off")?;
+    let report = crew.report()?;
+    let trials = |run: usize| report["runs"][run]["trials"].as_array().cloned().unwrap_or_default();
+    let why = trials(0)[0]["reason"].as_str().unwrap_or_default().to_owned();
+    let words = format!("host c{HOSTS}: no sign of life for 3 s");
+    ensure!(why.contains(&words), "{phase}: {why}");
+    let made: BTreeSet<String> = trials(1).iter().map(|trial| trial["state"].to_string()).collect();
+    ensure!(made == BTreeSet::from(["\"done\"".to_owned()]), "{phase}: without it: {made:?}");
+    let lost = trials(0)[0]["started_unix_ms"].as_u64().context("no instant")?;
+    let next = trials(1)[0]["started_unix_ms"].as_u64().context("no instant")?;
+    println!(
+        "  {phase}: {:.1} s from the begin of one run to the next, {took:?} to the end",
+        (next - lost) as f64 / 1e3
+    );
+    ensure!(took < NOTICED + PATIENCE, "{took:?}");
+    crew.await_nothing()
+}
+
+/// One host has no room where it works: its sentence is the reason, and the others are cleaned.
+pub fn no_room(crew: &Crew<'_>) -> Result<()> {
+    let own = Path::new("/srv/data");
+    let stream = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfile_size = \"8MiB\"\n".to_owned();
+    for (phase, work) in [("prepare", mix("8MiB", "200ms")), ("write", stream)] {
+        crew.lab.on(4, &["mount", "-o", "remount,size=1m", "/srv"])?;
+        let work = format!("[factors]\nclient_hosts = 5\n{work}");
+        let output = crew.campaign(own, 1, &work).and_then(|mut run| proc::output(&mut run));
+        crew.lab.on(4, &["mount", "-o", "remount,size=400m", "/srv"])?;
+        let said = String::from_utf8_lossy(&output?.stdout).into_owned();
+        let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        ensure!(flat.contains("host c5: "), "{phase}: {said}");
+        let full = ["No space left on device", "NOSPC"].iter().any(|word| flat.contains(word));
+        ensure!(full, "{phase}: {said}");
+        crew.await_nothing().with_context(|| phase.to_owned())?;
+    }
+    Ok(())
+}
+
+fn middle(all: &mut [u64]) -> u64 {
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or(0)
+}
+
+fn middle_of(all: &mut [f64]) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
+}
