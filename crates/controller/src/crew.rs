@@ -200,7 +200,7 @@ impl<'s> Crew<'s> {
                 self.look(walk)?;
             }
             if is_quiet {
-                (walk.wait)(walk.hosts.bell());
+                rounds.wait(walk);
             }
         }
         Ok(answers.into_iter().flatten().collect())
@@ -335,7 +335,7 @@ impl<'s> Crew<'s> {
                 self.leave_asked(walk);
             }
             if is_quiet {
-                (walk.wait)(walk.hosts.bell());
+                rounds.wait(walk);
             }
         }
         Ok(())
@@ -422,7 +422,7 @@ impl<'s> Crew<'s> {
                 ended = ended.and(self.look_at_server(walk));
             }
             if is_quiet {
-                (walk.wait)(walk.hosts.bell());
+                rounds.wait(walk);
             }
         }
         ended

@@ -20,6 +20,8 @@ pub(super) struct Rounds {
     by_number: BTreeMap<u32, usize>,
     /// When all were listened to last; `None` before that.
     all_ns: Option<u64>,
+    /// Since the last round somebody has waited.
+    has_waited: bool,
 }
 
 /// One round.
@@ -38,7 +40,7 @@ impl Rounds {
             None => 0,
         };
         let by_number = who.clone().map(number).zip(who.clone()).collect();
-        Self { who, by_number, all_ns: None }
+        Self { who, by_number, all_ns: None, has_waited: false }
     }
 
     /// Whose turn it is.
@@ -46,13 +48,20 @@ impl Rounds {
         let rang: BTreeSet<u32> = walk.hosts.bell().who_rang();
         let now_ns = walk.hosts.now_ns();
         let is_due = |all_ns: u64| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS;
-        // Where nobody has rung, there may be some that never do.
-        let is_of_all = rang.is_empty() || self.all_ns.is_none_or(is_due);
+        // Where nobody has rung for as long as one waits, there may be some that never do.
+        let is_in_vain = std::mem::take(&mut self.has_waited) && rang.is_empty();
+        let is_of_all = is_in_vain || self.all_ns.is_none_or(is_due);
         if !is_of_all {
             let who = rang.iter().filter_map(|number| self.by_number.get(number));
             return Round { who: who.copied().collect(), is_of_all };
         }
         self.all_ns = Some(now_ns);
         Round { who: self.who.clone().collect(), is_of_all }
+    }
+
+    /// Waits until somebody rings, for a while at most.
+    pub(super) fn wait(&mut self, walk: &Walk<'_>) {
+        (walk.wait)(walk.hosts.bell());
+        self.has_waited = true;
     }
 }
