@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::{Bell, Gone, Transport};
 use model::{
-    BackendKind, Campaign, CampaignState, Ceiling, IntervalSample, Pass, RunSpec, Target, Trial,
-    TrialState, Workload,
+    BackendKind, Campaign, CampaignState, Ceiling, IntervalSample, Pass, PassResult, RunSpec,
+    Target, Trial, TrialState, Workload,
 };
 use plan::{Plan, Step};
 use results::{Standing, Store, StoreError};
@@ -90,6 +90,15 @@ pub enum Event<'a> {
     PassBegun(Pass),
     /// A pass runs.
     Progress(IntervalSample),
+    /// One of several hosts works.
+    HostProgress {
+        /// Its name.
+        host: &'a str,
+        /// What it did since the last time, by its own clock.
+        sample: IntervalSample,
+    },
+    /// A pass has ended.
+    PassEnded(&'a PassResult),
     /// A trial has ended and is stored.
     TrialEnded {
         /// What it does.

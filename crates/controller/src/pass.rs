@@ -122,9 +122,14 @@ impl OnePass<'_, '_> {
         disturbing.start(started_ns);
         let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
         let all = 0..self.crew.len();
+        let alone = self.crew.is_alone();
+        let hosts: Vec<String> = self.crew.hosts().map(str::to_owned).collect();
         let answers = self.crew.answers(walk, all, &mut |walk, index, report| {
             let Report::Progress(sample) = report else { return Some(report) };
             disturbing.look(walk);
+            if let Some(host) = hosts.get(index).filter(|_| is_observed && !alone) {
+                (walk.observe)(Event::HostProgress { host, sample });
+            }
             live.ops += sample.ops;
             live.bytes += sample.bytes;
             // The pace is that of the first one.

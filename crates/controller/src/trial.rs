@@ -205,6 +205,9 @@ fn passes<'s>(
         let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed, disturbing };
         match one.make(walk, &mut trial.facts) {
             Ok(PassEnd { result, facts, broken, .. }) => {
+                if is_observed {
+                    (walk.observe)(Event::PassEnded(&result));
+                }
                 trial.passes.push(result);
                 trial.facts.extend(facts);
                 trial.state = match broken {

@@ -118,6 +118,8 @@ fn walked(
             Event::TrialEnded { .. } => "ended".to_owned(),
             Event::RunGivenUp(_) => "given up".to_owned(),
             Event::Progress(_) => "progress".to_owned(),
+            Event::HostProgress { host, .. } => format!("progress of {host}"),
+            Event::PassEnded(result) => format!("{} ended", result.pass),
             Event::Left(left) => panic!("{left}"),
         });
     };
@@ -178,6 +180,9 @@ fn every_trial_is_made_in_the_plans_order_and_stored() {
         assert_eq!(indexes, [0, 1, 2, 3]);
     }
     assert_eq!(events.iter().filter(|event| *event == "ended").count(), 8);
+    let passes = campaign.runs.iter().flat_map(|run| &run.trials).flat_map(|trial| &trial.passes);
+    let ended = events.iter().filter(|event| event.ends_with(" ended"));
+    assert_eq!(ended.count(), passes.count());
     assert_eq!(agent.orders.iter().filter(|order| *order == "end").count(), 8);
 }
 

@@ -157,6 +157,9 @@ pub struct ResumeArgs {
     /// No progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
+    /// How people are told of it
+    #[command(flatten)]
+    pub screen: ScreenArgs,
     /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json_progress: Option<PathBuf>,
@@ -166,6 +169,14 @@ pub struct ResumeArgs {
     /// A device of a server that may lose what is on it, as the plan names it
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub allow_destroy: Vec<PathBuf>,
+}
+
+/// How people are told of a campaign while it runs.
+#[derive(Clone, Copy, Debug, Parser)]
+pub struct ScreenArgs {
+    /// A full screen while it runs: rates, service times, processors, doubts; q ends it in order
+    #[arg(long, conflicts_with = "quiet")]
+    pub watch: bool,
 }
 
 /// Renders a campaign from the results file, offline; the same bytes every time.

@@ -23,8 +23,8 @@ use crate::exit::{End, Failure};
 use crate::hosts::Agents;
 use crate::job::Job;
 use crate::presets::{Preset, QUICK};
-use crate::progress::Progress;
 use crate::progress::lines::{self, Lines};
+use crate::progress::{Progress, check_screen};
 use crate::{dry_run, embedded, hosts, job, output, render, signals, target, until_broken};
 
 /// Makes the campaign that the arguments ask for.
@@ -73,6 +73,8 @@ pub struct Means<'a> {
     pub format: Format,
     /// Tell nothing while it runs.
     pub quiet: bool,
+    /// Tell it on a full screen.
+    pub watch: bool,
     /// Where it is told of for programs.
     pub json_progress: Option<&'a Path>,
     /// Leave working directories behind.
@@ -92,6 +94,7 @@ impl<'a> Means<'a> {
             results: &args.results,
             format: args.format,
             quiet: args.quiet,
+            watch: args.screen.watch,
             json_progress: args.json_progress.as_deref(),
             keep: args.keep,
             allow_destroy: &args.allow_destroy,
@@ -133,6 +136,7 @@ impl Told {
     /// When the file for programs can't be opened.
     pub fn new(means: &Means<'_>, progress: Progress, trials: usize) -> Result<Self, Failure> {
         let lines = means.json_progress.map(|path| Lines::open(path, trials)).transpose()?;
+        let progress = if means.watch { progress.on_screen()? } else { progress };
         Ok(Self { progress, lines })
     }
 
@@ -194,6 +198,9 @@ fn measured(
 /// # Errors
 /// When they can't.
 pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
+    if means.watch {
+        check_screen(means.json_progress)?;
+    }
     if means.results.exists() {
         Store::open_existing(means.results)?;
     }

@@ -4,6 +4,7 @@
 //! away is no error: the results are in their file by then.
 
 use std::io::{self, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::exit::Failure;
 
@@ -23,9 +24,31 @@ pub fn data(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// Lines that are held back while something else has the terminal; `None` while nothing has.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<Vec<String>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds messages back from now on.
+pub fn hold() {
+    held().get_or_insert_default();
+}
+
+/// Writes the messages that were held back, and holds back none any more.
+pub fn release() {
+    for line in held().take().unwrap_or_default() {
+        message(&line);
+    }
+}
+
 /// Writes a line to stderr; a stderr that is gone is nobody's loss.
 pub fn message(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    match held().as_mut() {
+        Some(lines) => lines.push(line.to_owned()),
+        None => _ = writeln!(anstream::stderr().lock(), "{line}"),
+    }
 }
 
 /// Pads the cells of each column to the same width; each row has as many as the first.

@@ -1,30 +1,40 @@
-//! Live progress on stderr: a bar with the current rate and the time left.
+//! Live progress on stderr: a bar with the current rate, how it went lately, and the time left.
 //!
-//! Where stderr is not a terminal, one plain line per trial; with `--quiet`, nothing.
+//! Where stderr is not a terminal, one plain line per trial; with `--quiet`, nothing; with
+//! `--watch`, a full screen. Doubts are told as they appear, each code once.
 
+mod frame;
 pub mod lines;
+mod screen;
+mod seen;
 
 use std::io::IsTerminal as _;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use controller::Event;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState};
+use model::TrialState;
 use plan::Plan;
-use stats::Rate;
 
+use crate::exit::Failure;
 use crate::output;
+use screen::Screen;
+use seen::{Seen, came_to, label, sparkline};
+
+pub use screen::check as check_screen;
+
+/// Columns of the rates beside the bar.
+const SPARK: usize = 16;
+/// So many of the last rates are shown there: two seconds of them.
+const LATELY: usize = 20;
 
 /// Shows how a campaign goes.
 pub struct Progress {
+    seen: Arc<Mutex<Seen>>,
     bar: ProgressBar,
     plain: bool,
-    total: usize,
-    position: usize,
-    label: String,
-    pass: Option<Pass>,
-    last_sample_ns: u64,
-    /// When the bar last moved, to pace the estimate of what is left.
+    screen: Option<Screen>,
     started: Instant,
 }
 
@@ -41,117 +51,113 @@ impl Progress {
                 ProgressDrawTarget::stderr_with_hz(10)
             },
         );
-        let template = "{bar:24} {pos}/{len} trials, {prefix} left   {msg}";
+        let template = "{bar:24} {pos}/{len} trials, {prefix} left   {wide_msg}";
         let style = ProgressStyle::with_template(template).expect("the template is well-formed");
         bar.set_style(style.progress_chars("━╸─"));
         bar.set_prefix("?");
         Self {
+            seen: Arc::new(Mutex::new(Seen::of(&plan.name, total))),
             bar,
             plain: !quiet && !terminal,
-            total,
-            position: 0,
-            label: String::new(),
-            pass: None,
-            last_sample_ns: 0,
+            screen: None,
             started: Instant::now(),
         }
     }
 
     /// Starts to show what has no end that is known.
     pub fn open_ended(plan: &Plan, quiet: bool) -> Self {
-        let progress = Self { total: 0, ..Self::new(plan, quiet) };
+        let progress = Self::new(plan, quiet);
+        progress.seen().total = 0;
         progress.bar.unset_length();
         progress
     }
 
+    /// Shows it on a full screen instead, until it is taken away.
+    ///
+    /// # Errors
+    /// When stderr is no terminal.
+    pub fn on_screen(mut self) -> Result<Self, Failure> {
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        self.screen = Some(Screen::start(Arc::clone(&self.seen))?);
+        Ok(self)
+    }
+
     /// Hears what happens.
     pub fn hear(&mut self, event: &Event<'_>) {
+        let new_caveats = self.seen().hear(event);
         match event {
-            Event::TrialBegun { position, spec } => {
-                self.position = *position;
-                self.label = label(spec);
+            Event::TrialBegun { position, .. } => {
                 self.bar.set_position(*position as u64);
                 self.bar.set_prefix(self.left());
-                self.bar.set_message(self.label.clone());
+                self.bar.set_message(self.seen().doing());
             }
-            Event::PassBegun(pass) => {
-                self.pass = Some(*pass);
-                self.last_sample_ns = 0;
-                self.bar.set_message(format!("{} {}", self.label, pass.name()));
+            Event::PassBegun(_) => self.bar.set_message(self.seen().doing()),
+            Event::Progress(_) => self.bar.set_message(self.throughput()),
+            Event::TrialEnded { spec, trial } => {
+                let line = format!("{}: {}", label(spec), came_to(trial));
+                if self.plain {
+                    output::message(&format!("{} {line}", self.place()));
+                } else if trial.state != TrialState::Done {
+                    self.say(&line);
+                }
+                self.doubt(new_caveats);
             }
-            Event::Progress(sample) => self.sample(sample),
-            Event::TrialEnded { spec, trial } => self.ended(spec, trial),
-            Event::RunGivenUp(spec) => {
-                self.say(&format!("{} is not tried again", label(spec)));
-            }
+            Event::RunGivenUp(spec) => self.say(&format!("{} is not tried again", label(spec))),
             Event::Left(left) => output::message(&format!(
                 "warning: {left} (hint: `dfsbench clean` tries to put it back)"
             )),
+            Event::HostProgress { .. } | Event::PassEnded(_) => {}
         }
     }
 
-    /// Takes the bar away.
+    /// Takes the bar or the screen away.
     pub fn finish(&mut self) {
         self.bar.finish_and_clear();
+        self.screen = None;
     }
 
-    fn sample(&mut self, sample: &IntervalSample) {
-        let interval_s = (sample.at_ns - self.last_sample_ns) as f64 / 1e9;
-        self.last_sample_ns = sample.at_ns;
-        let (Some(pass), true) = (self.pass, interval_s > 0.01) else { return };
-        let rate = rate(pass, sample.ops as f64 / interval_s, sample.bytes as f64 / interval_s);
-        self.bar.set_message(format!("{} {} {rate}", self.label, pass.name()));
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ended(&mut self, spec: &RunSpec, trial: &Trial) {
-        let figures: Vec<String> = trial.passes.iter().map(figure).collect();
-        let line = match &trial.state {
-            TrialState::Done => figures.join(", "),
-            TrialState::Failed(reason) => format!("failed: {reason}"),
-            TrialState::Interrupted => "interrupted".to_owned(),
+    /// What is being done, how fast, and how that went lately.
+    fn throughput(&self) -> String {
+        let seen = self.seen();
+        let Some(rate) = seen.rate() else { return seen.doing() };
+        let rates = seen.rates.range(seen.rates.len().saturating_sub(LATELY)..).copied();
+        format!("{} {rate:>10} {}", seen.doing(), sparkline(rates, SPARK))
+    }
+
+    /// The number of the trial: `3/12`, or `3` where nobody knows how many there will be.
+    fn place(&self) -> String {
+        let seen = self.seen();
+        let of = if seen.total > 0 { format!("/{}", seen.total) } else { String::new() };
+        format!("{}{of}", seen.position + 1)
+    }
+
+    /// Tells the last doubts.
+    fn doubt(&self, count: usize) {
+        let lines: Vec<String> = {
+            let seen = self.seen();
+            let first = seen.caveats.len() - count;
+            seen.caveats[first..].iter().map(seen::CaveatSeen::line).collect()
         };
-        if self.plain {
-            let at = self.position + 1;
-            let of = if self.total > 0 { format!("/{}", self.total) } else { String::new() };
-            output::message(&format!("{at}{of} {}: {line}", label(spec)));
-        } else if trial.state != TrialState::Done {
-            self.say(&format!("{}: {line}", label(spec)));
+        for line in lines {
+            self.say(&line);
         }
     }
 
     fn say(&self, line: &str) {
         if self.plain {
             output::message(line);
-        } else {
+        } else if self.screen.is_none() {
             self.bar.println(line);
         }
     }
 
     /// Time left, as if all trials took the mean of those made.
     fn left(&self) -> String {
-        if self.position == 0 || self.total == 0 {
-            return "?".to_owned();
-        }
-        let mean = self.started.elapsed() / self.position as u32;
-        let left = mean * self.total.saturating_sub(self.position) as u32;
-        format!("~{} s", left.max(Duration::from_secs(1)).as_secs())
+        let left = frame::left(&self.seen(), self.started.elapsed());
+        left.map_or_else(|| "?".to_owned(), |left| format!("~{} s", left.as_secs()))
     }
-}
-
-fn label(spec: &RunSpec) -> String {
-    if spec.target_name == spec.backend.name() {
-        return format!("{} {}", spec.target_name, spec.workload.name());
-    }
-    format!("{} {} {}", spec.target_name, spec.backend.name(), spec.workload.name())
-}
-
-fn figure(pass: &PassResult) -> String {
-    let seconds = pass.window_ns.max(1) as f64 / 1e9;
-    let rate = rate(pass.pass, pass.ops() as f64 / seconds, pass.bytes() as f64 / seconds);
-    format!("{} {rate}", pass.pass.name())
-}
-
-/// The rate that counts for the pass, with its unit.
-fn rate(pass: Pass, ops_per_s: f64, bytes_per_s: f64) -> Rate {
-    Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s })
 }

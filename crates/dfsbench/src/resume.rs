@@ -48,6 +48,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         results: &args.results,
         format: args.format,
         quiet: args.quiet,
+        watch: args.screen.watch,
         json_progress: args.json_progress.as_deref(),
         keep: args.keep,
         allow_destroy: &args.allow_destroy,

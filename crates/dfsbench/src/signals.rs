@@ -3,13 +3,26 @@
 //! Workers look at the flag between batches, preparations between writes, and the controller
 //! between passes; then everything is saved and removed as at any other end.
 
-use std::sync::Arc;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::low_level::{pipe, unregister};
+use signal_hook::{SigId, flag};
 
 use crate::exit::Failure;
+
+/// What ends the process at a second signal, and the flag that the first one sets.
+static SECOND: Mutex<Option<Second>> = Mutex::new(None);
+
+struct Second {
+    stop: Arc<AtomicBool>,
+    signals: Vec<i32>,
+    /// None while somebody else listens.
+    ids: Vec<SigId>,
+}
 
 /// Returns a flag that is set by the first signal.
 ///
@@ -18,13 +31,51 @@ use crate::exit::Failure;
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+    let signals: Vec<i32> = [SIGINT, SIGTERM].into_iter().chain(hangup).collect();
+    let mut ids = Vec::new();
+    for &signal in &signals {
         // In this order, so that the first signal finds the flag unset and only sets it.
-        flag::register_conditional_shutdown(signal, 4, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+        let id = flag::register_conditional_shutdown(signal, 4, Arc::clone(&stop))
+            .and_then(|id| flag::register(signal, Arc::clone(&stop)).map(|_| id))
             .map_err(|error| Failure::Lab(format!("can't handle signal {signal}: {error}")))?;
+        ids.push(id);
     }
+    *second() = Some(Second { stop: Arc::clone(&stop), signals, ids });
     Ok(stop)
+}
+
+fn second() -> MutexGuard<'static, Option<Second>> {
+    SECOND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has a byte come for every signal, for somebody who puts things back before a second one ends
+/// the process; until then no signal ends it.
+///
+/// # Errors
+/// When the system refuses it.
+pub fn hear_all() -> io::Result<UnixStream> {
+    let (heard, told) = UnixStream::pair()?;
+    heard.set_nonblocking(true)?;
+    if let Some(second) = second().as_mut() {
+        for &signal in &second.signals {
+            pipe::register(signal, told.try_clone()?)?;
+        }
+        for id in second.ids.drain(..) {
+            unregister(id);
+        }
+    }
+    Ok(heard)
+}
+
+/// Has a second signal end the process again.
+pub fn end_at_second() {
+    if let Some(second) = second().as_mut().filter(|second| second.ids.is_empty()) {
+        for &signal in &second.signals {
+            // Where it is refused, the first signal still does what it did.
+            let id = flag::register_conditional_shutdown(signal, 4, Arc::clone(&second.stop));
+            second.ids.extend(id);
+        }
+    }
 }
 
 /// Returns a flag that any signal to end sets, however often: what is put back stays put back.

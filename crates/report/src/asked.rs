@@ -58,7 +58,7 @@ fn work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
         let names: Vec<String> = passes.iter().map(|pass| pass.name().to_owned()).collect();
         let passes = match names.as_slice() {
             [] => String::new(),
-            [one] if one == workload.name() => String::new(),
+            [_] => String::new(),
             _ => format!("; passes: {}", listed(&names)),
         };
         (workload.name().to_owned(), format!("{}{passes}.", what(workload)))

@@ -39,6 +39,7 @@ pub use compared::{
     setting_names, setting_values,
 };
 pub use governs::{FactorsFormat, Governing, Unfound};
+pub use watched::busy_percent;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,15 @@
 
 use model::{Metric, Telemetry};
 
+/// Processor time of a host that was neither idle nor waiting for a disk, in percent of all its
+/// processors; `None` where it was read only once.
+pub fn busy_percent(host: &Telemetry) -> Option<f64> {
+    let mut watched = Watched::default();
+    let last = host.times_ns.len().checked_sub(1).filter(|last| *last > 0)?;
+    watched.add(host, 0, last);
+    Some(watched.busy_percent())
+}
+
 /// A column: its head, and the counters that are added up in it.
 struct Column {
     head: &'static str,

@@ -10,7 +10,7 @@ use clap::{Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
-use super::{EXAMPLES, Format, JobArgs, RESULTS};
+use super::{EXAMPLES, Format, JobArgs, RESULTS, ScreenArgs};
 
 /// Measures a directory, an NFS server, or what a plan says.
 ///
@@ -83,6 +83,9 @@ pub struct RunArgs {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
+    /// How people are told of it
+    #[command(flatten)]
+    pub screen: ScreenArgs,
     /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json_progress: Option<PathBuf>,

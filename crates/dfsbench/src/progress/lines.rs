@@ -74,6 +74,8 @@ impl Lines {
             }),
             Event::TrialEnded { spec, trial } => ended(spec, trial),
             Event::RunGivenUp(spec) => about("run_given_up", spec),
+            // For programs the whole at once will do.
+            Event::HostProgress { .. } | Event::PassEnded(_) => return,
             Event::Left(what) => json!({ "event": "left_behind", "what": what }),
         };
         self.write(line);

@@ -22,5 +22,6 @@ mod soak;
 mod until_broken;
 mod versions;
 mod view;
+mod watching;
 mod whole;
 mod workloads;

@@ -1,0 +1,228 @@
+//! The full screen of `--watch` as lines of text: what is being done, how fast, by whom, and what
+//! is doubtful about it.
+//!
+//! [`lines`] is the way in. Pure: what was heard, a time and a size give the same lines every time.
+//! Nothing that stands in a name or a message can steer the terminal.
+
+use std::time::Duration;
+
+use model::units::Nanos;
+use stats::Rate;
+use unicode_width::UnicodeWidthChar;
+
+use super::seen::{Ended, Quantiles, Seen, sparkline};
+
+/// Columns of the bar of the campaign.
+const BAR: usize = 30;
+/// Hosts that are told one by one.
+const HOSTS_MAX: usize = 16;
+
+/// The lines of a screen with so many columns and rows.
+pub fn lines(seen: &Seen, gone: Duration, (columns, rows): (usize, usize)) -> Vec<String> {
+    let mut lines = vec![campaign(seen, gone), seen.doing(), String::new()];
+    lines.extend(throughput(seen, columns));
+    lines.push(String::new());
+    lines.extend(hosts(seen));
+    lines.push(String::new());
+    lines.extend(caveats(seen));
+    if !seen.ended.is_empty() {
+        lines.extend([String::new(), "ended last".to_owned()]);
+        lines.extend(seen.ended.iter().rev().map(|ended| format!("  {ended}")));
+    }
+    lines.truncate(rows.saturating_sub(1));
+    lines.resize(rows.saturating_sub(1), String::new());
+    lines.push("q or ctrl-C: end it in order, what was measured stays; twice: at once".to_owned());
+    lines.iter().map(|line| fitted(line, columns)).collect()
+}
+
+/// How far the campaign is, and how long it may still take.
+fn campaign(seen: &Seen, gone: Duration) -> String {
+    let gone_s = gone.as_secs();
+    let failed = match seen.failed {
+        0 => String::new(),
+        some => format!(", {some} failed"),
+    };
+    if seen.total == 0 {
+        return format!("{}: trial {}{failed}, {gone_s} s gone", seen.name, seen.position + 1);
+    }
+    let full = BAR * seen.position / seen.total;
+    let bar = format!("{}{}", "━".repeat(full), "─".repeat(BAR - full));
+    let left =
+        left(seen, gone).map_or_else(|| "?".to_owned(), |left| format!("~{} s", left.as_secs()));
+    let at = (seen.position + 1).min(seen.total);
+    format!(
+        "{}  {bar}  trial {at} of {}{failed}, {gone_s} s gone, {left} left",
+        seen.name, seen.total
+    )
+}
+
+/// Time left, as if all trials took the mean of those made; `None` before the first has ended.
+pub fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
+    let made = u32::try_from(seen.position).ok().filter(|made| *made > 0 && seen.total > 0)?;
+    let missing = u32::try_from(seen.total.saturating_sub(seen.position)).unwrap_or(u32::MAX);
+    Some((gone / made).saturating_mul(missing).max(Duration::from_secs(1)))
+}
+
+fn throughput(seen: &Seen, columns: usize) -> Vec<String> {
+    let Some(pass) = seen.pass.filter(|_| !seen.rates.is_empty()) else {
+        return vec!["throughput    nothing is measured just now".to_owned()];
+    };
+    let highest = seen.rates.iter().copied().fold(0.0, f64::max);
+    let rate = |per_s| Rate::of_pass(pass, per_s).to_string();
+    let other = seen.now.map_or_else(String::new, |(ops, _)| Rate::Ops(ops).to_string());
+    let now = rate(seen.rates.back().copied().unwrap_or_default());
+    vec![
+        format!("throughput    {now:>12}  {other:>12}  highest {}", rate(highest)),
+        sparkline(seen.rates.iter().copied(), columns.min(120)),
+    ]
+}
+
+fn hosts(seen: &Seen) -> Vec<String> {
+    let line = |[name, now, p50, p99, max, busy, again]: [&str; 7]| {
+        format!(
+            "{} {now:>12} {p50:>10} {p99:>10} {max:>10} {busy:>6} {again:>12}",
+            padded(name, 16)
+        )
+    };
+    let mut lines = vec![line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
+    let Some(last) = &seen.last else {
+        lines.extend(seen.hosts.iter().take(HOSTS_MAX).map(|host| {
+            let now = now(seen, &host.host);
+            line([&host.host, &now, "–", "–", "–", "–", "–"])
+        }));
+        lines.push("service times, CPU and retransmits are known when a pass has ended".to_owned());
+        return lines;
+    };
+    for told in last.hosts.iter().take(HOSTS_MAX) {
+        let Quantiles { host, times_ns, busy_percent, retransmitted } = told;
+        let [p50, p99, max] = times_ns.map(|ns| Nanos(ns).to_string());
+        let busy = busy_percent.map_or_else(|| "–".to_owned(), |busy| format!("{busy:.0} %"));
+        let again = retransmitted.map_or_else(|| "–".to_owned(), |count| count.to_string());
+        lines.push(line([host, &now(seen, host), &p50, &p99, &max, &busy, &again]));
+    }
+    lines.extend(said(last));
+    lines
+}
+
+/// What stands below the table of hosts.
+fn said(last: &Ended) -> Vec<String> {
+    let more = last.hosts.len().saturating_sub(HOSTS_MAX);
+    let more = if more > 0 { format!("{more} more hosts; ") } else { String::new() };
+    let mut lines = vec![format!("{more}service times, CPU and retransmits: of {}", last.what)];
+    lines.extend(last.clients.clone());
+    lines
+}
+
+/// The rate of a host just now, or of all.
+fn now(seen: &Seen, host: &str) -> String {
+    let Some(pass) = seen.pass else { return "–".to_owned() };
+    let known = seen.hosts.iter().find(|known| known.host == host);
+    let (ops, bytes) = match (known, seen.now) {
+        (Some(known), _) => (known.ops_per_s, known.bytes_per_s),
+        (None, Some(all)) if host == "all" => all,
+        _ => return "–".to_owned(),
+    };
+    Rate::of_pass(pass, if pass.is_byte_rate() { bytes } else { ops }).to_string()
+}
+
+fn caveats(seen: &Seen) -> Vec<String> {
+    if seen.caveats.is_empty() {
+        return vec!["no caveat so far".to_owned()];
+    }
+    let mut lines = vec!["caveats so far".to_owned()];
+    lines.extend(seen.caveats.iter().map(|caveat| {
+        let more =
+            if caveat.passes > 1 { format!(" [{} passes]", caveat.passes) } else { String::new() };
+        format!("  {}{more}", caveat.line())
+    }));
+    lines
+}
+
+/// A name in so many columns.
+fn padded(name: &str, columns: usize) -> String {
+    let mut name = fitted(name, columns);
+    let taken: usize = name.chars().filter_map(UnicodeWidthChar::width).sum();
+    name.push_str(&" ".repeat(columns.saturating_sub(taken)));
+    name
+}
+
+/// The beginning of a line that fits, without what could steer the terminal.
+fn fitted(line: &str, columns: usize) -> String {
+    let mut taken = 0;
+    let clean = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    clean
+        .take_while(|c| {
+            taken += c.width().unwrap_or(0);
+            taken <= columns
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use controller::Event;
+    use model::{CaveatCode, IntervalSample, Pass, PassResult};
+
+    use super::super::seen::CaveatSeen;
+    use super::*;
+
+    fn running() -> Seen {
+        let mut seen = Seen::of("quick", 8);
+        (seen.position, seen.label) = (2, "nfs stream".to_owned());
+        let mut ended = PassResult::new(Pass::Write);
+        ended.window_ns = 1_000_000_000;
+        seen.hear(&Event::PassEnded(&ended));
+        seen.hear(&Event::PassBegun(Pass::Read));
+        for at in 1..=20 {
+            let sample = IntervalSample { at_ns: at * 100_000_000, ops: at, bytes: at * 1_000_000 };
+            seen.hear(&Event::Progress(sample));
+        }
+        seen.caveats.push(CaveatSeen {
+            code: CaveatCode::Cached,
+            passes: 3,
+            place: "dir \u{1b}[2J".to_owned(),
+            evidence: "50 %".to_owned(),
+        });
+        seen.ended = VecDeque::from(["dir stream: read 1 MB/s".to_owned()]);
+        seen
+    }
+
+    #[test]
+    fn a_frame_holds_what_there_is_to_know() {
+        let shown = lines(&running(), Duration::from_secs(20), (100, 24));
+        let text = shown.join("\n");
+        for part in [
+            "trial 3 of 8, 20 s gone, ~60 s left",
+            "nfs stream read",
+            "200 MB/s      200 op/s  highest 200 MB/s",
+            "▁▁▂▂▃▃▃▄▄▅▅▅▆▆▇▇▇███",
+            "service times, CPU and retransmits: of nfs stream write",
+            "! cached: 50 % (dir \u{fffd}[2J) [3 passes]",
+            "dir stream: read 1 MB/s",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert_eq!(shown.len(), 24);
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_frame_fits_any_screen() {
+        for (columns, rows) in [(20, 5), (1, 1), (40, 0), (300, 80)] {
+            let shown = lines(&running(), Duration::from_secs(1), (columns, rows));
+            assert!(shown.len() <= rows.max(1), "{rows}");
+            assert!(shown.iter().all(|line| line.chars().count() <= columns));
+        }
+    }
+
+    #[test]
+    fn nothing_is_guessed_before_there_is_something() {
+        let shown = lines(&Seen::of("quick", 8), Duration::from_secs(1), (100, 24)).join("\n");
+        assert!(shown.contains("? left") && shown.contains("nothing is measured just now"));
+        assert!(shown.contains("no caveat so far"));
+        let open = lines(&Seen::of("until", 0), Duration::from_secs(1), (100, 24)).join("\n");
+        assert!(open.contains("until: trial 1, 1 s gone"), "{open}");
+    }
+}

@@ -1,0 +1,219 @@
+//! The full screen of `--watch`: the terminal that is taken, and put back whatever happens.
+//!
+//! [`Screen`] is the principal type. A thread of its own draws what was heard some times a second
+//! and listens to the keyboard; whoever measures only leaves word. `q` and ctrl-C do what the signal
+//! of ctrl-C does. The terminal is put back at the end, when the thread or any other panics, and
+//! before a second signal ends the process. Messages that come meanwhile are shown afterwards.
+//!
+//! **Source:** ECMA-48 (CUP, EL, ED); xterm, "Control Sequences" (DECSET 1049, 25).
+
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
+
+use super::seen::Seen;
+use super::{frame, lines};
+use crate::exit::Failure;
+use crate::{output, signals};
+
+/// How often it is drawn.
+const TICK_NS: i64 = 200_000_000;
+/// What a terminal has that does not say.
+const SIZE_USUAL: (usize, usize) = (80, 24);
+/// A screen of its own, without a cursor; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+/// What ctrl-C sends where the terminal makes no signal of it.
+const CTRL_C: u8 = 3;
+/// The code of a process that a second signal ended.
+const CODE_SIGNALLED: i32 = 4;
+
+/// How the terminal was, while it is taken.
+static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+
+/// How the keyboard was; `None` where there is none.
+struct Taken(Option<Termios>);
+
+/// A full screen.
+pub struct Screen {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Says whether there is a screen, beside what programs are told.
+///
+/// # Errors
+/// When stderr is no terminal, or for programs.
+pub fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
+    if json_progress.is_some_and(lines::is_stderr) {
+        let hint = "name a file for one of them";
+        return Err(Failure::Usage(format!(
+            "--watch and --json-progress - both want stderr (hint: {hint})"
+        )));
+    }
+    if io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let hint = "leave it out for plain lines, or --json-progress FILE for programs";
+    Err(Failure::Usage(format!("--watch needs a terminal on stderr (hint: {hint})")))
+}
+
+impl Screen {
+    /// Takes the terminal and begins to draw what is heard.
+    ///
+    /// # Errors
+    /// When there is none, or it can't be taken.
+    pub fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
+        check(None)?;
+        let failed = |error: io::Error| Failure::Lab(format!("can't take the terminal: {error}"));
+        let signals = signals::hear_all().map_err(failed)?;
+        put_back_at_panics();
+        output::hold();
+        take().map_err(|error| {
+            put_back();
+            failed(error)
+        })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&stop);
+        let draw = move || run(&seen, signals, &ends);
+        let thread = std::thread::Builder::new().name("screen".into()).spawn(draw);
+        let thread = thread.map_err(|error| {
+            put_back();
+            failed(error)
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Whatever it died of was told by the hook.
+            let _ = thread.join();
+        }
+        put_back();
+        signals::end_at_second();
+    }
+}
+
+fn taken() -> MutexGuard<'static, Option<Taken>> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens a screen of its own, and has keys come one by one, without an echo.
+fn take() -> io::Result<()> {
+    let stdin = io::stdin();
+    let keyboard = if stdin.is_terminal() { Some(tcgetattr(stdin.as_fd())?) } else { None };
+    *taken() = Some(Taken(keyboard.clone()));
+    if let Some(mut modes) = keyboard {
+        modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(stdin.as_fd(), OptionalActions::Now, &modes)?;
+    }
+    write(ENTER)
+}
+
+/// Puts the terminal back and tells what was held back; does nothing where it was not taken.
+fn put_back() {
+    let Some(Taken(keyboard)) = taken().take() else { return };
+    let _ = write(LEAVE);
+    if let Some(modes) = keyboard {
+        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Flush, &modes);
+    }
+    output::release();
+}
+
+/// Has the terminal put back before a panic is told of.
+fn put_back_at_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            put_back();
+            told(panic);
+        }));
+    });
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush())
+}
+
+/// Draws and listens until it is told to end.
+fn run(seen: &Mutex<Seen>, mut signals: UnixStream, stop: &AtomicBool) {
+    let started = Instant::now();
+    let mut heard = 0;
+    while !stop.load(Relaxed) {
+        draw(seen, started.elapsed());
+        let keyboard = wait(&signals);
+        heard += count(&mut signals);
+        if heard > 1 {
+            put_back();
+            process::exit(CODE_SIGNALLED);
+        }
+        if keyboard {
+            for _ in 0..keys().iter().filter(|key| matches!(**key, b'q' | CTRL_C)).count() {
+                // Heard like any other, here and by those who end the campaign.
+                let _ = kill_process(getpid(), Signal::INT);
+            }
+        }
+    }
+}
+
+fn draw(seen: &Mutex<Seen>, gone: Duration) {
+    let lines = {
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        frame::lines(&seen, gone, size())
+    };
+    // Home; each line and nothing behind it; nothing below the last.
+    let _ = write(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
+}
+
+/// Columns and rows.
+fn size() -> (usize, usize) {
+    match tcgetwinsize(io::stderr().as_fd()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => SIZE_USUAL,
+    }
+}
+
+/// Waits for a key or a signal, not longer than until it is to be drawn again; whether a key came.
+fn wait(signals: &UnixStream) -> bool {
+    let stdin = io::stdin();
+    let mut ends = vec![PollFd::new(signals, PollFlags::IN)];
+    if matches!(*taken(), Some(Taken(Some(_)))) {
+        ends.push(PollFd::new(&stdin, PollFlags::IN));
+    }
+    let tick = Timespec { tv_sec: 0, tv_nsec: TICK_NS };
+    // What interrupts it is looked at all the same.
+    let _ = poll(&mut ends, Some(&tick));
+    ends.get(1).is_some_and(|keyboard| keyboard.revents().contains(PollFlags::IN))
+}
+
+/// The keys that were pressed.
+fn keys() -> Vec<u8> {
+    let mut keys = [0; 64];
+    let read = rustix::io::read(io::stdin().as_fd(), &mut keys).unwrap_or(0);
+    keys[..read].to_vec()
+}
+
+/// How many signals came.
+fn count(signals: &mut UnixStream) -> usize {
+    let mut bytes = [0; 16];
+    signals.read(&mut bytes).unwrap_or(0)
+}

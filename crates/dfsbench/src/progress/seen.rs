@@ -1,0 +1,357 @@
+//! What has been heard of a campaign so far, for whoever shows it.
+//!
+//! [`Seen`] is the principal type: it takes events in and knows nothing of terminals. Rates are
+//! those of each tenth of a second; service times, processors and retransmissions are known once a
+//! pass has ended, since nothing may be asked of a worker before.
+
+use std::collections::VecDeque;
+
+use controller::Event;
+use model::units::Nanos;
+use model::{
+    CaveatCode, ClientResult, IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState,
+};
+use stats::Rate;
+
+/// So many rates are kept: a minute of them.
+const RATES_MAX: usize = 600;
+/// Intervals shorter than this have no rate, in nanoseconds.
+const INTERVAL_MIN_NS: u64 = 10_000_000;
+/// Trials that are told of once they have ended.
+const ENDED_MAX: usize = 4;
+
+/// What has been heard.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The name of the plan.
+    pub name: String,
+    /// Trials to make; 0 where nobody knows.
+    pub total: usize,
+    /// The place of the one that is being made, from 0.
+    pub position: usize,
+    /// What it does.
+    pub label: String,
+    /// Its pass.
+    pub pass: Option<Pass>,
+    /// The rate that counts for the pass, from time to time, the latest last.
+    pub rates: VecDeque<f64>,
+    /// Ops and bytes per second, just now.
+    pub now: Option<(f64, f64)>,
+    /// What each host does just now, where several work.
+    pub hosts: Vec<HostSeen>,
+    /// The pass that ended last.
+    pub last: Option<Ended>,
+    /// The last trials that ended, in words.
+    pub ended: VecDeque<String>,
+    /// Trials that failed.
+    pub failed: usize,
+    /// The doubts so far, each code once, in order of appearance.
+    pub caveats: Vec<CaveatSeen>,
+    last_ns: u64,
+}
+
+/// One of several hosts.
+#[derive(Debug, Default)]
+pub struct HostSeen {
+    /// Its name.
+    pub host: String,
+    /// Ops per second, just now.
+    pub ops_per_s: f64,
+    /// Bytes per second, just now.
+    pub bytes_per_s: f64,
+    last_ns: u64,
+}
+
+/// A pass that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Which one.
+    pub what: String,
+    /// Its service times and what was seen of the hosts: all together first, then each host.
+    pub hosts: Vec<Quantiles>,
+    /// How its clients lie, where they were recorded apart.
+    pub clients: Option<String>,
+}
+
+/// How long ops of a pass took, from sent to done, and what that cost.
+#[derive(Debug)]
+pub struct Quantiles {
+    /// Of which host.
+    pub host: String,
+    /// p50, p99 and the largest, in nanoseconds.
+    pub times_ns: [u64; 3],
+    /// Processors that were busy, in percent of all.
+    pub busy_percent: Option<f64>,
+    /// TCP segments that were sent again.
+    pub retransmitted: Option<u64>,
+}
+
+/// A doubt.
+#[derive(Debug)]
+pub struct CaveatSeen {
+    /// What is doubtful.
+    pub code: CaveatCode,
+    /// Passes that have it.
+    pub passes: usize,
+    /// Where it was seen first.
+    pub place: String,
+    /// The numbers that showed it there.
+    pub evidence: String,
+}
+
+impl Seen {
+    /// Of a campaign of so many trials; 0 where nobody knows.
+    pub fn of(name: &str, total: usize) -> Self {
+        Self { name: name.to_owned(), total, ..Self::default() }
+    }
+
+    /// Takes an event in; how many doubts, the last ones, are new.
+    pub fn hear(&mut self, event: &Event<'_>) -> usize {
+        let known = self.caveats.len();
+        match event {
+            Event::TrialBegun { position, spec } => {
+                (self.position, self.label, self.pass) = (*position, label(spec), None);
+                self.rest();
+            }
+            Event::PassBegun(pass) => {
+                self.pass = Some(*pass);
+                self.rest();
+            }
+            Event::Progress(sample) => self.sample(sample),
+            Event::HostProgress { host, sample } => self.host(host, sample),
+            Event::PassEnded(result) => {
+                self.last = Some(Ended::of(&self.label, result));
+                self.rest();
+            }
+            Event::TrialEnded { spec, trial } => self.trial(spec, trial),
+            Event::RunGivenUp(_) | Event::Left(_) => {}
+        }
+        self.caveats.len() - known
+    }
+
+    /// What is being done: the run and its pass.
+    pub fn doing(&self) -> String {
+        let pass = self.pass.map_or("", Pass::name);
+        format!("{} {pass}", self.label).trim().to_owned()
+    }
+
+    /// The rate that counts just now, with its unit.
+    pub fn rate(&self) -> Option<Rate> {
+        let (pass, per_s) = (self.pass?, self.rates.back()?);
+        Some(Rate::of_pass(pass, *per_s))
+    }
+
+    fn rest(&mut self) {
+        self.rates.clear();
+        (self.now, self.last_ns) = (None, 0);
+        self.hosts.clear();
+    }
+
+    fn sample(&mut self, sample: &IntervalSample) {
+        let lasts_ns = sample.at_ns.saturating_sub(self.last_ns);
+        self.last_ns = sample.at_ns;
+        let (Some(pass), true) = (self.pass, lasts_ns >= INTERVAL_MIN_NS) else { return };
+        let (ops, bytes) = per_s(sample, lasts_ns);
+        self.now = Some((ops, bytes));
+        if self.rates.len() == RATES_MAX {
+            self.rates.pop_front();
+        }
+        self.rates.push_back(if pass.is_byte_rate() { bytes } else { ops });
+    }
+
+    fn host(&mut self, name: &str, sample: &IntervalSample) {
+        let known = self.hosts.iter().position(|seen| seen.host == name);
+        let at = known.unwrap_or_else(|| {
+            self.hosts.push(HostSeen { host: name.to_owned(), ..HostSeen::default() });
+            self.hosts.len() - 1
+        });
+        let seen = &mut self.hosts[at];
+        let lasts_ns = sample.at_ns.saturating_sub(seen.last_ns);
+        seen.last_ns = sample.at_ns;
+        if lasts_ns >= INTERVAL_MIN_NS {
+            (seen.ops_per_s, seen.bytes_per_s) = per_s(sample, lasts_ns);
+        }
+    }
+
+    fn trial(&mut self, spec: &RunSpec, trial: &Trial) {
+        self.rest();
+        self.failed += usize::from(matches!(trial.state, TrialState::Failed(_)));
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(format!("{}: {}", label(spec), came_to(trial)));
+        for pass in &trial.passes {
+            for caveat in &pass.caveats {
+                match self.caveats.iter_mut().find(|known| known.code == caveat.code) {
+                    Some(known) => known.passes += 1,
+                    None => self.caveats.push(CaveatSeen {
+                        code: caveat.code,
+                        passes: 1,
+                        place: format!("{} {}", label(spec), pass.pass.name()),
+                        evidence: caveat.evidence.clone(),
+                    }),
+                }
+            }
+        }
+    }
+}
+
+impl CaveatSeen {
+    /// The doubt in a line: `! cached: 50 % of the pages (dir posix stream read)`.
+    pub fn line(&self) -> String {
+        let mark = match self.code.severity() {
+            model::Severity::Invalid => "x",
+            model::Severity::Degraded => "!",
+            model::Severity::Note => "i",
+        };
+        format!("{mark} {}: {} ({})", self.code, self.evidence.trim_end_matches('.'), self.place)
+    }
+}
+
+impl Ended {
+    fn of(label: &str, result: &PassResult) -> Self {
+        let times = result.service_time();
+        let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
+        let seen = |host: &str| {
+            let mut hosts = result.telemetry.iter();
+            let telemetry = hosts.find(|telemetry| telemetry.host == host);
+            let again = telemetry.map(|seen| seen.risen("tcp.segments_retransmitted"));
+            (telemetry.and_then(report::busy_percent), again)
+        };
+        let only = result.telemetry.first().map_or("", |telemetry| telemetry.host.as_str());
+        let (busy_percent, retransmitted) =
+            if result.hosts.is_empty() { seen(only) } else { (None, None) };
+        let all = Quantiles { host: "all".to_owned(), times_ns, busy_percent, retransmitted };
+        let each = result.hosts.iter().map(|host| {
+            let (busy_percent, retransmitted) = seen(&host.host);
+            let quantile = |q| host.times.quantile(q);
+            let times_ns = [quantile(0.5), quantile(0.99), host.times.max()];
+            Quantiles { host: host.host.clone(), times_ns, busy_percent, retransmitted }
+        });
+        Self {
+            what: format!("{label} {}", result.pass.name()),
+            hosts: std::iter::once(all).chain(each).collect(),
+            clients: clients(result),
+        }
+    }
+}
+
+/// The slowest and the fastest client of a pass, where they were recorded apart.
+fn clients(result: &PassResult) -> Option<String> {
+    let is_byte_rate = result.pass.is_byte_rate();
+    let done = |client: &&ClientResult| if is_byte_rate { client.bytes } else { client.ops };
+    let slowest = result.clients.iter().min_by_key(done)?;
+    let fastest = result.clients.iter().max_by_key(done)?;
+    let told = |client: &ClientResult| {
+        let per_s = done(&client) as f64 * 1e9 / result.window_ns.max(1) as f64;
+        let p99 = Nanos(client.times.quantile(0.99));
+        format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
+    };
+    let count = result.clients.len();
+    Some(format!("{count} clients: slowest {}; fastest {}", told(slowest), told(fastest)))
+}
+
+fn per_s(sample: &IntervalSample, lasts_ns: u64) -> (f64, f64) {
+    let seconds = lasts_ns as f64 / 1e9;
+    (sample.ops as f64 / seconds, sample.bytes as f64 / seconds)
+}
+
+/// A run in a few words: its target, how it is worked on, and its workload.
+pub fn label(spec: &RunSpec) -> String {
+    if spec.target_name == spec.backend.name() {
+        return format!("{} {}", spec.target_name, spec.workload.name());
+    }
+    format!("{} {} {}", spec.target_name, spec.backend.name(), spec.workload.name())
+}
+
+/// What came of a trial: its figures, or why there are none.
+pub fn came_to(trial: &Trial) -> String {
+    match &trial.state {
+        TrialState::Done => trial.passes.iter().map(figure).collect::<Vec<_>>().join(", "),
+        TrialState::Failed(reason) => format!("failed: {reason}"),
+        TrialState::Interrupted => "interrupted".to_owned(),
+    }
+}
+
+fn figure(pass: &PassResult) -> String {
+    let seconds = pass.window_ns.max(1) as f64 / 1e9;
+    let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
+    format!("{} {}", pass.pass.name(), Rate::of_pass(pass.pass, amount as f64 / seconds))
+}
+
+/// Rates as a line of at most so many columns, the highest as high as a letter; the mean of those
+/// that share a column.
+pub fn sparkline(rates: impl ExactSizeIterator<Item = f64> + Clone, columns: usize) -> String {
+    const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let together = rates.len().div_ceil(columns.max(1)).max(1);
+    let all: Vec<f64> = rates.collect();
+    let means: Vec<f64> =
+        all.chunks(together).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect();
+    let highest = means.iter().copied().fold(0.0, f64::max);
+    let step = |mean: &f64| {
+        let share = if highest > 0.0 { mean / highest } else { 0.0 };
+        STEPS[((share * STEPS.len() as f64) as usize).min(STEPS.len() - 1)]
+    };
+    means.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{BackendKind, Caveat, Workload};
+
+    use super::*;
+
+    fn sample(at_ms: u64, ops: u64) -> IntervalSample {
+        IntervalSample { at_ns: at_ms * 1_000_000, ops, bytes: ops * 1_000_000 }
+    }
+
+    fn spec() -> RunSpec {
+        RunSpec { backend: BackendKind::Null, ..RunSpec::null(Workload::Stream) }
+    }
+
+    fn trial(caveats: Vec<Caveat>) -> Trial {
+        let pass = PassResult { window_ns: 1_000_000_000, caveats, ..PassResult::new(Pass::Read) };
+        let state = TrialState::Done;
+        let (passes, facts) = (vec![pass], Vec::new());
+        Trial { index: 0, position: 0, started_unix_ms: 0, state, passes, facts }
+    }
+
+    #[test]
+    fn rates_are_those_of_each_interval_and_begin_anew_with_a_pass() {
+        let mut seen = Seen::of("quick", 3);
+        seen.hear(&Event::PassBegun(Pass::Read));
+        for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
+            seen.hear(&Event::Progress(sample(at_ms, ops)));
+        }
+        assert_eq!(seen.rates, [100e6, 200e6, 50e6]);
+        assert_eq!(seen.now, Some((50.0, 50e6)));
+        assert_eq!(seen.rate().unwrap().to_string(), "50.0 MB/s");
+        let host = Event::HostProgress { host: "c1", sample: sample(500, 10) };
+        seen.hear(&host);
+        assert_eq!((seen.hosts[0].ops_per_s, seen.hosts[0].bytes_per_s), (20.0, 20e6));
+        seen.hear(&Event::PassBegun(Pass::Write));
+        assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
+    }
+
+    #[test]
+    fn each_doubt_is_new_once() {
+        let mut seen = Seen::of("quick", 3);
+        let caveats =
+            vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];
+        let (spec, trial) = (spec(), trial(caveats));
+        let ended = Event::TrialEnded { spec: &spec, trial: &trial };
+        assert_eq!([seen.hear(&ended), seen.hear(&ended)], [2, 0]);
+        assert_eq!(seen.caveats[0].passes, 2);
+        assert_eq!(seen.caveats[0].line(), "! cached: 50 % (null stream read)");
+    }
+
+    #[test]
+    fn a_sparkline_shows_means_and_fits() {
+        let line = |rates: &[f64], columns| sparkline(rates.iter().copied(), columns);
+        assert_eq!(line(&[0.0, 1.0, 2.0, 4.0], 8), "▁▃▅█");
+        assert_eq!(line(&[0.0, 2.0, 4.0, 4.0], 2), "▃█");
+        assert_eq!(line(&[0.0, 0.0], 8), "▁▁");
+        assert_eq!(line(&[], 8), "");
+        assert_eq!(line(&[5.0; 1_000], 20).chars().count(), 20);
+    }
+}

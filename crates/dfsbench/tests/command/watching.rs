@@ -1,0 +1,137 @@
+//! The full screen of `--watch` on a real terminal: what it shows, and that it is put back.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::rig::{End, Rig};
+
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+
+/// A terminal whose end we hold, with all that was ever drawn on it.
+struct Terminal {
+    ours: File,
+    theirs: File,
+    drawn: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    fn open() -> Self {
+        let ours: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let theirs = File::options().read(true).write(true).open(name).unwrap();
+        let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&ours, size).unwrap();
+        let ours = File::from(ours);
+        let drawn = Arc::new(Mutex::new(Vec::new()));
+        let (mut reader, kept) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
+        // Ends with the terminal; what is left at the end of the test ends with it.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            while let Ok(read @ 1..) = reader.read(&mut bytes) {
+                kept.lock().unwrap().extend_from_slice(&bytes[..read]);
+            }
+        });
+        Self { ours, theirs, drawn }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.drawn.lock().unwrap()).into_owned()
+    }
+
+    fn modes(&self) -> LocalModes {
+        tcgetattr(&self.theirs).unwrap().local_modes
+    }
+
+    fn wait_for(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.text().contains(text) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no `{text}` in {}", self.text());
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    /// Runs the program on it; types the keys once a text stands there.
+    fn run(&self, rig: &Rig, args: &[&str], (text, keys): (&str, &[u8])) -> End {
+        let mut command = rig.command(args);
+        let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
+        let child = command.stdin(theirs()).stderr(theirs()).stdout(Stdio::piped());
+        let child = child.spawn().unwrap();
+        self.wait_for(text);
+        (&self.ours).write_all(keys).unwrap();
+        End::of(child.wait_with_output().unwrap())
+    }
+
+    fn assert_put_back(&self, before: LocalModes) {
+        self.wait_for(LEAVE);
+        let text = self.text();
+        assert_eq!((text.matches(ENTER).count(), text.matches(LEAVE).count()), (1, 1), "{text}");
+        assert!(text.contains("\x1b[?25h"), "the cursor is there again");
+        assert_eq!(self.modes(), before);
+    }
+}
+
+const LONG: [&str; 9] =
+    ["run", "target", "--watch", "--workload", "mixed", "--file-size", "8MiB", "--duration", "60s"];
+
+#[test]
+fn the_screen_shows_what_is_measured_and_q_ends_it_in_order() {
+    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let before = terminal.modes();
+    assert!(before.contains(LocalModes::ECHO | LocalModes::ICANON));
+    let end = terminal.run(&rig, &LONG, ("highest ", b"q"));
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("interrupted"), "{}", end.stdout);
+    rig.assert_target_is_empty();
+    terminal.assert_put_back(before);
+    let text = terminal.text();
+    for part in ["trial 1 of ", "posix mixed", "kop/s", "no caveat so far", "q or ctrl-C", "█"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.len() < 4_000), "lines fit");
+}
+
+#[test]
+fn a_second_ctrl_c_puts_it_back_too() {
+    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let before = terminal.modes();
+    let end = terminal.run(&rig, &LONG, ("highest ", b"\x03\x03"));
+    assert_eq!(end.code, 4, "{end:?}");
+    terminal.assert_put_back(before);
+}
+
+#[test]
+fn at_the_end_of_a_campaign_the_terminal_is_put_back_before_the_table() {
+    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let before = terminal.modes();
+    let args = ["run", "target", "--watch", "--file-size", "1MiB", "--workload", "stream"];
+    let end = terminal.run(&rig, &args, (ENTER, b""));
+    assert!(end.stdout.contains("stream write"), "{end:?}");
+    terminal.assert_put_back(before);
+}
+
+#[test]
+fn without_a_terminal_it_is_refused_with_a_hint() {
+    let rig = Rig::new();
+    rig.refused(&["run", "target", "--watch"], 2, &["needs a terminal", "--json-progress FILE"]);
+    rig.refused(&["run", "target", "--watch", "--json-progress", "-"], 2, &["both want stderr"]);
+    rig.refused(&["run", "target", "--watch", "--quiet"], 2, &["cannot be used with"]);
+}
+
+#[test]
+fn doubts_are_told_as_they_appear_each_once() {
+    let rig = Rig::new();
+    let args = ["run", "target", "--trials", "3", "--file-size", "1MiB", "--workload", "stream"];
+    let end = rig.run(&args);
+    let told = end.stderr.lines().filter(|line| line.starts_with("! too-short")).count();
+    assert_eq!(told, 1, "{}", end.stderr);
+}
