@@ -10,7 +10,7 @@ mod disturbances;
 use std::process::ExitCode;
 
 use model::{Order, Pass, Question, Soak, Workload};
-use plan::{Overrides, Plan, RawPlan, Setting};
+use plan::{Overrides, Plan, RawPlan, Setting, Value};
 
 use crate::args::SoakArgs;
 use crate::campaign::{self, Means};
@@ -109,6 +109,12 @@ const DEFAULTS: [(Setting, &str); 9] = [
     (Setting::Timeout, "1min"),
 ];
 
+/// Says whether the plan, or a flag, asks for as much load as the server takes.
+fn is_closed_loop(raw: &RawPlan) -> bool {
+    let levels = raw.factors.get(Setting::Rate);
+    levels.is_some_and(|levels| levels.iter().all(|level| level.value == Value::Number(0)))
+}
+
 /// Above this duration intervals are seconds, so that a day's timeline has 86,400 points.
 const FINE_MS_MAX: u64 = 600_000;
 
@@ -122,6 +128,10 @@ fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), Failure> {
     for (setting, value) in DEFAULTS {
         let in_workloads = raw.workloads.iter().any(|w| w.settings.get(setting).is_some());
         if raw.factors.get(setting).is_some() || in_workloads {
+            continue;
+        }
+        // Who offers no rate has no arrivals.
+        if setting == Setting::Arrivals && is_closed_loop(raw) {
             continue;
         }
         let coarse = setting == Setting::Interval && soak.duration_ms > FINE_MS_MAX;

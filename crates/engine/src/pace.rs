@@ -216,10 +216,10 @@ impl Pace {
             self.thinking.push_back(completion.done_ns.saturating_add(self.think_time_ns));
         }
         let ended = self.subject(&completion.op);
-        if let Some(busy) = &mut self.busy {
-            if let Some(at) = busy.iter().position(|subject| *subject == ended) {
-                busy.swap_remove(at);
-            }
+        if let Some(busy) = &mut self.busy
+            && let Some(at) = busy.iter().position(|subject| *subject == ended)
+        {
+            busy.swap_remove(at);
         }
         if let Some(booked) = &self.booked {
             booked.ended(completion);

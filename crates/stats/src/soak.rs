@@ -18,10 +18,14 @@ const HELD_UP_SHARE: f64 = 0.5;
 const LATE_TIMES: f64 = 10.0;
 /// Intervals before a disturbance without which nobody knows what is usual.
 const BEFORE_MIN: usize = 5;
+/// What begins later than this after a disturbance is over, in nanoseconds, is not its doing.
+const NOTICED_WITHIN_NS: u64 = 1_000_000_000;
 /// Intervals in a row that have to be as before.
 const CALM: usize = 2;
 /// Intervals without which nothing is said of memory.
 const MEMORY_MIN: usize = 40;
+/// Nor with fewer segments: the second one takes what the first has not given back yet.
+const MEMORY_SEGMENTS_MIN: usize = 4;
 /// More growth than this share, and than so many bytes, is no noise of an allocator.
 const GROWTH_SHARE_MAX: f64 = 0.03;
 const GROWTH_BYTES_MAX: u64 = 4 << 20;
@@ -298,7 +302,9 @@ impl Effect {
             interval_ns: usual_ns,
         };
         let since = |ns: u64| ns.saturating_sub(upset.begun_ns);
-        let Some(first) = after.iter().position(|index| is_disturbed(&index)) else {
+        let over_ns = upset.ended_ns.unwrap_or(upset.begun_ns).saturating_add(NOTICED_WITHIN_NS);
+        let first = after.iter().position(|index| is_disturbed(&index));
+        let Some(first) = first.filter(|at| begins_ns(after[*at]) <= over_ns) else {
             return effect;
         };
         if upset.failed.is_some() {
@@ -323,10 +329,10 @@ impl Effect {
 
 /// Memory of this program over all intervals.
 fn memory(trials: &[Trial]) -> Option<Memory> {
-    let loads = trials.iter().filter_map(load_of);
-    let pulses: Vec<&Pulse> =
-        loads.flat_map(|load| &load.pulses).filter(|pulse| pulse.rss_bytes > 0).collect();
-    if pulses.len() < MEMORY_MIN {
+    let loads: Vec<&PassResult> = trials.iter().filter_map(load_of).collect();
+    let pulses = loads.iter().flat_map(|load| &load.pulses);
+    let pulses: Vec<&Pulse> = pulses.filter(|pulse| pulse.rss_bytes > 0).collect();
+    if pulses.len() < MEMORY_MIN || loads.len() < MEMORY_SEGMENTS_MIN {
         return None;
     }
     let quarter = pulses.len() / 4;

@@ -179,7 +179,7 @@ impl Pattern {
         }
         match (&self.stamps, &self.journal) {
             (Some(stamps), Some(journal)) => {
-                stamps.stamp_each(data, file, offset_bytes, |at| journal.generation(file, at))
+                stamps.stamp_each(data, file, offset_bytes, |at| journal.generation(file, at));
             }
             (Some(stamps), None) => stamps.stamp(data, file, offset_bytes),
             (None, _) => {}

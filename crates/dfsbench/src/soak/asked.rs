@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use model::Soak;
 use model::units::{Nanos, parse_time_ns};
-use model::{Soak, Target};
 use plan::{Plan, RawPlan, Setting, Value};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
@@ -56,6 +56,10 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
         (flags.order.is_some(), "--order", "its segments follow each other"),
         (args.run.until_broken.is_some(), "--until-broken", "`dfsbench run` has it"),
     ];
+    if args.run.wants_null() || args.run.target.as_deref() == Some("null") {
+        let what = "a soak verifies what a server keeps, and `null` keeps nothing";
+        return Err(Failure::Usage(format!("{what} (hint: `embedded`, nfs://..., a directory)")));
+    }
     match given.iter().find(|(is_given, ..)| *is_given) {
         Some((_, flag, hint)) => {
             Err(Failure::Usage(format!("{flag} has no meaning for a soak (hint: {hint})")))
@@ -86,10 +90,6 @@ pub fn check(plan: &Plan, soak: &Soak) -> Result<(), Failure> {
              asked for; {JOURNAL_BLOCKS_MAX} can be (hint: a larger --io-size, or a smaller set)",
             run.io_size_bytes
         )));
-    }
-    if matches!(run.target, Target::Null) {
-        let what = "a soak verifies what a server keeps, and `null` keeps nothing";
-        return Err(Failure::Usage(format!("{what} (hint: `embedded`, nfs://..., a directory)")));
     }
     disturbances::check(run, soak)
 }

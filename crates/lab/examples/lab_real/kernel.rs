@@ -27,6 +27,8 @@ pub(crate) const CHECKS: &[Check] = checks![
     a_stopped_host_is_stopped_again,
     a_tunnel_carries_nfs_and_says_how,
     a_delay_is_met_by_every_packet,
+    a_cut_lets_everything_pass_but_nfs,
+    a_server_that_was_stopped_is_as_it_was,
     nothing_of_the_kernels_is_left_of_a_process_that_is_killed,
 ];
 
@@ -258,6 +260,33 @@ fn a_delay_is_met_by_every_packet() {
     let took = begun.elapsed();
     lab.undo_all().unwrap();
     assert!(took >= 2 * Duration::from_micros(DELAY_US.into()), "{took:?}");
+    host.assert_as_before(&before);
+}
+
+fn a_cut_lets_everything_pass_but_nfs() {
+    let host = Host::machine();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let answers = |port: u16| {
+        let limit = Duration::from_secs(2);
+        TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), limit).is_ok()
+    };
+    assert!(answers(111) && answers(2_049));
+    apply_all(&mut lab, &[Action::Cut { interface: "lo".to_owned(), port: 2_049 }]);
+    assert!(answers(111) && !answers(2_049));
+    lab.undo_all().unwrap();
+    assert!(answers(2_049));
+    host.assert_as_before(&before);
+}
+
+fn a_server_that_was_stopped_is_as_it_was() {
+    let host = Host::machine();
+    let (before, was) = (host.traces(), server());
+    let mut lab = host.lab();
+    apply_all(&mut lab, &[Action::NfsdStop]);
+    assert_eq!(read("/proc/fs/nfsd/threads").trim(), "0");
+    assert!(lab.apply(&Action::NfsdStop).unwrap_err().to_string().contains("no nfsd runs"));
+    lab.undo_all().unwrap();
+    assert_eq!(server(), was);
     host.assert_as_before(&before);
 }
 

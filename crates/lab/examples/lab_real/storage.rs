@@ -14,6 +14,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     every_file_system_is_made_mounted_and_taken_away,
     an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing,
     a_busy_mount_says_who_holds_it,
+    a_disk_that_was_filled_takes_nothing_and_is_emptied_again,
     a_device_that_vanished_is_one_error_and_the_rest_is_put_back,
     dropped_caches_are_counted_not_assumed,
 ];
@@ -66,6 +67,21 @@ fn every_file_system_is_made_mounted_and_taken_away() {
         lab.undo_all().unwrap();
         host.assert_as_before(&before);
     }
+}
+
+fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    apply_all(&mut lab, &[memory(&["size=16m"]), Action::Fill { point: POINT.into() }]);
+    let file = format!("{POINT}/file");
+    let error = fs::write(&file, vec![1; 2 << 20]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    fs::remove_file(&file).unwrap();
+    assert!(lab.apply(&Action::Fill { point: POINT.into() }).is_err(), "it is full already");
+    lab.undo_last().unwrap();
+    fs::write(&file, vec![1; 2 << 20]).unwrap();
+    lab.undo_all().unwrap();
+    host.assert_as_before(&before);
 }
 
 fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {

@@ -159,11 +159,10 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
         Action::ReadAhead { point, .. } => tuning::read_ahead_undo(point),
         Action::Sysctl { name, .. } => tuning::sysctl_undo(name),
         Action::Mtu { interface, .. } => shape::mtu_undo(interface),
-        Action::Shape { interface, .. } => shape::undo(interface),
+        Action::Shape { interface, .. } | Action::Cut { interface, .. } => shape::undo(interface),
         Action::CpuFrequency { .. } => cpu::frequency_undo(known),
         Action::Cores { online } => cpu::core_undo(known, *online),
         Action::NfsdStop => outage::stop_undo(known),
-        Action::Cut { interface, .. } => shape::undo(interface),
         Action::Fill { point } => outage::fill_undo(point),
     }
 }

@@ -49,6 +49,11 @@ fn a_stall_is_noticed_lasts_and_is_over() {
 fn what_makes_no_difference_is_not_noticed() {
     let effect = effect(&pulses(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
     assert_eq!((effect.detect_ns, effect.recover_ns, effect.stall_ns), (None, None, 0));
+    // Nor is what happens long after it was over its doing.
+    let mut late = pulses(&[50; 30]);
+    late[25].errors = 1;
+    assert_eq!(self::effect(&late, 520 * MS).detect_ns, None);
+    assert!(self::effect(&late, 2_000 * MS).detect_ns.is_some());
 }
 
 #[test]

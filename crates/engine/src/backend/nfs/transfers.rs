@@ -219,6 +219,9 @@ impl Transfers {
         let is_ours = transfer.stage.moves_data() && !has_object && !self.is_guest;
         if is_ours && is_state_lost(event) && transfer.reopens < REOPENS_MAX {
             self.table[tag as usize].reopens += 1;
+            if transfer.stage == Stage::Write {
+                common.resent_bytes += u64::from(transfer.len);
+            }
             return self.parked.push(tag);
         }
         match judge(event, &transfer, common) {
