@@ -38,6 +38,9 @@ pub struct Histogram {
     /// The bucket of the first of `counts`.
     first: usize,
     counts: Box<[u64]>,
+    /// Pairs of (bucket gap, count) as [`Histogram::to_bytes`] writes them, while it is only read;
+    /// there are no `counts` then. A tenth of the room: reports hold a million of them.
+    packed: Box<[u8]>,
     count: u64,
     sum: u128,
     min: u64,
@@ -80,7 +83,15 @@ impl Histogram {
     /// Makes an empty histogram that takes room as values come: reports hold a hundred thousand of
     /// them, and most values of one lie close together.
     pub fn sparse() -> Self {
-        Self { first: 0, counts: Box::default(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Self {
+            first: 0,
+            counts: Box::default(),
+            packed: Box::default(),
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 
     /// Counts one value.
@@ -164,6 +175,7 @@ impl Histogram {
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
+        self.packed = Box::default();
         (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
     }
 
@@ -207,12 +219,7 @@ impl Histogram {
         put_varint(&mut out, u128::from(self.min()));
         put_varint(&mut out, u128::from(self.max));
         put_varint(&mut out, self.sum);
-        let mut last = 0;
-        for (bucket, count) in self.occupied() {
-            put_varint(&mut out, (bucket - last) as u128);
-            put_varint(&mut out, u128::from(count));
-            last = bucket;
-        }
+        put_pairs(&mut out, self.occupied());
         out
     }
 
@@ -226,21 +233,18 @@ impl Histogram {
         histogram.min = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.max = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.sum = take_varint(&mut rest)?;
-        let (mut bucket, mut read) = (0_usize, Vec::new());
+        histogram.packed = rest.into();
+        let mut bucket = 0_usize;
         while !rest.is_empty() {
-            bucket = bucket.checked_add(usize::try_from(take_varint(&mut rest)?).ok()?)?;
+            let gap = usize::try_from(take_varint(&mut rest)?).ok()?;
             let count = u64::try_from(take_varint(&mut rest)?).ok()?;
-            if bucket >= BUCKETS {
+            // Each bucket comes once, behind those before it.
+            let is_again = gap == 0 && histogram.count > 0;
+            bucket = bucket.checked_add(gap)?;
+            if bucket >= BUCKETS || count == 0 || is_again {
                 return None;
             }
-            read.push((bucket, count));
             histogram.count = histogram.count.checked_add(count)?;
-        }
-        if let (Some((lowest, _)), Some((highest, _))) = (read.first(), read.last()) {
-            histogram.make_room(*lowest, *highest);
-        }
-        for (bucket, count) in read {
-            *histogram.bucket_mut(bucket) = count;
         }
         if histogram.count == 0 {
             histogram.min = u64::MAX;
@@ -253,10 +257,19 @@ impl Histogram {
         self.occupied().map(|(bucket, count)| (lowest_of::<SUB_BITS>(bucket), count))
     }
 
+    /// The same with as little room as it takes; recording into it takes more again.
+    #[must_use]
+    pub fn packed(&self) -> Self {
+        let mut packed = Vec::new();
+        put_pairs(&mut packed, self.occupied());
+        Self { first: 0, counts: Box::default(), packed: packed.into_boxed_slice(), ..*self }
+    }
+
     /// The buckets that hold values, by their number.
     fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counted.map(|(place, count)| (self.first + place, *count))
+        let counted = counted.map(|(place, count)| (self.first + place, *count));
+        counted.chain(unpacked(&self.packed))
     }
 
     #[inline]
@@ -270,6 +283,15 @@ impl Histogram {
     /// Takes room for these buckets and all between them and those that are there.
     #[cold]
     fn make_room(&mut self, lowest: usize, highest: usize) {
+        let packed = std::mem::take(&mut self.packed);
+        if let Some((known, _)) = unpacked(&packed).next() {
+            let last = unpacked(&packed).last().map_or(known, |(bucket, _)| bucket);
+            self.make_room(known.min(lowest), last.max(highest));
+            for (bucket, count) in unpacked(&packed) {
+                self.counts[bucket - self.first] = count;
+            }
+            return;
+        }
         let (mut first, mut end) = (lowest, highest + 1);
         if !self.counts.is_empty() {
             first = first.min(self.first);
@@ -326,6 +348,27 @@ pub const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     lowest_of::<BITS>(bucket) + width / 2
 }
 
+/// Writes pairs of (bucket gap, count).
+fn put_pairs(out: &mut Vec<u8>, occupied: impl Iterator<Item = (usize, u64)>) {
+    let mut last = 0;
+    for (bucket, count) in occupied {
+        put_varint(out, (bucket - last) as u128);
+        put_varint(out, u128::from(count));
+        last = bucket;
+    }
+}
+
+/// Reads what [`put_pairs`] wrote.
+fn unpacked(mut packed: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
+    let mut bucket = 0;
+    std::iter::from_fn(move || {
+        let gap = usize::try_from(take_varint(&mut packed)?).ok()?;
+        let count = u64::try_from(take_varint(&mut packed)?).ok()?;
+        bucket += gap;
+        Some((bucket, count))
+    })
+}
+
 fn put_varint(out: &mut Vec<u8>, mut value: u128) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -380,8 +423,39 @@ mod tests {
         h.record(1_200_000);
         assert!(h.counts.len() <= 64, "{}", h.counts.len());
         let read = Histogram::from_bytes(&h.to_bytes()).unwrap();
-        assert_eq!((read.counts.len(), &read), (h.counts.len(), &h));
+        assert_eq!((read.counts.len(), read.packed.len() < 16, &read), (0, true, &h));
+        assert_eq!((h.packed().packed, &h.packed()), (read.packed.clone(), &h));
         assert_eq!(Histogram::sparse(), Histogram::new());
+    }
+
+    #[test]
+    fn what_was_packed_counts_on_as_before() {
+        let mut h = Histogram::sparse();
+        for value in [3, 70, 1_000, 1_000_000_000] {
+            h.record_n(value, value);
+        }
+        let mut packed = h.packed();
+        assert_eq!((packed.quantile(0.5), packed.to_bytes()), (h.quantile(0.5), h.to_bytes()));
+        let mut merged = h.clone();
+        merged.merge(&packed);
+        packed.merge(&h);
+        assert_eq!((packed.count(), &packed), (2 * h.count(), &merged));
+        for values in [&mut packed, &mut merged] {
+            values.record(5);
+        }
+        assert_eq!(packed, merged);
+        let mut cleared = h.packed();
+        cleared.clear();
+        assert_eq!(cleared, Histogram::new());
+        assert_eq!(Histogram::sparse().packed(), Histogram::new());
+    }
+
+    #[test]
+    fn buckets_that_come_twice_or_empty_are_no_histogram() {
+        let of = |pairs: &[u8]| Histogram::from_bytes(&[&[1, 1, 9, 30], pairs].concat());
+        assert!(of(&[0, 1, 2, 1]).is_some());
+        assert!(of(&[1, 1, 0, 1]).is_none(), "a bucket again");
+        assert!(of(&[1, 0]).is_none(), "a bucket without values");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Files of earlier releases have no table for it, and get it when they are added to.
 
 use model::{ClientTimes, HostResult, Work};
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 
-use crate::read::{count, damaged, rows};
+use crate::read::{count, damaged};
 use crate::write::whole;
 
 /// Adds what one host did of a pass.
@@ -41,27 +41,21 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Reads what the hosts did of a pass.
-pub(crate) fn load(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<HostResult>> {
-    if !connection.table_exists(None, "hosts")? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT * FROM hosts WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        let bytes: Vec<u8> = row.get("service_time")?;
-        let times = ClientTimes::from_bytes(&bytes);
-        Ok(HostResult {
-            host: row.get("host")?,
-            workers: row.get("workers")?,
-            ops: count(row, "ops")?,
-            bytes: count(row, "bytes")?,
-            failed: count(row, "failed")?,
-            common: Work { ops: count(row, "common_ops")?, bytes: count(row, "common_bytes")? },
-            start_ns: row.get("start_ns")?,
-            end_ns: row.get("end_ns")?,
-            error_ns: count(row, "error_ns")?,
-            cpu_ns: count(row, "cpu_ns")?,
-            times: times.ok_or_else(|| damaged("service_time is of no host".to_owned()))?,
-        })
+/// What one host did of a pass.
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<HostResult> {
+    let bytes: Vec<u8> = row.get("service_time")?;
+    let times = ClientTimes::from_bytes(&bytes);
+    Ok(HostResult {
+        host: row.get("host")?,
+        workers: row.get("workers")?,
+        ops: count(row, "ops")?,
+        bytes: count(row, "bytes")?,
+        failed: count(row, "failed")?,
+        common: Work { ops: count(row, "common_ops")?, bytes: count(row, "common_bytes")? },
+        start_ns: row.get("start_ns")?,
+        end_ns: row.get("end_ns")?,
+        error_ns: count(row, "error_ns")?,
+        cpu_ns: count(row, "cpu_ns")?,
+        times: times.ok_or_else(|| damaged("service_time is of no host".to_owned()))?,
     })
 }

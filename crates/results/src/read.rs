@@ -3,6 +3,7 @@
 //! A load sees one state of the file even while a campaign adds to it. What does not fit the
 //! types (an unknown pass, a broken histogram) is reported as damage, never guessed.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use model::{
@@ -39,18 +40,145 @@ fn campaign(connection: &Connection, id: i64) -> rusqlite::Result<Option<Campaig
         return Ok(None);
     };
     campaign.question = question(connection, id)?;
-    campaign.facts = facts(connection, id, None)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
-    let runs = rows(connection, sql, [id], |row| {
-        let json: String = row.get("spec_json")?;
-        let spec: RunSpec = serde_json::from_str(&json)
-            .map_err(|error| damaged(format!("the settings of a run can't be read: {error}")))?;
-        Ok((row.get::<_, i64>("id")?, row.get("run_index")?, spec))
-    })?;
-    for (run_id, index, spec) in runs {
-        campaign.runs.push(Run { index, spec, trials: trials(connection, id, run_id)? });
+    let (mut ids, mut runs) = (Vec::new(), Vec::new());
+    for run in rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, run(row)?)))? {
+        ids.push(run.0);
+        runs.push(run.1);
     }
+    let mut trials = Level::default();
+    each(connection, ("trials", "run_id", "id"), &ids, |run, row| {
+        trials.add(run, row, trial(row)?)
+    })?;
+    facts(connection, (id, &trials.ids), |place, fact| match place {
+        None => campaign.facts.push(fact),
+        Some(trial) => trials.values[trial].facts.push(fact),
+    })?;
+    let mut passes = Level::default();
+    each(connection, ("passes", "trial_id", "id"), &trials.ids, |trial, row| {
+        passes.add(trial, row, pass(row)?)
+    })?;
+    fill(connection, &mut passes)?;
+    passes.give(|trial, pass| trials.values[trial].passes.push(pass));
+    trials.give(|run, trial| runs[run].trials.push(trial));
+    campaign.runs = runs;
     Ok(Some(campaign))
+}
+
+/// Reads what stands below passes, each table at once: a campaign may have a hundred thousand.
+fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+    let (ids, passes) = (&passes.ids, &mut passes.values);
+    let below = |table| (table, "pass_id", "id");
+    each(connection, below("truths"), ids, |at, row| {
+        passes[at].truths.push(truth(row)?);
+        Ok(())
+    })?;
+    each(connection, below("samples"), ids, |at, row| {
+        passes[at].samples.push(sample(row)?);
+        Ok(())
+    })?;
+    each(connection, below("caveats"), ids, |at, row| {
+        passes[at].caveats.push(caveat(row)?);
+        Ok(())
+    })?;
+    each(connection, below("clients"), ids, |at, row| {
+        passes[at].clients.push(client(row)?);
+        Ok(())
+    })?;
+    each(connection, below("hosts"), ids, |at, row| {
+        passes[at].hosts.push(hosts::read(row)?);
+        Ok(())
+    })?;
+    each(connection, below("pulses"), ids, |at, row| {
+        passes[at].pulses.push(soak::pulse(row)?);
+        Ok(())
+    })?;
+    each(connection, below("upsets"), ids, |at, row| {
+        passes[at].upsets.push(soak::upset(row)?);
+        Ok(())
+    })?;
+    each(connection, ("scopes", "pass_id", "pass_id"), ids, |at, row| {
+        passes[at].scope = scope(row)?;
+        Ok(())
+    })?;
+    let mut kinds = Level::default();
+    each(connection, below("kinds"), ids, |at, row| kinds.add(at, row, kind(row)?))?;
+    each(connection, ("op_errors", "kind_id", "id"), &kinds.ids, |at, row| {
+        let error = (OpError(row.get("code")?), count(row, "count")?);
+        kinds.values[at].errors.push(error);
+        Ok(())
+    })?;
+    kinds.give(|at, kind| passes[at].kinds.push(kind));
+    let mut watched = Level::default();
+    each(connection, below("telemetry"), ids, |at, row| {
+        watched.add(at, row, telemetry::host(row)?)
+    })?;
+    each(connection, ("metrics", "telemetry_id", "id"), &watched.ids, |at, row| {
+        watched.values[at].metrics.push(telemetry::metric(row)?);
+        Ok(())
+    })?;
+    watched.give(|at, host| passes[at].telemetry.push(host));
+    Ok(())
+}
+
+/// The rows of one table, in the order of their parents and then of their keys.
+struct Level<T> {
+    ids: Vec<i64>,
+    values: Vec<T>,
+    /// Of each, the place of its parent.
+    parents: Vec<usize>,
+}
+
+impl<T> Default for Level<T> {
+    fn default() -> Self {
+        Self { ids: Vec::new(), values: Vec::new(), parents: Vec::new() }
+    }
+}
+
+impl<T> Level<T> {
+    fn add(&mut self, parent: usize, row: &Row<'_>, value: T) -> rusqlite::Result<()> {
+        self.ids.push(row.get("id")?);
+        self.values.push(value);
+        self.parents.push(parent);
+        Ok(())
+    }
+
+    /// Gives each to its parent.
+    fn give(self, mut give: impl FnMut(usize, T)) {
+        for (parent, value) in self.parents.into_iter().zip(self.values) {
+            give(parent, value);
+        }
+    }
+}
+
+/// Reads the rows of a table that hang on some parents, with the place of the parent among them;
+/// `table` is its name, the column of the parent's key, and that of its own. Files of earlier
+/// releases lack tables.
+///
+/// The keys of a campaign lie close together. So all rows between the smallest and the largest are
+/// read along the index, in its order, and those of other campaigns are passed over.
+fn each(
+    connection: &Connection,
+    (table, key, own): (&str, &str, &str),
+    parents: &[i64],
+    mut read: impl FnMut(usize, &Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let (Some(first), Some(last)) = (parents.iter().min(), parents.iter().max()) else {
+        return Ok(());
+    };
+    if !connection.table_exists(None, table)? {
+        return Ok(());
+    }
+    let places: HashMap<i64, usize> = parents.iter().copied().zip(0..).collect();
+    let sql = format!("SELECT * FROM {table} WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key}, {own}");
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        if let Some(place) = places.get(&row.get(key)?) {
+            read(*place, row)?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
@@ -87,163 +215,121 @@ fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Quest
     Ok(read.unwrap_or_default())
 }
 
+/// Reads the facts of a campaign, each with the place of its trial.
 fn facts(
     connection: &Connection,
-    campaign_id: i64,
-    trial_id: Option<i64>,
-) -> rusqlite::Result<Vec<Fact>> {
-    let sql = "SELECT * FROM facts WHERE campaign_id = ?1 AND trial_id IS ?2 ORDER BY id";
-    rows(connection, sql, (campaign_id, trial_id), |row| {
-        Ok(Fact {
+    (campaign_id, trials): (i64, &[i64]),
+    mut give: impl FnMut(Option<usize>, Fact),
+) -> rusqlite::Result<()> {
+    let places: HashMap<i64, usize> = trials.iter().copied().zip(0..).collect();
+    let sql = "SELECT * FROM facts WHERE campaign_id = ?1 ORDER BY trial_id, id";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([campaign_id])?;
+    while let Some(row) = rows.next()? {
+        let trial: Option<i64> = row.get("trial_id")?;
+        let place = trial.map(|id| places.get(&id).copied());
+        // Whatever hangs on a trial of nobody is nobody's.
+        let Some(place) = place.map_or(Some(None), |place| place.map(Some)) else { continue };
+        let fact = Fact {
             scope: row.get("scope")?,
             name: row.get("name")?,
             value: row.get("value")?,
             source: row.get("source")?,
-        })
-    })
-}
-
-fn trials(connection: &Connection, campaign_id: i64, run_id: i64) -> rusqlite::Result<Vec<Trial>> {
-    let sql = "SELECT * FROM trials WHERE run_id = ?1 ORDER BY id";
-    let mut trials = rows(connection, sql, [run_id], |row| {
-        let reason: Option<String> = row.get("reason")?;
-        let state = named(row, "state", |state| match state {
-            "done" => Some(TrialState::Done),
-            "failed" => Some(TrialState::Failed(reason.unwrap_or_default())),
-            "interrupted" => Some(TrialState::Interrupted),
-            _ => None,
-        })?;
-        let trial = Trial {
-            index: row.get("trial_index")?,
-            position: row.get("position")?,
-            started_unix_ms: count(row, "started_unix_ms")?,
-            state,
-            passes: Vec::new(),
-            facts: Vec::new(),
         };
-        Ok((row.get::<_, i64>("id")?, trial))
-    })?;
-    for (id, trial) in &mut trials {
-        trial.facts = facts(connection, campaign_id, Some(*id))?;
-        trial.passes = passes(connection, *id)?;
+        give(place, fact);
     }
-    Ok(trials.into_iter().map(|(_, trial)| trial).collect())
+    Ok(())
 }
 
-fn passes(connection: &Connection, trial_id: i64) -> rusqlite::Result<Vec<PassResult>> {
-    let sql = "SELECT * FROM passes WHERE trial_id = ?1 ORDER BY id";
-    let mut passes = rows(connection, sql, [trial_id], |row| {
-        let pass = PassResult {
-            window_ns: count(row, "window_ns")?,
-            common_window_ns: count(row, "common_window_ns")?,
-            first_done_ops: count(row, "first_done_ops")?,
-            first_done_bytes: count(row, "first_done_bytes")?,
-            first_done_ns: count(row, "first_done_ns")?,
-            start_skew_ns: count(row, "start_skew_ns")?,
-            client_cpu_ns: count(row, "client_cpu_ns")?,
-            server_cpu_ns: maybe_count(row, "server_cpu_ns")?,
-            storage_read_bytes: maybe_count(row, "storage_read_bytes")?,
-            ..PassResult::new(named(row, "pass", Pass::from_name)?)
-        };
-        Ok((row.get::<_, i64>("id")?, pass))
-    })?;
-    for (id, pass) in &mut passes {
-        pass.truths = truths(connection, *id)?;
-        pass.samples = samples(connection, *id)?;
-        pass.pulses = soak::pulses(connection, *id)?;
-        pass.upsets = soak::upsets(connection, *id)?;
-        pass.kinds = kinds(connection, *id)?;
-        pass.clients = clients(connection, *id)?;
-        pass.hosts = hosts::load(connection, *id)?;
-        pass.scope = scope(connection, *id)?;
-        pass.telemetry = telemetry::load(connection, *id)?;
-        pass.caveats = caveats(connection, *id)?;
-    }
-    Ok(passes.into_iter().map(|(_, pass)| pass).collect())
+fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
+    let json: String = row.get("spec_json")?;
+    let spec: RunSpec = serde_json::from_str(&json)
+        .map_err(|error| damaged(format!("the settings of a run can't be read: {error}")))?;
+    Ok(Run { index: row.get("run_index")?, spec, trials: Vec::new() })
 }
 
-fn kinds(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<KindResult>> {
-    let sql = "SELECT * FROM kinds WHERE pass_id = ?1 ORDER BY id";
-    let mut kinds = rows(connection, sql, [pass_id], |row| {
-        let kind = KindResult {
-            kind: named(row, "kind", OpKind::from_name)?,
-            issued: count(row, "issued")?,
-            done: count(row, "done")?,
-            bytes: count(row, "bytes")?,
-            errors: Vec::new(),
-            service_time: histogram(row, "service_time")?,
-            response_time: histogram(row, "response_time")?,
-        };
-        Ok((row.get::<_, i64>("id")?, kind))
+fn trial(row: &Row<'_>) -> rusqlite::Result<Trial> {
+    let reason: Option<String> = row.get("reason")?;
+    let state = named(row, "state", |state| match state {
+        "done" => Some(TrialState::Done),
+        "failed" => Some(TrialState::Failed(reason.unwrap_or_default())),
+        "interrupted" => Some(TrialState::Interrupted),
+        _ => None,
     })?;
-    let sql = "SELECT * FROM op_errors WHERE kind_id = ?1 ORDER BY id";
-    for (id, kind) in &mut kinds {
-        kind.errors = rows(connection, sql, [*id], |row| {
-            Ok((OpError(row.get("code")?), count(row, "count")?))
-        })?;
-    }
-    Ok(kinds.into_iter().map(|(_, kind)| kind).collect())
-}
-
-/// Reads what clients did; files of earlier releases have no table for it.
-fn clients(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<ClientResult>> {
-    if !connection.table_exists(None, "clients")? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT * FROM clients WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        let bytes: Vec<u8> = row.get("service_time")?;
-        let times = ClientTimes::from_bytes(&bytes);
-        Ok(ClientResult {
-            client: row.get("client")?,
-            ops: count(row, "ops")?,
-            bytes: count(row, "bytes")?,
-            failed: count(row, "failed")?,
-            times: times.ok_or_else(|| damaged("service_time is of no client".to_owned()))?,
-        })
+    Ok(Trial {
+        index: row.get("trial_index")?,
+        position: row.get("position")?,
+        started_unix_ms: count(row, "started_unix_ms")?,
+        state,
+        passes: Vec::new(),
+        facts: Vec::new(),
     })
 }
 
-/// Reads what a pass was offered and touched; passes of earlier releases have no such row.
-fn scope(connection: &Connection, pass_id: i64) -> rusqlite::Result<Scope> {
-    if !connection.table_exists(None, "scopes")? {
-        return Ok(Scope::default());
-    }
-    let sql = "SELECT * FROM scopes WHERE pass_id = ?1";
-    let scopes = rows(connection, sql, [pass_id], |row| {
-        let json: String = row.get("scope_json")?;
-        serde_json::from_str(&json).map_err(|error| damaged(format!("scope_json: {error}")))
-    })?;
-    Ok(scopes.into_iter().next().unwrap_or_default())
-}
-
-fn samples(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<IntervalSample>> {
-    let sql = "SELECT * FROM samples WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        Ok(IntervalSample {
-            at_ns: count(row, "at_ns")?,
-            ops: count(row, "ops")?,
-            bytes: count(row, "bytes")?,
-        })
+fn pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
+    Ok(PassResult {
+        window_ns: count(row, "window_ns")?,
+        common_window_ns: count(row, "common_window_ns")?,
+        first_done_ops: count(row, "first_done_ops")?,
+        first_done_bytes: count(row, "first_done_bytes")?,
+        first_done_ns: count(row, "first_done_ns")?,
+        start_skew_ns: count(row, "start_skew_ns")?,
+        client_cpu_ns: count(row, "client_cpu_ns")?,
+        server_cpu_ns: maybe_count(row, "server_cpu_ns")?,
+        storage_read_bytes: maybe_count(row, "storage_read_bytes")?,
+        ..PassResult::new(named(row, "pass", Pass::from_name)?)
     })
 }
 
-fn caveats(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Caveat>> {
-    let sql = "SELECT * FROM caveats WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        let code = named(row, "code", CaveatCode::from_code)?;
-        Ok(Caveat { code, evidence: row.get("evidence")? })
+fn kind(row: &Row<'_>) -> rusqlite::Result<KindResult> {
+    Ok(KindResult {
+        kind: named(row, "kind", OpKind::from_name)?,
+        issued: count(row, "issued")?,
+        done: count(row, "done")?,
+        bytes: count(row, "bytes")?,
+        errors: Vec::new(),
+        service_time: histogram(row, "service_time")?,
+        response_time: histogram(row, "response_time")?,
     })
 }
 
-fn truths(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Truth>> {
-    let sql = "SELECT * FROM truths WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        Ok(Truth {
-            expected: count(row, "expected")?,
-            found: count(row, "found")?,
-            source: row.get("source")?,
-        })
+/// What a client did.
+fn client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
+    let bytes: Vec<u8> = row.get("service_time")?;
+    let times = ClientTimes::from_bytes(&bytes);
+    Ok(ClientResult {
+        client: row.get("client")?,
+        ops: count(row, "ops")?,
+        bytes: count(row, "bytes")?,
+        failed: count(row, "failed")?,
+        times: times.ok_or_else(|| damaged("service_time is of no client".to_owned()))?,
+    })
+}
+
+/// What a pass was offered and touched.
+fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
+    let json: String = row.get("scope_json")?;
+    serde_json::from_str(&json).map_err(|error| damaged(format!("scope_json: {error}")))
+}
+
+fn sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
+    Ok(IntervalSample {
+        at_ns: count(row, "at_ns")?,
+        ops: count(row, "ops")?,
+        bytes: count(row, "bytes")?,
+    })
+}
+
+fn caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
+    let code = named(row, "code", CaveatCode::from_code)?;
+    Ok(Caveat { code, evidence: row.get("evidence")? })
+}
+
+fn truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
+    Ok(Truth {
+        expected: count(row, "expected")?,
+        found: count(row, "found")?,
+        source: row.get("source")?,
     })
 }
 

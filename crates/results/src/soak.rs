@@ -4,9 +4,9 @@
 
 use model::soak::Blow;
 use model::{Pulse, Upset};
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 
-use crate::read::{count, maybe_count, named, rows};
+use crate::read::{count, maybe_count, named};
 use crate::write::whole;
 
 /// Adds how each interval of a pass looked, and what was done to hosts meanwhile.
@@ -51,40 +51,28 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Reads how each interval of a pass looked.
-pub(crate) fn pulses(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Pulse>> {
-    if !connection.table_exists(None, "pulses")? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT * FROM pulses WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        Ok(Pulse {
-            at_ns: count(row, "at_ns")?,
-            ops: count(row, "ops")?,
-            errors: count(row, "errors")?,
-            p50_ns: count(row, "p50_ns")?,
-            p99_ns: count(row, "p99_ns")?,
-            max_ns: count(row, "max_ns")?,
-            uncommitted: count(row, "uncommitted")?,
-            rss_bytes: count(row, "rss_bytes")?,
-        })
+/// How one interval of a pass looked.
+pub(crate) fn pulse(row: &Row<'_>) -> rusqlite::Result<Pulse> {
+    Ok(Pulse {
+        at_ns: count(row, "at_ns")?,
+        ops: count(row, "ops")?,
+        errors: count(row, "errors")?,
+        p50_ns: count(row, "p50_ns")?,
+        p99_ns: count(row, "p99_ns")?,
+        max_ns: count(row, "max_ns")?,
+        uncommitted: count(row, "uncommitted")?,
+        rss_bytes: count(row, "rss_bytes")?,
     })
 }
 
-/// Reads what was done to hosts while a pass ran.
-pub(crate) fn upsets(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Upset>> {
-    if !connection.table_exists(None, "upsets")? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT * FROM upsets WHERE pass_id = ?1 ORDER BY id";
-    rows(connection, sql, [pass_id], |row| {
-        Ok(Upset {
-            blow: named(row, "blow", Blow::from_name)?,
-            host: row.get("host")?,
-            planned_ns: count(row, "planned_ns")?,
-            begun_ns: count(row, "begun_ns")?,
-            ended_ns: maybe_count(row, "ended_ns")?,
-            failed: row.get("failed")?,
-        })
+/// What was done to a host while a pass ran.
+pub(crate) fn upset(row: &Row<'_>) -> rusqlite::Result<Upset> {
+    Ok(Upset {
+        blow: named(row, "blow", Blow::from_name)?,
+        host: row.get("host")?,
+        planned_ns: count(row, "planned_ns")?,
+        begun_ns: count(row, "begun_ns")?,
+        ended_ns: maybe_count(row, "ended_ns")?,
+        failed: row.get("failed")?,
     })
 }

@@ -4,9 +4,9 @@
 //! for each reading would make most of a file of short passes.
 
 use model::telemetry::{Metric, MetricKind, Telemetry};
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 
-use crate::read::{damaged, named, rows};
+use crate::read::{damaged, named};
 use crate::write::whole;
 
 /// Adds what one host did during a pass.
@@ -33,32 +33,23 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Reads what hosts did during a pass; files of earlier releases have no table for it.
-pub(crate) fn load(connection: &Connection, pass_id: i64) -> rusqlite::Result<Vec<Telemetry>> {
-    if !connection.table_exists(None, "telemetry")? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT * FROM telemetry WHERE pass_id = ?1 ORDER BY id";
-    let mut hosts = rows(connection, sql, [pass_id], |row| {
-        let times_ns = numbers(&row.get::<_, String>("times_json")?)?;
-        let host = Telemetry { host: row.get("host")?, times_ns, metrics: Vec::new() };
-        Ok((row.get::<_, i64>("id")?, host))
-    })?;
-    let sql = "SELECT * FROM metrics WHERE telemetry_id = ?1 ORDER BY id";
-    for (id, host) in &mut hosts {
-        host.metrics = rows(connection, sql, [*id], |row| {
-            Ok(Metric {
-                name: row.get("name")?,
-                kind: named(row, "kind", |kind| match kind {
-                    "counter" => Some(MetricKind::Counter),
-                    "gauge" => Some(MetricKind::Gauge),
-                    _ => None,
-                })?,
-                values: numbers(&row.get::<_, String>("values_json")?)?,
-            })
-        })?;
-    }
-    Ok(hosts.into_iter().map(|(_, host)| host).collect())
+/// One host that was watched, without its metrics.
+pub(crate) fn host(row: &Row<'_>) -> rusqlite::Result<Telemetry> {
+    let times_ns = numbers(&row.get::<_, String>("times_json")?)?;
+    Ok(Telemetry { host: row.get("host")?, times_ns, metrics: Vec::new() })
+}
+
+/// One of its metrics.
+pub(crate) fn metric(row: &Row<'_>) -> rusqlite::Result<Metric> {
+    Ok(Metric {
+        name: row.get("name")?,
+        kind: named(row, "kind", |kind| match kind {
+            "counter" => Some(MetricKind::Counter),
+            "gauge" => Some(MetricKind::Gauge),
+            _ => None,
+        })?,
+        values: numbers(&row.get::<_, String>("values_json")?)?,
+    })
 }
 
 fn json_of(values: &[u64]) -> rusqlite::Result<String> {

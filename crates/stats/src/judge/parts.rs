@@ -119,5 +119,5 @@ pub(super) fn estimated_response_time(spec: &RunSpec, used: &[&PassResult]) -> O
         let pace_ns = u64::try_from(pace_ns).unwrap_or(u64::MAX);
         all.merge(&result.service_time().with_omitted(pace_ns));
     }
-    (all.count() > 0).then_some(all)
+    (all.count() > 0).then(|| all.packed())
 }
