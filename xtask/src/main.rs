@@ -58,7 +58,7 @@ enum Chore {
     /// Only the tests against real peers and a real browser.
     Real {
         /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
-        /// browser, vm, hosts, cluster.
+        /// browser, lab, ladder, vm, hosts, cluster.
         group: Option<String>,
         /// Uses the binary as it is, and builds nothing.
         #[arg(long)]

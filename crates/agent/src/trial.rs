@@ -184,7 +184,7 @@ impl<'a> Trial<'a> {
         result.server_cpu_ns = self
             .server_cpu_ns()
             .zip(cpu_before)
-            .filter(|_| is_local_server)
+            .filter(|_| self.uses_local_server())
             .map(|(after, before)| after - before);
         // Counting the directory calls the server too: its counters are read first.
         let server = counts_before.get().zip(self.server_counts()).filter(|_| is_local_server);
@@ -339,6 +339,12 @@ impl<'a> Trial<'a> {
 
     fn is_on_local_server(&self) -> bool {
         matches!(&self.assignment.spec.target, Target::Nfs(nfs) if nfs.embedded)
+    }
+
+    /// The same, or it is spoken to over TCP alone, where it counts no calls.
+    fn uses_local_server(&self) -> bool {
+        matches!(&self.assignment.spec.target, Target::Tcp(tcp) if tcp.embedded)
+            || self.is_on_local_server()
     }
 
     fn server_counts(&self) -> Option<ServerCounts> {

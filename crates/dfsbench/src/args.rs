@@ -7,6 +7,7 @@ mod compare;
 mod curve;
 mod job;
 mod keep;
+mod ladder;
 mod probe;
 mod run;
 mod schedule;
@@ -22,6 +23,7 @@ pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainForma
 pub use curve::CurveArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
+pub use ladder::LadderArgs;
 pub use probe::{ProbeArgs, ProbeFormat};
 pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
@@ -74,6 +76,8 @@ pub enum Command {
     Curve(Box<CurveArgs>),
     /// Load a server for hours, disturb it, and see whether it survives
     Soak(Box<SoakArgs>),
+    /// Tell what limits: the same work on each rung of the way to the data
+    Ladder(Box<LadderArgs>),
     /// Go on with a campaign that was stopped or killed
     Resume(ResumeArgs),
     /// Render a campaign from the results file

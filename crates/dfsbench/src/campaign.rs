@@ -33,7 +33,7 @@ use crate::{dry_run, embedded, hosts, job, output, render, signals, target, unti
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = read(args)?;
-    let mut around = target::surroundings(token() % 1_000_000_000);
+    let mut around = surroundings();
     around.job = job::stand_ins(&args.job)?;
     if let Some(max) = args.until_broken {
         return until_broken::run(args, &raw, &around, max);
@@ -56,6 +56,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         means.job.set(Some(job));
     }
     make(&means, &mut plan, None, &stop)
+}
+
+/// What only this process knows of a plan, with a seed that no other campaign has.
+pub fn surroundings() -> Surroundings {
+    target::surroundings(token() % 1_000_000_000)
 }
 
 /// Tells of what was written and serves nothing.
@@ -184,7 +189,7 @@ fn measured(
 ) -> Result<Campaign, Failure> {
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
-        plan.set_embedded(server.port(), server.certificate());
+        server.tell(plan);
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let campaign =
@@ -275,7 +280,7 @@ pub fn plan_of_job(path: &Path, agents: u32) -> Result<Plan, Failure> {
     let mut raw = read_plan(path)?;
     job::use_targets(&mut raw)?;
     raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
-    let around = target::surroundings(token() % 1_000_000_000);
+    let around = surroundings();
     Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
 }
 

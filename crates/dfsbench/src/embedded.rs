@@ -1,4 +1,4 @@
-//! The in-memory server inside this process: the embedded default target.
+//! The in-memory servers inside this process: the embedded default target, and one without faults.
 //!
 //! The binary starts it, because only this floor knows both the plan and the server; the agent
 //! gets its counters and thread ids, so that its work is counted and its processor time is not
@@ -13,39 +13,57 @@ use agent::{Calls, LocalServer, ServerCounts};
 use model::soak::Blow;
 use model::{NfsSettings, Proto, RunSpec, XprtSec};
 use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
-use plan::Plan;
+use plan::{Plan, ServerPlan};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
 use crate::offer;
 
-/// A running server.
+/// A running server, and one without faults beside it where a plan needs both.
 pub struct Embedded {
+    usual: Running,
+    faultless: Option<Running>,
+}
+
+struct Running {
     server: Arc<Server>,
     /// The certificate, in a file of its own as long as the server runs.
     certificate: Option<NamedTempFile>,
 }
 
-/// Starts the server that a plan needs on loopback, on a port that the system chooses; `None`
+/// Starts the servers that a plan needs on loopback, on ports that the system chooses; `None`
 /// where it needs none.
 ///
 /// # Errors
-/// When it can't be started.
+/// When one can't be started.
 pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
-    if settings.is_empty() {
+    let without_faults: Vec<NfsSettings> = plan.on_faultless().map(RunSpec::nfs).collect();
+    let clean = ServerPlan { faults: Vec::new(), ..plan.server.clone() };
+    if settings.is_empty() && without_faults.is_empty() {
         return Ok(None);
     }
+    if plan.server == clean || settings.is_empty() {
+        let all = [settings, without_faults].concat();
+        return Ok(Some(Embedded { usual: run(&clean, &all)?, faultless: None }));
+    }
+    let needs_clean = !without_faults.is_empty();
+    let faultless = needs_clean.then(|| run(&clean, &without_faults)).transpose()?;
+    Ok(Some(Embedded { usual: run(&plan.server, &settings)?, faultless }))
+}
+
+/// Starts one server for whoever speaks with it so.
+fn run(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
     let config = ServerConfig {
         udp: settings.iter().any(|nfs| nfs.proto == Proto::Udp),
         tls: settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls).then(TlsConfig::default),
-        ..offer::config(&plan.server)?
+        ..offer::config(plan)?
     };
     let server = Server::start(config)
         .map_err(|error| Failure::Lab(format!("can't start the in-memory server: {error}")))?;
     let certificate = server.certificate_pem().map(write_certificate).transpose()?;
-    Ok(Some(Embedded { server: Arc::new(server), certificate }))
+    Ok(Running { server: Arc::new(server), certificate })
 }
 
 /// Writes the certificate where the client can read it, as it reads that of any server.
@@ -63,24 +81,37 @@ fn write_certificate(pem: &str) -> Result<NamedTempFile, Failure> {
 }
 
 impl Embedded {
+    /// Tells the runs of a plan where their servers are.
+    pub fn tell(&self, plan: &mut Plan) {
+        let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
+        plan.set_embedded(self.usual.port(), self.usual.certificate());
+        plan.set_faultless(faultless.port(), faultless.certificate());
+    }
+
+    /// The servers, as an agent wants to know them: as one.
+    pub fn as_local_server(&self) -> LocalServer {
+        let all = || [&self.usual].into_iter().chain(&self.faultless);
+        let ids = all().flat_map(|running| running.server.thread_ids().to_vec());
+        let thread_ids = ids.map(i32::unsigned_abs).collect();
+        let servers: Vec<Arc<Server>> = all().map(|running| Arc::clone(&running.server)).collect();
+        let disturbed = Arc::clone(&self.usual.server);
+        LocalServer {
+            thread_ids,
+            counts: Box::new(move || counts_of(&servers)),
+            blow: Some(Arc::new(move |blow, lasts_ms| disturb(&disturbed, blow, lasts_ms))),
+        }
+    }
+}
+
+impl Running {
     /// Port of NFS and MOUNT.
-    pub fn port(&self) -> u16 {
+    fn port(&self) -> u16 {
         self.server.address().port()
     }
 
     /// The certificate that clients must trust, where it speaks TLS.
-    pub fn certificate(&self) -> Option<&Path> {
+    fn certificate(&self) -> Option<&Path> {
         self.certificate.as_ref().map(NamedTempFile::path)
-    }
-
-    /// The server, as an agent wants to know it.
-    pub fn as_local_server(&self) -> LocalServer {
-        let (server, disturbed) = (Arc::clone(&self.server), Arc::clone(&self.server));
-        LocalServer {
-            thread_ids: server.thread_ids().iter().map(|id| id.unsigned_abs()).collect(),
-            counts: Box::new(move || counts_of(&server.counters())),
-            blow: Some(Arc::new(move |blow, lasts_ms| disturb(&disturbed, blow, lasts_ms))),
-        }
     }
 }
 
@@ -100,11 +131,14 @@ fn disturb(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn counts_of(counters: &ServerCounters) -> ServerCounts {
+/// What all of them counted: only one is at work in a pass.
+fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
+    let counters: Vec<ServerCounters> = servers.iter().map(|server| server.counters()).collect();
+    let sum = |of: &dyn Fn(&ServerCounters) -> u64| counters.iter().map(of).sum();
     ServerCounts {
-        read_bytes: counters.payload_read_bytes,
-        write_bytes: counters.payload_written_bytes,
-        calls: Calls::from_counts(|kind| counters.served(kind)),
+        read_bytes: sum(&|counters| counters.payload_read_bytes),
+        write_bytes: sum(&|counters| counters.payload_written_bytes),
+        calls: Calls::from_counts(|kind| sum(&|counters| counters.served(kind))),
     }
 }
 

@@ -126,7 +126,11 @@ pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
             TargetArg::Directory(path) => make_whole(path)?,
             TargetArg::Directories(paths) => paths.iter_mut().try_for_each(make_whole)?,
             TargetArg::Null | TargetArg::Nfs(_) => {}
-            TargetArg::Temporary | TargetArg::Embedded(_) | TargetArg::Lab(_) => continue,
+            TargetArg::Memory
+            | TargetArg::Tcp(_)
+            | TargetArg::Temporary
+            | TargetArg::Embedded(_)
+            | TargetArg::Lab(_) => continue,
         }
         target.used_from = UsedFrom::Job;
     }

@@ -21,6 +21,7 @@ mod exit;
 mod hosts;
 mod job;
 mod k8s;
+mod ladder;
 mod manual;
 mod offer;
 mod output;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Run(run) => campaign::run(&run),
         Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),
+        Command::Ladder(args) => ladder::run(&args),
         Command::Resume(args) => resume::run(&args),
         Command::List(args) => catalog::list(&args),
         Command::Show(args) => catalog::show(&args),

@@ -133,7 +133,7 @@ impl<'a> Raising<'a> {
 
     fn set_embedded(&self, plan: &mut Plan) {
         if let Some(server) = &self.server {
-            plan.set_embedded(server.port(), server.certificate());
+            server.tell(plan);
         }
     }
 

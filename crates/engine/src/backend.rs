@@ -10,9 +10,11 @@
 pub mod calls;
 pub mod files;
 pub mod mapping;
+pub mod memory;
 pub mod nfs;
 pub mod null;
 pub mod posix;
+pub mod tcp;
 pub mod uring;
 
 use std::time::Duration;

@@ -35,6 +35,10 @@ pub const PREPARE_IO: u32 = 1 << 20;
 /// The buffer of a stream of characters, in bytes: what stdio takes for a file on most systems.
 pub const STDIO_BYTES: usize = 4096;
 
+/// Bytes that a worker's memory copies go to and come from: larger than the last cache of most
+/// processors.
+pub const MEMORY_REGION_MAX: u64 = 256 << 20;
+
 /// Bytes that one listing of a directory may bring: what most clients of NFS ask for at least.
 pub const LISTING_BYTES: usize = 4096;
 

@@ -10,14 +10,19 @@ mod stock;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::random::draw;
 use model::work::Sharing;
-use model::{BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Share, Target, Workload};
+use model::{
+    BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Share, Target, TcpTarget, Workload,
+};
 use workload::{FileSet, Journal, Name, Pattern};
 
 use crate::backend::Backend;
+use crate::backend::memory::Memory;
 use crate::backend::null::Null;
+use crate::backend::tcp::{self, Tcp};
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
@@ -203,6 +208,8 @@ pub struct Site {
 
 enum Place {
     Null { loses: Option<u64> },
+    Memory,
+    Tcp(TcpTarget),
     Directory(DirectorySite),
     Nfs(Box<NfsSite>),
 }
@@ -215,6 +222,8 @@ impl Site {
     pub fn create(spec: &RunSpec, config: SiteConfig) -> Result<Self, SiteError> {
         let place = match &spec.target {
             Target::Null => Place::Null { loses: None },
+            Target::Memory => Place::Memory,
+            Target::Tcp(target) => Place::Tcp(target.clone()),
             Target::Directory { path } => {
                 let targets = std::slice::from_ref(path);
                 Place::Directory(DirectorySite::create(targets, spec, &config)?)
@@ -242,7 +251,7 @@ impl Site {
         let set = FileSet::of(spec, self.config.seed);
         let todo = self.made.before(spec, pass, &set);
         match &self.place {
-            Place::Null { .. } => Ok(()),
+            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(()),
             Place::Directory(site) => site.prepare(todo, &set, spec, &self.config),
             Place::Nfs(site) => site.prepare(todo, &set, spec, &self.config),
         }
@@ -283,16 +292,31 @@ impl Site {
                     Some(nth) => null.losing_every(*nth),
                     None => null,
                 };
-                Ok(Opened {
-                    backend: Box::new(null),
-                    caveats: Vec::new(),
-                    kernel_counts: false,
-                    queue_depth: spec.queue_depth as usize,
-                })
+                Ok(plain(spec, Box::new(null)))
             }
+            Place::Memory => {
+                let sizes = (spec.io_size_bytes as usize, spec.set_bytes());
+                let clock = Arc::clone(self.clock());
+                Ok(plain(spec, Box::new(Memory::new(clock, spec.queue_depth as usize, sizes))))
+            }
+            Place::Tcp(target) => self.open_tcp(spec, target),
             Place::Directory(site) => site.open(spec, pass, worker, &self.config),
             Place::Nfs(site) => site.open(spec, pass, worker, &self.config),
         }
+    }
+
+    fn open_tcp(&self, spec: &RunSpec, target: &TcpTarget) -> Result<Opened, SiteError> {
+        let failed = |error: std::io::Error| SiteError::Io {
+            what: "connect to",
+            place: spec.target.to_string(),
+            reason: error.to_string(),
+        };
+        let timeout = Duration::from_millis(spec.timeout_ms);
+        let stream = tcp::connect(target, timeout).map_err(failed)?;
+        let sizes = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
+        let backend = Tcp::new(stream, Arc::clone(self.clock()), sizes, timeout_ns);
+        Ok(plain(spec, Box::new(backend)))
     }
 
     /// Counts what is in the working directory, as far as it is `whose`; `None` for a target
@@ -302,7 +326,7 @@ impl Site {
     /// When it can't be listed.
     pub fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
         match &self.place {
-            Place::Null { .. } => Ok(None),
+            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(None),
             Place::Directory(site) => site.census(whose).map(Some),
             Place::Nfs(site) => site.census(whose).map(Some),
         }
@@ -311,7 +335,7 @@ impl Site {
     /// Takes a working directory that was joined for its own: whoever made it is lost.
     pub fn inherit(&mut self) {
         match &mut self.place {
-            Place::Null { .. } => {}
+            Place::Null { .. } | Place::Memory | Place::Tcp(_) => {}
             Place::Directory(site) => site.inherit(),
             Place::Nfs(site) => site.inherit(),
         }
@@ -320,7 +344,7 @@ impl Site {
     /// Settings of the target that are in force.
     pub fn facts(&self) -> Vec<Fact> {
         match &self.place {
-            Place::Null { .. } => Vec::new(),
+            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Vec::new(),
             Place::Directory(site) => site.facts(),
             Place::Nfs(site) => site.facts(),
         }
@@ -329,8 +353,8 @@ impl Site {
     /// Doubts that the target raised by itself, such as an option that it refused.
     pub fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
         match &self.place {
-            Place::Null { .. } | Place::Directory(_) => Vec::new(),
             Place::Nfs(site) => site.caveats(spec),
+            _ => Vec::new(),
         }
     }
 
@@ -338,7 +362,7 @@ impl Site {
     pub fn local_paths(&self) -> Vec<PathBuf> {
         match &self.place {
             Place::Directory(site) => site.work_paths(),
-            Place::Null { .. } | Place::Nfs(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -356,7 +380,7 @@ impl Site {
     pub fn hold(&mut self) -> Result<(), SiteError> {
         match &mut self.place {
             Place::Directory(site) => site.hold(),
-            Place::Null { .. } | Place::Nfs(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -386,11 +410,17 @@ impl Site {
                 Ok(())
             }
             _ if self.config.keep => Ok(()),
-            Place::Null { .. } => Ok(()),
+            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(()),
             Place::Directory(site) => site.remove(),
             Place::Nfs(site) => site.remove(),
         }
     }
+}
+
+/// A backend without doubts, and with as much in flight as was asked for.
+fn plain(spec: &RunSpec, backend: Box<dyn Backend>) -> Opened {
+    let queue_depth = spec.queue_depth as usize;
+    Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
 }
 
 /// The bytes that preparation writes: a slice of the pattern, or in `buffer` where they have to be

@@ -57,7 +57,7 @@ pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use share::{CoursePoint, HostResult, Share, Span};
 pub use soak::{Kept, Pulse, Soak, Upset};
-pub use spec::{BackendKind, Durability, RunSpec, Target};
+pub use spec::{BackendKind, Durability, RunSpec, Target, TcpTarget};
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,

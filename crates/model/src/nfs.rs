@@ -198,6 +198,9 @@ pub struct NfsTarget {
     pub tls: Box<TlsOptions>,
     /// It is the in-memory server of this very process.
     pub embedded: bool,
+    /// Of the in-memory servers of this process, the one without faults.
+    #[serde(default)]
+    pub faultless: bool,
     /// How NFS is spoken.
     #[serde(default)]
     pub settings: NfsSettings,
@@ -263,6 +266,7 @@ impl NfsTarget {
             identity: Identity::of(0, 0),
             tls: Box::default(),
             embedded: false,
+            faultless: false,
             settings: NfsSettings::default(),
         }
     }

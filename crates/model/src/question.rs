@@ -4,10 +4,12 @@
 //! answer is computed from the trials, so that a report made a year later gives the same.
 
 mod curve;
+pub mod ladder;
 
 use serde::{Deserialize, Serialize};
 
 use crate::soak::Soak;
+pub use ladder::Ladder;
 
 pub use curve::{ClosedLoop, CurveAsked, LoadMaximum, ResponseBound};
 
@@ -31,6 +33,8 @@ pub enum Question {
     },
     /// Whether a server survives hours of load and what happens meanwhile.
     Soak(Soak),
+    /// Which rung of the way to the data limits.
+    Ladder(Ladder),
 }
 
 impl Question {
@@ -41,6 +45,7 @@ impl Question {
             Self::Curve(_) => "curve",
             Self::Ramp { .. } => "ramp",
             Self::Soak(_) => "soak",
+            Self::Ladder(_) => "ladder",
         }
     }
 }

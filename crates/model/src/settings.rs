@@ -129,7 +129,7 @@ fn is_ours(run: &RunSpec) -> bool {
 }
 
 fn writes(run: &RunSpec) -> bool {
-    is_ours(run) && run.target != Target::Null
+    is_ours(run) && !run.target.keeps_nothing()
 }
 
 fn size(bytes: u64) -> String {
@@ -209,7 +209,7 @@ impl RunSpec {
         if self.workload == Workload::Stream || mix_writes {
             settings.push(("durability", self.durability.name().to_owned()));
         }
-        if self.workload != Workload::Metadata && self.target != Target::Null {
+        if self.workload != Workload::Metadata && !self.target.keeps_nothing() {
             if self.target.is_local() && self.lab.is_none() {
                 settings.push(("invalidate", self.invalidate.to_string()));
             }

@@ -33,6 +33,10 @@ pub enum BackendKind {
     Uring,
     /// The user-space NFS client.
     Nfs,
+    /// Data is copied within memory.
+    Memory,
+    /// Data goes over a TCP connection, without RPC.
+    Tcp,
 }
 
 impl BackendKind {
@@ -43,6 +47,8 @@ impl BackendKind {
             Self::Posix => "posix",
             Self::Uring => "uring",
             Self::Nfs => "nfs",
+            Self::Memory => "memory",
+            Self::Tcp => "tcp",
         }
     }
 
@@ -50,8 +56,8 @@ impl BackendKind {
     /// keeps a fast target busy.
     pub const fn default_queue_depth(self) -> u32 {
         match self {
-            Self::Null | Self::Posix => 1,
-            Self::Uring | Self::Nfs => 8,
+            Self::Null | Self::Posix | Self::Memory => 1,
+            Self::Uring | Self::Nfs | Self::Tcp => 8,
         }
     }
 }
@@ -75,12 +81,32 @@ pub enum Target {
     },
     /// An NFS server, spoken to without the kernel's client.
     Nfs(NfsTarget),
+    /// Memory of this host: what copying alone takes.
+    Memory,
+    /// An in-memory server of ours, spoken to over TCP without RPC.
+    Tcp(TcpTarget),
+}
+
+/// Where a server of ours listens that is spoken to over TCP without RPC.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TcpTarget {
+    /// Host name or address.
+    pub host: String,
+    /// Its port of NFS; `None` until the server of this process has one.
+    pub port: Option<u16>,
+    /// It is the in-memory server of this very process, the one without faults.
+    pub embedded: bool,
 }
 
 impl Target {
     /// Says whether it is directories of this host.
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::Directory { .. } | Self::Directories { .. })
+    }
+
+    /// Says whether nothing is kept there: no files, and no data that could be durable.
+    pub const fn keeps_nothing(&self) -> bool {
+        matches!(self, Self::Null | Self::Memory | Self::Tcp(_))
     }
 }
 
@@ -94,6 +120,12 @@ impl fmt::Display for Target {
                 f.write_str(&paths.join(" + "))
             }
             Self::Nfs(nfs) => write!(f, "{nfs}"),
+            Self::Memory => f.write_str("memory"),
+            Self::Tcp(tcp) if tcp.embedded => f.write_str("tcp://(in-memory server)"),
+            Self::Tcp(TcpTarget { host, port, .. }) => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                write!(f, "tcp://{host}:{}", port.unwrap_or_default())
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod nfs4;
 pub mod portmap;
 mod procedures;
 pub mod program;
+pub mod raw;
 pub mod record;
 pub mod rpc;
 pub mod rpcbind;

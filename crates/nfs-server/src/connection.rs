@@ -8,6 +8,7 @@
 use std::io::IoSlice;
 
 use nfs_proto::limits::INPUT_BYTES_START;
+use nfs_proto::raw::Frame;
 use nfs_proto::rpc::{AUTH_TLS, Credential};
 use nfs_proto::server::{Request, Session, encode_starttls_reply};
 use rustix::event::epoll::EventFlags;
@@ -22,6 +23,7 @@ use crate::limits::{
     INPUT_KEEP_BYTES, OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX,
 };
 use crate::outbox::Outbox;
+use crate::reflect::Raw;
 use crate::service::{Origin, Service, Transport};
 
 /// The connection is over; its owner drops it.
@@ -59,6 +61,10 @@ pub(crate) struct Connection {
     token: u64,
     origin: Origin,
     session: Session,
+    /// Frames in the place of RPC, where the peer began so.
+    raw: Option<Box<Raw>>,
+    /// Nothing has come yet.
+    is_new: bool,
     outbox: Outbox,
     faults: Option<Box<FaultState>>,
     delayed_bytes: usize,
@@ -80,6 +86,8 @@ impl Connection {
             token,
             origin,
             session,
+            raw: None,
+            is_new: true,
             outbox: Outbox::default(),
             faults,
             delayed_bytes: 0,
@@ -178,7 +186,8 @@ impl Connection {
 
     /// Whether a record, or a handshake, is half through.
     fn begun(&self) -> bool {
-        self.session.is_partial() || self.channel.is_handshaking()
+        let half = self.raw.as_ref().map_or(self.session.is_partial(), |raw| raw.is_partial());
+        half || self.channel.is_handshaking()
     }
 
     /// Borrows the warm outbox, where nothing waits in the own one.
@@ -217,6 +226,15 @@ impl Connection {
 
     /// Receives once; true where the socket may hold more.
     fn receive(&mut self, kit: &mut Kit) -> Result<bool, Closed> {
+        if let Some(raw) = &mut self.raw {
+            let space = raw.space();
+            let space_bytes = space.len();
+            let received = self.channel.receive(space, &kit.service.counters);
+            if let Ok(count) = received {
+                raw.filled(count);
+            }
+            return self.received(received, space_bytes);
+        }
         if self.session.capacity() < INPUT_BYTES_START {
             let mut buffer = kit.buffer();
             self.session.lend(&mut buffer);
@@ -224,16 +242,32 @@ impl Connection {
         }
         let space = self.session.space(RECEIVE_BYTES_MIN);
         let space_bytes = space.len();
-        match self.channel.receive(space, &kit.service.counters) {
+        let received = self.channel.receive(space, &kit.service.counters);
+        if let Ok(count @ 1..) = received {
+            let is_raw = self.is_new && self.origin.transport == Transport::Tcp;
+            self.is_new = false;
+            if is_raw && Frame::begins(&space[..count]) {
+                self.raw = Some(Box::new(Raw::begun(&space[..count])));
+            } else {
+                self.session.filled(count);
+            }
+        }
+        self.received(received, space_bytes)
+    }
+
+    /// Says whether the socket may hold more after a receive.
+    fn received(
+        &mut self,
+        received: Result<usize, Errno>,
+        space_bytes: usize,
+    ) -> Result<bool, Closed> {
+        match received {
             Ok(0) => {
                 // The peer may still read what it asked for.
                 self.phase = Phase::Ending;
                 Ok(false)
             }
-            Ok(count) => {
-                self.session.filled(count);
-                Ok(count == space_bytes)
-            }
+            Ok(count) => Ok(count == space_bytes),
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(_) => Err(Closed),
         }
@@ -252,6 +286,13 @@ impl Connection {
 
     /// Answers requests as long as there is room; true where none is left.
     fn answer_received(&mut self, kit: &mut Kit) -> Result<bool, Closed> {
+        if let Some(raw) = &mut self.raw {
+            self.signs.called = true;
+            return raw.answer(&mut self.outbox).map_err(|_| {
+                kit.service.counters.broken_streams.add(1);
+                Closed
+            });
+        }
         while self.phase == Phase::Open {
             if self.outbox.bytes() + self.delayed_bytes >= OUTBOX_BYTES_MAX {
                 return Ok(false);

@@ -28,6 +28,7 @@ pub mod limits;
 mod listen;
 mod mailbox;
 mod outbox;
+mod reflect;
 mod replies;
 mod schedule;
 mod served;

@@ -63,6 +63,8 @@ pub struct NfsAddress {
     pub user: User,
     /// Who is trusted and shown under TLS.
     pub tls: TlsOptions,
+    /// Of the in-memory servers of this process, the one without faults.
+    pub faultless: bool,
     /// How the server is spoken to, as far as it is said here.
     pub settings: Settings,
 }
@@ -98,6 +100,7 @@ impl NfsAddress {
                 resvport: self.user.resvport,
             },
             tls: Box::new(self.tls.clone()),
+            faultless: self.faultless,
             ..NfsTarget::new(&self.host, &self.path)
         };
         for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {

@@ -76,7 +76,7 @@ pub fn estimate(plan: &Plan) -> Estimate {
     let mut targets: Vec<TargetEstimate> = Vec::new();
     for run in &plan.runs {
         // Each trial removes its files before the next one begins.
-        let stays = run.target != Target::Null && run.impossible().is_none();
+        let stays = !run.target.keeps_nothing() && run.impossible().is_none();
         let bytes = if stays { run.set_bytes() } else { 0 };
         if let Some(target) = targets.iter_mut().find(|target| target.name == run.target_name) {
             target.peak_bytes = target.peak_bytes.max(bytes);

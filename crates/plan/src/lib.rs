@@ -17,6 +17,7 @@ mod estimate;
 pub mod fault;
 mod keys;
 mod lab;
+mod ladder;
 mod level;
 pub mod limits;
 mod matrix;
@@ -46,6 +47,7 @@ pub use estimate::{
 };
 pub use keys::{KeyDoc, Section, reference};
 pub use lab::LabArg;
+pub use ladder::BesideServer;
 pub use order::Step;
 pub use overrides::Overrides;
 pub use page::reference_page;

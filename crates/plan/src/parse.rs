@@ -18,8 +18,14 @@ use crate::setting::{Kind, Setting, Value};
 use crate::work;
 use crate::{parse_hosts, parse_targets};
 
-const BACKENDS: [BackendKind; 4] =
-    [BackendKind::Null, BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs];
+const BACKENDS: [BackendKind; 6] = [
+    BackendKind::Null,
+    BackendKind::Posix,
+    BackendKind::Uring,
+    BackendKind::Nfs,
+    BackendKind::Memory,
+    BackendKind::Tcp,
+];
 
 impl RawPlan {
     /// Reads a plan; `source_name` is what errors call the text.

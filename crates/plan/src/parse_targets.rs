@@ -19,7 +19,8 @@ use crate::target::{self, TargetArg};
 use crate::text::either;
 
 /// The keys that say what a target is.
-const TARGET_KEYS: [&str; 6] = ["url", "path", "temporary", "embedded", "null", "server"];
+const TARGET_KEYS: [&str; 8] =
+    ["url", "path", "temporary", "embedded", "null", "server", "memory", "tcp"];
 
 /// The keys that say as whom the in-memory server is used.
 const USER_KEYS: [&str; 5] = ["uid", "gid", "groups", "sec", "resvport"];
@@ -155,9 +156,15 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
             )
         }
         "path" => read_path(field)?,
+        "tcp" => {
+            let text = field.text("\"host:2049\"")?.value;
+            target::parse_tcp(text).map_err(|fault| field.error(fault))?
+        }
         key if field.as_flag() == Some(true) => match key {
             "temporary" => TargetArg::Temporary,
             "null" => TargetArg::Null,
+            "memory" => TargetArg::Memory,
+            _ if is_faultless(table) => TargetArg::faultless(read_user(table)?),
             _ => TargetArg::embedded(read_user(table)?),
         },
         _ => return Err(field.wrong_type("true or false", "true")),
@@ -165,13 +172,18 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
     if let Some(field) = table.field("hosts") {
         used_from = placement::read_hosts(&field, &what, hosts)?;
     }
-    match USER_KEYS.iter().find_map(|key| table.field(key)) {
+    let mut of_embedded = USER_KEYS.iter().chain(&["faultless"]);
+    match of_embedded.find_map(|key| table.field(key)) {
         Some(owner) if !matches!(what, TargetArg::Embedded(_)) => {
             let hint = "write a url as `nfs://host/path?uid=..&gid=..`; a path has the caller's";
             Err(owner.error(Fault::new("is only for `embedded = true`").hint(hint)))
         }
         _ => Ok((what, used_from)),
     }
+}
+
+fn is_faultless(table: &Table<'_>) -> bool {
+    table.field("faultless").is_some_and(|field| field.as_flag() == Some(true))
 }
 
 fn read_user(table: &Table<'_>) -> Result<User, PlanError> {
@@ -236,7 +248,7 @@ fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
 }
 
 /// Lets a backend pass that can execute ops on the target.
-fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
+pub(crate) fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
     if what.backends().contains(&backend) {
         return Ok(());
     }
@@ -246,6 +258,8 @@ fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
         TargetArg::Directory(_) | TargetArg::Directories(_) | TargetArg::Temporary => "a directory",
         TargetArg::Nfs(_) | TargetArg::Embedded(_) => "an NFS server",
         TargetArg::Lab(_) => "a directory of a server",
+        TargetArg::Memory => "memory",
+        TargetArg::Tcp(_) => "a TCP connection",
     };
     Err(Fault::new(format!("`{}` can't be used on {is}", backend.name()))
         .hint(format!("write {}", either(&names))))

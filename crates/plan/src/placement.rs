@@ -131,7 +131,10 @@ pub(crate) fn read_hosts(
         }
         _ => {}
     }
-    let is_embedded = matches!(what, TargetArg::Embedded(_));
+    let is_embedded = match what {
+        TargetArg::Tcp(tcp) => tcp.embedded,
+        what => matches!(what, TargetArg::Embedded(_)),
+    };
     if field.as_text() == Some(JOB) {
         let job = UsedFrom::Job;
         return if is_embedded { refused(ELSEWHERE, ELSEWHERE_HINT) } else { Ok(job) };

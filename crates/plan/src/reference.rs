@@ -106,6 +106,13 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "The in-memory server of this very process, over NFS on loopback."),
     key(Target, "null", ["true", ""], "true", "none",
         "Nothing: measures what the tool itself can do."),
+    key(Target, "memory", ["true", ""], "true", "none",
+        "Memory of this host: data is copied and kept nowhere."),
+    key(Target, "tcp", ["text", ""], "host:port, or \"embedded\"", "none",
+        "A `dfsbench serve`, at its port of NFS, or the in-memory server of this very process: the \
+         same bytes in the same steps over TCP, without RPC."),
+    key(Target, "faultless", ["true", ""], "true", "false",
+        "With `embedded`: a server beside the usual one that does nothing wrong on purpose."),
     key(Target, "server", ["text", ""], "the name of a [[host]]", "none",
         "A directory of that host, on a file system and through a path that settings say; it is \
          set up before each run, and put back."),
@@ -127,8 +134,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "tmpfs_size", ["size", "bytes"], "1 MiB to 1 TiB", "half the server's memory",
         "Most bytes of file_system tmpfs."),
     key(Target, "backend", ["text or list", ""],
-        "path, temporary: posix, uring; url, embedded: nfs; null: null; server: all but null",
-        "path, temporary, server: posix; url, embedded: nfs; null: null",
+        "path, temporary: posix, uring; url, embedded: nfs; null: null; memory: memory; tcp: tcp; \
+         server: posix, uring, nfs",
+        "path, temporary, server: posix; url, embedded: nfs; null: null; memory: memory; tcp: tcp",
         "How ops are executed; a list makes runs with each."),
     key(Target, "uid", ["integer", ""], "0 to 4294967295", "the caller's",
         "User id sent to the in-memory server; a `url` has its own."),

@@ -87,13 +87,24 @@ impl Plan {
     /// Tells every run on the in-memory server where it now listens, for NFS and MOUNT, and whose
     /// certificate to trust where it speaks TLS.
     pub fn set_embedded(&mut self, port: u16, tls_ca: Option<&Path>) {
+        self.set_server(false, port, tls_ca);
+    }
+
+    /// The same of the in-memory server without faults, for whoever speaks NFS with it or TCP alone.
+    pub fn set_faultless(&mut self, port: u16, tls_ca: Option<&Path>) {
+        self.set_server(true, port, tls_ca);
+    }
+
+    fn set_server(&mut self, faultless: bool, port: u16, tls_ca: Option<&Path>) {
         for run in &mut self.runs {
-            if let Target::Nfs(nfs) = &mut run.target
-                && nfs.embedded
-            {
-                nfs.port = Some(port);
-                nfs.mount_port = Some(port);
-                nfs.tls.ca = tls_ca.map(Path::to_owned);
+            match &mut run.target {
+                Target::Nfs(nfs) if nfs.embedded && nfs.faultless == faultless => {
+                    nfs.port = Some(port);
+                    nfs.mount_port = Some(port);
+                    nfs.tls.ca = tls_ca.map(Path::to_owned);
+                }
+                Target::Tcp(tcp) if tcp.embedded && faultless => tcp.port = Some(port),
+                _ => {}
             }
         }
     }
@@ -101,6 +112,15 @@ impl Plan {
     /// The runs that need the in-memory server.
     pub fn on_server(&self) -> impl Iterator<Item = &RunSpec> {
         self.runs.iter().filter(|run| is_embedded(&run.target))
+    }
+
+    /// The runs that need the one without faults.
+    pub fn on_faultless(&self) -> impl Iterator<Item = &RunSpec> {
+        self.runs.iter().filter(|run| match &run.target {
+            Target::Nfs(nfs) => nfs.embedded && nfs.faultless,
+            Target::Tcp(tcp) => tcp.embedded,
+            _ => false,
+        })
     }
 
     /// Names the settings that differ between runs, in the order of [`RunSpec::settings`].
@@ -119,7 +139,7 @@ impl Plan {
 }
 
 fn is_embedded(target: &Target) -> bool {
-    matches!(target, Target::Nfs(nfs) if nfs.embedded)
+    matches!(target, Target::Nfs(nfs) if nfs.embedded && !nfs.faultless)
 }
 
 /// Refuses directories that neither a plan nor a results file could name.
@@ -128,7 +148,7 @@ fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
         let paths = match &run.target {
             Target::Directory { path } => std::slice::from_ref(path),
             Target::Directories { paths } => paths,
-            Target::Null | Target::Nfs(_) => &[],
+            Target::Null | Target::Nfs(_) | Target::Memory | Target::Tcp(_) => &[],
         };
         if let Some(path) = paths.iter().find(|path| path.to_str().is_none()) {
             let what =

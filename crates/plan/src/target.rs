@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use model::{BackendKind, NfsTarget, Target};
+use model::{BackendKind, NfsTarget, Target, TcpTarget};
 
 use crate::address::{NfsAddress, User, parse_url};
 use crate::error::{Fault, Place, PlanError};
@@ -33,6 +33,10 @@ pub enum TargetArg {
     Embedded(NfsAddress),
     /// Hosts that are set up for it.
     Lab(Box<LabArg>),
+    /// Memory of this host.
+    Memory,
+    /// A server of ours, over TCP without RPC.
+    Tcp(TcpTarget),
 }
 
 impl TargetArg {
@@ -42,6 +46,8 @@ impl TargetArg {
             Self::Null => "null",
             Self::Directory(_) | Self::Directories(_) | Self::Temporary => "dir",
             Self::Nfs(_) | Self::Embedded(_) | Self::Lab(_) => "nfs",
+            Self::Memory => "memory",
+            Self::Tcp(_) => "tcp",
         }
     }
 
@@ -54,6 +60,8 @@ impl TargetArg {
             }
             Self::Nfs(_) | Self::Embedded(_) => &[BackendKind::Nfs],
             Self::Lab(_) => &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs],
+            Self::Memory => &[BackendKind::Memory],
+            Self::Tcp(_) => &[BackendKind::Tcp],
         }
     }
 
@@ -65,6 +73,20 @@ impl TargetArg {
             user,
             ..NfsAddress::default()
         })
+    }
+
+    /// Takes the in-memory server of this process that does nothing wrong, as root of nobody's
+    /// files.
+    pub fn faultless(user: User) -> Self {
+        match Self::embedded(user) {
+            Self::Embedded(address) => Self::Embedded(NfsAddress { faultless: true, ..address }),
+            other => other,
+        }
+    }
+
+    /// Takes the same server, over TCP without RPC.
+    pub fn tcp_embedded() -> Self {
+        Self::Tcp(TcpTarget { host: "127.0.0.1".to_owned(), port: None, embedded: true })
     }
 
     /// Where and how NFS is spoken, if it is.
@@ -115,6 +137,8 @@ impl TargetArg {
             Self::Lab(_) if backend == BackendKind::Nfs => Target::Nfs(NfsTarget::new("", "")),
             Self::Lab(_) => Target::Directory { path: PathBuf::new() },
             Self::Null => Target::Null,
+            Self::Memory => Target::Memory,
+            Self::Tcp(tcp) => Target::Tcp(tcp.clone()),
             Self::Directory(path) => Target::Directory { path: path.clone() },
             Self::Directories(paths) => Target::Directories { paths: paths.clone() },
             Self::Temporary => Target::Directory { path: around.temp_dir.clone() },
@@ -140,6 +164,22 @@ pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
         _ => parse_directory(text).map(TargetArg::Directory),
     };
     read.map_err(|fault| fault.at(Place::Flag("TARGET")))
+}
+
+/// Reads where a server of ours is spoken to without RPC: `host:port`, or `embedded`.
+pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
+    if text == "embedded" {
+        return Ok(TargetArg::tcp_embedded());
+    }
+    let hint = "write host:port, the port of NFS of a `dfsbench serve`, or embedded";
+    let malformed = || Fault::new(format!("`{text}` is no address")).hint(hint);
+    let (host, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(malformed)?;
+    if host.is_empty() || host.contains('/') {
+        return Err(malformed());
+    }
+    Ok(TargetArg::Tcp(TcpTarget { host: host.to_owned(), port: Some(port), embedded: false }))
 }
 
 /// Reads a directory; refuses what looks like something else.

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use model::{Host, Identity, LabSpec, Repetition, RunSpec, Sec, Target};
+use model::{Host, LabSpec, NfsTarget, Repetition, RunSpec, Sec, Target, TcpTarget};
 
 use crate::address::write_url;
 use crate::matrix::product;
@@ -96,12 +96,14 @@ impl Plan {
         let what = match &first.target {
             _ if let Some(lab) = &first.lab => write_lab(lab, hosts.clone()),
             Target::Null => "null = true".to_owned(),
+            Target::Memory => "memory = true".to_owned(),
+            Target::Tcp(tcp) => format!("tcp = {}", quoted(&write_tcp(tcp))),
             Target::Directory { path } => format!("path = {}", quoted_path(path)),
             Target::Directories { paths } => {
                 let paths: Vec<_> = paths.iter().map(|path| quoted_path(path)).collect();
                 format!("path = [{}]", paths.join(", "))
             }
-            Target::Nfs(nfs) if nfs.embedded => write_embedded(&nfs.identity),
+            Target::Nfs(nfs) if nfs.embedded => write_embedded(nfs),
             Target::Nfs(nfs) => format!("url = {}", quoted(&write_url(nfs))),
         };
         let used_from = match hosts {
@@ -160,7 +162,16 @@ fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-fn write_embedded(user: &Identity) -> String {
+fn write_tcp(tcp: &TcpTarget) -> String {
+    let host = if tcp.host.contains(':') { format!("[{}]", tcp.host) } else { tcp.host.clone() };
+    match tcp.port {
+        Some(port) if !tcp.embedded => format!("{host}:{port}"),
+        _ => "embedded".to_owned(),
+    }
+}
+
+fn write_embedded(nfs: &NfsTarget) -> String {
+    let user = &nfs.identity;
     let mut text = format!("embedded = true\nuid = {}\ngid = {}", user.uid, user.gid);
     if !user.groups.is_empty() {
         let _ = write!(text, "\ngroups = {:?}", user.groups);
@@ -170,6 +181,9 @@ fn write_embedded(user: &Identity) -> String {
     }
     if user.resvport {
         text.push_str("\nresvport = true");
+    }
+    if nfs.faultless {
+        text.push_str("\nfaultless = true");
     }
     text
 }

@@ -4,6 +4,7 @@
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
 
 mod curve;
+mod ladder;
 mod soak;
 
 use model::Question;
@@ -59,5 +60,6 @@ pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
         Question::Curve(asked) => Some(curve::of(sheet, asked)),
         Question::Figures | Question::Ramp { .. } => None,
         Question::Soak(asked) => Some(soak::found(sheet.campaign, asked)),
+        Question::Ladder(asked) => Some(ladder::found(sheet, asked)),
     }
 }

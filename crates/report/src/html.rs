@@ -36,8 +36,8 @@ use crate::notes;
 use crate::sheet::Sheet;
 use crate::show;
 
-pub use axis::{LinearTimeAxis, RateAxis};
-pub use chart::{About, Picture};
+pub use axis::{LinearTimeAxis, RateAxis, Tick};
+pub use chart::{About, Picture, STRIP, Strip, panel, percent as at_percent};
 pub use frame::Frame;
 pub use plot::{Dot, Plot, SERIES_MAX, Series};
 pub use track::Track;

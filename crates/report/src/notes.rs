@@ -113,8 +113,12 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<String> {
 fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let (spec, pass) = (&row.run.spec, row.judged.pass);
     let is_nfs = matches!(spec.target, Target::Nfs(_));
-    if spec.target == Target::Null {
-        return (pass.writes()).then_some(("", "the null backend writes nothing"));
+    if spec.target.keeps_nothing() {
+        let what = match spec.target {
+            Target::Null => "the null backend writes nothing",
+            _ => "what is written is kept nowhere",
+        };
+        return (pass.writes()).then_some(("", what));
     }
     let only_reads = pass == Pass::Mix && spec.read_percent == 100;
     if !pass.writes() || only_reads {

@@ -16,6 +16,7 @@ mod fairness;
 mod family;
 pub mod hosts;
 pub mod judge;
+pub mod ladder;
 mod outlier;
 mod rank;
 mod rate;

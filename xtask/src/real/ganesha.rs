@@ -39,7 +39,7 @@ impl Ganesha {
     /// # Errors
     /// Where it isn't installed or doesn't come up; the message carries the end of its log.
     pub fn start() -> Result<Self> {
-        Self::with(OWN)
+        Self::with(OWN, &|command| command)
     }
 
     /// Starts it as the client, by NFSv4.0, of a server on this port, whose `/export` it serves as
@@ -48,10 +48,18 @@ impl Ganesha {
     /// # Errors
     /// As [`Ganesha::start`].
     pub fn before(port: u16) -> Result<Self> {
-        Self::with(&PROXY.replace("BEHIND", &port.to_string()))
+        Self::with(&PROXY.replace("BEHIND", &port.to_string()), &|command| command)
     }
 
-    fn with(exports: &str) -> Result<Self> {
+    /// Starts it in a surrounding of the caller's, with a folder of the caller's as `/vfs`.
+    ///
+    /// # Errors
+    /// As [`Ganesha::start`].
+    pub fn serving(folder: &Path, around: &dyn Fn(Command) -> Command) -> Result<Self> {
+        Self::with(&OWN.replace("FOLDER/vfs", &folder.display().to_string()), around)
+    }
+
+    fn with(exports: &str, around: &dyn Fn(Command) -> Command) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-ganesha-")?;
         for name in ["vfs", "recovery"] {
             fs::create_dir(folder.path().join(name))?;
@@ -64,6 +72,7 @@ impl Ganesha {
         command.env("LD_PRELOAD", native::rpcb_shim()?).args(["-F", "-N", "NIV_EVENT"]);
         command.arg("-f").arg(&config).arg("-L").arg(&log);
         command.arg("-p").arg(folder.path().join("ganesha.pid"));
+        let mut command = around(command);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = Background::start(&mut command)?;
         for port in [nfs_port, mount_port] {

@@ -22,6 +22,7 @@ pub mod ganesha;
 mod hosts;
 mod interop;
 mod lab;
+mod ladder;
 pub mod libnfs;
 pub mod ours;
 mod strace;
@@ -30,7 +31,7 @@ mod vm;
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-const GROUPS: [(&str, Group); 10] = [
+const GROUPS: [(&str, Group); 11] = [
     ("interop", interop::run),
     ("ganesha", against_ganesha::run),
     ("server", against_us::run),
@@ -38,13 +39,14 @@ const GROUPS: [(&str, Group); 10] = [
     ("strace", strace::run),
     ("browser", browser::run),
     ("lab", lab::run),
+    ("ladder", ladder::run),
     ("vm", vm::run),
     ("hosts", hosts::run),
     ("cluster", cluster::run),
 ];
 
 /// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
-/// `browser`, `lab`, `vm`, `hosts`, `cluster`.
+/// `browser`, `lab`, `ladder`, `vm`, `hosts`, `cluster`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for (group, run) in GROUPS {

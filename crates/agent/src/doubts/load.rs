@@ -110,7 +110,7 @@ fn compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
         Fill::Random => return None,
     };
     let path = match (&spec.target, mount) {
-        (Target::Null, _) => return None,
+        (target, _) if target.keeps_nothing() => return None,
         // A server tells nobody what it does with data.
         (Target::Nfs(_), _) => "an NFS server's file system may compress".to_owned(),
         (_, mount) => compressing(mount?)?,

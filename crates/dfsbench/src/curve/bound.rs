@@ -36,7 +36,7 @@ pub fn search(
     let mut heaviest = ask.plan(&[asked.maximum.per_s])?;
     let server = embedded::start(&heaviest)?;
     if let Some(server) = &server {
-        heaviest.set_embedded(server.port(), server.certificate());
+        server.tell(&mut heaviest);
     }
     let progress = Progress::open_ended(&heaviest, means.tells_nothing());
     let mut told = Told::new(means, progress, 0)?;

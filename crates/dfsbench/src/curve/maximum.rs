@@ -55,7 +55,7 @@ pub fn find(
     }
     let server = embedded::start(&light)?;
     if let Some(server) = &server {
-        light.set_embedded(server.port(), server.certificate());
+        server.tell(&mut light);
     }
     let quiet = means.unheard();
     let mut told = Told::new(&quiet, Progress::new(&light, true), 0)?;

@@ -12,6 +12,7 @@ mod interruption;
 mod jobs;
 mod keeping;
 mod kubernetes;
+mod ladder;
 mod overlay;
 mod results_file;
 mod rig;

@@ -3,7 +3,7 @@
 //! Each check sees one run, as in `checks`: passes that its workload has not, blocks too few for
 //! the workers, places that nothing can be drawn from, trees and pools of impossible sizes.
 
-use model::{Pass, RunSpec, Sharing, Workload};
+use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 
 use super::Written;
 use crate::error::{Fault, PlanError};
@@ -136,7 +136,10 @@ fn check_pool(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 
 /// The file set of an op mix follows from its load.
 fn check_offered(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    if run.load.rate_per_s > 0 {
+    // Empty calls need no files.
+    let is_empty = !run.op_mix.shares.is_empty()
+        && run.op_mix.shares.iter().all(|(kind, _)| *kind == OpKind::Null);
+    if run.load.rate_per_s > 0 || is_empty {
         return Ok(());
     }
     let fault = Fault::new("an op mix without a rate has no load, and no files")

@@ -3,6 +3,7 @@
 mod common;
 mod fleet;
 mod lab;
+mod ladder;
 mod matrix;
 mod overrides;
 mod refused;

@@ -3,7 +3,7 @@
 //! [`finding`] is the principal function. Two figures are compared where they differ in nothing
 //! but what is compared; targets of different kinds may also differ in their backend.
 
-use model::{RunSpec, Target, Workload};
+use model::{RunSpec, Workload};
 use stats::criteria::TRIALS_MIN;
 
 use super::findings::{Finding, Findings, range, times};
@@ -95,7 +95,7 @@ fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut F
 /// every setting of the work itself.
 fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
     let (one, other) = (&a.row.run.spec, &b.row.run.spec);
-    if one.target == Target::Null || other.target == Target::Null {
+    if one.target.keeps_nothing() || other.target.keeps_nothing() {
         return false;
     }
     let same_kind = std::mem::discriminant(&one.target) == std::mem::discriminant(&other.target);

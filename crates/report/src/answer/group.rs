@@ -3,7 +3,7 @@
 //! Up to a handful of figures are listed one by one, each with the settings that tell it apart
 //! from the others of its target; of more only the lowest and the highest are named.
 
-use model::{Pass, Target};
+use model::Pass;
 use stats::Summary;
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
@@ -149,7 +149,7 @@ impl<'a> Group<'a> {
 
     /// The figures that are not of the tool alone, unless there are no others.
     pub fn measured(&self) -> Vec<Figure<'a>> {
-        let is_null = |figure: &&Figure<'a>| figure.row.run.spec.target == Target::Null;
+        let is_null = |figure: &&Figure<'a>| figure.row.run.spec.target.keeps_nothing();
         let measured: Vec<_> = self.figures.iter().filter(|f| !is_null(f)).copied().collect();
         if measured.is_empty() { self.figures.clone() } else { measured }
     }

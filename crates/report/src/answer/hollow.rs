@@ -104,7 +104,7 @@ pub fn remark(groups: &[Group<'_>]) -> Option<String> {
         let names = listed(&names);
         parts.push(format!("{names} shared the host's processors with its server (shared-host)"));
     }
-    if let Some(names) = some(&|figure| matches!(figure.row.run.spec.target, Target::Null)) {
+    if let Some(names) = some(&|figure| figure.row.run.spec.target.keeps_nothing()) {
         parts.push(format!("{} {} the tool alone", listed(&names), is(&names)));
     }
     (!parts.is_empty()).then(|| format!("Not like with like: {}.", parts.join("; ")))

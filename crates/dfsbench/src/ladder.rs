@@ -1,0 +1,63 @@
+//! `dfsbench ladder`: the same work on each rung of the way to the data, and which of them limits.
+//!
+//! A ladder is an ordinary plan with a target for each rung, so that everything else is as it is
+//! for any campaign. The answer is computed from its trials by the report.
+
+use std::process::ExitCode;
+
+use model::Question;
+use plan::{BesideServer, NfsAddress, Plan, RawPlan, TargetArg};
+
+use crate::args::LadderArgs;
+use crate::campaign::{self, Means};
+use crate::exit::{End, Failure};
+use crate::{dry_run, output, signals};
+
+/// Makes the ladder that the arguments ask for.
+///
+/// # Errors
+/// When there is none to make, or as [`campaign::run`].
+pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
+    let own_server = args.own_server.as_deref().map(read_own).transpose()?;
+    let beside = BesideServer { own_server, disk: args.server_disk.clone() };
+    if args.run.job.launcher.is_some() || args.run.until_broken.is_some() {
+        let what = "a ladder takes neither a launcher nor --until-broken";
+        let hint = "name the hosts in a plan";
+        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
+    }
+    let (raw, ladder) = read(args)?.into_ladder(beside)?;
+    let mut plan = Plan::resolve(&raw, &campaign::surroundings())?;
+    plan.check_ladder()?;
+    campaign::warn_of_idle(&raw);
+    if args.run.dry_run {
+        output::data(dry_run::describe(&plan).as_bytes())?;
+        for missing in &ladder.missing {
+            output::data(format!("open:     {}\n", missing.why).as_bytes())?;
+        }
+        return Ok(End::Ok.into());
+    }
+    plan.check_destroy(&args.run.allow_destroy)?;
+    let stop = signals::stop_flag()?;
+    let means = Means { question: Question::Ladder(ladder), ..Means::of(&args.run) };
+    campaign::make(&means, &mut plan, None, &stop)
+}
+
+/// Reads the plan that the arguments name; the in-memory server where they name none.
+fn read(args: &LadderArgs) -> Result<RawPlan, Failure> {
+    if args.run.target.is_some() {
+        return campaign::read(&args.run);
+    }
+    let mut raw = RawPlan::for_target(plan::parse_target("embedded")?);
+    raw.apply(&args.run.overrides())?;
+    Ok(raw)
+}
+
+fn read_own(text: &str) -> Result<NfsAddress, Failure> {
+    match plan::parse_target(text)? {
+        TargetArg::Nfs(address) if address.port.is_some() => Ok(address),
+        _ => Err(Failure::Usage(format!(
+            "--own-server: `{text}` is no address of a `dfsbench serve` (hint: \
+             nfs://host:port/export, as it prints it)"
+        ))),
+    }
+}

@@ -1,0 +1,118 @@
+//! `dfsbench ladder`: limits are planted, and it must name each.
+
+use serde_json::Value;
+
+use crate::rig::{End, Rig, Served};
+
+/// Short trials that leave a planted limit no doubt.
+const SHORT: [&str; 4] = ["--trials", "3", "--file-size", "8MiB"];
+
+/// Ops of which many are needed.
+const SMALL_OPS: [&str; 2] = ["--io-size", "64KiB"];
+
+/// A server in memory with a fault.
+fn planted(rig: &Rig, fault: &str) -> String {
+    let text = format!(
+        "name = \"planted\"\n[server.faults]\n{fault}\n[[target]]\nname = \"nfs\"\n\
+         embedded = true\n[[workload]]\nkind = \"stream\"\n"
+    );
+    let path = rig.folder().join("planted.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn ladder(rig: &Rig, target: &str, flags: &[&str]) -> (End, Value) {
+    let end =
+        rig.run(&[&["ladder", target, "--quiet", "--format", "json"], &SHORT[..], flags].concat());
+    let json = serde_json::from_str(&end.stdout).unwrap_or_else(|error| panic!("{error}: {end:?}"));
+    (end, json)
+}
+
+/// What limits each pass that moves bytes, in a word and in a sentence.
+fn limits(json: &Value) -> Vec<(String, String)> {
+    let passes = json["found"]["figures"]["passes"].as_array().unwrap();
+    let with_bytes = passes.iter().filter(|pass| pass["pass"] != "op_mix");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    with_bytes.map(|pass| (text(&pass["limit"]), text(&pass["limit_is"]))).collect()
+}
+
+fn assert_named(json: &Value, rung: &str, is: &str) {
+    let expected = (rung.to_owned(), is.to_owned());
+    let limits = limits(json);
+    assert_eq!(limits, [expected.clone(), expected], "{}", json["found"]);
+}
+
+#[test]
+fn a_server_with_a_service_time_is_named() {
+    let rig = Rig::new();
+    let (_, json) = ladder(&rig, &planted(&rig, "service_time = \"20ms\""), &SMALL_OPS);
+    assert_named(&json, "server", "the server");
+    // Its empty calls are as slow as all others.
+    let empty = &json["found"]["figures"]["passes"][2];
+    assert_eq!((empty["pass"].as_str(), empty["limit"].as_str()), (Some("op_mix"), Some("server")));
+    // A year later the report says the same.
+    let table = rig.run(&["report"]).stdout;
+    assert!(table.contains("What limits it\n  stream write: the server limits, with"), "{table}");
+    let again = rig.run(&["report", "--format", "json"]).stdout;
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(again["found"], json["found"]);
+    let page = rig.run(&["report", "--format", "html"]).stdout;
+    assert!(page.contains("id=\"waterfall-stream-write-title\""));
+}
+
+#[test]
+fn a_server_with_a_narrow_bandwidth_is_named() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "bandwidth 20MiB/s"]);
+    let (_, json) = ladder(&rig, &served.url, &SMALL_OPS);
+    assert_named(&json, "server", "the server");
+    let open = json["found"]["figures"]["missing"].as_array().unwrap();
+    assert_eq!(open.len(), 2, "the disk and the kernel's client stay open: {open:?}");
+}
+
+#[test]
+fn small_transfers_are_named() {
+    let rig = Rig::new();
+    let (_, json) = ladder(&rig, "embedded", &["--transfer-size", "4KiB"]);
+    assert_named(&json, "own", "the transfer size of 4 KiB");
+}
+
+#[test]
+fn our_own_server_on_the_other_host_takes_the_place_of_this_one() {
+    let rig = Rig::new();
+    let ours = Served::start(&rig, &[]);
+    let slow = Served::start(&rig, &["--fault", "service-time 20ms"]);
+    let (end, json) = ladder(&rig, &slow.url, &["--own-server", &ours.url, "--io-size", "64KiB"]);
+    assert_named(&json, "server", "the server");
+    let text = end.stdout;
+    let port = ours.url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
+    assert!(text.contains(&format!("tcp = \\\"127.0.0.1:{port}\\\"")), "{text}");
+}
+
+#[test]
+fn a_directory_has_a_ladder_and_open_questions() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let (end, json) = ladder(&rig, &target, &[]);
+    assert_eq!(end.stderr, "", "{end:?}");
+    let rungs = json["found"]["figures"]["rungs"].as_array().unwrap();
+    let names: Vec<&str> = rungs.iter().map(|rung| rung["rung"].as_str().unwrap()).collect();
+    assert_eq!(names, ["null", "memory", "disk"]);
+    assert_eq!(json["found"]["figures"]["missing"][0]["rung"], "server");
+    rig.assert_target_is_empty();
+}
+
+#[test]
+fn what_is_no_ladder_is_refused() {
+    let rig = Rig::new();
+    rig.refused(&["ladder", "null"], 2, &["one rung is no ladder", "nfs://host/export"]);
+    let words = ["--io-size", "one level of each"];
+    rig.refused(&["ladder", "--io-size", "4KiB,8KiB"], 2, &words);
+    rig.refused(&["ladder", "throughput-factors"], 2, &["ladder"]);
+    let own = ["ladder", "embedded", "--own-server", "/tmp"];
+    rig.refused(&own, 2, &["--own-server", "nfs://host:port/export"]);
+    rig.refused(&["ladder", "--until-broken"], 2, &["--until-broken"]);
+    let dry = rig.run(&["ladder", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{dry:?}");
+    assert!(dry.stdout.contains("tcp") && dry.stdout.contains("op_mix"), "{}", dry.stdout);
+}

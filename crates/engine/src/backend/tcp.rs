@@ -1,0 +1,269 @@
+//! Moves data over a TCP connection without RPC: what the network and TCP alone can do.
+//!
+//! The peer is a server of ours, which answers frames on its port of NFS. A write sends its bytes,
+//! a read has them sent, every other op is a frame and its answer; as many are in flight as the
+//! worker keeps. Bytes that come are dropped within the kernel, as the NFS client drops those of
+//! large READs, so that one is a part of the other. Nothing is allocated once it is connected.
+//!
+//! **Source:** `nfs_proto::raw` for the frames; tcp(7) for MSG_TRUNC.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Completion, Op, OpKind, Outcome, TcpTarget};
+use nfs_client::proto::raw::{FRAME_BYTES, Frame, Kind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+
+use super::{Backend, Lost, Tally, patience};
+use crate::clock::Clock;
+
+/// Bytes that are dropped at a time.
+const DROP_BYTES: usize = 256 * 1024;
+
+/// The backend; see the module.
+pub struct Tcp {
+    stream: TcpStream,
+    clock: Arc<dyn Clock>,
+    timeout_ns: u64,
+    /// Ops that are not answered yet, with the instant of each, in the order of their frames.
+    waiting: VecDeque<(Op, u64)>,
+    /// How many of them have been sent whole, and how many bytes of the next one.
+    sent: usize,
+    sent_bytes: usize,
+    /// What every write sends.
+    payload: Vec<u8>,
+    dropped: Vec<u8>,
+    head: [u8; FRAME_BYTES],
+    head_bytes: usize,
+    /// Bytes to come of the answer whose frame is there.
+    body_left: usize,
+    heard_ns: u64,
+    counts: Counts,
+}
+
+/// What went over the connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    ops: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+/// Connects to the server of ours at a target, within `timeout`.
+///
+/// # Errors
+/// When it isn't there.
+pub fn connect(target: &TcpTarget, timeout: Duration) -> io::Result<TcpStream> {
+    let port = target.port.ok_or_else(|| io::Error::other("no port is known"))?;
+    let mut last = io::Error::other("the name has no address");
+    for address in (target.host.as_str(), port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                // As on the connections of NFS: some hosts default to bbr, which paces loopback.
+                if address.ip().is_loopback() {
+                    let _ = set_tcp_congestion(&stream, "cubic");
+                }
+                stream.set_nonblocking(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Tcp {
+    /// Makes a backend on an open connection that keeps `queue_depth` ops of at most `io_size`
+    /// bytes in flight.
+    pub fn new(
+        stream: TcpStream,
+        clock: Arc<dyn Clock>,
+        (queue_depth, io_size): (usize, usize),
+        timeout_ns: u64,
+    ) -> Self {
+        let heard_ns = clock.now_ns();
+        Self {
+            stream,
+            clock,
+            timeout_ns,
+            waiting: VecDeque::with_capacity(queue_depth),
+            sent: 0,
+            sent_bytes: 0,
+            payload: vec![0xa5; io_size],
+            dropped: vec![0; DROP_BYTES],
+            head: [0; FRAME_BYTES],
+            head_bytes: 0,
+            body_left: 0,
+            heard_ns,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Sends what the socket takes.
+    fn pump(&mut self) -> Result<(), Lost> {
+        while let Some((op, _)) = self.waiting.get(self.sent) {
+            let (frame, len) = frame_of(op, self.counts.ops + self.sent as u64);
+            let head = frame.to_bytes();
+            let body = if frame.kind == Kind::Put { len } else { 0 };
+            let from = self.sent_bytes.saturating_sub(FRAME_BYTES);
+            let pieces = [
+                IoSlice::new(&head[self.sent_bytes.min(FRAME_BYTES)..]),
+                IoSlice::new(&self.payload[from..body]),
+            ];
+            let mut none = SendAncillaryBuffer::default();
+            match sendmsg(self.stream.as_fd(), &pieces, &mut none, SendFlags::NOSIGNAL) {
+                Ok(count) => self.sent_bytes += count,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(lost(error)),
+            }
+            if self.sent_bytes == FRAME_BYTES + body {
+                (self.sent, self.sent_bytes) = (self.sent + 1, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come; gives how many ops ended.
+    fn hear(&mut self, out: &mut Vec<Completion>) -> Result<usize, Lost> {
+        let mut ended = 0;
+        loop {
+            let received = if self.body_left > 0 {
+                let wanted = self.body_left.min(self.dropped.len());
+                let space = &mut self.dropped[..wanted];
+                recv(&self.stream, space, RecvFlags::TRUNC).map(|(_, len)| len)
+            } else {
+                let space = &mut self.head[self.head_bytes..];
+                recv(&self.stream, space, RecvFlags::empty()).map(|(_, len)| len)
+            };
+            let count = match received {
+                Ok(0) => return Err(Lost("the server closed the connection".to_owned())),
+                Ok(count) => count,
+                Err(Errno::AGAIN) => return Ok(ended),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(lost(error)),
+            };
+            self.heard_ns = self.clock.now_ns();
+            if self.body_left > 0 {
+                self.body_left -= count;
+            } else {
+                self.head_bytes += count;
+                if self.head_bytes < FRAME_BYTES {
+                    continue;
+                }
+                self.head_bytes = 0;
+                self.body_left = self.answered()?;
+            }
+            if self.body_left == 0 {
+                self.end(out);
+                ended += 1;
+                if self.waiting.is_empty() {
+                    return Ok(ended);
+                }
+            }
+        }
+    }
+
+    /// Checks the frame of an answer; gives the bytes that follow it.
+    fn answered(&self) -> Result<usize, Lost> {
+        let asked = self.waiting.front().filter(|_| self.sent > 0);
+        let frame = Frame::from_bytes(self.head).ok();
+        let (Some((op, _)), Some(frame)) = (asked, frame) else { return Err(strange()) };
+        if frame != frame_of(op, self.counts.ops).0 {
+            return Err(strange());
+        }
+        Ok(if frame.kind == Kind::Get { frame.len as usize } else { 0 })
+    }
+
+    fn end(&mut self, out: &mut Vec<Completion>) {
+        let Some((op, sent_ns)) = self.waiting.pop_front() else { return };
+        self.sent -= 1;
+        self.counts.ops += 1;
+        match op.kind {
+            OpKind::Read => self.counts.read_bytes += u64::from(op.len_bytes),
+            OpKind::Write => self.counts.write_bytes += u64::from(op.len_bytes),
+            _ => {}
+        }
+        let outcome = Outcome::Done(op.len_bytes);
+        out.push(Completion { op, sent_ns, done_ns: self.heard_ns, outcome });
+    }
+
+    /// Waits until the socket is ready, but not beyond `until_ns`.
+    fn wait(&self, until_ns: u64) -> Result<bool, Lost> {
+        let mut flags = PollFlags::IN;
+        flags.set(PollFlags::OUT, self.sent < self.waiting.len());
+        let patience = patience(self.clock.as_ref(), until_ns);
+        let time = Timespec { tv_sec: 0, tv_nsec: patience.as_nanos() as i64 };
+        match poll(&mut [PollFd::new(&self.stream, flags)], Some(&time)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(lost(error)),
+        }
+    }
+}
+
+impl Backend for Tcp {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        let accepted = batch.len().min(self.waiting.capacity() - self.waiting.len());
+        let now_ns = self.clock.now_ns();
+        if self.waiting.is_empty() {
+            self.heard_ns = now_ns;
+        }
+        self.waiting.extend(batch[..accepted].iter().map(|op| (*op, now_ns)));
+        // A connection that is gone tells whoever waits for it.
+        let _ = self.pump();
+        accepted
+    }
+
+    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        let mut wanted = min.min(self.waiting.len());
+        loop {
+            wanted = wanted.saturating_sub(self.hear(out)?);
+            self.pump()?;
+            if wanted == 0 || !self.wait(until_ns)? {
+                break;
+            }
+        }
+        let silent_ns = self.clock.now_ns().saturating_sub(self.heard_ns);
+        if !self.waiting.is_empty() && silent_ns > self.timeout_ns {
+            return Err(Lost("the server did not answer in time".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn tally(&self) -> Tally {
+        let Counts { ops, read_bytes, write_bytes } = self.counts;
+        Tally {
+            ops: Some(ops),
+            read_bytes: Some(read_bytes),
+            write_bytes: Some(write_bytes),
+            ..Tally::default()
+        }
+    }
+}
+
+/// The frame of an op, and the bytes that belong to it.
+const fn frame_of(op: &Op, tag: u64) -> (Frame, usize) {
+    let (kind, len) = match op.kind {
+        OpKind::Read => (Kind::Get, op.len_bytes),
+        OpKind::Write => (Kind::Put, op.len_bytes),
+        _ => (Kind::Ping, 0),
+    };
+    (Frame { kind, len, tag }, len as usize)
+}
+
+fn lost(error: Errno) -> Lost {
+    Lost(format!("the connection broke: {error}"))
+}
+
+fn strange() -> Lost {
+    Lost("the server gave an answer that nobody asked for (hint: is it a dfsbench?)".to_owned())
+}

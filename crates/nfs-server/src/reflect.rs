@@ -1,0 +1,169 @@
+//! A connection without RPC: frames in, frames out, for what TCP alone can do.
+//!
+//! [`Raw`] is the input of such a connection. Bytes come in pieces of any size, and answers go
+//! into the outbox: bytes that come are dropped, bytes that are wanted are zeros. Nothing is allocated for a
+//! length that was only announced; what waits is bounded by the outbox, as for replies of RPC.
+
+use std::ops::Range;
+
+use nfs_proto::raw::{FRAME_BYTES, Frame, Kind, NoFrame};
+
+use crate::fs::Piece;
+use crate::limits::OUTBOX_BYTES_MAX;
+use crate::outbox::Outbox;
+
+/// What is sent where bytes are wanted.
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+/// Bytes that are received at once: what a large WRITE is received in, too.
+const INPUT_BYTES: usize = 256 * 1024;
+
+/// A connection of frames: what has come and is not answered yet, and where the stream stands.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    reflector: Reflector,
+    input: Vec<u8>,
+    waiting: Range<usize>,
+}
+
+impl Raw {
+    /// Takes over a connection that began with these bytes.
+    pub(crate) fn begun(bytes: &[u8]) -> Self {
+        let mut input = vec![0; INPUT_BYTES.max(bytes.len())];
+        input[..bytes.len()].copy_from_slice(bytes);
+        Self { reflector: Reflector::default(), input, waiting: 0..bytes.len() }
+    }
+
+    /// Room to receive into; empty as long as something waits.
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        if self.waiting.is_empty() { &mut self.input } else { &mut [] }
+    }
+
+    /// Notes that so many bytes were received.
+    pub(crate) fn filled(&mut self, count: usize) {
+        self.waiting = 0..count;
+    }
+
+    /// Answers what has come; true where nothing waits any more.
+    pub(crate) fn answer(&mut self, outbox: &mut Outbox) -> Result<bool, NoFrame> {
+        let taken = self.reflector.take(&self.input[self.waiting.clone()], outbox)?;
+        self.waiting.start += taken;
+        Ok(self.waiting.is_empty())
+    }
+
+    /// Whether a frame, or what follows it, is half through.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.reflector.is_partial()
+    }
+}
+
+/// Where a stream of frames stands.
+#[derive(Debug, Default)]
+struct Reflector {
+    head: [u8; FRAME_BYTES],
+    head_bytes: usize,
+    /// The request whose bytes are coming, and how many are still to come.
+    put: Option<(Frame, u32)>,
+}
+
+impl Reflector {
+    /// Takes bytes of the stream and answers what they complete; gives how many were taken, which
+    /// are all unless the outbox is full.
+    fn take(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
+        let mut taken = 0;
+        while taken < bytes.len() && outbox.bytes() < OUTBOX_BYTES_MAX {
+            taken += self.step(&bytes[taken..], outbox)?;
+        }
+        Ok(taken)
+    }
+
+    fn step(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
+        if let Some((frame, left)) = self.put {
+            let taken = (left as usize).min(bytes.len());
+            let left = left - taken as u32;
+            self.put = (left > 0).then_some((frame, left));
+            if left == 0 {
+                answer(frame, outbox);
+            }
+            return Ok(taken);
+        }
+        let taken = (FRAME_BYTES - self.head_bytes).min(bytes.len());
+        self.head[self.head_bytes..self.head_bytes + taken].copy_from_slice(&bytes[..taken]);
+        self.head_bytes += taken;
+        if self.head_bytes == FRAME_BYTES {
+            self.head_bytes = 0;
+            let frame = Frame::from_bytes(self.head)?;
+            if frame.kind == Kind::Put && frame.len > 0 {
+                self.put = Some((frame, frame.len));
+            } else {
+                answer(frame, outbox);
+            }
+        }
+        Ok(taken)
+    }
+
+    fn is_partial(&self) -> bool {
+        self.head_bytes > 0 || self.put.is_some()
+    }
+}
+
+fn answer(frame: Frame, outbox: &mut Outbox) {
+    outbox.head().extend_from_slice(&frame.to_bytes());
+    outbox.seal();
+    let mut left = if frame.kind == Kind::Get { frame.len as usize } else { 0 };
+    while left > 0 {
+        let piece = left.min(ZEROS.len());
+        outbox.push(Piece::Fixed(&ZEROS[..piece]));
+        left -= piece;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, len) in [(Kind::Ping, 0), (Kind::Put, 5), (Kind::Get, 3), (Kind::Put, 0)] {
+            bytes.extend(Frame { kind, len, tag: u64::from(len) }.to_bytes());
+            if kind == Kind::Put {
+                bytes.extend(vec![9; len as usize]);
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn answers_are_the_same_however_the_stream_is_cut() {
+        let requests = requests();
+        let answers = |step: usize| {
+            let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
+            for piece in requests.chunks(step) {
+                assert_eq!(reflector.take(piece, &mut outbox), Ok(piece.len()));
+            }
+            assert!(!reflector.is_partial());
+            outbox.to_vec()
+        };
+        let whole = answers(requests.len());
+        assert_eq!(whole.len(), 4 * FRAME_BYTES + 3);
+        for step in 1..requests.len() {
+            assert_eq!(answers(step), whole, "{step} bytes at a time");
+        }
+    }
+
+    #[test]
+    fn a_full_outbox_takes_no_more() {
+        let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
+        let want = Frame { kind: Kind::Get, len: 1 << 20, tag: 1 }.to_bytes();
+        let flood = want.repeat(100);
+        let taken = reflector.take(&flood, &mut outbox).unwrap();
+        assert_eq!(taken, 4 * FRAME_BYTES);
+        assert!(outbox.bytes() <= OUTBOX_BYTES_MAX + (1 << 20) + FRAME_BYTES);
+    }
+
+    #[test]
+    fn a_stream_that_goes_wrong_ends() {
+        let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
+        assert_eq!(reflector.take(&[0x80; FRAME_BYTES], &mut outbox), Err(NoFrame));
+    }
+}

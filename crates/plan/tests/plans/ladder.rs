@@ -1,0 +1,111 @@
+//! Ladders: from a plan with one target to one with a target for each rung.
+
+use crate::common::around;
+use model::question::ladder::{Ladder, Rung};
+use model::{BackendKind, DataPath, Order, Target, Workload};
+use plan::{BesideServer, Overrides, Plan, PlanError, RawPlan, Setting, parse_target};
+
+fn ladder(raw: RawPlan, beside: BesideServer) -> Result<(Plan, Ladder), PlanError> {
+    let (raw, ladder) = raw.into_ladder(beside)?;
+    let plan = Plan::resolve(&raw, &around())?;
+    plan.check_ladder()?;
+    // What is stored is read again when a ladder is resumed.
+    let again = RawPlan::parse(&plan.to_toml(), "again").unwrap();
+    assert_eq!(Plan::resolve(&again, &around()).unwrap().runs, plan.runs);
+    Ok((plan, ladder))
+}
+
+fn of_target(text: &str, flags: &Overrides) -> Result<(Plan, Ladder), PlanError> {
+    let mut raw = RawPlan::for_target(parse_target(text)?);
+    raw.apply(flags)?;
+    ladder(raw, BesideServer::default())
+}
+
+fn rungs(ladder: &Ladder) -> Vec<Rung> {
+    ladder.rungs.iter().map(|placed| placed.rung).collect()
+}
+
+#[test]
+fn each_way_has_the_rungs_that_it_contains() {
+    use Rung::{Disk, Local, Memory, Null, Own, Server, Tcp, Whole};
+    let small = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
+    let none = Overrides::default();
+    for (target, flags, expected) in [
+        ("embedded", &none, vec![Null, Memory, Local, Tcp, Own]),
+        ("embedded", &small, vec![Null, Memory, Local, Tcp, Whole, Own]),
+        ("nfs://h/e", &none, vec![Null, Memory, Local, Tcp, Own, Server]),
+        ("nfs://h/e", &small, vec![Null, Memory, Local, Tcp, Own, Whole, Server]),
+        ("/srv", &none, vec![Null, Memory, Disk]),
+    ] {
+        let (plan, ladder) = of_target(target, flags).unwrap();
+        assert_eq!(rungs(&ladder), expected, "{target}");
+        let streams = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
+        assert_eq!(streams.count(), expected.len(), "{target}");
+        assert_eq!(plan.order, Order::Blocks);
+    }
+}
+
+#[test]
+fn only_the_way_in_question_has_its_transfer_size() {
+    let flags = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
+    let (plan, ladder) = of_target("nfs://127.0.0.1:7/e", &flags).unwrap();
+    let sizes = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
+    let sizes: Vec<_> = sizes.filter_map(|run| run.transfer_size_bytes).collect();
+    assert_eq!(sizes, [4096]);
+    assert!(!ladder.network_unknown, "the server is this host");
+}
+
+#[test]
+fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
+    let raw = || RawPlan::for_target(parse_target("nfs://far/e").unwrap());
+    let (_, alone) = ladder(raw(), BesideServer::default()).unwrap();
+    let missing: Vec<Rung> = alone.missing.iter().map(|missing| missing.rung).collect();
+    assert!(alone.network_unknown);
+    assert_eq!(missing, [Rung::Tcp, Rung::Disk, Rung::Network]);
+    let plan::TargetArg::Nfs(own) = parse_target("nfs://far:20490/export").unwrap() else {
+        panic!("it is an address")
+    };
+    let beside = BesideServer { own_server: Some(own), disk: Some("/srv".into()) };
+    let (plan, with_ours) = ladder(raw(), beside).unwrap();
+    assert!(!with_ours.network_unknown);
+    assert_eq!(with_ours.missing.len(), 1);
+    let tcp = plan.runs.iter().find_map(|run| match &run.target {
+        Target::Tcp(tcp) => Some((tcp.host.as_str(), tcp.port, tcp.embedded)),
+        _ => None,
+    });
+    assert_eq!(tcp, Some(("far", Some(20_490), false)));
+}
+
+#[test]
+fn hosts_that_are_set_up_have_every_way_of_data() {
+    let text = "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\n\
+                ssh = \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
+                directory = \"/srv\"\n[[workload]]\nkind = \"stream\"\ndata_path = \"tunnel\"\n";
+    let raw = RawPlan::parse(text, "t").unwrap();
+    let (plan, ladder) = ladder(raw, BesideServer::default()).unwrap();
+    use Rung::{Disk, Loopback, Memory, Network, Null, Server, Tunnel};
+    assert_eq!(rungs(&ladder), [Null, Memory, Disk, Server, Loopback, Network, Tunnel]);
+    let path = |target: &str| {
+        let mut runs = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
+        let run = runs.find(|run| run.target_name == target).unwrap();
+        (run.lab.as_ref().unwrap().path, run.backend)
+    };
+    assert_eq!(path("disk"), (DataPath::Disk, BackendKind::Posix));
+    assert_eq!(path("server"), (DataPath::Network, BackendKind::Nfs));
+    assert_eq!(path("loopback"), (DataPath::Loopback, BackendKind::Posix));
+    assert_eq!(path("nfs"), (DataPath::Tunnel, BackendKind::Posix));
+}
+
+#[test]
+fn what_has_several_ways_or_levels_is_refused() {
+    let told = |error: PlanError| error.to_string();
+    let two = "name = \"t\"\n[[target]]\nname = \"a\"\nnull = true\n[[target]]\nname = \"b\"\n\
+               path = \"/\"\n[[workload]]\nkind = \"stream\"\n";
+    let error = RawPlan::parse(two, "two").unwrap().into_ladder(BesideServer::default());
+    assert!(told(error.unwrap_err()).contains("a ladder leads to one target, and not to a, b"));
+    let error = of_target("null", &Overrides::default()).unwrap_err();
+    assert!(told(error).contains("one rung is no ladder"));
+    let levels = Overrides::default().with(Setting::IoSize, &["4KiB", "8KiB"]);
+    let error = told(of_target("embedded", &levels).unwrap_err());
+    assert!(error.starts_with("--io-size: a ladder has one run"), "{error}");
+}

@@ -1,0 +1,198 @@
+//! What a ladder found: which rung limits each pass, what the next would give, how sure that is.
+//!
+//! Rows of the campaign become rungs by the names of their targets; `stats::ladder` does the rest.
+//! Names of rungs and sentences are in `words`, the waterfall is in `picture`.
+
+mod picture;
+mod words;
+
+use model::question::ladder::{Ladder, Rung};
+use model::units::three_digits;
+use model::{Pass, PassResult, Verdict};
+use serde_json::{Value, json};
+use stats::ladder::{Climbed, Limit, Measured, climb};
+
+use super::{Found, FoundTable};
+use crate::sheet::{Row, Sheet};
+use crate::show;
+use words::Words;
+
+/// The rungs of one pass that have figures.
+struct Climb<'s, 'a> {
+    pass: Pass,
+    /// What the pass is called.
+    name: String,
+    rows: Vec<(Rung, &'s Row<'a>)>,
+    measured: Vec<Measured>,
+    climbed: Option<Climbed>,
+}
+
+/// The answer of a ladder.
+pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
+    let words = Words::of(sheet, asked);
+    let climbs = climbs(sheet, asked);
+    let mut sentences: Vec<String> = climbs.iter().flat_map(|c| words.answer(c)).collect();
+    sentences.extend(words.doubts(sheet, &climbs));
+    sentences.extend(words.open());
+    Found {
+        title: "What limits it",
+        sentences,
+        tables: climbs.iter().map(|climb| table(&words, climb)).collect(),
+        pictures: climbs.iter().filter_map(|climb| picture::waterfall(&words, climb)).collect(),
+        json: json!({
+            "rungs": asked.rungs,
+            "missing": asked.missing,
+            "passes": climbs.iter().map(|climb| data(&words, climb)).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+/// The passes that the way in question has, those with bytes first, each with its rungs.
+fn climbs<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
+    let mut climbs: Vec<Climb<'s, 'a>> = Vec::new();
+    for (name, pass, rows) in sheet.groups() {
+        let rung_of = |row: &&'s Row<'a>| {
+            let of_target = |placed: &&model::question::ladder::Placed| {
+                placed.target == row.run.spec.target_name
+            };
+            asked.rungs.iter().position(|placed| of_target(&placed))
+        };
+        let mut placed: Vec<(usize, &'s Row<'a>)> =
+            rows.into_iter().filter_map(|row| Some((rung_of(&row)?, row))).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        let is_whole = placed.last().is_some_and(|(place, _)| place + 1 == asked.rungs.len());
+        if !is_whole {
+            continue;
+        }
+        let rows: Vec<_> =
+            placed.into_iter().map(|(place, row)| (asked.rungs[place].rung, row)).collect();
+        let measured: Vec<Measured> =
+            rows.iter().filter_map(|(rung, row)| measured(*rung, row)).collect();
+        let has_top = rows.last().is_some_and(|(rung, _)| {
+            measured.last().is_some_and(|measured| measured.rung == *rung)
+        });
+        let climbed = climb(&measured).filter(|_| has_top);
+        let name = if pass == Pass::OpMix { "empty call".to_owned() } else { name };
+        climbs.push(Climb { pass, name, rows, measured, climbed });
+    }
+    climbs
+}
+
+/// The trials of a row as the ladder wants them; `None` where none counts.
+fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
+    let judged = &row.judged;
+    if judged.verdict == Verdict::Invalid {
+        return None;
+    }
+    // Of an empty call, each worker makes one after the other.
+    let at_once = if judged.pass.is_byte_rate() { 1.0 } else { f64::from(row.run.spec.workers) };
+    let mut found = Measured { rung, times_ns: Vec::new(), waits: Vec::new() };
+    for point in judged.points.iter().filter(|point| point.used && point.per_s > 0.0) {
+        let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
+        let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
+        found.times_ns.push(1e9 * at_once / point.per_s);
+        found.waits.push(result.map_or(0.0, wait));
+    }
+    (!found.times_ns.is_empty()).then_some(found)
+}
+
+fn wait(result: &PassResult) -> f64 {
+    result.scope.processor_wait.map_or(0.0, model::ProcessorWait::share)
+}
+
+fn share_of(climb: &Climb<'_, '_>, wanted: Rung) -> Option<f64> {
+    let shares = &climb.climbed.as_ref()?.shares;
+    shares.iter().find(|(rung, _)| *rung == wanted).and_then(|(_, share)| *share)
+}
+
+fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> FoundTable {
+    let columns = [
+        ("rung", false),
+        ("rate", true),
+        ("±95 %", true),
+        ("ops", true),
+        ("p50", true),
+        ("CPU", true),
+        ("adds", true),
+    ];
+    let row = |(rung, row): &(Rung, &Row<'_>)| {
+        let judged = &row.judged;
+        let name = words.rung(*rung);
+        let Some(rate) = &judged.rate else {
+            let mut cells = vec![name, row.missing()];
+            cells.resize(columns.len(), String::new());
+            return cells;
+        };
+        let ops = judged.ops_per_s.map(|ops| stats::Rate::Ops(ops.median).to_string());
+        let [p50, ..] = show::times(&judged.service_time);
+        let share = share_of(climb, *rung).map(show::percent);
+        let cpu = match judged.cpu.and_then(|cpu| cpu.server) {
+            Some(server) => format!("{}\n+{}", show::cpu(judged), three_digits(server)),
+            None => show::cpu(judged),
+        };
+        let or_none = |cell: Option<String>| cell.unwrap_or_else(|| "–".to_owned());
+        vec![
+            name,
+            judged.shown(rate.median).to_string(),
+            show::spread(rate),
+            or_none(ops),
+            p50,
+            cpu,
+            or_none(share),
+        ]
+    };
+    let rows = climb.rows.iter().map(row).collect();
+    let unit = if climb.pass.is_byte_rate() { "byte" } else { "call" };
+    FoundTable {
+        caption: climb.name.clone(),
+        columns: columns.map(|(name, number)| (name.to_owned(), number)).to_vec(),
+        rows,
+        reading: vec![format!(
+            "adds: of the working time per {unit} of the last rung, what a rung takes beyond its \
+             slowest part; 0 % is hidden behind something slower, – is no part of the way. {}CPU: \
+             of the client, and + of a server in this process.",
+            climb.climbed.as_ref().map_or_else(String::new, |climbed| format!(
+                "The workers of the last rung were ready and waited for a processor for {} of \
+                 their time. ",
+                show::percent(climbed.waited)
+            ))
+        )],
+    }
+}
+
+/// All of one pass for programs.
+fn data(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
+    let rung = |(rung, row): &(Rung, &Row<'_>)| {
+        let figures = climb.measured.iter().find(|measured| measured.rung == *rung);
+        json!({
+            "rung": rung,
+            "target": row.run.spec.target_name,
+            "per_s": row.judged.rate.map(|rate| rate.median),
+            "interval_per_s": row.judged.rate.map(|rate| rate.interval),
+            "ops_per_s": row.judged.ops_per_s.map(|ops| ops.median),
+            "service_time_p50_ns": row.judged.service_time.quantile(0.5),
+            "times_ns": figures.map(|figures| &figures.times_ns),
+            "processor_wait_shares": figures.map(|figures| &figures.waits),
+            "share": share_of(climb, *rung),
+        })
+    };
+    let climbed = climb.climbed.as_ref();
+    json!({
+        "pass": climb.pass,
+        "rungs": climb.rows.iter().map(rung).collect::<Vec<_>>(),
+        "limit": climbed.map(|climbed| words::code(climbed.limit)),
+        "limit_is": climbed.map(|climbed| words.limit(climbed.limit)),
+        "is_sure": climbed.is_some_and(Climbed::is_sure),
+        "confidence": climbed.map(|climbed| climbed.confidence),
+        "gain": climbed.map(|climbed| climbed.gain),
+        "gain_interval": climbed.map(|climbed| climbed.gain_interval),
+        "next": climbed.and_then(|climbed| climbed.next).map(words::code),
+        "processor_wait_share": climbed.map(|climbed| climbed.waited),
+        "votes": climbed.map(|climbed| {
+            let vote = |(limit, share): &(Limit, f64)| json!({
+                "limit": words::code(*limit), "share": share
+            });
+            climbed.votes.iter().map(vote).collect::<Vec<_>>()
+        }),
+    })
+}

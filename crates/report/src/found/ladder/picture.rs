@@ -1,0 +1,61 @@
+//! The waterfall of a ladder: what each rung adds to the time of the whole way.
+
+use maud::{Markup, html};
+use stats::ladder::Limit;
+
+use super::Climb;
+use super::words::Words;
+use crate::html::{About, Picture, STRIP, Strip, Tick, at_percent, panel};
+use crate::show;
+
+/// Draws it; `None` where nothing can be told.
+pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Picture> {
+    let climbed = climb.climbed.as_ref()?;
+    let mut strips = Vec::new();
+    let mut said = Vec::new();
+    let mut before = 0.0;
+    for (rung, share) in &climbed.shares {
+        let Some(share) = *share else { continue };
+        let (name, limit) = (words.rung(*rung), Limit::Rung(*rung));
+        said.push(format!("{name} {}", show::percent(share)));
+        let is_limit = limit == climbed.limit;
+        strips.push(Strip {
+            name,
+            value: show::percent(share),
+            lines: if is_limit { vec![("factors", words.limit(limit))] } else { Vec::new() },
+            marks: mark(before, share, is_limit),
+        });
+        before += share;
+    }
+    let tick = |at: u32| (f64::from(at), format!("{at}"));
+    let ticks: Vec<Tick> = [0, 25, 50, 75, 100].map(tick).to_vec();
+    let unit = if climb.pass.is_byte_rate() { "byte" } else { "call" };
+    let about = About {
+        id: format!("waterfall-{}", climb.name.replace(' ', "-")),
+        title: format!("What each rung adds: {}", climb.name),
+        description: format!("Shares of the time per {unit}: {}.", said.join(", ")),
+        unit: "%",
+    };
+    let id = about.id.clone();
+    Some(Picture {
+        id,
+        caption: format!("{}: what each rung adds to the working time per {unit}", climb.name),
+        svg: panel(&about, &strips, &ticks),
+        notes: vec![
+            "Each bar begins where the one above it ends; the dark one limits. The shares stand in \
+             the table, too."
+                .to_owned(),
+        ],
+    })
+}
+
+fn mark(before: f64, share: f64, is_limit: bool) -> Markup {
+    let half = STRIP / 2 - 3;
+    let class = if is_limit { "bar limit" } else { "bar" };
+    html! {
+        rect class=(class) x=(at_percent(before * 100.0)) width=(at_percent(share * 100.0))
+            y={"-" (half)} height=(half * 2) {}
+        line.median x1=(at_percent(before * 100.0)) x2=(at_percent(before * 100.0))
+            y1={"-" (STRIP / 2)} y2=(STRIP / 2) {}
+    }
+}

@@ -1,0 +1,187 @@
+//! Ladders with one planted limit each, and what must be said of them.
+
+#![allow(clippy::float_cmp, reason = "exact figures are the point")]
+
+use model::question::ladder::Rung;
+use proptest::prelude::*;
+
+use super::{Climbed, Limit, Measured, climb};
+
+/// Five trials around a time in ns per byte, without waiting.
+fn rung(rung: Rung, time_ns: f64) -> Measured {
+    waiting(rung, time_ns, 0.0)
+}
+
+fn waiting(rung: Rung, time_ns: f64, wait: f64) -> Measured {
+    let times_ns = [0.98, 0.99, 1.0, 1.01, 1.02].map(|x| x * time_ns).to_vec();
+    Measured { rung, times_ns, waits: vec![wait; 5] }
+}
+
+fn share(climbed: &Climbed, wanted: Rung) -> Option<f64> {
+    climbed.shares.iter().find(|(rung, _)| *rung == wanted).unwrap().1
+}
+
+fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<Measured> {
+    vec![
+        rung(Rung::Null, 0.001),
+        rung(Rung::Memory, 0.1),
+        rung(Rung::Disk, disk),
+        rung(Rung::Tcp, tcp),
+        rung(Rung::Own, own),
+        rung(Rung::Server, server),
+    ]
+}
+
+#[test]
+fn a_slow_server_is_named_with_what_ours_would_give() {
+    let climbed = climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap();
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Server));
+    assert_eq!(share(&climbed, Rung::Server), Some(0.9));
+    assert_eq!(climbed.gain, 10.0);
+    assert!(climbed.gain_interval.0 > 9.5 && climbed.gain_interval.1 < 10.5);
+    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Own)));
+    assert!(climbed.is_sure() && climbed.confidence == 1.0 - 2.0 / 32.0);
+}
+
+#[test]
+fn a_slow_link_is_named_and_the_disk_would_be_next() {
+    // 100 Mbit/s are 80 ns per byte; ours and theirs add next to nothing.
+    let climbed = climb(&usual(84.0, 84.1, 12.0, 84.3)).unwrap();
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Tcp));
+    assert!(share(&climbed, Rung::Tcp).unwrap() > 0.99);
+    // What works at the same time bounds what can be won: the disk's 12 ns.
+    assert_eq!(climbed.gain, 84.3 / 12.0);
+    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Disk)));
+    // The disk is part of the way, but hidden behind the link.
+    assert_eq!(share(&climbed, Rung::Disk), Some(0.0));
+}
+
+#[test]
+fn a_slow_disk_is_named_behind_a_fast_server() {
+    let climbed = climb(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Disk));
+    // What adds up may be taken away: 2 ns of the server, and 0.1 below the disk.
+    assert_eq!(climbed.gain.round(), (202.0_f64 / 2.1).round());
+    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Server)));
+}
+
+#[test]
+fn shares_add_up_to_the_whole() {
+    for ladder in [usual(0.5, 1.0, 0.8, 10.0), usual(84.0, 84.1, 12.0, 84.3)] {
+        let all: f64 = climb(&ladder).unwrap().shares.iter().filter_map(|(_, share)| *share).sum();
+        assert!((all - 1.0).abs() < 1e-12, "{all}");
+    }
+}
+
+#[test]
+fn small_transfers_are_named_before_the_server() {
+    let mut ladder = usual(0.5, 1.0, 0.8, 20.0);
+    ladder.insert(5, rung(Rung::Whole, 2.0));
+    let climbed = climb(&ladder).unwrap();
+    // The way in question adds its transfer size to what it does with the server's.
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Server));
+    assert_eq!(share(&climbed, Rung::Server), Some(0.9));
+    assert_eq!(share(&climbed, Rung::Whole), Some(0.05));
+}
+
+#[test]
+fn a_client_without_processors_is_named_whatever_the_rungs_say() {
+    let mut ladder = usual(0.5, 1.0, 0.8, 1.2);
+    for rung in &mut ladder {
+        rung.times_ns.iter_mut().for_each(|time| *time *= 10.0);
+        rung.waits = vec![0.9; 5];
+    }
+    let climbed = climb(&ladder).unwrap();
+    assert_eq!(climbed.limit, Limit::Processor);
+    assert!((climbed.gain - 10.0).abs() < 1e-9, "{}", climbed.gain);
+    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Own)));
+}
+
+#[test]
+fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
+    // Small transfers take processor time, and on a busy host they wait for it.
+    let ladder = [
+        waiting(Rung::Memory, 0.2, 0.4),
+        waiting(Rung::Tcp, 0.5, 0.4),
+        waiting(Rung::Whole, 1.0, 0.4),
+        waiting(Rung::Own, 8.0, 0.5),
+    ];
+    let climbed = climb(&ladder).unwrap();
+    assert_eq!((climbed.limit, climbed.waited), (Limit::Rung(Rung::Own), 0.5));
+    // As fast as with the server's transfer size, which waits, too.
+    assert!((climbed.gain - 8.0).abs() < 1e-9, "{}", climbed.gain);
+}
+
+#[test]
+fn a_directory_that_the_way_does_not_lead_to_has_no_share() {
+    let ladder = [
+        rung(Rung::Memory, 0.1),
+        rung(Rung::Local, 500.0),
+        rung(Rung::Tcp, 0.5),
+        rung(Rung::Own, 2.0),
+    ];
+    let climbed = climb(&ladder).unwrap();
+    assert_eq!(share(&climbed, Rung::Local), None);
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Own));
+}
+
+#[test]
+fn a_part_that_is_missing_is_stood_in_for_by_its_own() {
+    let ladder = [rung(Rung::Memory, 0.1), rung(Rung::Tcp, 9.0), rung(Rung::Network, 10.0)];
+    let climbed = climb(&ladder).unwrap();
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Tcp));
+}
+
+#[test]
+fn what_can_not_be_told_is_not_claimed() {
+    // Two rungs of which either may be the larger, in trials that lie far apart.
+    let scattered = |rung, time: f64| Measured {
+        rung,
+        times_ns: [0.4, 0.6, 1.0, 1.5, 2.0].map(|x| x * time).to_vec(),
+        waits: vec![0.0; 5],
+    };
+    let ladder = [rung(Rung::Memory, 0.1), scattered(Rung::Tcp, 1.0), scattered(Rung::Own, 2.0)];
+    let climbed = climb(&ladder).unwrap();
+    assert!(!climbed.is_sure(), "{:?}", climbed.votes);
+    assert!(climbed.votes.len() > 1);
+    // A single trial has no spread that could be looked at.
+    let mut once = usual(0.5, 1.0, 0.8, 10.0);
+    for rung in &mut once {
+        (rung.times_ns, rung.waits) = (vec![rung.times_ns[2]], vec![0.0]);
+    }
+    let climbed = climb(&once).unwrap();
+    assert_eq!((climbed.confidence, climbed.is_sure()), (0.0, false));
+}
+
+#[test]
+fn a_part_that_is_slower_than_its_whole_is_told() {
+    let climbed = climb(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
+    assert_eq!(climbed.crossed, [(Rung::Server, Rung::Disk)]);
+    assert!(climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap().crossed.is_empty());
+}
+
+#[test]
+fn one_rung_is_no_ladder() {
+    assert_eq!(climb(&[rung(Rung::Server, 1.0)]), None);
+    assert_eq!(climb(&[]), None);
+    let empty = Measured { rung: Rung::Tcp, times_ns: Vec::new(), waits: Vec::new() };
+    assert_eq!(climb(&[empty, rung(Rung::Own, 1.0)]), None);
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_times_nothing_is_lost(
+        times in prop::collection::vec(0.001_f64..1e6, 6),
+        wait in 0.0_f64..1.0,
+    ) {
+        let kinds = [Rung::Null, Rung::Memory, Rung::Disk, Rung::Tcp, Rung::Own, Rung::Server];
+        let ladder: Vec<_> =
+            kinds.iter().zip(&times).map(|(kind, time)| waiting(*kind, *time, wait)).collect();
+        let climbed = climb(&ladder).unwrap();
+        let all: f64 = climbed.shares.iter().filter_map(|(_, share)| *share).sum();
+        prop_assert!((all - 1.0).abs() < 1e-9);
+        prop_assert!(climbed.shares.iter().all(|(_, share)| share.is_none_or(|s| s >= 0.0)));
+        prop_assert!(climbed.gain.is_finite() && climbed.gain >= 1.0 - 1e-9);
+        prop_assert_eq!(climb(&ladder), Some(climbed));
+    }
+}
