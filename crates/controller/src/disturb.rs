@@ -56,9 +56,8 @@ impl Disturbing {
     pub(crate) fn look(&mut self, walk: &mut Walk<'_>) {
         let at_ns = self.now_ns(walk);
         self.end_those(walk, |end_ns| end_ns <= at_ns);
-        while let Some((planned_ns, one)) =
-            self.due.pop_front_if(|(planned_ns, _)| *planned_ns <= at_ns)
-        {
+        while self.due.front().is_some_and(|(planned_ns, _)| *planned_ns <= at_ns) {
+            let Some((planned_ns, one)) = self.due.pop_front() else { break };
             self.begin(walk, planned_ns, &one);
         }
     }

@@ -87,7 +87,7 @@ fn start_all(
     for some in places.chunks(ssh::AT_ONCE_MAX) {
         thread::scope(|scope| {
             let each: Vec<_> = some.iter().map(|place| scope.spawn(|| start(place))).collect();
-            let each = each.into_iter().map(|thread| thread.join());
+            let each = each.into_iter().map(thread::ScopedJoinHandle::join);
             started.extend(each.flat_map(|done| done.expect("starting an agent can't panic")));
         });
     }

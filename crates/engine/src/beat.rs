@@ -1,8 +1,8 @@
 //! What one worker did lately, for whoever watches a soak: counts and times, interval by interval.
 //!
 //! A [`Beat`] is written by its worker alone and read by the watcher, with relaxed atomics; it only
-//! ever grows, so [`Beats`] finds what an interval brought by the difference to the last look. Every
-//! octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 % from the true value.
+//! ever grows, so [`Beats`] finds what an interval brought by the difference to the last look.
+//! Every octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 % from the true value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

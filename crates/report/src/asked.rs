@@ -57,8 +57,7 @@ fn work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let sentence = |(workload, passes): (Workload, Vec<Pass>)| {
         let names: Vec<String> = passes.iter().map(|pass| pass.name().to_owned()).collect();
         let passes = match names.as_slice() {
-            [] => String::new(),
-            [_] => String::new(),
+            [] | [_] => String::new(),
             _ => format!("; passes: {}", listed(&names)),
         };
         (workload.name().to_owned(), format!("{}{passes}.", what(workload)))

@@ -125,8 +125,8 @@ fn unite(connection: &Connection, table: &Table, here: i64, from: i64) -> rusqli
 fn stand(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     let sql = format!(
         "UPDATE main.campaigns SET
-             state = CASE WHEN campaigns.state = 'complete' OR f.state = 'running' THEN campaigns.state
-                          ELSE f.state END,
+             state = CASE WHEN campaigns.state = 'complete' OR f.state = 'running'
+                          THEN campaigns.state ELSE f.state END,
              ceiling_ops_per_s = coalesce(campaigns.ceiling_ops_per_s, f.ceiling_ops_per_s),
              ceiling_service_time_p50_ns =
                  coalesce(campaigns.ceiling_service_time_p50_ns, f.ceiling_service_time_p50_ns)

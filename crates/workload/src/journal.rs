@@ -3,8 +3,9 @@
 //! A [`Journal`] numbers the writes of each block, its generations from 1 (0 is what preparation
 //! wrote), and knows of each block the newest generation that was handed on, the latest one that
 //! was acknowledged, and the latest one that was acknowledged as safe. What is read is held against
-//! these: see [`Journal::found`]. All memory is taken at the start, nothing locks. Of each block one
-//! write or read may be under way at a time, all by one worker: whoever hands out ops sees to that.
+//! these: see [`Journal::found`]. All memory is taken at the start, nothing locks. Of each block
+//! one write or read may be under way at a time, all by one worker: whoever hands out ops sees to
+//! that.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 

@@ -1,9 +1,9 @@
 //! A network of agents under virtual time: nothing in it waits, and a seed decides everything.
 //!
-//! [`World`] holds the clock of the controller, and what is on its way to it. An order is worked out
-//! when it is sent: when it arrives, what the agent's own clock shows then, when the answer comes.
-//! Delays vary from message to message and differ between the two directions; a message that is
-//! lost comes later, as TCP has it, and none overtakes another. What really happened is kept in
+//! [`World`] holds the clock of the controller, and what is on its way to it. An order is worked
+//! out when it is sent: when it arrives, what the agent's own clock shows then, when the answer
+//! comes. Delays vary from message to message and differ between the two directions; a message that
+//! is lost comes later, as TCP has it, and none overtakes another. What really happened is kept in
 //! [`Truth`], by the controller's clock.
 
 use std::cell::{Cell, RefCell};

@@ -1,9 +1,9 @@
 //! The full screen of `--watch`: the terminal that is taken, and put back whatever happens.
 //!
 //! [`Screen`] is the principal type. A thread of its own draws what was heard some times a second
-//! and listens to the keyboard; whoever measures only leaves word. `q` and ctrl-C do what the signal
-//! of ctrl-C does. The terminal is put back at the end, when the thread or any other panics, and
-//! before a second signal ends the process. Messages that come meanwhile are shown afterwards.
+//! and listens to the keyboard; whoever measures only leaves word. `q` and ctrl-C do what the
+//! signal of ctrl-C does. The terminal is put back at the end, when the thread or any other panics,
+//! and before a second signal ends the process. Messages that come meanwhile are shown afterwards.
 //!
 //! **Source:** ECMA-48 (CUP, EL, ED); xterm, "Control Sequences" (DECSET 1049, 25).
 

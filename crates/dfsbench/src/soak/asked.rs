@@ -17,7 +17,8 @@ const DURATION_MS: u64 = 30_000;
 const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
 /// Segments of a soak whose segment is chosen, about.
 const SEGMENTS: u64 = 120;
-/// What segments take besides what they measure, at most, in percent of it: preparing, reading back.
+/// What segments take besides what they measure, at most, in percent of it: preparing, reading
+/// back.
 const BESIDES_PERCENT: u64 = 20;
 
 /// What the arguments and the plan ask for.

@@ -50,7 +50,7 @@ fn stragglers(compared: &HostsCompared) -> Option<String> {
     });
     let mut named = named.collect::<Vec<_>>().join(", ");
     if slow.len() > NAMED_MAX {
-        named.push_str(&format!(" and {} more", slow.len() - NAMED_MAX));
+        named = format!("{named} and {} more", slow.len() - NAMED_MAX);
     }
     let noun = if slow.len() == 1 { "straggler" } else { "stragglers" };
     Some(format!("{noun} {named}"))

@@ -1,3 +1,7 @@
+//! Timelines that were made up, and what is said of them.
+//!
+//! Each has one disturbance whose detection, stall and recovery are known to the interval.
+
 use super::*;
 use model::soak::{Blow, Disturbance};
 use model::{Histogram, KindResult};
