@@ -286,3 +286,6 @@ fn judge(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
     result.caveats.extend(hosts::skewed(&result.hosts, round_trip_ns));
     result.caveats.extend(hosts::straggling(result.pass, &result.hosts));
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,8 @@ pub enum Impossible {
     RepeatsStamped,
     /// A program of others works in a directory, by calls of its own.
     ProgramElsewhere,
+    /// A program of others knows nothing of other hosts, and one on each would share no start.
+    ProgramOnManyHosts,
     /// Ids have 32 bits.
     UidsBeyondTheLast,
     /// AUTH_NONE sends no user id.
@@ -81,6 +83,7 @@ impl fmt::Display for Impossible {
             Self::ProgramElsewhere => {
                 f.write_str("programs work in a directory, with system calls of their own")
             }
+            Self::ProgramOnManyHosts => f.write_str("a program of others works on one client host"),
             Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
             Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
             Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
@@ -122,6 +125,8 @@ fn of_work(run: &RunSpec) -> Option<Impossible> {
         || (run.backend == BackendKind::Uring && run.workload == Workload::Fio);
     if run.workload.is_external() && !by_calls {
         Some(Impossible::ProgramElsewhere)
+    } else if run.workload.is_external() && run.agents() > 1 {
+        Some(Impossible::ProgramOnManyHosts)
     } else if run.layout.mmap && run.direct {
         Some(Impossible::MappedDirectly)
     } else if zeros && run.verify {

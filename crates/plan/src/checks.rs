@@ -105,6 +105,9 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
         Impossible::ProgramElsewhere => {
             (&[], "name a `path` as target: programs work in a mounted directory")
         }
+        Impossible::ProgramOnManyHosts => {
+            (&[Setting::ClientHosts], "client_hosts 1 takes the first host")
+        }
         Impossible::FewerClientsThanWorkers => (
             &[Setting::Clients, Setting::Workers],
             "each worker drives clients of its own: at least as many as workers",

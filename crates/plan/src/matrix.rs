@@ -253,10 +253,7 @@ fn base(
         lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
         ..RunSpec::null(workload)
     };
-    let agents = target.used_from.agents(around);
-    // A program of others is started once.
-    let agents = if workload.is_external() { &agents[..agents.len().min(1)] } else { agents };
-    run.placement.hosts = agents.to_vec();
+    run.placement.hosts = target.used_from.agents(around).to_vec();
     run.placement.of_job = target.used_from == UsedFrom::Job;
     lab::aim(&mut run);
     run

@@ -259,7 +259,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          seeks."),
     key(Settings, "client_hosts", ["integer", "hosts"], "1 to 10000", "all of the target",
         "How many client hosts work at one moment: the first of the target's `clients` or `hosts`. \
-         Programs of others run on the first alone."),
+         Programs of others can't be made by more than one."),
     key(Settings, "neighbour", ["integer", "places"], "0 to 10000", "0",
         "Passes that read work on what the client host so many places further wrote, which its \
          own cache can't hold (IOR -C, mdtest -N); 0 on what it wrote itself. Only for several \

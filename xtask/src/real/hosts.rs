@@ -10,7 +10,7 @@
 mod crew;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -88,6 +88,10 @@ impl Lab {
             let text = client_config(&folder.path().join(key), known);
             fs::write(folder.path().join(name), text)?;
         }
+        // Debug information is most of what would be pushed to each host.
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(folder.path().join("stripped"));
+        proc::run(strip.arg(OURS.command().get_program()))?;
         ip(&["netns", "add", &bridge])?;
         // Hosts have a /tmp of their own.
         let shared = TempDir::with_prefix_in("dfsbench-shared-", "/var/tmp")?;
@@ -123,6 +127,11 @@ impl Lab {
         Ok(Host { sshd: Background::start(&mut command)?, namespace })
     }
 
+    /// What is put on hosts.
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("stripped")
+    }
+
     fn await_sshd(&self) -> Result<()> {
         within(PATIENCE, "sshd", || {
             let answers = |host: &str| self.near("ssh").args(self.ssh(host, "true")).output();
@@ -156,6 +165,7 @@ impl Lab {
         fs::write(&plan, PLAN.replace("CONFIG", &config).replace("WORK", work))?;
         let program = OURS.command();
         let mut command = self.near(&program.get_program().to_string_lossy());
+        command.env("DFSBENCH_AGENT_BINARY", self.program());
         command.env("NO_COLOR", "1").arg("run").arg(&plan).arg("--quiet").arg("--results");
         command.arg(self.folder.path().join("results.db"));
         Ok(command)

@@ -134,3 +134,66 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
     assert!(end.stdout.contains("order grouped: hosts are set up 12 times"), "{}", end.stdout);
 }
+
+/// An ssh that says what a host would: its argument is the words for the host's shell.
+const NO_SSH: &str = r#"#!/bin/sh
+for words; do :; done
+case "$words" in
+exit) ;;
+sh) cat > /dev/null; LOOK ;;
+*new-*) cat > /dev/null; echo 'cat: write error: No space left on device' >&2; exit 1 ;;
+esac
+"#;
+
+#[test]
+fn hosts_that_can_not_be_used_are_one_error_each() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let rig = Rig::new();
+    let ssh = rig.folder().join("ssh");
+    let path = format!("{}:{}", rig.folder().display(), std::env::var("PATH").unwrap());
+    let plan = "name = \"t\"\n[[host]]\nname = \"one\"\nssh = \"h1\"\n[[host]]\nname = \"two\"\n\
+                ssh = \"h2\"\n[[target]]\nname = \"d\"\npath = \"/mnt\"\nhosts = [\"one\", \
+                \"two\"]\n[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\n";
+    std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
+    let ours = std::env::consts::ARCH;
+    let folder = "echo /tmp/dfsbench-7";
+    for (look, words) in [
+        (
+            format!("echo 'dfsbench-host Linux riscv64 '; {folder}"),
+            ["host one: it is Linux on riscv64, and", &format!("is for Linux on {ours}")],
+        ),
+        (
+            format!("echo 'dfsbench-host Linux {ours} '; {folder}"),
+            ["host one: /tmp/dfsbench-7 does not take the agent of", "No space left on device"],
+        ),
+        (
+            "echo 'Host key verification failed.' >&2; exit 255".to_owned(),
+            ["host one: ssh does not know it", "log in by hand once: `ssh h1`"],
+        ),
+    ] {
+        std::fs::write(&ssh, NO_SSH.replace("LOOK", &look)).unwrap();
+        std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = rig.command(&["run", "hosts.toml"]);
+        let end = crate::rig::End::of(command.env("PATH", &path).output().unwrap());
+        assert_eq!((end.code, end.stdout.as_str()), (3, ""), "{end:?}");
+        assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
+        assert!(words.iter().all(|word| end.stderr.contains(word)), "{end:?}");
+    }
+}
+
+#[test]
+fn a_host_that_is_listed_twice_is_refused_at_its_line() {
+    let rig = Rig::new();
+    let listed = |hosts: &str, list: &str, words: &[&str]| {
+        let text = format!(
+            "name = \"t\"\n{hosts}[[target]]\nname = \"d\"\npath = \"/mnt\"\nhosts = [{list}]\n\
+             [[workload]]\nkind = \"stream\"\n"
+        );
+        std::fs::write(rig.folder().join("hosts.toml"), text).unwrap();
+        rig.refused(&["run", "hosts.toml", "--dry-run"], 2, words);
+    };
+    let one = "[[host]]\nname = \"one\"\nssh = \"h1\"\n";
+    listed(one, "\"one\", \"one\"", &["`one` stands in the list twice", "`slots`"]);
+    listed(&one.repeat(2), "\"one\"", &["hosts.toml:6:8", "`one`", "name it once"]);
+}

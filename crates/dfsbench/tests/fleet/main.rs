@@ -1,6 +1,10 @@
 //! Trials that agents in processes of their own make together, and what becomes of them when one of
 //! the processes is killed, stands still, or talks nonsense: at each step of a trial.
 
+#[path = "../command/rig.rs"]
+#[allow(dead_code, reason = "what is served is for the tests of commands")]
+mod command;
+mod many;
 #[path = "../../../controller/tests/nobody/mod.rs"]
 mod nobody;
 #[path = "../../../controller/tests/planned/mod.rs"]

@@ -17,7 +17,7 @@ impl Setting {
         let data = matches!(workload, W::Stream | W::Mixed | W::Bonnie | W::OpMix);
         let names = workload.is_about_names();
         match self {
-            Self::Timeout => true,
+            Self::Timeout | Self::ClientHosts => true,
             Self::Workers => !matches!(workload, W::App | W::Dd | W::Bonniexx),
             Self::Passes => !workload.passes_allowed().is_empty(),
             Self::Files => matches!(workload, W::Stream | W::Mixed | W::Bonnie),

@@ -87,9 +87,16 @@ fn a_directory_that_all_hosts_have_is_used_from_each() {
 }
 
 #[test]
-fn a_program_of_others_is_started_on_the_first_host() {
-    let text = text(3, SHARED, "").replace("\"stream\"", "\"app\"\nrun = [\"true\"]");
-    assert_eq!(working(&plan(&text).unwrap().runs[0]), ["c3"]);
+fn a_program_of_others_works_on_one_host_and_more_are_a_row_that_says_so() {
+    let made = |factors: &str| {
+        plan(&text(3, SHARED, factors).replace("\"stream\"", "\"app\"\nrun = [\"true\"]"))
+    };
+    let why = "a program of others works on one client host";
+    let runs = made("client_hosts = [1, 2]").unwrap().runs;
+    let told = runs.iter().map(|run| (run.agents(), run.impossible().map(|why| why.to_string())));
+    assert_eq!(told.collect::<Vec<_>>(), [(1, None), (2, Some(why.to_owned()))]);
+    let refused = made("").unwrap_err().to_string();
+    assert!(refused.contains(why) && refused.contains("client_hosts 1 takes"), "{refused}");
 }
 
 #[test]

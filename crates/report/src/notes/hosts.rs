@@ -1,5 +1,7 @@
-//! How the client hosts of a figure fared beside each other: a sentence for each figure that
-//! several hosts made together, which names the slow ones.
+//! How the client hosts of a figure fared beside each other.
+//!
+//! A sentence for each figure that several hosts made together: the slowest and the fastest, how
+//! even it was, how far apart they started, and the slow ones by name. Plain text, as in `notes`.
 
 use model::units::{Nanos, three_digits};
 use stats::{HostShare, HostsCompared};

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -51,17 +50,7 @@ impl<'l> Crew<'l> {
     pub fn of(lab: &'l Lab) -> Result<Self> {
         let shared = lab.shared.path().join("data");
         fs::create_dir_all(&shared)?;
-        let crew = Self { lab, shared };
-        // Debug information is most of what would be pushed ten times.
-        let program = OURS.command().get_program().to_owned();
-        let mut strip = Command::new("strip");
-        proc::run(strip.arg("-o").arg(crew.program()).arg(program))?;
-        fs::set_permissions(crew.program(), fs::Permissions::from_mode(0o755))?;
-        Ok(crew)
-    }
-
-    fn program(&self) -> PathBuf {
-        self.lab.folder.path().join("stripped")
+        Ok(Self { lab, shared })
     }
 
     fn results(&self) -> PathBuf {
@@ -80,17 +69,16 @@ impl<'l> Crew<'l> {
         };
         let hosts: String = (1..=HOSTS).map(host).collect();
         let names: Vec<String> = (1..=HOSTS).map(|number| format!("\"c{number}\"")).collect();
+        let (folder, names) = (folder.display(), names.join(", "));
         let text = format!(
-            "name = \"crew\"\norder = \"sequential\"\ntrials = {trials}\n{hosts}[[target]]\nname = \"all\"\npath = \
-             \"{}\"\nhosts = [{}]\n{work}",
-            folder.display(),
-            names.join(", ")
+            "name = \"crew\"\norder = \"sequential\"\ntrials = {trials}\n{hosts}[[target]]\n\
+             name = \"all\"\npath = \"{folder}\"\nhosts = [{names}]\n{work}"
         );
         fs::write(at("crew.toml"), text)?;
         let _ = fs::remove_file(self.results());
         let program = OURS.command().get_program().to_string_lossy().into_owned();
         let mut command = self.lab.near(&program);
-        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", self.program());
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", self.lab.program());
         command.args(["run", &at("crew.toml"), "--quiet", "--results"]).arg(self.results());
         Ok(command)
     }

@@ -1,0 +1,100 @@
+//! What hosts recorded apart adds up to what one would have recorded of the same ops.
+
+use fleet::Reading;
+use model::{OpError, OpKind, Workload};
+use proptest::prelude::*;
+
+use super::*;
+use crate::clock::Sample;
+
+/// One op: who did it, its kind, how long it took, and whether it failed.
+type Did = (usize, OpKind, u64, bool);
+
+/// What a recorder would make of some ops.
+fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
+    let mut kinds: Vec<KindResult> = Vec::new();
+    for &(_, kind, time_ns, failed) in did {
+        let place = kinds.iter().position(|known| known.kind == kind);
+        let place = place.unwrap_or_else(|| {
+            kinds.push(KindResult {
+                kind,
+                issued: 0,
+                done: 0,
+                bytes: 0,
+                errors: Vec::new(),
+                service_time: model::Histogram::sparse(),
+                response_time: model::Histogram::sparse(),
+            });
+            kinds.len() - 1
+        });
+        let known = &mut kinds[place];
+        known.issued += 1;
+        if failed {
+            let error = OpError(time_ns as u32 % 3);
+            match known.errors.iter_mut().find(|(seen, _)| *seen == error) {
+                Some((_, count)) => *count += 1,
+                None => known.errors.push((error, 1)),
+            }
+        } else {
+            (known.done, known.bytes) = (known.done + 1, known.bytes + time_ns % 4_096);
+            known.service_time.record(time_ns);
+            known.response_time.record(time_ns.saturating_add(7));
+        }
+    }
+    in_order(kinds)
+}
+
+fn in_order(mut kinds: Vec<KindResult>) -> Vec<KindResult> {
+    kinds.sort_by_key(|kind| kind.kind);
+    kinds.iter_mut().for_each(|kind| kind.errors.sort());
+    kinds
+}
+
+/// The part of one host, whose clock is right.
+fn part(index: usize, kinds: Vec<KindResult>) -> Part {
+    let at = |ns| Reading { mono_ns: ns, wall_ns: ns };
+    let sample = Sample::of(at(1_000), at(1_000), at(1_000));
+    let span =
+        Span { first_start_ns: 10, last_start_ns: 10, first_end_ns: 1_010, last_end_ns: 1_010 };
+    let mut result = PassResult { kinds, window_ns: 1_000, ..PassResult::new(Pass::Mix) };
+    (result.first_done_ops, result.first_done_bytes) = (result.ops(), result.bytes());
+    result.truths.push(Truth {
+        source: "files".into(),
+        expected: result.ops(),
+        found: result.ops() + index as u64,
+    });
+    Part {
+        host: format!("c{index}"),
+        workers: 1,
+        end: PassEnd { result, facts: Vec::new(), broken: None, span, course: Vec::new() },
+        clock: Mapping { before: sample, after: sample },
+    }
+}
+
+fn op() -> impl Strategy<Value = Did> {
+    let kind = prop::sample::select(vec![OpKind::Read, OpKind::Write, OpKind::Sync]);
+    let time_ns = prop_oneof![0..100_u64, 1_000..1_000_000_u64, any::<u64>()];
+    (0..7_usize, kind, time_ns, prop::bool::weighted(0.1))
+}
+
+proptest! {
+    #[test]
+    fn hosts_add_up_to_what_one_would_have_recorded(
+        did in prop::collection::vec(op(), 0..200),
+        hosts in 1..7_usize,
+    ) {
+        let of_host = |host| did.iter().filter(move |(who, ..)| who % hosts == host);
+        let parts = (0..hosts).map(|host| part(host, recorded(of_host(host)))).collect();
+        let merged = merge(&RunSpec::null(Workload::Mixed), parts, (0, 0)).result;
+        prop_assert_eq!(in_order(merged.kinds.clone()), recorded(did.iter()));
+        // Each op is some host's, and what each had done at the end is all of it.
+        let sum = |of: fn(&HostResult) -> u64| merged.hosts.iter().map(of).sum::<u64>();
+        prop_assert_eq!((sum(|h| h.ops), sum(|h| h.bytes)), (merged.ops(), merged.bytes()));
+        prop_assert_eq!(sum(|h| h.failed), merged.errors());
+        prop_assert_eq!((merged.first_done_ops, merged.first_done_bytes),
+            (merged.ops(), merged.bytes()));
+        let more = (hosts * (hosts - 1) / 2) as u64;
+        let truth = &merged.truths[0];
+        prop_assert_eq!((truth.expected, truth.found), (merged.ops(), merged.ops() + more));
+    }
+}

@@ -1,0 +1,75 @@
+//! How much an agent says while it works: little, whatever it has to tell.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fleet::wire::{self, Greeting, Message};
+use fleet::{Report, stdio};
+use model::IntervalSample;
+
+/// What both sides may say to each other, in bytes per second.
+const BYTES_PER_S_MAX: u64 = 1_024;
+
+/// A way on which bytes are counted.
+struct Counted(UnixStream, Arc<AtomicU64>);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.fetch_add(bytes.len() as u64, Relaxed);
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[test]
+fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_completely() {
+    let (agent, mut controller) = UnixStream::pair().unwrap();
+    let said = Arc::new(AtomicU64::new(0));
+    let output = Counted(agent.try_clone().unwrap(), Arc::clone(&said));
+    let end = stdio::agent_end(agent, output, Arc::default(), Arc::default());
+    controller.write_all(&Greeting::ours().to_bytes()).unwrap();
+    let seconds = 3;
+    let working = thread::spawn(move || {
+        // As often as the watch of a pass tells it, of a host that does a million ops in between.
+        let (begun, mut ticks) = (Instant::now(), 0);
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            ticks += 1;
+            let (ops, bytes) = (1_000_000, 4_096_000_000);
+            let at_ns = begun.elapsed().as_nanos() as u64;
+            end.report(Report::Progress(IntervalSample { at_ns, ops, bytes }));
+            thread::sleep(Duration::from_millis(100));
+        }
+        end.report(Report::Worked { done: Vec::new(), is_broken: false });
+        (end, ticks)
+    });
+    let mut input = controller.try_clone().unwrap();
+    Greeting::expect(&mut input).unwrap();
+    let (mut heard, mut ops) = (0, 0);
+    loop {
+        match wire::read::<Report>(&mut input).unwrap() {
+            Some(Message::Said(Report::Progress(sample))) => {
+                (heard, ops) = (heard + 1, ops + sample.ops);
+            }
+            Some(Message::Said(report)) => {
+                assert_eq!(report, Report::Worked { done: Vec::new(), is_broken: false });
+                break;
+            }
+            Some(Message::Beat) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let (_end, ticks) = working.join().unwrap();
+    // Nothing is left out, and nothing comes after the answer.
+    assert_eq!(ops, ticks * 1_000_000);
+    let most = seconds * 1_000 / stdio::PROGRESS_EVERY.as_millis() as u64 + 1;
+    assert!(heard <= most, "{heard} times in {seconds} s");
+    let bytes = said.load(Relaxed);
+    assert!(bytes < seconds * BYTES_PER_S_MAX / 4, "{bytes} bytes in {seconds} s");
+}
