@@ -6,33 +6,16 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CaveatCode, OpError, RunSpec, Trial, TrialState};
+use model::question::RampAsked;
+use model::{RunSpec, Trial, TrialState};
 use results::{Store, StoreError};
 use stats::breaking::{Came, Search};
-use stats::judge;
 
 use crate::{ControllerError, Event, Walk, trial};
 
-/// What words of a failed trial say that an answer did not come.
-const NO_ANSWER: &str = "no answer";
-
-/// What came of a search.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// With what it found; where it names another load, somebody stopped it.
-    pub search: Search,
-    /// Why the trial failed with the load under which the server gave in, where it did.
-    pub why: Option<Trouble>,
-}
-
-/// Why a trial failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// An answer did not come in time.
-    pub hangs: bool,
-    /// In a sentence.
-    pub reason: String,
-}
+/// So many tenths of a second lie between two looks whether a server has recovered: one that refuses
+/// connections would else be asked without end.
+const PAUSES: u32 = 5;
 
 /// The campaign that the runs of a search belong to.
 pub struct Keeping<'a> {
@@ -85,7 +68,8 @@ impl<'a> Keeping<'a> {
     }
 }
 
-/// Searches from one load to another; `at` makes the run with a load.
+/// Searches for the load under which a server gives in; `at` makes the run with a load. Where the
+/// search names another load in the end, somebody stopped it.
 ///
 /// # Errors
 /// When a run can't be made, the results can't be kept, or the agent is gone. What was stored until
@@ -93,13 +77,15 @@ impl<'a> Keeping<'a> {
 pub fn search(
     walk: &mut Walk<'_>,
     keeping: &mut Keeping<'_>,
-    (first, max): (u32, u32),
+    asked: &RampAsked,
     at: &dyn Fn(u32) -> Result<RunSpec, String>,
-) -> Result<Outcome, ControllerError> {
-    let mut search = Search::new(first, max);
-    let mut troubles: BTreeMap<u32, Trouble> = BTreeMap::new();
+) -> Result<Search, ControllerError> {
+    let mut search = Search::new(asked.into());
     keeping.begin();
     while let Some(load) = search.next() {
+        if search.awaits_recovery() {
+            (0..PAUSES).for_each(|_| (walk.wait)(walk.hosts.bell()));
+        }
         if walk.stop.load(Relaxed) {
             break;
         }
@@ -108,40 +94,7 @@ pub fn search(
         if trial.state == TrialState::Interrupted {
             break;
         }
-        search.hear(match judged(&spec, trial) {
-            Ok(rates) => Came::Rates(rates),
-            Err(trouble) => {
-                troubles.insert(load, trouble);
-                Came::Broken
-            }
-        });
+        search.hear(Came::of(&spec, &trial), trial.started_unix_ms);
     }
-    let why = search.found().gave_in.and_then(|(load, _)| troubles.remove(&load));
-    Ok(Outcome { search, why })
-}
-
-/// The rate of each pass of one trial; `None` where the client was at its own limit.
-///
-/// # Errors
-/// When the trial failed, or an op did.
-fn judged(spec: &RunSpec, trial: Trial) -> Result<Vec<Option<f64>>, Trouble> {
-    if let TrialState::Failed(reason) = &trial.state {
-        return Err(Trouble { hangs: reason.contains(NO_ANSWER), reason: reason.clone() });
-    }
-    let kinds = trial.passes.iter().flat_map(|pass| pass.kinds.iter().map(move |k| (pass, k)));
-    let mut errors = kinds.flat_map(|(pass, kind)| kind.errors.iter().map(move |e| (pass, e)));
-    if let Some((pass, (error, count))) = errors.next() {
-        let reason = format!("{}: {count} ops failed with {}", pass.pass, error.name());
-        return Err(Trouble { hangs: *error == OpError::LOST, reason });
-    }
-    let run = model::Run { index: 0, spec: spec.clone(), trials: vec![trial] };
-    let rate = |pass: &model::Pass| {
-        let judged = judge::pass(&run, *pass);
-        let none = || judged.reason().unwrap_or("no figure").to_owned();
-        let limited = |caveat: &stats::JudgedCaveat| caveat.code == CaveatCode::ClientSaturated;
-        let told = !judged.caveats.iter().any(limited);
-        judged.rate.as_ref().map(|rate| told.then_some(rate.median)).ok_or_else(none)
-    };
-    let rates: Result<Vec<Option<f64>>, String> = spec.passes().iter().map(rate).collect();
-    rates.map_err(|reason| Trouble { hangs: false, reason })
+    Ok(search)
 }

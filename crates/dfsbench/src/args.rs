@@ -9,6 +9,7 @@ mod job;
 mod keep;
 mod ladder;
 mod probe;
+mod ramp;
 mod run;
 mod schedule;
 mod serve;
@@ -25,6 +26,7 @@ pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use ladder::LadderArgs;
 pub use probe::{ProbeArgs, ProbeFormat};
+pub use ramp::{Raise, RampArgs};
 pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
@@ -72,6 +74,8 @@ pub struct Args {
 pub enum Command {
     /// Measure a directory, an NFS server, or what a plan says
     Run(Box<RunArgs>),
+    /// Raise the load until a server breaks, and see whether it recovers
+    Ramp(Box<RampArgs>),
     /// Draw a load curve: response time over throughput
     Curve(Box<CurveArgs>),
     /// Load a server for hours, disturb it, and see whether it survives

@@ -25,7 +25,7 @@ use crate::job::Job;
 use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, check_screen};
-use crate::{dry_run, embedded, hosts, job, output, render, signals, target, until_broken};
+use crate::{dry_run, embedded, hosts, job, output, ramp, render, signals, target};
 
 /// Makes the campaign that the arguments ask for.
 ///
@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut around = surroundings();
     around.job = job::stand_ins(&args.job)?;
     if let Some(max) = args.until_broken {
-        return until_broken::run(args, &raw, &around, max);
+        return ramp::until_broken(args, &raw, &around, max);
     }
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle(&raw);

@@ -28,6 +28,7 @@ mod output;
 mod presets;
 mod probe;
 mod progress;
+mod ramp;
 mod render;
 mod resume;
 mod serve;
@@ -35,7 +36,6 @@ mod signals;
 mod slurm;
 mod soak;
 mod target;
-mod until_broken;
 mod view;
 
 use std::process::ExitCode;
@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
+        Command::Ramp(args) => ramp::run(&args),
         Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),
         Command::Ladder(args) => ladder::run(&args),

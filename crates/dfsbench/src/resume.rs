@@ -28,6 +28,11 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         let what = format!("campaign {id} ({}) is complete: nothing is missing", stored.name);
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench run` makes a new one)")));
     }
+    if stored.question.is_search() {
+        let what =
+            format!("campaign {id} ({}) was a search: nobody can go on with it", stored.name);
+        return Err(Failure::Usage(format!("{what} (hint: what it measured is kept; begin anew)")));
+    }
     let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
     let mut plan = Plan::resolve(&raw, &target::surroundings(stored.seed))?;
     if let Question::Soak(soak) = &stored.question {

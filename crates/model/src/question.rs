@@ -5,6 +5,7 @@
 
 mod curve;
 pub mod ladder;
+mod ramp;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use crate::soak::Soak;
 pub use ladder::Ladder;
 
 pub use curve::{ClosedLoop, CurveAsked, LoadMaximum, ResponseBound};
+pub use ramp::RampAsked;
 
 /// What a campaign was made to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,14 +25,7 @@ pub enum Question {
     /// How response times rise with the offered load.
     Curve(CurveAsked),
     /// With how many clients, or how much load, a server gives in.
-    Ramp {
-        /// The setting that is raised.
-        setting: String,
-        /// Where it begins.
-        first: u32,
-        /// Where it ends at the latest.
-        max: u32,
-    },
+    Ramp(RampAsked),
     /// Whether a server survives hours of load and what happens meanwhile.
     Soak(Soak),
     /// Which rung of the way to the data limits.
@@ -38,12 +33,22 @@ pub enum Question {
 }
 
 impl Question {
+    /// Says whether each trial depends on what came of those before it: nobody can go on with such a
+    /// campaign.
+    pub const fn is_search(&self) -> bool {
+        match self {
+            Self::Curve(asked) => asked.bound.is_some(),
+            Self::Ramp(_) => true,
+            _ => false,
+        }
+    }
+
     /// Its name, as results and commands spell it.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Figures => "figures",
             Self::Curve(_) => "curve",
-            Self::Ramp { .. } => "ramp",
+            Self::Ramp(_) => "ramp",
             Self::Soak(_) => "soak",
             Self::Ladder(_) => "ladder",
         }

@@ -5,6 +5,7 @@
 
 mod curve;
 mod ladder;
+mod ramp;
 mod soak;
 
 use model::Question;
@@ -58,7 +59,8 @@ impl FoundTable {
 pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
     match &sheet.campaign.question {
         Question::Curve(asked) => Some(curve::of(sheet, asked)),
-        Question::Figures | Question::Ramp { .. } => None,
+        Question::Ramp(asked) => Some(ramp::of(sheet, asked)),
+        Question::Figures => None,
         Question::Soak(asked) => Some(soak::found(sheet.campaign, asked)),
         Question::Ladder(asked) => Some(ladder::found(sheet, asked)),
     }

@@ -98,7 +98,8 @@ impl<'a> Sheet<'a> {
         self.factors_without(row, &[])
     }
 
-    fn factors_without(&self, row: &Row<'_>, unsaid: &[&str]) -> String {
+    /// The settings that tell a row apart, but for some.
+    pub fn factors_without(&self, row: &Row<'_>, unsaid: &[&str]) -> String {
         let shown = self.columns.iter().zip(&row.values).filter(|(_, v)| *v != NOT_APPLICABLE);
         let said = shown.filter(|(name, _)| !unsaid.contains(name));
         said.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")

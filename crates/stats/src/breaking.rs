@@ -1,52 +1,108 @@
-//! Where a server gives in: a load is raised until it degrades, breaks, or the limit is reached.
+//! Where a server gives in: a load is raised until it slows down, breaks, or the limit is reached.
 //!
 //! [`Search`] names the next load to try and hears what came of it; it measures nothing itself. The
-//! load, such as a number of clients, is doubled as long as all goes well. What went wrong is then
-//! narrowed down between the last load that was borne and the first that was not, by halves.
-//!
-//! - A load *breaks* the server where a trial with it fails: an answer did not come in time, or was
-//!   an error. Then the last load that was borne is tried again: where that fails, too, the server
-//!   did not recover, and nothing further can be told of it.
-//! - A load *degrades* it where the rate of some pass is below [`DEGRADED_SHARE`] of the best that
-//!   the same pass had under less load, twice in a row.
-//! - Where the client was at its own limit, a rate says nothing of the server, and is left out.
-//! - It is *saturated* from the smallest load on that has [`SATURATED_SHARE`] of the best rate,
-//!   where twice that load was borne and measured. That ends no search: what is saturated may
-//!   still break.
+//! load is doubled as long as all goes well; what went wrong is narrowed down by halves between the
+//! last load that was borne and the first that was not. What broke it must do so twice. After each
+//! load that was not borne, the lightest is tried until it is served as before, or time is up:
+//! whether a server recovers is half the answer. The ways to give in are those of [`How`]. Where the client was at its own limit,
+//! figures say nothing of the server, and are left out.
+
+mod came;
+mod replay;
 
 use std::collections::BTreeMap;
 
-/// Below this share of the best rate under less load, the server is degraded: no noise of a few
+use model::question::RampAsked;
+
+pub use came::{Came, Figure, Trouble};
+pub use replay::{Searched, Tried, replay};
+
+/// Below this share of the best rate under less load, throughput has fallen: no noise of a few
 /// trials reaches as far, and no user would miss it.
 pub const DEGRADED_SHARE: f64 = 0.8;
 
 /// From this share of the best rate on, more load gained nothing to speak of.
 pub const SATURATED_SHARE: f64 = 0.9;
 
-/// What came of one load.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Came {
-    /// The rate of each pass, in any unit, in an order that is always the same; `None` where it
-    /// says nothing of the server.
-    Rates(Vec<Option<f64>>),
-    /// A trial failed.
-    Broken,
+/// Of an offered load, a server falls behind that does less than this.
+pub const BEHIND_SHARE: f64 = crate::curve::CARRIED_SHARE_MIN;
+
+/// Response times below this, in nanoseconds, are those of the client as much as of the server:
+/// they explode from here on.
+pub const QUANTILE_NS_MIN: u64 = 1_000_000;
+
+/// What a search is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The lightest load; at least 1.
+    pub first: u32,
+    /// The heaviest that may be tried.
+    pub max: u32,
+    /// How long a server is given to recover, in milliseconds.
+    pub recovery_ms: u64,
+    /// A 99th percentile that is so many times what it was has exploded.
+    pub slow_factor: u32,
+}
+
+impl From<&RampAsked> for Asked {
+    fn from(asked: &RampAsked) -> Self {
+        let RampAsked { first, max, recovery_ms, slow_factor, .. } = *asked;
+        Self { first, max, recovery_ms, slow_factor }
+    }
 }
 
 /// How a server gave in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum How {
-    /// A pass slowed down: see [`DEGRADED_SHARE`].
+    /// Throughput fell, twice in a row: see [`DEGRADED_SHARE`].
     Degraded {
-        /// Which, by its place among the rates.
+        /// In which pass, by its place.
         pass: usize,
         /// The smaller load with the best rate.
         best_at: u32,
     },
-    /// A trial failed.
-    Broken {
-        /// A smaller load was borne again afterwards.
-        recovered: bool,
+    /// Less than [`BEHIND_SHARE`] of what was offered was done, twice in a row.
+    Behind {
+        /// In which pass.
+        pass: usize,
+        /// The share that was done.
+        share: f64,
+    },
+    /// The 99th percentile of the response times exploded, twice in a row. In a closed loop it may
+    /// rise as much as the load without a word: waiting times do where what is there is shared.
+    ///
+    /// **Source:** Little's law.
+    Slow {
+        /// In which pass.
+        pass: usize,
+        /// What it was, in nanoseconds.
+        from_ns: u64,
+        /// What it is.
+        to_ns: u64,
+    },
+    /// A trial failed, or ops did, twice in all.
+    Broken,
+}
+
+/// What became of the server when the load went away; times count from the first look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// The lightest load is served as before.
+    Back {
+        /// So many milliseconds later it was not.
+        from_ms: u64,
+        /// So many milliseconds later it was.
+        to_ms: u64,
+    },
+    /// It is served, but not as before.
+    Impaired {
+        /// For so many milliseconds, at least.
+        for_ms: u64,
+    },
+    /// It is not served.
+    Never {
+        /// For so many milliseconds, at least.
+        for_ms: u64,
     },
 }
 
@@ -57,23 +113,30 @@ pub struct Found {
     pub borne: Option<u32>,
     /// The smallest load under which the server gave in, and how.
     pub gave_in: Option<(u32, How)>,
+    /// What became of it then; `None` where there was no lighter load, or nobody looked.
+    pub recovery: Option<Recovery>,
     /// From which load on each pass gained nothing.
     pub saturated_from: Vec<Option<u32>>,
-    /// The smallest load with a rate that says nothing of the server.
+    /// The smallest load with figures that say nothing of the server.
     pub unsure_from: Option<u32>,
+    /// Loads that broke it once, and were borne when tried again.
+    pub once: Vec<u32>,
 }
 
 /// What is tried next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// A larger load.
-    Up(u32),
+    /// A load that was not tried.
+    Try(u32),
     /// The same once more, since it was slow.
     Again(u32),
-    /// What was borne before, after something broke.
-    Recovery(u32),
-    /// Between what was borne and what was not.
-    Between(u32),
+    /// The lightest load, after something went wrong.
+    Recovery {
+        /// When it was tried for the first time, in milliseconds since 1970.
+        since_ms: Option<u64>,
+        /// When it last was not as before, from then on.
+        bad_ms: u64,
+    },
     /// Nothing.
     Done,
 }
@@ -81,106 +144,196 @@ enum Next {
 /// A search for the load under which a server gives in.
 #[derive(Clone, Debug)]
 pub struct Search {
-    max: u32,
+    asked: Asked,
     next: Next,
     borne: Option<u32>,
     gave_in: Option<(u32, How)>,
-    /// Rates of the loads that did not break it, the last of each.
-    rates: BTreeMap<u32, Vec<Option<f64>>>,
+    recovery: Option<Recovery>,
+    /// How often each load broke it.
+    breaks: BTreeMap<u32, u32>,
+    /// Figures of the loads that did not break it, the last of each but for those of recovery.
+    figures: BTreeMap<u32, Vec<Option<Figure>>>,
 }
 
 impl Search {
-    /// From one load to another, both of which may be tried; the first is at least 1.
-    pub fn new(first: u32, max: u32) -> Self {
-        let first = first.max(1);
-        let max = max.max(first);
-        Self { max, next: Next::Up(first), borne: None, gave_in: None, rates: BTreeMap::new() }
+    /// From one load to another, both of which may be tried.
+    pub fn new(asked: Asked) -> Self {
+        let first = asked.first.max(1);
+        Self {
+            asked: Asked { first, max: asked.max.max(first), ..asked },
+            next: Next::Try(first),
+            borne: None,
+            gave_in: None,
+            recovery: None,
+            breaks: BTreeMap::new(),
+            figures: BTreeMap::new(),
+        }
     }
 
     /// The load to try next; `None` when all is known.
     pub const fn next(&self) -> Option<u32> {
         match self.next {
-            Next::Up(load) | Next::Again(load) | Next::Recovery(load) | Next::Between(load) => {
-                Some(load)
-            }
+            Next::Try(load) | Next::Again(load) => Some(load),
+            Next::Recovery { .. } => Some(self.asked.first),
             Next::Done => None,
         }
     }
 
-    /// Hears what came of the load that was to be tried.
-    pub fn hear(&mut self, came: Came) {
-        let Some(load) = self.next() else { return };
-        let slow = match came {
-            Came::Broken => return self.broke(load),
-            Came::Rates(rates) => {
-                let slow = self.slow(load, &rates);
-                self.rates.insert(load, rates);
-                slow
+    /// Says whether the next trial is to show that the server has recovered.
+    pub const fn is_recovering(&self) -> bool {
+        matches!(self.next, Next::Recovery { .. })
+    }
+
+    /// Says whether it has not recovered so far: the next trial may wait a little.
+    pub const fn awaits_recovery(&self) -> bool {
+        matches!(self.next, Next::Recovery { since_ms: Some(_), .. })
+    }
+
+    /// Hears what came of the load that was to be tried, and when it was begun, in milliseconds
+    /// since 1970.
+    pub fn hear(&mut self, came: Came, begun_unix_ms: u64) {
+        match (self.next, came) {
+            (Next::Done, _) => {}
+            (Next::Recovery { since_ms, bad_ms }, came) => {
+                let since_ms = since_ms.unwrap_or(begun_unix_ms);
+                self.look_after((since_ms, bad_ms), &came, begun_unix_ms.saturating_sub(since_ms));
             }
-        };
-        match (self.next, slow) {
-            (Next::Recovery(_), _) => {
-                if let Some((_, How::Broken { recovered })) = &mut self.gave_in {
-                    *recovered = true;
+            (Next::Try(load) | Next::Again(load), Came::Broken(_)) => {
+                *self.breaks.entry(load).or_default() += 1;
+                self.give_in(load, How::Broken);
+            }
+            (Next::Try(load) | Next::Again(load), Came::Figures(figures)) => {
+                let how = self.how(load, &figures);
+                self.figures.insert(load, figures);
+                match (self.next, how) {
+                    (Next::Try(_), Some(_)) => self.next = Next::Again(load),
+                    (_, Some(how)) => self.give_in(load, how),
+                    (_, None) => {
+                        self.borne = Some(load);
+                        // What broke it was borne when tried again.
+                        self.gave_in = self.gave_in.filter(|(broken, _)| *broken > load);
+                        self.go_on();
+                    }
                 }
             }
-            (Next::Up(_), Some(_)) => {
-                self.next = Next::Again(load);
-                return;
-            }
-            (_, Some(how)) => self.gave_in = Some((load, how)),
-            (_, None) => self.borne = Some(load),
         }
-        self.go_on();
     }
 
     /// What is known so far.
     pub fn found(&self) -> Found {
-        let passes = self.rates.values().map(Vec::len).min().unwrap_or(0);
+        let passes = self.figures.values().map(Vec::len).min().unwrap_or(0);
         let saturated_from = (0..passes).map(|pass| self.saturated_from(pass)).collect();
-        let unsure = |(_, rates): &(_, &Vec<Option<f64>>)| rates.iter().any(Option::is_none);
-        let unsure_from = self.rates.iter().find(unsure).map(|(load, _)| *load);
-        Found { borne: self.borne, gave_in: self.gave_in, saturated_from, unsure_from }
+        let unsure = |(_, figures): &(_, &Vec<Option<Figure>>)| figures.iter().any(Option::is_none);
+        let unsure_from = self.figures.iter().find(unsure).map(|(load, _)| *load);
+        let borne_again = |load: &&u32| Some(**load) <= self.borne;
+        Found {
+            borne: self.borne,
+            gave_in: self.gave_in,
+            recovery: self.recovery.filter(|_| self.gave_in.is_some()),
+            saturated_from,
+            unsure_from,
+            once: self.breaks.keys().filter(borne_again).copied().collect(),
+        }
     }
 
-    /// The rate of a pass under a load that was tried.
-    pub fn rate(&self, load: u32, pass: usize) -> Option<f64> {
-        self.rates.get(&load)?.get(pass).copied().flatten()
+    /// The figure of a pass under a load that was tried.
+    pub fn figure(&self, load: u32, pass: usize) -> Option<Figure> {
+        self.figures.get(&load)?.get(pass).copied().flatten()
     }
 
-    fn broke(&mut self, load: u32) {
-        if let Next::Recovery(_) = self.next {
-            self.next = Next::Done;
+    fn give_in(&mut self, load: u32, how: How) {
+        self.gave_in = Some((load, how));
+        self.recovery = None;
+        let lighter = self.borne.is_some();
+        self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
+    }
+
+    /// Hears of the lightest load after something went wrong, so many milliseconds after it was
+    /// first tried.
+    fn look_after(&mut self, (since_ms, bad_ms): (u64, u64), came: &Came, at_ms: u64) {
+        let is_late = at_ms >= self.asked.recovery_ms;
+        let is_broken = matches!(came, Came::Broken(_));
+        if !is_broken && self.is_as_before(came) {
+            self.recovery = Some(Recovery::Back { from_ms: bad_ms, to_ms: at_ms });
+            return self.go_on();
+        }
+        if !is_late {
+            self.next = Next::Recovery { since_ms: Some(since_ms), bad_ms: at_ms };
             return;
         }
-        self.gave_in = Some((load, How::Broken { recovered: false }));
-        self.next = self.borne.map_or(Next::Done, Next::Recovery);
+        if is_broken {
+            self.recovery = Some(Recovery::Never { for_ms: at_ms });
+            self.next = Next::Done;
+        } else {
+            self.recovery = Some(Recovery::Impaired { for_ms: at_ms });
+            self.go_on();
+        }
+    }
+
+    /// Says whether the lightest load is served as it was at first.
+    fn is_as_before(&self, came: &Came) -> bool {
+        let Came::Figures(figures) = came else { return false };
+        figures.iter().enumerate().all(|(pass, now)| {
+            let (Some(now), Some(then)) = (now, self.figure(self.asked.first, pass)) else {
+                return true;
+            };
+            now.per_s >= then.per_s * DEGRADED_SHARE && !self.has_exploded(then.p99_ns, now, 1)
+        })
     }
 
     fn go_on(&mut self) {
         let borne = self.borne.unwrap_or(0);
+        let Asked { first, max, .. } = self.asked;
         self.next = match self.gave_in {
-            None if borne >= self.max => Next::Done,
-            None => Next::Up(borne.saturating_mul(2).clamp(1, self.max)),
-            Some((load, _)) if load - borne <= 1 || borne == 0 => Next::Done,
-            Some((load, _)) => Next::Between(borne + (load - borne) / 2),
+            None if borne >= max => Next::Done,
+            None => Next::Try(borne.saturating_mul(2).clamp(first, max)),
+            Some(_) if borne == 0 => Next::Done,
+            Some((load, How::Broken))
+                if load - borne <= 1 && self.breaks.get(&load) == Some(&1) =>
+            {
+                Next::Again(load)
+            }
+            Some((load, _)) if load - borne <= 1 => Next::Done,
+            Some((load, _)) => Next::Try(borne + (load - borne) / 2),
         };
     }
 
-    /// How a load is degraded, if it is.
-    fn slow(&self, load: u32, rates: &[Option<f64>]) -> Option<How> {
-        rates.iter().enumerate().find_map(|(pass, rate)| {
-            let smaller = self.rates.range(..load).filter(|(at, _)| Some(**at) <= self.borne);
-            let best = smaller.filter_map(|(at, _)| Some((*at, self.rate(*at, pass)?)));
-            let (best_at, best) = best.max_by(|one, other| one.1.total_cmp(&other.1))?;
-            ((*rate)? < best * DEGRADED_SHARE).then_some(How::Degraded { pass, best_at })
+    /// How a load is not borne, if it isn't.
+    fn how(&self, load: u32, figures: &[Option<Figure>]) -> Option<How> {
+        figures.iter().enumerate().find_map(|(pass, figure)| {
+            let figure = figure.as_ref()?;
+            let smaller = self.figures.range(..load).filter(|(at, _)| Some(**at) <= self.borne);
+            let smaller = smaller.filter_map(|(at, _)| Some((*at, self.figure(*at, pass)?)));
+            let known: Vec<(u32, Figure)> = smaller.collect();
+            let best = known.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
+            if let Some((best_at, best)) = best
+                && figure.per_s < best.per_s * DEGRADED_SHARE
+            {
+                return Some(How::Degraded { pass, best_at: *best_at });
+            }
+            if let Some(share) = figure.offered_share.filter(|share| *share < BEHIND_SHARE) {
+                return Some(How::Behind { pass, share });
+            }
+            // The slower of the two lightest, since chance makes one of them quick.
+            let (at, from) = known.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
+            let more = if figure.offered_share.is_some() { 1 } else { load.div_ceil(*at) };
+            let slow = How::Slow { pass, from_ns: from.p99_ns, to_ns: figure.p99_ns };
+            self.has_exploded(from.p99_ns, figure, more).then_some(slow)
         })
+    }
+
+    /// Says whether a 99th percentile is far above one that was found under a load so many times
+    /// lighter.
+    fn has_exploded(&self, from_ns: u64, figure: &Figure, more: u32) -> bool {
+        let factor = u64::from(self.asked.slow_factor.max(1)) * u64::from(more);
+        figure.p99_ns > from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
     }
 
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let borne = self.borne?;
-        let tried = self.rates.range(..=borne);
-        let rates = || tried.clone().filter_map(|(at, _)| Some((*at, self.rate(*at, pass)?)));
+        let tried = self.figures.range(..=borne);
+        let rates =
+            || tried.clone().filter_map(|(at, _)| Some((*at, self.figure(*at, pass)?.per_s)));
         let best = rates().map(|(_, rate)| rate).max_by(f64::total_cmp)?;
         let (from, _) = rates().find(|(_, rate)| *rate >= best * SATURATED_SHARE)?;
         rates().any(|(at, _)| at >= from.saturating_mul(2)).then_some(from)
@@ -188,110 +341,4 @@ impl Search {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Searches a server that is played by a function; tells the loads that were tried, too.
-    fn searched(max: u32, mut server: impl FnMut(u32) -> Came) -> (Found, Vec<u32>) {
-        let mut search = Search::new(1, max);
-        let mut tried = Vec::new();
-        while let Some(load) = search.next() {
-            tried.push(load);
-            search.hear(server(load));
-            assert!(tried.len() < 100, "{tried:?}");
-        }
-        (search.found(), tried)
-    }
-
-    fn rates(one: f64) -> Came {
-        Came::Rates(vec![Some(one)])
-    }
-
-    #[test]
-    fn the_load_that_breaks_a_server_is_found_to_the_last_one() {
-        for limit in 2..200 {
-            let (found, tried) = searched(1_000, |load| match load {
-                load if load >= limit => Came::Broken,
-                load => rates(f64::from(load)),
-            });
-            let broken = Some((limit, How::Broken { recovered: true }));
-            assert_eq!((found.borne, found.gave_in), (Some(limit - 1), broken), "{tried:?}");
-            assert!(tried.len() < 32, "{tried:?}");
-        }
-    }
-
-    #[test]
-    fn a_server_that_does_not_recover_is_left_alone() {
-        let mut is_dead = false;
-        let (found, tried) = searched(1_000, |load| {
-            is_dead |= load >= 40;
-            if is_dead { Came::Broken } else { rates(1.0) }
-        });
-        assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 32]);
-        assert_eq!(found.borne, Some(32));
-        assert_eq!(found.gave_in, Some((64, How::Broken { recovered: false })));
-        // One that bears nothing at all.
-        let (found, tried) = searched(9, |_| Came::Broken);
-        let at_once = Some((1, How::Broken { recovered: false }));
-        assert_eq!((found.borne, found.gave_in, tried), (None, at_once, vec![1]));
-    }
-
-    #[test]
-    fn what_loses_a_fifth_of_its_best_is_degraded() {
-        // The reads of seed 000: aggregate KB/s of 1, 2, 5 and 10 clients, by steps between.
-        let read = |load| [24_799.0, 19_542.0, 19_000.0, 15_000.0, 12_183.0][load as usize - 1];
-        let (found, tried) =
-            searched(5, |load| Came::Rates(vec![Some(20_000.0), Some(read(load))]));
-        let how = How::Degraded { pass: 1, best_at: 1 };
-        assert_eq!((found.borne, found.gave_in), (Some(1), Some((2, how))));
-        assert_eq!(tried, [1, 2, 2]);
-        let (found, _) = searched(64, |load| rates(if load < 23 { 100.0 } else { 79.0 }));
-        assert!(matches!(found.gave_in, Some((23, How::Degraded { pass: 0, .. }))), "{found:?}");
-    }
-
-    #[test]
-    fn one_slow_trial_is_no_degradation() {
-        let mut calls = 0;
-        let (found, tried) = searched(8, |_| {
-            calls += 1;
-            rates(if calls == 3 { 10.0 } else { 100.0 })
-        });
-        assert_eq!((found.borne, found.gave_in), (Some(8), None));
-        assert_eq!(tried, [1, 2, 4, 4, 8]);
-    }
-
-    #[test]
-    fn what_gains_nothing_is_saturated_and_goes_on_to_the_limit() {
-        let (found, tried) = searched(50, |load| rates(f64::from(load.min(7))));
-        assert_eq!((found.borne, found.gave_in), (Some(50), None));
-        assert_eq!(found.saturated_from, [Some(8)]);
-        assert_eq!(tried, [1, 2, 4, 8, 16, 32, 50]);
-        // What still rises, or was never tried with twice as much, is not.
-        assert_eq!(searched(50, |load| rates(f64::from(load))).0.saturated_from, [None]);
-        assert_eq!(searched(1, |_| rates(5.0)).0.saturated_from, [None]);
-    }
-
-    #[test]
-    fn a_client_at_its_own_limit_says_nothing_of_the_server() {
-        let (found, _) = searched(64, |load| match load {
-            40.. => Came::Broken,
-            8.. => Came::Rates(vec![None]),
-            _ => rates(f64::from(load)),
-        });
-        assert_eq!(found.gave_in, Some((40, How::Broken { recovered: true })));
-        assert_eq!((found.borne, found.unsure_from), (Some(39), Some(8)));
-        assert_eq!(found.saturated_from, [None]);
-    }
-
-    #[test]
-    fn what_breaks_below_the_first_break_counts() {
-        // Slow from 20 on, dead from 40 on: it gave in at 20.
-        let (found, _) = searched(64, |load| match load {
-            40.. => Came::Broken,
-            20.. => rates(50.0),
-            _ => rates(100.0),
-        });
-        assert_eq!(found.borne, Some(19));
-        assert!(matches!(found.gave_in, Some((20, How::Degraded { pass: 0, .. }))), "{found:?}");
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@ mod keeping;
 mod kubernetes;
 mod ladder;
 mod overlay;
+mod ramp;
 mod results_file;
 mod rig;
 mod servers;

@@ -197,7 +197,10 @@ pub fn campaign() -> Campaign {
         started_unix_ms: 1_799_999_999_999,
         tool_version: "0.1.0".into(),
         command: "dfsbench run 'a b'".into(),
-        question: model::Question::Ramp { setting: "clients".into(), first: 1, max: 64 },
+        question: model::Question::Ramp(model::question::RampAsked {
+            max: 64,
+            ..model::question::RampAsked::default()
+        }),
         plan_toml: "seed = 1\n".into(),
         seed: u64::MAX,
         state: CampaignState::Complete,

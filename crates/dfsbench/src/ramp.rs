@@ -1,0 +1,290 @@
+//! `dfsbench ramp`: raises the load until the server gives in, and says with how much, and how.
+//!
+//! The plan is resolved anew for each load, so that every default follows it and every check holds.
+//! What is raised are the client hosts of a target that has some, else the clients that are
+//! emulated, or the offered load. The rule by which a server gives in is that of
+//! [`stats::breaking`]; what was found is said by the report. `dfsbench run --until-broken` is the
+//! same with a plan's own workloads.
+
+use std::process::ExitCode;
+
+use controller::search::Keeping;
+use controller::{ControllerError, Walk};
+use model::question::{Question, RampAsked};
+use model::units::parse_time_ns;
+use model::{BackendKind, Campaign, CampaignState, RunSpec, Workload};
+use plan::{Overrides, Plan, PlanError, RawPlan, Setting, Surroundings, TargetArg, User};
+use results::Store;
+use stats::breaking::{Recovery, replay};
+
+use crate::args::{Raise, RampArgs, RunArgs};
+use crate::campaign::{self, Means, Told};
+use crate::embedded::{self, Embedded};
+use crate::exit::{End, Failure};
+use crate::progress::Progress;
+use crate::{dry_run, job, output, signals, target};
+
+/// The heaviest load where nobody says, by what is raised.
+const MAX: u32 = 1_000;
+const MAX_RATE: u32 = 1_000_000;
+const MAX_QUICK: u32 = 64;
+
+/// The lightest offered load where nobody says, in ops per second.
+const FIRST_RATE: u32 = 100;
+
+/// What is done where nothing is named: short trials, within a minute.
+const QUICK: [(Setting, &str); 2] = [(Setting::Duration, "400ms"), (Setting::FileSize, "4MiB")];
+
+/// What a ramp wants beside its plan.
+struct Wish {
+    raise: Option<Raise>,
+    from: Option<u32>,
+    max: Option<u32>,
+    recovery_ms: u64,
+    slow_factor: u32,
+}
+
+/// Makes the ramp that the arguments ask for.
+///
+/// # Errors
+/// As [`campaign::run`], and where the plan has nothing to raise.
+pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
+    let recovery = parse_time_ns(&args.recovery)
+        .map_err(|error| Failure::Usage(format!("--recovery `{}`: {error}", args.recovery)))?;
+    if args.run.until_broken.is_some() {
+        let what = "--until-broken: that is what a ramp is";
+        return Err(Failure::Usage(format!("{what} (hint: --max says where it ends)")));
+    }
+    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    around.job = job::stand_ins(&args.run.job)?;
+    let is_quick = args.run.target.is_none();
+    let mut raw = match args.run.target.as_deref() {
+        None => quick()?,
+        Some(text) => campaign::named(text)?,
+    };
+    campaign::apply(&mut raw, &args.run)?;
+    if raw.name == "run" {
+        "ramp".clone_into(&mut raw.name);
+    }
+    let is_rate = args.raise == Some(Raise::Rate);
+    let wish = Wish {
+        raise: args.raise,
+        from: args.from,
+        max: args.max.or((is_quick && !is_rate).then_some(MAX_QUICK)),
+        recovery_ms: recovery / 1_000_000,
+        slow_factor: args.slower,
+    };
+    make(&args.run, &raw, &around, &wish)
+}
+
+/// The plan where nothing is named: a mix on the in-memory server.
+fn quick() -> Result<RawPlan, Failure> {
+    let mut raw = RawPlan::for_target(TargetArg::embedded(User::default()));
+    let mix = vec![Workload::Mixed.name().to_owned()];
+    let usual = Overrides { workload: mix, ..Overrides::default() };
+    raw.apply(&QUICK.iter().fold(usual, |all, (setting, level)| all.with(*setting, &[level])))?;
+    Ok(raw)
+}
+
+/// Adds clients to each run of a plan until the server breaks, `max` at most.
+///
+/// # Errors
+/// As [`run`].
+pub fn until_broken(
+    args: &RunArgs,
+    raw: &RawPlan,
+    around: &Surroundings,
+    max: u32,
+) -> Result<ExitCode, Failure> {
+    let RampAsked { recovery_ms, slow_factor, .. } = RampAsked::default();
+    let wish = Wish { raise: None, from: None, max: Some(max), recovery_ms, slow_factor };
+    make(args, raw, around, &wish)
+}
+
+/// Searches for each run of the plan, whatever it says of the load.
+fn make(
+    args: &RunArgs,
+    raw: &RawPlan,
+    around: &Surroundings,
+    wish: &Wish,
+) -> Result<ExitCode, Failure> {
+    if args.job.launcher.is_some() {
+        let what = "--launcher: a ramp doesn't know beforehand how many hosts it needs";
+        return Err(Failure::Usage(format!("{what} (hint: a plan with `clients`)")));
+    }
+    let mut raising = Raising::of(raw, around, wish)?;
+    let mut plan = raising.plan(raising.asked.first)?;
+    campaign::warn_of_idle(raw);
+    if args.dry_run {
+        output::data(dry_run::describe(&plan).as_bytes())?;
+        output::data(format!("until broken: {}\n", raising.told()).as_bytes())?;
+        return Ok(End::Ok.into());
+    }
+    plan.check_destroy(&args.allow_destroy)?;
+    let stop = signals::stop_flag()?;
+    let means = Means::of(args);
+    campaign::prepare(&means)?;
+    raising.server = embedded::start(&plan)?;
+    raising.set_embedded(&mut plan);
+    let progress = Progress::open_ended(&plan, means.tells_nothing());
+    let mut told = Told::new(&means, progress, 0)?;
+    let local = raising.server.as_ref().map(Embedded::as_local_server);
+    let searched = campaign::with_agents(&means, &plan, (local, &stop), &mut told, |walk| {
+        search(walk, &means, &raising)
+    });
+    let made = searched.and_then(|stored| conclude(&means, stored, &raising.asked));
+    drop(raising);
+    told.end(&made);
+    Ok(made?.0.into())
+}
+
+/// Reports what was found. That some trials failed was wanted.
+fn conclude(
+    means: &Means<'_>,
+    stored: Campaign,
+    asked: &RampAsked,
+) -> Result<(End, Campaign), Failure> {
+    campaign::conclude(means, &stored)?;
+    let is_lost = |recovery| matches!(recovery, Some(Recovery::Never { .. }));
+    let lost = replay(&stored, asked).iter().any(|one| is_lost(one.search.found().recovery));
+    let known = stored.state == CampaignState::Complete && !lost;
+    Ok((if known { End::Ok } else { End::Invalid }, stored))
+}
+
+/// What is raised, from where to where.
+struct Raising<'a> {
+    raw: &'a RawPlan,
+    around: &'a Surroundings,
+    setting: Setting,
+    asked: RampAsked,
+    server: Option<Embedded>,
+}
+
+impl<'a> Raising<'a> {
+    fn of(raw: &'a RawPlan, around: &'a Surroundings, wish: &Wish) -> Result<Self, Failure> {
+        let plan = Plan::resolve(raw, around)?;
+        let (setting, first, max) = raised(raw, around, &plan, wish)?;
+        let asked = RampAsked {
+            setting: setting.key().to_owned(),
+            first: wish.from.unwrap_or(first),
+            max,
+            recovery_ms: wish.recovery_ms,
+            slow_factor: wish.slow_factor,
+        };
+        let mut raising = Self { raw, around, setting, asked, server: None };
+        let RampAsked { first, max, .. } = raising.asked;
+        if max < first {
+            let what = format!("a ramp from {first} to {max} does not rise");
+            return Err(Failure::Usage(format!("{what} (hint: --from and --max)")));
+        }
+        raising.plan(first)?;
+        raising.asked.max = raising.largest(max);
+        Ok(raising)
+    }
+
+    /// The largest number up to `max` that the plan allows, such as for want of buffers.
+    fn largest(&self, max: u32) -> u32 {
+        let (mut good, mut bad) = (self.asked.first, max + 1);
+        if self.plan(max).is_ok() {
+            return max;
+        }
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if self.plan(middle).is_ok() { good = middle } else { bad = middle }
+        }
+        good
+    }
+
+    /// The plan with this load.
+    fn plan(&self, load: u32) -> Result<Plan, PlanError> {
+        let mut raw = self.raw.clone();
+        raw.apply(&Overrides::default().with(self.setting, &[&load.to_string()]))?;
+        let mut plan = Plan::resolve(&raw, self.around)?;
+        self.set_embedded(&mut plan);
+        Ok(plan)
+    }
+
+    fn set_embedded(&self, plan: &mut Plan) {
+        if let Some(server) = &self.server {
+            server.tell(plan);
+        }
+    }
+
+    /// One run of the plan with this load.
+    fn run(&self, number: usize, load: u32) -> Result<RunSpec, String> {
+        let plan = self.plan(load).map_err(|error| error.to_string())?;
+        let run = plan.runs.into_iter().nth(number);
+        run.ok_or_else(|| format!("the plan has fewer runs with {}", self.asked.told(load)))
+    }
+
+    fn told(&self) -> String {
+        format!("from {} to at most {}", self.asked.first, self.asked.told(self.asked.max))
+    }
+}
+
+/// What a plan has to raise: the setting, where it begins and where it ends.
+fn raised(
+    raw: &RawPlan,
+    around: &Surroundings,
+    plan: &Plan,
+    wish: &Wish,
+) -> Result<(Setting, u32, u32), Failure> {
+    let hosts = |run: &&RunSpec| !run.placement.hosts.is_empty();
+    let with_hosts = plan.runs.iter().filter(hosts).count();
+    let all_have_hosts = with_hosts == plan.runs.len();
+    let emulated = plan.runs.iter().all(|run| run.backend == BackendKind::Nfs);
+    let offered = plan.runs.iter().all(|run| Setting::Rate.concerns(run.workload));
+    let most = wish.max.unwrap_or(MAX);
+    match wish.raise {
+        None | Some(Raise::ClientHosts) if all_have_hosts => {
+            let named = raw.targets.iter().map(|target| target.agents(around).len() as u32);
+            Ok((Setting::ClientHosts, 1, most.min(named.min().unwrap_or(1))))
+        }
+        None | Some(Raise::Clients) if with_hosts == 0 && emulated => {
+            let workers = plan.runs.iter().map(|run| run.workers).max().unwrap_or(1);
+            Ok((Setting::Clients, workers, most.max(workers)))
+        }
+        Some(Raise::Rate) if offered => {
+            Ok((Setting::Rate, FIRST_RATE, wish.max.unwrap_or(MAX_RATE)))
+        }
+        Some(Raise::Rate) => {
+            let what = "--raise rate: not every run of this plan can be offered at a rate";
+            Err(Failure::Usage(format!("{what} (hint: --workload mixed)")))
+        }
+        _ => {
+            let what = "not every run of this plan has clients to add";
+            let hint = "a target with `clients` or `hosts`, or an nfs:// address";
+            Err(Failure::Usage(format!("{what} (hint: {hint})")))
+        }
+    }
+}
+
+/// Searches for each run, all in one campaign.
+fn search(
+    walk: &mut Walk<'_>,
+    means: &Means<'_>,
+    raising: &Raising<'_>,
+) -> Result<Campaign, Failure> {
+    let failed = |error: ControllerError| Failure::of_campaign(error, false);
+    controller::preflight(walk).map_err(failed)?;
+    let question = Question::Ramp(raising.asked.clone());
+    let header = campaign::header(walk, &question).map_err(failed)?;
+    let mut store = Store::open_or_create(means.results)?;
+    let id = store.begin_campaign(&header)?;
+    let mut state = CampaignState::Complete;
+    let mut keeping = Keeping::new(&mut store, id);
+    let plan: &Plan = walk.plan;
+    for (number, run) in plan.runs.iter().enumerate() {
+        if run.impossible().is_some() {
+            continue;
+        }
+        let at = |load| raising.run(number, load);
+        let search = controller::search::search(walk, &mut keeping, &raising.asked, &at);
+        if search.map_err(failed)?.next().is_some() {
+            state = CampaignState::Interrupted;
+            break;
+        }
+    }
+    store.finish(id, state)?;
+    Ok(store.load(id)?)
+}

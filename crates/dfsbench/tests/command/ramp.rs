@@ -1,0 +1,86 @@
+//! `dfsbench ramp`: under which load a server breaks, how, and whether it recovers.
+
+use crate::rig::{End, Rig, Served};
+
+/// A ramp with a mix of short trials.
+fn ramp(rig: &Rig, url: &str, flags: &[&str]) -> End {
+    let short = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
+    rig.run(&[&["ramp", url], &short[..], flags].concat())
+}
+
+/// The search of the last campaign, and what it said.
+fn found(rig: &Rig) -> (serde_json::Value, String) {
+    let json = rig.run(&["report", "--format", "json"]).stdout;
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let said = document["found"]["sentences"][0].as_str().unwrap().to_owned();
+    (document["found"]["figures"]["searches"][0].clone(), said)
+}
+
+#[test]
+fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "hang_from_clients 40"]);
+    let flags = ["--duration", "150ms", "--timeout", "1s", "--max", "100", "--recovery", "10s"];
+    let end = ramp(&rig, &served.url, &flags);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let (search, said) = found(&rig);
+    assert_eq!((&search["gave_in_at"], &search["borne"]), (&40.into(), &39.into()), "{search}");
+    assert_eq!((&search["way"], &search["is_known"]), (&"hangs".into(), &true.into()));
+    assert_eq!(search["recovery"]["kind"], "recovered", "{search}");
+    assert!(said.starts_with("nfs mixed: hangs with 40 clients: "), "{said}");
+    assert!(said.contains("; when the load went away, "), "{said}");
+    // The same sentence a year later; lines are wrapped.
+    let report = rig.run(&["report"]).stdout;
+    assert!(report.contains("How much it takes until it breaks"), "{report}");
+    assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
+    // A search is not gone on with.
+    let resumed = rig.run(&["resume"]);
+    assert_eq!(resumed.code, 2, "{resumed:?}");
+}
+
+#[test]
+fn an_offered_load_rises_until_the_server_falls_behind() {
+    let rig = Rig::new();
+    // One call at a time of 4 ms each: 250 op/s.
+    let served = Served::start(&rig, &["--fault", "service_time exponential 4ms"]);
+    let flags = ["--raise", "rate", "--from", "40", "--max", "4000", "--duration", "1s"];
+    let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];
+    let end = ramp(&rig, &served.url, &[&flags[..], &one].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let (search, said) = found(&rig);
+    let at = search["gave_in_at"].as_u64().unwrap();
+    assert!((60..=420).contains(&at), "{search}");
+    let ways = ["falls-behind", "response-time-explodes", "throughput-falls"];
+    assert!(ways.contains(&search["way"].as_str().unwrap()), "{search}");
+    assert!(said.contains(&format!(" with {at} op/s: ")), "{said}");
+}
+
+#[test]
+fn a_server_that_never_recovers_ends_the_search_with_what_is_known() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "stall 600s at 8s"]);
+    let flags = ["--duration", "150ms", "--timeout", "1s", "--recovery", "2s", "--max", "20000"];
+    let end = ramp(&rig, &served.url, &flags);
+    assert_eq!(end.code, 4, "{end:?}");
+    let (search, said) = found(&rig);
+    assert_eq!(search["recovery"]["kind"], "never", "{search}");
+    assert!(search["borne"].as_u64().unwrap() < search["gave_in_at"].as_u64().unwrap());
+    assert_eq!(said.matches("it never recovered: ").count(), 1, "{said}");
+    assert!(said.contains("not even the lightest load (1 client) was served"), "{said}");
+    assert!(rig.run(&["list"]).stdout.contains("complete"), "{end:?}");
+}
+
+#[test]
+fn what_has_nothing_to_raise_is_refused() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    rig.refused(&["ramp", &target], 2, &["clients to add", "nfs://"]);
+    rig.refused(&["ramp", "embedded", "--raise", "client_hosts"], 2, &["clients to add"]);
+    rig.refused(&["ramp", "embedded", "--from", "50", "--max", "20"], 2, &["does not rise"]);
+    rig.refused(&["ramp", "embedded", "--recovery", "soon"], 2, &["--recovery `soon`"]);
+    rig.refused(&["ramp", "--until-broken"], 2, &["--until-broken", "--max"]);
+    let dry = rig.run(&["ramp", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{dry:?}");
+    let last = "until broken: from 1 to at most 64 clients";
+    assert_eq!(dry.stdout.trim_end().lines().last(), Some(last));
+}

@@ -1,0 +1,58 @@
+//! What `dfsbench ramp` asks: under how much load a server gives in.
+//!
+//! [`RampAsked`] is the principal type. With it and the trials in their order the search can be
+//! told again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::RunSpec;
+
+/// A ramp that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RampAsked {
+    /// The setting that is raised.
+    pub setting: String,
+    /// Where it begins.
+    pub first: u32,
+    /// Where it ends at the latest.
+    pub max: u32,
+    /// How long the server is given to recover, in milliseconds.
+    pub recovery_ms: u64,
+    /// A 99th percentile that is so many times what it was has exploded.
+    pub slow_factor: u32,
+}
+
+impl Default for RampAsked {
+    fn default() -> Self {
+        Self {
+            setting: "clients".to_owned(),
+            first: 1,
+            max: 1_000,
+            recovery_ms: 30_000,
+            slow_factor: 10,
+        }
+    }
+}
+
+impl RampAsked {
+    /// The load of a run, in the setting that is raised.
+    pub fn load_of(&self, spec: &RunSpec) -> u32 {
+        match self.setting.as_str() {
+            "rate" => u32::try_from(spec.load.rate_per_s).unwrap_or(u32::MAX),
+            "client_hosts" => spec.agents(),
+            _ => spec.clients(),
+        }
+    }
+
+    /// A load in words: `40 clients`.
+    pub fn told(&self, load: u32) -> String {
+        match (self.setting.as_str(), load) {
+            ("rate", load) => format!("{load} op/s"),
+            ("client_hosts", 1) => "1 client host".to_owned(),
+            ("client_hosts", load) => format!("{load} client hosts"),
+            (_, 1) => "1 client".to_owned(),
+            (_, load) => format!("{load} clients"),
+        }
+    }
+}

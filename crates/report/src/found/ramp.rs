@@ -1,0 +1,219 @@
+//! The answer to `dfsbench ramp`: under which load a server gave in, how, and whether it recovered.
+//!
+//! The search is told again from the trials; [`stats::breaking`] has its rules.
+
+use model::question::RampAsked;
+use model::units::{Nanos, three_digits};
+use serde_json::{Value, json};
+use stats::Rate;
+use stats::breaking::{BEHIND_SHARE, Came, DEGRADED_SHARE, How, Recovery, Searched, Tried, replay};
+
+use super::{Found, FoundTable};
+use crate::sheet::Sheet;
+
+/// The answer.
+pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
+    let searches = replay(sheet.campaign, asked);
+    let named: Vec<(String, &Searched<'_>)> =
+        searches.iter().map(|searched| (name(sheet, searched), searched)).collect();
+    let mut sentences: Vec<String> = named
+        .iter()
+        .map(|(name, searched)| format!("{name}: {}.", sentence(searched, asked)))
+        .collect();
+    if sentences.is_empty() {
+        sentences.push("Nothing was tried.".to_owned());
+    }
+    let json = named.iter().map(|(name, searched)| figures(name, searched));
+    Found {
+        title: "How much it takes until it breaks",
+        sentences,
+        tables: named.iter().map(|(name, searched)| table(name, searched, asked)).collect(),
+        pictures: Vec::new(),
+        json: json!({ "searches": json.collect::<Vec<Value>>() }),
+    }
+}
+
+/// What the runs of a search have in common, and tells them from others.
+fn name(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
+    let Some(first) = searched.tried.first() else { return String::new() };
+    let settings = first.run.spec.settings();
+    let varies = |name: &str, value: &String| {
+        let of = |tried: &Tried<'_>| {
+            let settings = tried.run.spec.settings();
+            settings.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        searched.tried.iter().any(|tried| of(tried).as_ref() != Some(value))
+    };
+    let unsaid = settings.iter().filter(|(name, value)| varies(name, value));
+    let mut unsaid: Vec<&str> = unsaid.map(|(name, _)| *name).collect();
+    unsaid.extend(["clients", "client_hosts", "rate"]);
+    let spec = &first.run.spec;
+    let row = sheet.rows.iter().find(|row| row.run.index == first.run.index);
+    let mut name = row.map_or_else(String::new, |row| sheet.factors_without(row, &unsaid));
+    if !name.is_empty() {
+        name.insert_str(0, ", ");
+    }
+    format!("{} {}{name}", spec.target_name, spec.workload.name())
+}
+
+/// What a search found.
+fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
+    let search = &searched.search;
+    let found = search.found();
+    let passes = searched.tried.first().map_or(&[][..], |tried| tried.run.spec.passes());
+    let pass = |number: usize| passes.get(number).map_or("", |pass| pass.name());
+    let rate = |load: u32, number: usize| {
+        let per_s = search.figure(load, number).map_or(0.0, |figure| figure.per_s);
+        passes.get(number).map_or_else(String::new, |p| Rate::of_pass(*p, per_s).to_string())
+    };
+    let some = |load: u32| asked.told(load);
+    let mut told = match found.gave_in {
+        _ if search.next().is_some() => "was stopped before all was known".to_owned(),
+        None => format!("bears {}: the limit was reached", some(found.borne.unwrap_or(asked.max))),
+        Some((load, How::Degraded { pass: number, best_at })) => format!(
+            "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at}",
+            some(load),
+            pass(number),
+            rate(load, number),
+            DEGRADED_SHARE * 100.0,
+            rate(best_at, number)
+        ),
+        Some((load, How::Behind { share, .. })) => format!(
+            "falls behind with {}: {} % of what was offered were done, less than {:.0} %",
+            some(load),
+            three_digits(share * 100.0),
+            BEHIND_SHARE * 100.0
+        ),
+        Some((load, How::Slow { pass: number, from_ns, to_ns })) => format!(
+            "slows down with {}: the 99th percentile of {} rose from {} to {}",
+            some(load),
+            pass(number),
+            Nanos(from_ns),
+            Nanos(to_ns)
+        ),
+        Some((load, How::Broken)) => {
+            let trouble = searched.trouble();
+            let word = if trouble.is_some_and(|why| why.hangs) { "hangs" } else { "fails" };
+            let why = trouble.map_or("a trial failed", |why| why.reason.as_str());
+            format!("{word} with {}: {}", some(load), why.lines().next().unwrap_or_default())
+        }
+    };
+    if let (Some(borne), true) = (found.borne, found.gave_in.is_some()) {
+        told = format!("{told}; {} were borne", some(borne));
+    }
+    if let Some(recovery) = found.recovery {
+        told = format!("{told}; {}", recovered(recovery, asked));
+    }
+    if !found.once.is_empty() {
+        let loads: Vec<String> = found.once.iter().map(|load| some(*load)).collect();
+        told = format!("{told}; it broke once with {}, and not when tried again", loads.join(", "));
+    }
+    if let Some(from) = found.unsure_from {
+        told = format!(
+            "{told}; from {} on this program was at its own limit (client-saturated), and figures \
+             say nothing of the server",
+            some(from)
+        );
+    }
+    for (number, from) in found.saturated_from.iter().enumerate() {
+        if let Some(from) = from {
+            let at = rate(*from, number);
+            told = format!("{told}; {} is saturated from {} on ({at})", pass(number), some(*from));
+        }
+    }
+    told
+}
+
+/// What became of the server when the load went away.
+fn recovered(recovery: Recovery, asked: &RampAsked) -> String {
+    let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
+    let first = format!("the lightest load ({})", asked.told(asked.first));
+    match recovery {
+        Recovery::Back { to_ms: 0, .. } => {
+            format!("when the load went away, {first} was served as before at once")
+        }
+        Recovery::Back { from_ms, to_ms } => format!(
+            "when the load went away, it took {} to {} until {first} was served as before",
+            time(from_ms),
+            time(to_ms)
+        ),
+        Recovery::Impaired { for_ms } => format!(
+            "when the load went away, {first} was served, but not as before, for {} at least",
+            time(for_ms)
+        ),
+        Recovery::Never { for_ms } => format!(
+            "it never recovered: {} after the load went away not even {first} was served, and the \
+             search ended there",
+            time(for_ms)
+        ),
+    }
+}
+
+fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> FoundTable {
+    let columns = [("load", true), ("rate", true), ("p99", true), ("what came of it", false)];
+    let none = || "–".to_owned();
+    let row = |tried: &Tried<'_>| {
+        let recovery = if tried.is_recovery { "after a break: " } else { "" };
+        let (rate, p99, came) = match &tried.came {
+            Came::Broken(trouble) => {
+                (none(), none(), if trouble.hangs { "no answer in time" } else { "failed" })
+            }
+            Came::Figures(figures) => {
+                let pass = tried.run.spec.passes().iter().zip(figures);
+                let slowest = pass
+                    .filter_map(|(pass, figure)| Some((*pass, figure.as_ref()?)))
+                    .max_by_key(|(_, figure)| figure.p99_ns);
+                match slowest {
+                    None => (none(), none(), "the client was at its own limit"),
+                    Some((pass, figure)) => (
+                        Rate::of_pass(pass, figure.per_s).to_string(),
+                        Nanos(figure.p99_ns).to_string(),
+                        "served",
+                    ),
+                }
+            }
+        };
+        vec![asked.told(tried.load), rate, p99, format!("{recovery}{came}")]
+    };
+    FoundTable {
+        caption: format!("Loads that were tried, {name}, in their order"),
+        columns: columns.map(|(name, number)| (name.to_owned(), number)).to_vec(),
+        rows: searched.tried.iter().map(row).collect(),
+        reading: vec![
+            "Of several passes, the one with the longest response times; p99 from due to done."
+                .to_owned(),
+        ],
+    }
+}
+
+/// A search for programs.
+fn figures(name: &str, searched: &Searched<'_>) -> Value {
+    let found = searched.search.found();
+    let way = found.gave_in.map(|(_, how)| match how {
+        How::Degraded { .. } => "throughput-falls",
+        How::Behind { .. } => "falls-behind",
+        How::Slow { .. } => "response-time-explodes",
+        How::Broken if searched.trouble().is_some_and(|why| why.hangs) => "hangs",
+        How::Broken => "errors",
+    });
+    let recovery = found.recovery.map(|recovery| match recovery {
+        Recovery::Back { from_ms, to_ms } => {
+            json!({ "kind": "recovered", "from_ms": from_ms, "to_ms": to_ms })
+        }
+        Recovery::Impaired { for_ms } => json!({ "kind": "impaired", "for_ms": for_ms }),
+        Recovery::Never { for_ms } => json!({ "kind": "never", "for_ms": for_ms }),
+    });
+    json!({
+        "name": name,
+        "is_known": searched.search.next().is_none(),
+        "borne": found.borne,
+        "gave_in_at": found.gave_in.map(|(load, _)| load),
+        "way": way,
+        "reason": searched.trouble().map(|why| why.reason.as_str()),
+        "recovery": recovery,
+        "saturated_from": found.saturated_from,
+        "broke_once_at": found.once,
+        "client_saturated_from": found.unsure_from,
+        "tried": searched.tried.iter().map(|tried| tried.load).collect::<Vec<u32>>(),
+    })
+}

@@ -1,0 +1,184 @@
+//! Searches of servers that are played by functions: what is found, and which loads it takes.
+//!
+//! A clock ticks by a second with each trial, as it would with short ones.
+
+use super::*;
+
+/// Searches a server that is played by a function; tells the loads that were tried, too.
+fn searched(max: u32, mut server: impl FnMut(u32) -> Came) -> (Found, Vec<u32>) {
+    let mut search = Search::new(Asked { first: 1, max, recovery_ms: 5_000, slow_factor: 10 });
+    let mut tried = Vec::new();
+    while let Some(load) = search.next() {
+        tried.push(load);
+        search.hear(server(load), tried.len() as u64 * 1_000);
+        assert!(tried.len() < 100, "{tried:?}");
+    }
+    (search.found(), tried)
+}
+
+fn figure(per_s: f64) -> Figure {
+    Figure { per_s, p99_ns: 2_000_000, offered_share: None }
+}
+
+fn rates(one: f64) -> Came {
+    Came::Figures(vec![Some(figure(one))])
+}
+
+fn broken() -> Came {
+    Came::Broken(Trouble { hangs: true, reason: "no answer".to_owned() })
+}
+
+const AT_ONCE: Option<Recovery> = Some(Recovery::Back { from_ms: 0, to_ms: 0 });
+
+#[test]
+fn the_load_that_breaks_a_server_is_found_to_the_last_one() {
+    for limit in 2..200 {
+        let (found, tried) = searched(1_000, |load| match load {
+            load if load >= limit => broken(),
+            load => rates(f64::from(load)),
+        });
+        let broken = Some((limit, How::Broken));
+        assert_eq!((found.borne, found.gave_in), (Some(limit - 1), broken), "{tried:?}");
+        assert_eq!(found.recovery, AT_ONCE);
+        assert!(tried.len() < 32, "{tried:?}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_recover_is_left_alone() {
+    let mut is_dead = false;
+    let (found, tried) = searched(1_000, |load| {
+        is_dead |= load >= 40;
+        if is_dead { broken() } else { rates(1.0) }
+    });
+    // It is looked after for five seconds.
+    assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 1, 1, 1, 1, 1, 1]);
+    assert_eq!((found.borne, found.gave_in), (Some(32), Some((64, How::Broken))));
+    assert_eq!(found.recovery, Some(Recovery::Never { for_ms: 5_000 }));
+    // One that bears nothing at all has no lighter load.
+    let (found, tried) = searched(9, |_| broken());
+    let at_once = Some((1, How::Broken));
+    assert_eq!((found.borne, found.gave_in, tried), (None, at_once, vec![1]));
+    assert_eq!(found.recovery, None);
+}
+
+#[test]
+fn how_long_a_server_takes_to_recover_is_told() {
+    // Dead for three trials after each break.
+    let mut dead = 0;
+    let (found, tried) = searched(16, |load| {
+        dead = if load >= 3 { 3 } else { dead };
+        let is_dead = dead > 0;
+        dead -= u32::from(is_dead);
+        if is_dead { broken() } else { rates(1.0) }
+    });
+    assert_eq!(tried, [1, 2, 4, 1, 1, 1, 3, 1, 1, 1, 3, 1, 1, 1]);
+    assert_eq!((found.borne, found.gave_in), (Some(2), Some((3, How::Broken))));
+    assert_eq!(found.recovery, Some(Recovery::Back { from_ms: 1_000, to_ms: 2_000 }));
+    // One that is served ever after, but not as before.
+    let mut is_ill = false;
+    let (found, _) = searched(16, |load| {
+        is_ill |= load >= 3;
+        if load >= 3 { broken() } else { rates(if is_ill { 10.0 } else { 100.0 }) }
+    });
+    assert_eq!(found.gave_in, Some((3, How::Broken)));
+    assert_eq!(found.recovery, Some(Recovery::Impaired { for_ms: 5_000 }));
+}
+
+#[test]
+fn response_times_explode_where_they_rise_faster_than_the_load() {
+    let at = |p99_ns| Came::Figures(vec![Some(Figure { p99_ns, ..figure(100.0) })]);
+    // In a closed loop they may rise with the number of clients.
+    let (found, _) = searched(64, |load| at(u64::from(load) * 15_000_000));
+    assert_eq!(found.gave_in, None);
+    let far = |load: u32| if load < 20 { 2_000_000 } else { 900_000_000 };
+    let (found, _) = searched(64, |load| at(far(load)));
+    let slow = How::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000 };
+    assert_eq!((found.borne, found.gave_in), (Some(19), Some((20, slow))));
+    // A tenth of a millisecond is nobody's response time.
+    let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
+    assert_eq!(found.gave_in, None);
+}
+
+#[test]
+fn an_offered_load_that_is_not_done_is_not_borne() {
+    let (found, tried) = searched(1_000, |load| {
+        let per_s = f64::from(load.min(300));
+        let share = Some(per_s / f64::from(load));
+        Came::Figures(vec![Some(Figure { offered_share: share, ..figure(per_s) })])
+    });
+    // 300 of 315 are 95.2 %, 300 of 316 are less than 95 %.
+    assert_eq!(found.borne, Some(315), "{tried:?}");
+    assert!(matches!(found.gave_in, Some((316, How::Behind { pass: 0, .. }))), "{found:?}");
+}
+
+#[test]
+fn what_loses_a_fifth_of_its_best_is_degraded() {
+    // The reads of seed 000: aggregate KB/s of 1, 2, 5 and 10 clients, by steps between.
+    let read = |load| [24_799.0, 19_542.0, 19_000.0, 15_000.0, 12_183.0][load as usize - 1];
+    let (found, tried) =
+        searched(5, |load| Came::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))]));
+    let how = How::Degraded { pass: 1, best_at: 1 };
+    assert_eq!((found.borne, found.gave_in), (Some(1), Some((2, how))));
+    assert_eq!(tried, [1, 2, 2, 1]);
+    let (found, _) = searched(64, |load| rates(if load < 23 { 100.0 } else { 79.0 }));
+    assert!(matches!(found.gave_in, Some((23, How::Degraded { pass: 0, .. }))), "{found:?}");
+}
+
+#[test]
+fn one_slow_trial_is_no_degradation() {
+    let mut calls = 0;
+    let (found, tried) = searched(8, |_| {
+        calls += 1;
+        rates(if calls == 3 { 10.0 } else { 100.0 })
+    });
+    assert_eq!((found.borne, found.gave_in), (Some(8), None));
+    assert_eq!(tried, [1, 2, 4, 4, 8]);
+}
+
+#[test]
+fn what_gains_nothing_is_saturated_and_goes_on_to_the_limit() {
+    let (found, tried) = searched(50, |load| rates(f64::from(load.min(7))));
+    assert_eq!((found.borne, found.gave_in), (Some(50), None));
+    assert_eq!(found.saturated_from, [Some(8)]);
+    assert_eq!(tried, [1, 2, 4, 8, 16, 32, 50]);
+    // What still rises, or was never tried with twice as much, is not.
+    assert_eq!(searched(50, |load| rates(f64::from(load))).0.saturated_from, [None]);
+    assert_eq!(searched(1, |_| rates(5.0)).0.saturated_from, [None]);
+}
+
+#[test]
+fn a_client_at_its_own_limit_says_nothing_of_the_server() {
+    let (found, _) = searched(64, |load| match load {
+        40.. => broken(),
+        8.. => Came::Figures(vec![None]),
+        _ => rates(f64::from(load)),
+    });
+    assert_eq!(found.gave_in, Some((40, How::Broken)));
+    assert_eq!((found.borne, found.unsure_from), (Some(39), Some(8)));
+    assert_eq!(found.saturated_from, [None]);
+}
+
+#[test]
+fn what_breaks_below_the_first_break_counts() {
+    // Slow from 20 on, dead from 40 on: it gave in at 20.
+    let (found, _) = searched(64, |load| match load {
+        40.. => broken(),
+        20.. => rates(50.0),
+        _ => rates(100.0),
+    });
+    assert_eq!(found.borne, Some(19));
+    assert!(matches!(found.gave_in, Some((20, How::Degraded { pass: 0, .. }))), "{found:?}");
+}
+
+#[test]
+fn what_broke_once_and_not_again_was_something_else() {
+    let mut calls = 0;
+    let (found, tried) = searched(64, |load| {
+        calls += 1;
+        if calls == 5 { broken() } else { rates(f64::from(load)) }
+    });
+    assert_eq!(tried, [1, 2, 4, 8, 16, 1, 12, 14, 15, 16, 32, 64]);
+    assert_eq!((found.borne, found.gave_in, found.recovery), (Some(64), None, None));
+    assert_eq!(found.once, [16]);
+}
