@@ -48,7 +48,8 @@ fn verdict(soaked: &Soaked) -> String {
     let first = || soaked.findings.iter().find(|(_, finding)| finding.fate == Fate::Lost);
     match soaked.verdict {
         Verdict::Survives => format!(
-            "It survives: {lasted}; no op failed, and nothing that was acknowledged as safe is lost."
+            "It survives: {lasted}; no op failed, and nothing that was acknowledged as safe is \
+             lost."
         ),
         Verdict::LosesData => match first() {
             Some((segment, finding)) => format!(
@@ -136,7 +137,8 @@ fn said(effect: &Effect) -> String {
         (None, _) => "what was usual before is not known".to_owned(),
     };
     format!(
-        "{what}: noticed within {}, {stood}, the longest op took {}, {} failed, {back}; {unsafe_then}.",
+        "{what}: noticed within {}, {stood}, the longest op took {}, {} failed, {back}; \
+         {unsafe_then}.",
         Nanos(detect_ns),
         Nanos(effect.longest_ns),
         effect.errors
