@@ -24,7 +24,7 @@ const SKEW_NS: u64 = 1_000_000;
 const GAP_MS: f64 = 50.0;
 
 /// So many times as much is borne on a machine that does other things, too.
-const PATIENTLY: u64 = 10;
+const PATIENTLY: u64 = 20;
 
 /// What an agent and its controller say to each other while a pass is measured, in bytes per
 /// second at most, with everything that ssh, TCP and IP put around it.
@@ -83,9 +83,9 @@ impl<'l> Crew<'l> {
         Ok(command)
     }
 
-    /// Starts a campaign in the shared folder whose output is kept.
-    fn started(&self, work: &str) -> Result<Background> {
-        let mut command = self.campaign(&self.shared, 1, work)?;
+    /// Starts a campaign whose output is kept.
+    fn started(&self, folder: &Path, trials: u32, work: &str) -> Result<Background> {
+        let mut command = self.campaign(folder, trials, work)?;
         let out = |name: &str| fs::File::create(self.lab.folder.path().join(name));
         command.stdout(out("stdout")?).stderr(out("stderr")?);
         Background::start(&mut command)
@@ -112,11 +112,11 @@ impl<'l> Crew<'l> {
 
     /// Bytes that have gone to and from each host so far.
     fn traffic(&self) -> Result<Vec<u64>> {
-        let count = |number: u32, what: &str| -> Result<u64> {
-            let file = format!("/sys/class/net/v{number}/statistics/{what}_bytes");
-            Ok(proc::text(self.lab.near("cat").arg(file))?.trim().parse()?)
-        };
-        (1..=HOSTS).map(|number| Ok(count(number, "rx")? + count(number, "tx")?)).collect()
+        let file = |number, what| format!("/sys/class/net/v{number}/statistics/{what}_bytes");
+        let files = (1..=HOSTS).flat_map(|number| [file(number, "rx"), file(number, "tx")]);
+        let text = proc::text(self.lab.near("cat").args(files))?;
+        let counts: Vec<u64> = text.lines().map(str::parse).collect::<Result<_, _>>()?;
+        Ok(counts.chunks(2).map(|both| both.iter().sum()).collect())
     }
 }
 
@@ -169,7 +169,7 @@ pub fn together(crew: &Crew<'_>) -> Result<()> {
 
 /// What goes over the wire of each host while a pass is measured.
 pub fn quiet(crew: &Crew<'_>) -> Result<()> {
-    let mut campaign = crew.started(&mix("64KiB", "8s"))?;
+    let mut campaign = crew.started(&crew.shared, 1, &mix("64KiB", "15s"))?;
     let all = u64::from(HOSTS) << 16;
     within(PATIENCE, "preparing", || crew.written() >= all)?;
     thread::sleep(Duration::from_secs(2));
@@ -197,7 +197,7 @@ pub fn cut(
 ) -> Result<()> {
     let fewer = HOSTS - 1;
     let work = format!("[factors]\nclient_hosts = [{HOSTS}, {fewer}]\n{}", mix(file_size, "4s"));
-    let mut campaign = crew.started(&work)?;
+    let mut campaign = crew.started(&crew.shared, 1, &work)?;
     within(PATIENCE, phase, || is_there(crew.written()))?;
     let veth = format!("v{HOSTS}");
     ip(&["-n", &crew.lab.bridge, "link", "set", &veth, "down"])?;
@@ -225,23 +225,33 @@ pub fn cut(
     crew.await_nothing()
 }
 
-/// One host has no room where it works: its sentence is the reason, and the others are cleaned.
+/// The disk of one host is full, at first and then all of a sudden while it is measured: its
+/// sentence is the reason, and all are cleaned.
 pub fn no_room(crew: &Crew<'_>) -> Result<()> {
-    let own = Path::new("/srv/data");
-    let stream = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfile_size = \"8MiB\"\n".to_owned();
-    for (phase, work) in [("prepare", mix("8MiB", "200ms")), ("write", stream)] {
-        crew.lab.on(4, &["mount", "-o", "remount,size=1m", "/srv"])?;
-        let work = format!("[factors]\nclient_hosts = 5\n{work}");
-        let output = crew.campaign(own, 1, &work).and_then(|mut run| proc::output(&mut run));
-        crew.lab.on(4, &["mount", "-o", "remount,size=400m", "/srv"])?;
-        let said = String::from_utf8_lossy(&output?.stdout).into_owned();
-        let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        ensure!(flat.contains("host c5: "), "{phase}: {said}");
-        let full = ["No space left on device", "NOSPC"].iter().any(|word| flat.contains(word));
-        ensure!(full, "{phase}: {said}");
-        crew.await_nothing().with_context(|| phase.to_owned())?;
-    }
-    Ok(())
+    let (own, host) = (Path::new("/srv/data"), 4);
+    let size =
+        |size: &str| crew.lab.on(host, &["mount", "-o", &format!("remount,size={size}"), "/srv"]);
+    let work = "[factors]\nclient_hosts = 5\n[[workload]]\nkind = \"stream\"\nworkers = 1\n\
+                file_size = \"4MiB\"\n";
+    size("1m")?;
+    let output = crew.campaign(own, 1, work).and_then(|mut run| proc::output(&mut run));
+    size("60m")?;
+    let said = String::from_utf8_lossy(&output?.stderr).into_owned();
+    ensure!(said.contains("host c5: not enough space in `/srv/data`"), "at first: {said}");
+    crew.await_nothing()?;
+    let mut campaign = crew.started(own, 200, work)?;
+    within(PATIENCE, "a trial", || crew.lab.works(host))?;
+    crew.lab.on(host, &["sh", "-c", "cat /dev/zero > /srv/hog 2>/dev/null; true"])?;
+    let ended = campaign.await_end(PATIENCE);
+    crew.lab.on(host, &["rm", "/srv/hog"])?;
+    size("400m")?;
+    ensure!(ended? == Some(exit::INVALID), "{}", crew.lab.said()?);
+    let report = crew.report()?;
+    let trials = report["runs"][0]["trials"].as_array().cloned().unwrap_or_default();
+    let why = trials.iter().filter_map(|trial| trial["reason"].as_str()).collect::<Vec<_>>();
+    let is_said = |why: &&str| why.contains("host c5: ") && why.contains("NOSPC");
+    ensure!(why.iter().any(is_said), "while it is measured: {why:?}");
+    crew.await_nothing()
 }
 
 fn middle(all: &mut [u64]) -> u64 {
