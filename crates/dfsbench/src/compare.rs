@@ -13,7 +13,7 @@ use results::Store;
 
 use crate::args::{CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
 use crate::exit::{End, Failure};
-use crate::{output, render};
+use crate::{output, render, room};
 
 /// Compares two campaigns, or two selections of one.
 ///
@@ -123,7 +123,7 @@ fn load(named: &str, results: &Path) -> Result<Campaign, Failure> {
         },
     };
     let store = Store::open_existing(&file)?;
-    Ok(store.load(render::campaign_id(&store, id)?)?)
+    room::load(&store, render::campaign_id(&store, id)?)
 }
 
 impl From<ComparisonFormat> for CompareFormat {

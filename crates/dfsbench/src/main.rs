@@ -31,6 +31,7 @@ mod progress;
 mod ramp;
 mod render;
 mod resume;
+mod room;
 mod serve;
 mod signals;
 mod slurm;

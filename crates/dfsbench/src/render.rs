@@ -11,7 +11,7 @@ use results::Store;
 
 use crate::args::ReportArgs;
 use crate::exit::{End, Failure};
-use crate::output;
+use crate::{output, room};
 
 /// What every page of ours contains.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
@@ -23,7 +23,7 @@ const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
-    let campaign = store.load(id)?;
+    let campaign = room::load(&store, id)?;
     let text = ::report::render(&campaign, args.format.into());
     if let Some(directory) = &args.pictures {
         write_pictures(directory, &campaign)?;

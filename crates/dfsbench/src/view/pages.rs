@@ -15,6 +15,7 @@ use super::http::{Answer, Request};
 use super::news::News;
 use super::{error, not_found};
 use crate::exit::Failure;
+use crate::room;
 
 /// Runs of both sides together that are compared in a page.
 const RUNS_COMPARED_MAX: usize = 4_000;
@@ -118,7 +119,11 @@ impl Maker {
             return Ok(ok(served.list(&file, &entries(copy)?)));
         }
         if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
-            return Ok(ok(served.campaign(&copy.load(id)?)));
+            return match room::check_room(copy, id) {
+                Ok(()) => Ok(ok(served.campaign(&copy.load(id)?))),
+                Err(Failure::Store(failure)) => Err(failure),
+                Err(why) => Ok(error("507 Insufficient Storage", "", &why.to_string())),
+            };
         }
         if page == "compare" {
             let id = |name| request.asked(name).and_then(|id| id.parse::<i64>().ok());

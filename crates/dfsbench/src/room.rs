@@ -1,0 +1,98 @@
+//! Reading campaigns of any size: whole where there is memory for it, else one clear sentence.
+//!
+//! A report holds all of a campaign at once. How much that takes follows from what the campaign
+//! takes of its file; where this host has less left, nothing is read.
+
+use model::Campaign;
+use results::Store;
+
+use crate::exit::Failure;
+
+/// Campaigns with fewer trials fit into any host that measures.
+const TRIALS_MIN: u32 = 20_000;
+
+/// Bytes of memory for each byte of the file, judged and rendered: measured with campaigns of
+/// 10,000 and 100,000 runs (docs/design/pages.md), and rounded up.
+const MEMORY_PER_FILE_BYTE: u64 = 5;
+
+/// Loads a campaign.
+///
+/// # Errors
+/// When there is no such campaign, the file can't be read, or memory would not do.
+pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
+    check_room(store, id)?;
+    Ok(store.load(id)?)
+}
+
+/// Says whether there is memory for a campaign; one that is not there takes none.
+///
+/// # Errors
+/// When there is not, or the file can't be read.
+pub fn check_room(store: &Store, id: i64) -> Result<(), Failure> {
+    check(store, id, available())
+}
+
+fn check(store: &Store, id: i64, available_bytes: Option<u64>) -> Result<(), Failure> {
+    let lines = store.list()?;
+    let trials = |wanted: Option<i64>| -> u64 {
+        let some = lines.iter().filter(|line| wanted.is_none_or(|id| line.id == id));
+        some.map(|line| u64::from(line.trials)).sum()
+    };
+    let (of_it, all) = (trials(Some(id)), trials(None));
+    let file_bytes = std::fs::metadata(store.path()).map_or(0, |file| file.len());
+    let Some(available_bytes) = available_bytes.filter(|_| of_it >= u64::from(TRIALS_MIN)) else {
+        return Ok(());
+    };
+    let share_bytes = u128::from(file_bytes) * u128::from(of_it) / u128::from(all.max(1));
+    let needed_bytes = share_bytes.saturating_mul(MEMORY_PER_FILE_BYTE.into());
+    if needed_bytes <= u128::from(available_bytes) {
+        return Ok(());
+    }
+    let gib = |bytes: u128| bytes as f64 / f64::from(1 << 30);
+    Err(Failure::Lab(format!(
+        "campaign {id} has {of_it} trials: to report it takes about {:.1} GiB of memory, and this \
+         host has {:.1} GiB left (hint: `dfsbench export --campaign {id} DIR` writes it piece by \
+         piece, for DuckDB and others)",
+        gib(needed_bytes),
+        gib(available_bytes.into())
+    )))
+}
+
+/// Memory that this host can give, in bytes; `None` where it does not say.
+///
+/// **Source:** `proc_meminfo(5)`, `MemAvailable`.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1 << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn a_campaign_beyond_memory_is_refused_in_one_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.db");
+        drop(Store::open_or_create(&path).unwrap());
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch(
+            "INSERT INTO campaigns (id, name, started_unix_ms, tool_version, command, plan_toml,
+                 seed, state) VALUES (1, 'n', 0, '', '', '', '0', 'complete');
+             INSERT INTO runs VALUES (1, 1, 0, 't', 't', 'null', 'stream', '{}');
+             WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+             INSERT INTO trials SELECT i + 1, 1, i, i, 0, 'done', NULL FROM n",
+        )
+        .unwrap();
+        drop(db);
+        let store = Store::open_existing(&path).unwrap();
+        assert!(check(&store, 1, Some(1 << 40)).is_ok() && check(&store, 1, None).is_ok());
+        let refused = check(&store, 1, Some(1 << 10)).unwrap_err().to_string();
+        assert!(refused.contains("20001 trials") && refused.contains("export"), "{refused}");
+        assert!(available().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}
