@@ -46,7 +46,9 @@ fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
 
 fn in_order(mut kinds: Vec<KindResult>) -> Vec<KindResult> {
     kinds.sort_by_key(|kind| kind.kind);
-    kinds.iter_mut().for_each(|kind| kind.errors.sort());
+    for kind in &mut kinds {
+        kind.errors.sort();
+    }
     kinds
 }
 

@@ -1,5 +1,6 @@
 //! Trials that agents in processes of their own make together, and what becomes of them when one of
-//! the processes is killed, stands still, or talks nonsense: at each step of a trial.
+//! the processes is killed or stands still: at each step of a trial.
+#![allow(clippy::print_stdout, reason = "what many agents took is told where that fails")]
 
 #[path = "../command/rig.rs"]
 #[allow(dead_code, reason = "what is served is for the tests of commands")]
