@@ -25,7 +25,7 @@ use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
 use crate::stop::Stop;
 use crate::thread_io::ThreadIo;
-use crate::thread_wait::thread_wait_ns;
+use crate::thread_wait::ThreadTimes;
 use crate::touched::Touched;
 use crate::watch::{Watch, Watched};
 use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
@@ -149,7 +149,7 @@ struct Ready {
     pace: Option<Pace>,
     touched: Option<Touched>,
     io_before: Option<ThreadIo>,
-    waited_before_ns: Option<u64>,
+    times_before: Option<ThreadTimes>,
 }
 
 impl Ready {
@@ -165,9 +165,9 @@ impl Ready {
         let pace = Pace::new(spec, &stream, opened.queue_depth);
         let touched = Touched::new(spec, pass, seed);
         // Reading it is itself counted by what follows, which stays next to the ops.
-        let waited_before_ns = thread_wait_ns();
+        let times_before = ThreadTimes::now();
         let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
-        Ok(Self { opened, recorder, stream, pace, touched, io_before, waited_before_ns })
+        Ok(Self { opened, recorder, stream, pace, touched, io_before, times_before })
     }
 
     /// Has what a soak acknowledges booked, and what it does lately counted.
@@ -222,16 +222,17 @@ impl Ready {
             let (read_bytes, write_bytes) = after.since(before);
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
-        let wait = self.waited_before_ns.zip(thread_wait_ns());
+        let of_ns = end_ns - started_ns;
+        let times = self.times_before.zip(ThreadTimes::now());
         let due_span_ns = timing.due_span_ns(end.recorder.due().1);
         WorkerReport {
             end,
             start_ns,
             end_ns,
             due_span_ns,
-            wait: wait.map(|(before, after)| ProcessorWait {
-                waited_ns: after.saturating_sub(before),
-                of_ns: end_ns - started_ns,
+            wait: times.map(|(before, after)| ProcessorWait {
+                waited_ns: after.kept_since(before, of_ns),
+                of_ns,
             }),
             slots: queue_depth as u32,
             tally,

@@ -2,21 +2,69 @@
 //!
 //! The scheduler adds up for each thread what it spent in the queue of those that are ready: the
 //! one figure that tells a client whose processors are taken from one that waits for its target.
-//! Read before the start and after the end of a worker, never in between.
+//! A control group that has used up its quota is held back altogether, which newer kernels do not
+//! count there. Read before the start and after the end of a worker, never in between.
 //!
-//! **Source:** Linux, Documentation/scheduler/sched-stats.rst: the second
-//! number of `/proc/<pid>/schedstat` is the time spent waiting on a run queue, in nanoseconds.
+//! **Source:** Linux, Documentation/scheduler/sched-stats.rst: the numbers of
+//! `/proc/<pid>/schedstat` are the time spent running and that spent waiting on a run queue, in
+//! nanoseconds; Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst, `cpu.stat`.
 
-use std::fs::File;
+use std::fs::{File, read_to_string};
 use std::io::Read as _;
 
-/// Nanoseconds that the calling thread waited for a processor since it began; `None` where the
-/// kernel does not count them.
-pub fn thread_wait_ns() -> Option<u64> {
-    let mut text = [0_u8; 128];
-    let len = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
-    let text = std::str::from_utf8(&text[..len]).ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+/// What a thread had been given of processors, and what not, at some instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// It ran for so long since it began, in nanoseconds.
+    pub ran_ns: u64,
+    /// It was ready and waited for so long, in nanoseconds.
+    pub waited_ns: u64,
+    /// Its control group was held back for so long, in nanoseconds; processors are added up.
+    pub throttled_ns: u64,
+}
+
+impl ThreadTimes {
+    /// Those of the calling thread; `None` where the kernel does not count them.
+    pub fn now() -> Option<Self> {
+        let mut text = [0_u8; 128];
+        let len = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
+        let text = std::str::from_utf8(&text[..len]).ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
+        let (ran_ns, waited_ns) = (numbers.next()??, numbers.next()??);
+        Some(Self { ran_ns, waited_ns, throttled_ns: throttled_ns().unwrap_or(0) })
+    }
+
+    /// How long it was kept from running since `before`, within `of_ns` that passed: in a queue, or
+    /// together with its group.
+    pub fn kept_since(self, before: Self, of_ns: u64) -> u64 {
+        let ran_ns = self.ran_ns.saturating_sub(before.ran_ns);
+        let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
+        let throttled_ns = self.throttled_ns.saturating_sub(before.throttled_ns);
+        waited_ns.max(throttled_ns.min(of_ns.saturating_sub(ran_ns)))
+    }
+}
+
+/// How long the control group of this process was held back, on all processors together.
+fn throttled_ns() -> Option<u64> {
+    let groups = read_to_string("/proc/self/cgroup").ok()?;
+    let stat = |folder: String| read_to_string(format!("/sys/fs/cgroup/{folder}/cpu.stat")).ok();
+    groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        if !controllers.is_empty() && controllers.split(',').all(|name| name != "cpu") {
+            return None;
+        }
+        held_back_ns(&stat(format!("{controllers}{path}")).or_else(|| stat(path.to_owned()))?)
+    })
+}
+
+/// The time in a `cpu.stat`, of either version of control groups.
+fn held_back_ns(stat: &str) -> Option<u64> {
+    let value = |name: &str| {
+        let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(known, _)| *known == name)?.1.trim().parse::<u64>().ok()
+    };
+    let by_usec = || Some(value("throttled_usec")?.saturating_mul(1_000));
+    value("throttled_time").or_else(by_usec)
 }
 
 #[cfg(test)]
@@ -30,11 +78,11 @@ mod tests {
         let stop = AtomicBool::new(false);
         let waited: u64 = std::thread::scope(|scope| {
             let work = || {
-                let before = thread_wait_ns().unwrap();
+                let before = ThreadTimes::now().unwrap();
                 while !stop.load(Relaxed) {
                     std::hint::spin_loop();
                 }
-                thread_wait_ns().unwrap() - before
+                ThreadTimes::now().unwrap().waited_ns - before.waited_ns
             };
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             std::thread::park_timeout(std::time::Duration::from_millis(200));
@@ -42,5 +90,23 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert!(waited > 1_000_000, "{waited} ns");
+    }
+
+    #[test]
+    fn a_group_that_is_held_back_keeps_its_threads_from_running() {
+        let at = |ran_ns, waited_ns, throttled_ns| ThreadTimes { ran_ns, waited_ns, throttled_ns };
+        let before = at(5, 7, 100);
+        assert_eq!(at(15, 17, 100).kept_since(before, 100), 10);
+        assert_eq!(at(15, 17, 140).kept_since(before, 100), 40);
+        // Two processors were held back at one time: no more than what it did not run.
+        assert_eq!(at(15, 17, 280).kept_since(before, 100), 90);
+    }
+
+    #[test]
+    fn both_versions_of_control_groups_are_read() {
+        let first = "nr_periods 9\nnr_throttled 4\nthrottled_time 12345\n";
+        let second = "usage_usec 1\nnr_throttled 4\nthrottled_usec 12\nburst_usec 0\n";
+        assert_eq!((held_back_ns(first), held_back_ns(second)), (Some(12_345), Some(12_000)));
+        assert_eq!(held_back_ns("usage_usec 1\n"), None);
     }
 }

@@ -19,6 +19,10 @@ use crate::summary::{draw_median, median, sorted};
 /// Draws of trials.
 const DRAWS: usize = 1_000;
 
+/// A part that takes so many times as long as the whole was not done there: no part can take
+/// longer, and chance alone makes less of a difference between medians.
+const CROSSED: f64 = 1.25;
+
 /// One rung, measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -202,8 +206,7 @@ impl Built {
         let mut own_ns = vec![0.0; times.len()];
         let mut left = working_ns;
         loop {
-            let slower = |a: &usize, b: &usize| times[*a].0.total_cmp(&times[*b].0);
-            let Some(part) = self.parts[at].iter().copied().max_by(slower) else { break };
+            let Some(part) = self.slowest(at, times, left) else { break };
             // No part takes longer than the whole but by chance.
             let takes = times[part].0.min(left);
             own_ns[at] = left - takes;
@@ -238,8 +241,7 @@ impl Built {
             if self.closure(at).contains(&place) {
                 let (working, waiting) = times[at];
                 let rest = (working - own_ns).max(0.0);
-                let slower = |a: &&usize, b: &&usize| left[**a].0.total_cmp(&left[**b].0);
-                let part = self.parts[at].iter().max_by(slower).map(|part| left[*part]);
+                let part = self.slowest(at, &left, working).map(|part| left[part]);
                 left[at] = match part {
                     // Rounding must not hide that nothing but the part is left.
                     Some(part) if part.0 >= rest * (1.0 - 1e-9) && part.0 <= working => part,
@@ -255,6 +257,20 @@ impl Built {
     fn gain(&self, limit: Limit, times: &[(f64, f64)]) -> f64 {
         let all = |times: &[(f64, f64)]| times.last().map_or(0.0, |(work, wait)| work + wait);
         all(times) / all(&self.without(limit, times)).max(f64::MIN_POSITIVE)
+    }
+
+    /// The slowest part of a rung that takes `whole_ns`; of a part that was not done there, its own
+    /// parts stand in.
+    fn slowest(&self, at: usize, times: &[(f64, f64)], whole_ns: f64) -> Option<usize> {
+        let (mut found, mut open) = (None, self.parts[at].clone());
+        while let Some(part) = open.pop() {
+            if times[part].0 > whole_ns * CROSSED {
+                open.extend(&self.parts[part]);
+            } else if found.is_none_or(|known: usize| times[part].0 > times[known].0) {
+                found = Some(part);
+            }
+        }
+        found
     }
 
     /// A rung and all that it contains.
@@ -276,7 +292,10 @@ impl Built {
         let of_way = self.closure(self.kinds.len() - 1);
         let slower = |(whole, part): &(usize, usize)| {
             let (whole, part) = (&samples[*whole].working_ns, &samples[*part].working_ns);
-            whole.last().zip(part.first()).is_some_and(|(longest, least)| least > longest)
+            whole
+                .last()
+                .zip(part.first())
+                .is_some_and(|(most, least)| *least > most * CROSSED)
         };
         let pairs = of_way.iter().flat_map(|at| self.parts[*at].iter().map(|part| (*at, *part)));
         pairs.filter(slower).map(|(at, part)| (self.kinds[at], self.kinds[part])).collect()

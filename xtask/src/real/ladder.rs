@@ -44,7 +44,8 @@ pub fn run(checks: &mut Checks) {
 /// The limits of the passes of a ladder that move bytes, and what they are.
 fn limits(said: &[u8]) -> Result<Vec<(String, String)>> {
     let json: Value = serde_json::from_slice(said)?;
-    let passes = json["found"]["passes"].as_array().context("a ladder without passes")?;
+    let passes =
+        json["found"]["figures"]["passes"].as_array().context("a ladder without passes")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let with_bytes = passes.iter().filter(|pass| pass["pass"] != "op_mix");
     Ok(with_bytes.map(|pass| (text(&pass["limit"]), text(&pass["limit_is"]))).collect())

@@ -157,6 +157,9 @@ fn what_can_not_be_told_is_not_claimed() {
 fn a_part_that_is_slower_than_its_whole_is_told() {
     let climbed = climb(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
     assert_eq!(climbed.crossed, [(Rung::Server, Rung::Disk)]);
+    // The server had it in its memory: its disk can't be what limits.
+    assert_eq!(climbed.limit, Limit::Rung(Rung::Server));
+    assert_eq!(share(&climbed, Rung::Server), Some(0.9));
     assert!(climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap().crossed.is_empty());
 }
 
