@@ -13,8 +13,8 @@ use stats::breaking::{Came, Search};
 
 use crate::{ControllerError, Event, Walk, trial};
 
-/// So many tenths of a second lie between two looks whether a server has recovered: one that refuses
-/// connections would else be asked without end.
+/// So many tenths of a second lie between two looks whether a server has recovered: one that
+/// refuses connections would else be asked without end.
 const PAUSES: u32 = 5;
 
 /// The campaign that the runs of a search belong to.

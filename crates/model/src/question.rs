@@ -33,8 +33,8 @@ pub enum Question {
 }
 
 impl Question {
-    /// Says whether each trial depends on what came of those before it: nobody can go on with such a
-    /// campaign.
+    /// Says whether each trial depends on what came of those before it: nobody can go on with such
+    /// a campaign.
     pub const fn is_search(&self) -> bool {
         match self {
             Self::Curve(asked) => asked.bound.is_some(),

@@ -71,13 +71,11 @@ impl Frame {
     /// # Errors
     /// When it is none, or announces more than [`RAW_BYTES_MAX`].
     pub fn from_bytes(bytes: [u8; FRAME_BYTES]) -> Result<Self, NoFrame> {
-        let [a, b, c, d, e, f, g, h, tag @ ..] = bytes;
+        let whole = u128::from_be_bytes(bytes);
+        let (word, len, tag) = ((whole >> 96) as u32, (whole >> 64) as u32, whole as u64);
         let kinds = [Kind::Ping, Kind::Put, Kind::Get];
-        let word = u32::from_be_bytes([a, b, c, d]);
         let kind = kinds.into_iter().find(|kind| word == MAGIC | kind.number()).ok_or(NoFrame)?;
-        let len = u32::from_be_bytes([e, f, g, h]);
         let fits = len <= RAW_BYTES_MAX && (kind != Kind::Ping || len == 0);
-        let tag = u64::from_be_bytes(tag);
         if fits { Ok(Self { kind, len, tag }) } else { Err(NoFrame) }
     }
 

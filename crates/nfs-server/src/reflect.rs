@@ -1,8 +1,9 @@
 //! A connection without RPC: frames in, frames out, for what TCP alone can do.
 //!
 //! [`Raw`] is the input of such a connection. Bytes come in pieces of any size, and answers go
-//! into the outbox: bytes that come are dropped, bytes that are wanted are zeros. Nothing is allocated for a
-//! length that was only announced; what waits is bounded by the outbox, as for replies of RPC.
+//! into the outbox: bytes that come are dropped, bytes that are wanted are zeros. Nothing is
+//! allocated for a length that was only announced; what waits is bounded by the outbox, as for
+//! replies of RPC.
 
 use std::ops::Range;
 

@@ -90,7 +90,8 @@ impl Plan {
         self.set_server(false, port, tls_ca);
     }
 
-    /// The same of the in-memory server without faults, for whoever speaks NFS with it or TCP alone.
+    /// The same of the in-memory server without faults, for whoever speaks NFS with it or TCP
+    /// alone.
     pub fn set_faultless(&mut self, port: u16, tls_ca: Option<&Path>) {
         self.set_server(true, port, tls_ca);
     }

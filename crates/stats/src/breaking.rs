@@ -4,8 +4,8 @@
 //! load is doubled as long as all goes well; what went wrong is narrowed down by halves between the
 //! last load that was borne and the first that was not. What broke it must do so twice. After each
 //! load that was not borne, the lightest is tried until it is served as before, or time is up:
-//! whether a server recovers is half the answer. The ways to give in are those of [`How`]. Where the client was at its own limit,
-//! figures say nothing of the server, and are left out.
+//! whether a server recovers is half the answer. The ways to give in are those of [`How`]. Where
+//! the client was at its own limit, figures say nothing of the server, and are left out.
 
 mod came;
 mod replay;

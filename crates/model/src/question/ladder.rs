@@ -43,7 +43,8 @@ impl Rung {
     /// processors there.
     pub const fn parts(self) -> &'static [Self] {
         match self {
-            Self::Null => &[],
+            // Of the last, those of the way that it varies.
+            Self::Null | Self::Whole => &[],
             Self::Memory => &[Self::Null],
             Self::Local | Self::Disk | Self::Tcp => &[Self::Memory],
             Self::Own => &[Self::Tcp],
@@ -51,8 +52,6 @@ impl Rung {
             Self::Loopback => &[Self::Disk],
             Self::Network => &[Self::Server],
             Self::Tunnel => &[Self::Network],
-            // Those of the way that it varies.
-            Self::Whole => &[],
         }
     }
 }

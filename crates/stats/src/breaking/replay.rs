@@ -1,7 +1,7 @@
 //! The searches of a campaign, told again from its trials.
 //!
-//! A search takes no way but that of what it hears, so whoever has the trials in their order has the
-//! search. One begins where the one before it has ended.
+//! A search takes no way but that of what it hears, so whoever has the trials in their order has
+//! the search. One begins where the one before it has ended.
 
 use model::question::RampAsked;
 use model::{Campaign, Run, Trial, TrialState};
