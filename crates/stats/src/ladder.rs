@@ -125,7 +125,7 @@ pub fn climb(rungs: &[Measured]) -> Option<Climbed> {
 
 /// How sure a median of `n` figures can be told from others at all: `1 - 2/2^n`.
 fn surest(n: usize) -> f64 {
-    1.0 - 2.0 * 0.5_f64.powi(n.min(60) as i32)
+    1.0 - 2.0 * 0.5_f64.powf(n as f64)
 }
 
 /// The parts of each rung by their places: where a rung is missing, its parts stand in.
@@ -205,8 +205,7 @@ impl Built {
         let (working_ns, waited_ns) = times[at];
         let mut own_ns = vec![0.0; times.len()];
         let mut left = working_ns;
-        loop {
-            let Some(part) = self.slowest(at, times, left) else { break };
+        while let Some(part) = self.slowest(at, times, left) {
             // No part takes longer than the whole but by chance.
             let takes = times[part].0.min(left);
             own_ns[at] = left - takes;
@@ -230,7 +229,7 @@ impl Built {
         let mut left = times.to_vec();
         let place = match limit {
             Limit::Processor => {
-                left.iter_mut().for_each(|time| time.1 = 0.0);
+                left = left.into_iter().map(|(time, _)| (time, 0.0)).collect();
                 return left;
             }
             Limit::Rung(rung) => self.kinds.iter().position(|kind| *kind == rung),
@@ -292,10 +291,7 @@ impl Built {
         let of_way = self.closure(self.kinds.len() - 1);
         let slower = |(whole, part): &(usize, usize)| {
             let (whole, part) = (&samples[*whole].working_ns, &samples[*part].working_ns);
-            whole
-                .last()
-                .zip(part.first())
-                .is_some_and(|(most, least)| *least > most * CROSSED)
+            whole.last().zip(part.first()).is_some_and(|(most, least)| *least > most * CROSSED)
         };
         let pairs = of_way.iter().flat_map(|at| self.parts[*at].iter().map(|part| (*at, *part)));
         pairs.filter(slower).map(|(at, part)| (self.kinds[at], self.kinds[part])).collect()

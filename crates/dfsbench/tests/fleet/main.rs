@@ -1,5 +1,6 @@
 //! Trials that agents in processes of their own make together, and what becomes of them when one of
 //! the processes is killed or stands still: at each step of a trial.
+#![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is told where that fails")]
 
 #[path = "../command/rig.rs"]

@@ -78,12 +78,12 @@ fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
 
 #[test]
 fn hosts_that_are_set_up_have_every_way_of_data() {
+    use Rung::{Disk, Loopback, Memory, Network, Null, Server, Tunnel};
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\n\
                 ssh = \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
                 directory = \"/srv\"\n[[workload]]\nkind = \"stream\"\ndata_path = \"tunnel\"\n";
     let raw = RawPlan::parse(text, "t").unwrap();
     let (plan, ladder) = ladder(raw, BesideServer::default()).unwrap();
-    use Rung::{Disk, Loopback, Memory, Network, Null, Server, Tunnel};
     assert_eq!(rungs(&ladder), [Null, Memory, Disk, Server, Loopback, Network, Tunnel]);
     let path = |target: &str| {
         let mut runs = plan.runs.iter().filter(|run| run.workload == Workload::Stream);

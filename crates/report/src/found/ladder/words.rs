@@ -94,12 +94,11 @@ impl<'s> Words<'s> {
             Rung::Tcp => "the network",
             Rung::Own => "NFS in our client and our server",
             Rung::Server if self.asked.network_unknown => "the server or the network to it",
-            Rung::Server => "the server",
+            Rung::Server | Rung::Whole => "the server",
             Rung::Loopback => "the kernel's client and server on one host",
             Rung::Network if self.has(Rung::Server) => "the kernel's client",
             Rung::Network => "the server, the network or the kernel's client",
             Rung::Tunnel => "the tunnel",
-            Rung::Whole => "the server",
         };
         name.to_owned()
     }
