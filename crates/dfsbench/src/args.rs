@@ -72,57 +72,59 @@ pub struct Args {
 /// What dfsbench can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure a directory, an NFS server, or what a plan says
+    #[command(about = "Measure a directory, an NFS server, or what a plan says")]
     Run(Box<RunArgs>),
-    /// Raise the load until a server breaks, and see whether it recovers
+    #[command(about = "Raise the load until a server breaks, and see whether it recovers")]
     Ramp(Box<RampArgs>),
-    /// Draw a load curve: response time over throughput
+    #[command(about = "Draw a load curve: response time over throughput")]
     Curve(Box<CurveArgs>),
-    /// Load a server for hours, disturb it, and see whether it survives
+    #[command(about = "Load a server for hours, disturb it, and see whether it survives")]
     Soak(Box<SoakArgs>),
-    /// Tell what limits: the same work on each rung of the way to the data
+    #[command(about = "Tell what limits: the same work on each rung of the way to the data")]
     Ladder(Box<LadderArgs>),
-    /// Go on with a campaign that was stopped or killed
+    #[command(about = "Go on with a campaign that was stopped or killed")]
     Resume(ResumeArgs),
-    /// Render a campaign from the results file
+    #[command(about = "Render a campaign from the results file")]
     Report(ReportArgs),
-    /// List the campaigns of the results file
+    #[command(about = "List the campaigns of the results file")]
     List(ListArgs),
-    /// Show what is known about a campaign
+    #[command(about = "Show what is known about a campaign")]
     Show(ShowArgs),
-    /// Write a note beside a campaign
+    #[command(about = "Write a note beside a campaign")]
     Note(NoteArgs),
-    /// Give a campaign tags, or take some away
+    #[command(about = "Give a campaign tags, or take some away")]
     Tag(TagArgs),
-    /// Remove a campaign from the results file
+    #[command(about = "Remove a campaign from the results file")]
     Rm(RmArgs),
-    /// Take the campaigns of another results file
+    #[command(about = "Take the campaigns of another results file")]
     Import(ImportArgs),
-    /// Show the results file in a browser, live while a campaign runs
+    #[command(about = "Show the results file in a browser, live while a campaign runs")]
     View(ViewArgs),
-    /// Write campaigns as Parquet, CSV or JSON, a file for each table
+    #[command(about = "Write campaigns as Parquet, CSV or JSON, a file for each table")]
     Export(ExportArgs),
-    /// Compare two campaigns, or two selections of one
+    #[command(about = "Compare two campaigns, or two selections of one")]
     Compare(CompareArgs),
-    /// Tell which factors govern the figures of a campaign
+    #[command(about = "Tell which factors govern the figures of a campaign")]
     Factors(FactorsArgs),
-    /// Tell what an NFS server offers: versions, transports, exports, limits, round trips
+    #[command(
+        about = "Tell what an NFS server offers: versions, transports, exports, limits, round trips"
+    )]
     Probe(ProbeArgs),
-    /// Run the in-memory NFS server for other clients
+    #[command(about = "Run the in-memory NFS server for other clients")]
     Serve(ServeArgs),
-    /// Write a file of an NFS server to stdout
+    #[command(about = "Write a file of an NFS server to stdout")]
     #[command(hide = true)]
     Cat(CatArgs),
-    /// Write the content of a measured file to stdout, as it should be
+    #[command(about = "Write the content of a measured file to stdout, as it should be")]
     #[command(hide = true)]
     Pattern(PatternArgs),
-    /// Put back what a killed campaign left changed on this host and others
+    #[command(about = "Put back what a killed campaign left changed on this host and others")]
     Clean(CleanArgs),
-    /// Write a script for sbatch that makes a plan's campaign
+    #[command(about = "Write a script for sbatch that makes a plan's campaign")]
     Slurm(SlurmArgs),
-    /// Write manifests for Kubernetes that make a plan's campaign
+    #[command(about = "Write manifests for Kubernetes that make a plan's campaign")]
     K8s(K8sArgs),
-    /// Obey a controller, over stdin and stdout or over TCP
+    #[command(about = "Obey a controller, over stdin and stdout or over TCP")]
     #[command(hide = true)]
     Agent(AgentArgs),
     /// Print completions for a shell

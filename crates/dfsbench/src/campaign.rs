@@ -14,7 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::{Clock as _, SystemClock};
 use fleet::{Reading, in_process};
-use model::{Campaign, CampaignState, Host, Question, TrialState, Verdict};
+use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict};
 use plan::{Plan, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
@@ -352,7 +352,8 @@ fn walk_plan(
     walk: &mut Walk<'_>,
     stored: Option<i64>,
 ) -> Result<Campaign, Failure> {
-    let local = walk.plan.runs.iter().all(|run| run.target.is_local() && run.lab.is_none());
+    let is_here = |run: &RunSpec| run.lab.is_none() && run.placement.hosts.is_empty();
+    let local = walk.plan.runs.iter().all(|run| run.target.is_local() && is_here(run));
     let failed = |error| Failure::of_campaign(error, local);
     if let Some(id) = stored {
         let mut store = Store::open_or_create(means.results)?;

@@ -18,12 +18,10 @@ use crate::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::resolve::Plan;
 use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
+use crate::work::OWN_MIX;
 
 /// How long empty calls are made, in milliseconds: thousands of them.
 const EMPTY_CALLS_MS: u64 = 300;
-
-/// What the mix of empty calls is called.
-const EMPTY_CALLS: &str = "empty-calls";
 
 /// The settings that belong to the way in question and not to the work.
 const OF_WAY: [Setting; 2] = [Setting::TransferSize, Setting::DataPath];
@@ -323,7 +321,7 @@ impl Rungs {
 /// Calls that ask for nothing, wherever there are calls: what a round trip takes.
 fn empty_calls(rungs: &Rungs) -> RawWorkload {
     let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
-    EMPTY_CALLS.clone_into(&mut calls.mix.name);
+    OWN_MIX.clone_into(&mut calls.mix.name);
     calls.mix.shares = vec![(OpKind::Null, 10_000)];
     let has_calls = |target: &&RawTarget| {
         [BackendKind::Tcp, BackendKind::Nfs].iter().any(|b| fits(&target.what, *b).is_ok())

@@ -24,8 +24,9 @@ const NOTICED_WITHIN_NS: u64 = 1_000_000_000;
 const CALM: usize = 2;
 /// Intervals without which nothing is said of memory.
 const MEMORY_MIN: usize = 40;
-/// Nor with fewer segments: the second one takes what the first has not given back yet.
-const MEMORY_SEGMENTS_MIN: usize = 4;
+/// Nor with fewer segments: each of the first four takes what is kept for those after it, and the
+/// second quarter of them has to lie behind these.
+const MEMORY_SEGMENTS_MIN: usize = 16;
 /// More growth than this share, and than so many bytes, is no noise of an allocator.
 const GROWTH_SHARE_MAX: f64 = 0.03;
 const GROWTH_BYTES_MAX: u64 = 4 << 20;

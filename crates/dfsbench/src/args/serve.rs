@@ -19,6 +19,7 @@ Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of [ser
   stall TIME at TIME              nothing is answered for a time, from a time after the start
   restart at TIME                 connections and sessions are lost, the write verifier changes
   lose-unstable                   a restart takes back what was not committed
+  lose-committed                  a restart takes back that, and what was said to be safe last
   grace TIME                      for so long after a restart clients of v4 reclaim what was open
   hang-from-clients N             connections beyond so many are never answered
   hang-after N, close-after N     a connection falls silent, or is closed, after so many calls

@@ -175,7 +175,7 @@ fn what_was_not_done_can_t_be_told() {
 #[test]
 fn memory_grows_or_not() {
     let with = |grow: u64| {
-        let mut trials: Vec<Trial> = (0..4).map(|index| segment(index, Vec::new())).collect();
+        let mut trials: Vec<Trial> = (0..16).map(|index| segment(index, Vec::new())).collect();
         let all = trials.iter_mut().flat_map(|trial| &mut trial.passes[0].pulses);
         for (number, pulse) in all.enumerate() {
             pulse.rss_bytes += number as u64 * grow;
