@@ -20,10 +20,14 @@ fn found(rig: &Rig) -> (serde_json::Value, String) {
 fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
     let rig = Rig::new();
     // Each client adds the same, whatever else this machine does.
-    let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms"];
+    let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
     let served = Served::start(&rig, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--max", "100", "--recovery", "10s"];
-    let end = ramp(&rig, &served.url, &[&flags[..], &["--queue-depth", "2"]].concat());
+    let end = ramp(
+        &rig,
+        &served.url,
+        &[&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat(),
+    );
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let (search, said) = found(&rig);
     assert_eq!((&search["gave_in_at"], &search["borne"]), (&40.into(), &39.into()), "{search}");
@@ -60,10 +64,14 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
 #[test]
 fn a_server_that_never_recovers_ends_the_search_with_what_is_known() {
     let rig = Rig::new();
-    let faults = ["--fault", "stall 600s at 4s", "--fault", "service_time 50ms"];
+    let faults = ["--fault", "stall 600s at 4s", "--fault", "service_time 50ms on READ"];
     let served = Served::start(&rig, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--recovery", "2s", "--max", "20000"];
-    let end = ramp(&rig, &served.url, &[&flags[..], &["--queue-depth", "1"]].concat());
+    let end = ramp(
+        &rig,
+        &served.url,
+        &[&flags[..], &["--queue-depth", "1", "--read-percent", "100"]].concat(),
+    );
     assert_eq!(end.code, 4, "{end:?}");
     let (search, said) = found(&rig);
     assert_eq!(search["recovery"]["kind"], "never", "{search}");

@@ -19,9 +19,10 @@ fn said(rig: &Rig) -> String {
 fn a_server_that_hangs_from_forty_clients_is_found_out() {
     let rig = Rig::new();
     // Each client adds the same, whatever else this machine does.
-    let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms"];
+    let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
     let served = Served::start(&rig, &faults);
-    let flags = ["--until-broken", "--timeout", "1s", "--queue-depth", "2"];
+    let flags = ["--until-broken", "--timeout", "1s"];
+    let flags = [&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat();
     let end = searched(&rig, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let said = said(&rig);
