@@ -19,7 +19,7 @@ const PAGE_BYTES_MAX: u64 = 5_000_000;
 
 /// The rates as they stand below each other, as numbers.
 const RATES: &str = "[...document.querySelectorAll('.sortable td.rate')].map((cell) => {
-    const [number, unit] = cell.firstChild.textContent.split(' ');
+    const [, number, unit] = /([0-9.]+) ([kM]?op\\/s|MB\\/s)/.exec(cell.textContent);
     return Number(number) * { 'op/s': 1, 'kop/s': 1e3, 'Mop/s': 1e6, 'MB/s': 1e6 }[unit];
 })";
 
