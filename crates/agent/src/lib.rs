@@ -33,8 +33,15 @@ const THIS_HOST: &str = "client";
 /// How often telemetry is read.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long others have to remove what they made on this host before it takes its exports back.
+/// How long others have at least to remove what they made on this host before it takes its exports
+/// back.
 const OTHERS_LEAVE_NS: u64 = 10_000_000_000;
+
+/// How long they have at most while they are connected: what they wrote may have to be sent first.
+const OTHERS_WRITE_NS: u64 = 60_000_000_000;
+
+/// How often is looked whether they are.
+const LOOK_NS: u64 = 500_000_000;
 
 /// What an agent is given when it starts.
 pub struct Agent {
@@ -172,7 +179,11 @@ impl Held<'_> {
         if self.trial.is_none() && self.host.is_changed() {
             // Another host may work on what this one serves, and is left alone just now, too.
             let clock = &self.agent.clock;
-            clock.sleep_until(clock.now_ns() + OTHERS_LEAVE_NS);
+            let begun_ns = clock.now_ns();
+            clock.sleep_until(begun_ns + OTHERS_LEAVE_NS);
+            while lab::serves_somebody() && clock.now_ns() < begun_ns + OTHERS_WRITE_NS {
+                clock.sleep_until(clock.now_ns() + LOOK_NS);
+            }
         }
         let ended = self.trial.take().map_or(Ok(()), Trial::end);
         let ended = ended.map_err(|error| error.to_string());

@@ -34,6 +34,7 @@ pub use clean::{Cleaned, clean};
 pub use compose::{ComposeError, compose, disturbance, redo_from};
 pub use error::LabError;
 pub use lab::Lab;
+pub use servers::serves_somebody;
 pub use stays::stays;
 
 /// Where everything of ours lies that needs no disk: mount points, links to servers, their files.

@@ -8,6 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use procfs::net::{TcpNetEntry, TcpState};
+
 use crate::error::LabError;
 use crate::processes::{self, pause};
 
@@ -19,6 +21,18 @@ const TRIES: u32 = 200;
 const ANSWER: Duration = Duration::from_secs(2);
 /// Number of the program NFS. **Source:** RFC 1813, 3.
 const NFS: u32 = 100_003;
+
+/// The port of NFS. **Source:** RFC 7530, 1.5.4.
+const NFS_PORT: u16 = 2049;
+
+/// Says whether somebody is connected to a server of NFS on this host.
+pub fn serves_somebody() -> bool {
+    let is_client = |entry: &TcpNetEntry| {
+        entry.local_address.port() == NFS_PORT && entry.state == TcpState::Established
+    };
+    let mut connections = procfs::net::tcp().into_iter().chain(procfs::net::tcp6()).flatten();
+    connections.any(|entry| is_client(&entry))
+}
 
 /// Waits until a program that was started by `link` is up.
 ///

@@ -18,7 +18,7 @@ Examples:
                                                     two curves in one figure
   dfsbench curve 'nfs://server/export' --bound 20ms the heaviest load whose mean response time is
                                                     20 ms, in at most 7 load points
-  dfsbench compare 3 4                              two curves: peak and overall response time
+  dfsbench compare 3 4                              two curves of the same loads, point by point
 
 Results are of a LADDIS-like mix and of nobody's benchmark: neither SPEC's nor comparable to what
 SPEC publishes.
