@@ -163,7 +163,7 @@ fn few_processors() -> Result<()> {
     let url = server.export.for_us("");
     let mut program = OURS.command();
     program.args(["ladder", &url, "--own-server", &url]);
-    let found = ladder(group.command(&program), folder.path(), &["--file-size", "32MiB"])?;
+    let found = ladder(group.command(&program), folder.path(), &["--file-size", "96MiB"])?;
     ensure!(found.iter().all(|(rung, _)| rung == "client_processor"), "{found:?}");
     Ok(())
 }
