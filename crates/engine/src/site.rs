@@ -411,7 +411,7 @@ impl Site {
             }
             _ if self.config.keep => Ok(()),
             Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(()),
-            Place::Directory(site) => site.remove(),
+            Place::Directory(site) => site.remove(&*self.config.clock),
             Place::Nfs(site) => site.remove(),
         }
     }

@@ -21,6 +21,12 @@ use rustix::io::Errno;
 use workload::{Name, Places};
 
 use super::{Census, SiteConfig, SiteError, Whose};
+use crate::clock::Clock;
+
+/// How long a kernel's NFS client may take to write back what is to be removed.
+const WRITTEN_BACK_NS: u64 = 30_000_000_000;
+/// How often it is tried again.
+const TRY_AGAIN_NS: u64 = 100_000_000;
 
 /// A working directory below each target.
 pub(super) struct DirectorySite {
@@ -56,7 +62,7 @@ impl DirectorySite {
         let made = site.make(targets, spec, config);
         if made.is_err() {
             // What was made goes with the refusal, which says more than a failure to remove.
-            let _ = site.remove();
+            let _ = site.remove(&*config.clock);
             return made.map(|()| unreachable!("it failed"));
         }
         Ok(site)
@@ -120,12 +126,23 @@ impl DirectorySite {
     }
 
     /// Removes every working directory that is ours, with all that is in it.
-    pub(super) fn remove(self) -> Result<(), SiteError> {
-        let remove = |work: &Work| {
+    ///
+    /// A file of a kernel's NFS client that is still being written to its server gets another name
+    /// instead (`.nfs...`) and goes later, so a directory that fills again is tried for a while.
+    ///
+    /// **Source:** fs/nfs/unlink.c of Linux (`nfs_sillyrename`).
+    pub(super) fn remove(mut self, clock: &dyn Clock) -> Result<(), SiteError> {
+        self.let_go();
+        let end_ns = clock.now_ns() + WRITTEN_BACK_NS;
+        let is_left = |kind| matches!(kind, ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy);
+        let remove = |work: &Work| loop {
             match fs::remove_dir_all(&work.path) {
                 // Whoever inherited it was quicker.
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-                removed => removed.map_err(|error| io("remove", &work.path, &error)),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                Err(error) if is_left(error.kind()) && clock.now_ns() < end_ns => {
+                    clock.sleep_until(clock.now_ns() + TRY_AGAIN_NS);
+                }
+                removed => return removed.map_err(|error| io("remove", &work.path, &error)),
             }
         };
         // One that can't be removed keeps none of the others.
