@@ -240,7 +240,9 @@ impl<'a> Plans<'a> {
     /// The controller is killed while a client writes.
     fn killed(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
-        let mut command = self.command(DATA_PATHS, &flags);
+        // Mounted all the time: between two mounts nobody could remove what was written.
+        let still = ["--passes", "write", "--invalidation", "none"];
+        let mut command = self.command(DATA_PATHS, &[&flags[..], &still].concat());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut controller = Background::start(&mut command)?;
         self.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;
