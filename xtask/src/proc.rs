@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -63,6 +64,18 @@ pub fn capture(command: &mut Command) -> Result<Vec<u8>> {
 pub fn text(command: &mut Command) -> Result<String> {
     let bytes = capture(command)?;
     String::from_utf8(bytes).with_context(|| format!("`{}` printed no UTF-8", line(command)))
+}
+
+/// Returns a program with its surroundings that a line of the shell goes before; the line knows one
+/// word as `$0`.
+pub fn through_shell(line: &str, word: &Path, program: &Command) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{line}; exec \"$@\"")]).arg(word);
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
 }
 
 /// Returns the same command in a session of its own, where the kernel schedules it apart from

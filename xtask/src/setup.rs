@@ -37,7 +37,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 37] = [
+const PARTS: [Part; 38] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -50,6 +50,7 @@ const PARTS: [Part; 37] = [
     part("make", Proof::Program("make"), "a small build as a workload"),
     part("strace", Proof::Program("strace"), "what the kernel was really asked for"),
     part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
+    part("qperf", Proof::Program("qperf"), "peer: one TCP round trip"),
     part("nfs-ganesha", Proof::Program("ganesha.nfsd"), "real NFS server"),
     part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of folders"),
     part(

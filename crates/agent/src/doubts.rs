@@ -18,8 +18,8 @@ use model::{
 use crate::accounting;
 
 pub use course::{
-    CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX,
-    about_calendar,
+    CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, CLIENT_CPU_SHARE_MAX, Calendar,
+    PROCESSOR_WAIT_SHARE_MAX, about_calendar,
 };
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use mount::{IN_FLIGHT_MAX, about_mount};

@@ -23,6 +23,7 @@ use fleet::in_process::AgentEnd;
 use fleet::{Order, Reading, Report};
 use lab::telemetry::Watch;
 use model::soak::Blow;
+use workload::Pattern;
 
 use this_host::ThisHost;
 use trial::Trial;
@@ -98,7 +99,8 @@ pub struct ServerCounts {
 ///
 /// What could not be put back is returned, a sentence each.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
-    let mut held = Held { agent, trial: None, host: ThisHost::new(&agent.state_dir), watch: None };
+    let host = ThisHost::new(&agent.state_dir);
+    let mut held = Held { agent, trial: None, content: None, host, watch: None };
     while let Some(order) = end.next_order() {
         end.report(held.obey(order, end));
     }
@@ -109,6 +111,8 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
 struct Held<'a> {
     agent: &'a Agent,
     trial: Option<Trial<'a>>,
+    /// What the last trial wrote, for the next one.
+    content: Option<Pattern>,
     host: ThisHost<'a>,
     /// Runs while another host works.
     watch: Option<Watch>,
@@ -121,14 +125,15 @@ impl Held<'_> {
                 // What was cancelled before has ended.
                 end.cancelled().store(false, Relaxed);
                 let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
-                match Trial::begin(self.agent, *assignment, stop) {
+                let before = self.content.take();
+                match Trial::begin(self.agent, *assignment, stop, before.as_ref()) {
                     Ok(begun) => Report::Begun(self.trial.insert(begun).facts()),
                     Err(error) => Report::Failed(error.to_string()),
                 }
             }
             Order::Prepare(_) | Order::Arm { .. } | Order::Account { .. } => {
                 match &mut self.trial {
-                    Some(trial) => in_trial(trial, order, end),
+                    Some(trial) => in_trial(trial, order, (end, &mut self.host)),
                     None => Report::Failed("no trial has begun".to_owned()),
                 }
             }
@@ -151,6 +156,8 @@ impl Held<'_> {
                 }
                 Report::Released
             }
+            Order::Disturb(_) | Order::Calm => self.host.disturb(order),
+            Order::Perish => Report::Failed("this very process is not to be killed".to_owned()),
             Order::Open(_)
             | Order::Apply(_)
             | Order::UndoLast
@@ -162,6 +169,7 @@ impl Held<'_> {
 
     /// Ends the trial.
     fn end(&mut self, inherits: bool) -> Report {
+        self.content = self.trial.as_ref().map(|trial| trial.site().content().clone());
         let end = |mut trial: Trial<'_>| {
             if inherits {
                 trial.inherit();
@@ -192,10 +200,14 @@ impl Held<'_> {
 }
 
 /// Obeys an order that is about a pass.
-fn in_trial(trial: &mut Trial<'_>, order: Order, end: &AgentEnd) -> Report {
+fn in_trial(
+    trial: &mut Trial<'_>,
+    order: Order,
+    (end, host): (&AgentEnd, &mut ThisHost<'_>),
+) -> Report {
     let done = match order {
         Order::Prepare(pass) => trial.prepare(pass).map(|()| Report::Prepared),
-        Order::Arm { pass, share } => trial.work((pass, share), end),
+        Order::Arm { pass, share } => trial.work((pass, share), (end, host)),
         Order::Account { others } => Ok(trial.account(&others)),
         other => unreachable!("{other:?} is not about a pass"),
     };

@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
+use fleet::in_process::AgentEnd;
 use fleet::{Opening, Order, Putting, Report};
 use lab::{Cleaned, Lab, LabError};
+use model::InForce;
 
 /// This host, as far as a controller changes it.
 pub(crate) struct ThisHost<'a> {
@@ -23,11 +25,11 @@ impl<'a> ThisHost<'a> {
     /// Obeys an order that is about this host.
     pub(crate) fn obey(&mut self, order: Order) -> Report {
         let done = match (order, &mut self.lab) {
-            (Order::Open(Opening { campaign, allow_destroy }), _) => {
+            (Order::Open(Opening { campaign, allow_destroy, keep }), _) => {
                 // The log is held by one at a time.
                 self.lab = None;
                 Lab::open(self.state_dir, &campaign, allow_destroy).map(|lab| {
-                    self.lab = Some(lab);
+                    self.lab = Some(if keep { lab.keeping_files() } else { lab });
                     Report::Opened
                 })
             }
@@ -38,6 +40,25 @@ impl<'a> ThisHost<'a> {
             }
         };
         done.unwrap_or_else(|error| Report::Failed(error.to_string()))
+    }
+
+    /// Disturbs this host, or lets it be again.
+    pub(crate) fn disturb(&mut self, order: Order) -> Report {
+        let Some(lab) = &mut self.lab else {
+            return Report::Disturbed(Err("this host was not opened to be changed".to_owned()));
+        };
+        let done = match order {
+            Order::Disturb(action) => lab.apply(&action),
+            _ => lab.undo_last().map(|()| InForce::default()),
+        };
+        Report::Disturbed(done.map_err(|error| error.to_string()))
+    }
+
+    /// Obeys what came while workers work: that can only disturb them.
+    pub(crate) fn hear(&mut self, end: &AgentEnd) {
+        while let Some(order) = end.try_disturbance() {
+            end.report(self.disturb(order));
+        }
     }
 
     /// Says whether anything is left to be undone.

@@ -6,19 +6,26 @@
 //! and the directory once all agents have ended.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::backend::{Recovered, Tally};
+use engine::site::works_anywhere;
 use engine::worker::Ending;
 use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, Stop, Whose, measure};
 use fleet::in_process::AgentEnd;
-use fleet::{Assignment, Broken, Done, Order, PassEnd, Report};
+use fleet::{Assignment, Books, Broken, Done, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share, Target};
+use workload::Pattern;
 
 use crate::accounting::{self, Witnesses};
+use crate::doubts::Calendar;
+use crate::this_host::ThisHost;
 use crate::{Agent, ServerCounts, THIS_HOST, doubts};
 
 /// A trial that has begun.
@@ -34,6 +41,10 @@ pub(crate) struct Trial<'a> {
     clocks: Cell<(u64, u64)>,
     /// The pass that was worked last, until it is accounted for.
     worked: Option<Worked>,
+    /// Whose files this host may have in its memory.
+    cached: Vec<Whose>,
+    /// The file that a soak's books are in, where they are to outlive this process.
+    books: Option<PathBuf>,
 }
 
 /// A pass whose workers have ended.
@@ -74,16 +85,29 @@ impl Gate<'_> {
 }
 
 impl<'a> Trial<'a> {
+    /// Begins; content that was made for an earlier trial is used again.
     pub(crate) fn begin(
         agent: &'a Agent,
         assignment: Assignment,
         stop: Stop,
+        before: Option<&Pattern>,
     ) -> Result<Self, SiteError> {
         let spec = &assignment.spec;
+        let pattern = engine::site::pattern_of(spec, assignment.seed, &assignment.work_name);
+        let mut pattern = pattern.made_before(before);
+        let books = books_of(agent, &assignment);
+        if let Some(path) = &books {
+            let journal = engine::books::journal(path, spec, assignment.books == Books::Left);
+            pattern = pattern.journaled(Arc::new(journal.map_err(|error| SiteError::Io {
+                what: "book what is acknowledged in",
+                place: path.display().to_string(),
+                reason: error.to_string(),
+            })?));
+        }
         let config = SiteConfig {
             work_name: assignment.work_name.clone(),
             seed: assignment.seed,
-            pattern: engine::site::pattern_of(spec, assignment.seed, &assignment.work_name),
+            pattern,
             clock: Arc::clone(&agent.clock),
             keep: assignment.keep,
             stop: stop.clone(),
@@ -91,11 +115,17 @@ impl<'a> Trial<'a> {
             joins: assignment.joins,
         };
         let site = Site::create(spec, config)?;
+        if assignment.books == Books::Left {
+            site.take_over();
+        }
         let mount = site.local_paths().first().and_then(|path| Mount::of(path));
         let external = spec.workload.is_external().then(|| External::begin(&site, spec, &stop));
         let external = external.transpose()?;
         let clocks = Cell::new(clocks(agent));
-        Ok(Self { agent, assignment, stop, site, mount, external, clocks, worked: None })
+        let is_only_ours = spec.workload.is_external() || assignment.share.count >= spec.workers;
+        let cached = vec![whose(is_only_ours, assignment.share, spec)];
+        let worked = None;
+        Ok(Self { agent, assignment, stop, site, mount, external, clocks, worked, cached, books })
     }
 
     /// Settings of the target that are in force.
@@ -112,6 +142,7 @@ impl<'a> Trial<'a> {
             return Ok(());
         }
         self.site.hold()?;
+        self.site.make_content(&self.assignment.spec);
         self.site.prepare(&self.assignment.spec, pass)
     }
 
@@ -119,7 +150,7 @@ impl<'a> Trial<'a> {
     pub(crate) fn work(
         &mut self,
         (pass, share): (Pass, Share),
-        end: &AgentEnd,
+        (end, host): (&AgentEnd, &mut ThisHost<'_>),
     ) -> Result<Report, SiteError> {
         let mut gate = Gate { agent: self.agent, end, instead: None };
         self.worked = None;
@@ -128,7 +159,7 @@ impl<'a> Trial<'a> {
             self.external = Some(external);
             worked
         } else {
-            self.work_here((pass, share), &mut gate)
+            self.work_here((pass, share), &mut gate, host)
         };
         match (gate.instead, worked) {
             (Some(Order::Disarm), _) => Ok(Report::Disarmed),
@@ -148,9 +179,12 @@ impl<'a> Trial<'a> {
         &mut self,
         (pass, share): (Pass, Share),
         gate: &mut Gate<'_>,
+        host: &mut ThisHost<'_>,
     ) -> Result<Worked, SiteError> {
         self.site.hold()?;
         self.invalidate(pass)?;
+        self.note_cached(pass, share);
+        self.site.make_content_of(&self.assignment.spec, pass, share);
         let spec = &self.assignment.spec;
         let server_cpu = || self.server_cpu_ns().unwrap_or(0);
         let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
@@ -164,17 +198,27 @@ impl<'a> Trial<'a> {
         let cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
         let end = gate.end;
+        let mut calendar = Calendar::begin(clocks(self.agent));
         let mut monitor = Monitor {
             stop: &self.stop,
             opened: &opened,
             gate: &mut || gate.pass(),
-            observe: &mut |sample| end.report(Report::Progress(sample)),
+            observe: &mut |sample| {
+                calendar.look(|| clocks(self.agent));
+                end.report(Report::Progress(sample));
+                host.hear(end);
+            },
             client_cpu_ns: &client_cpu,
         };
         let seed = self.assignment.seed;
         let spec = spec.in_pass(pass);
         let mut measured = measure(&self.site, &spec, (pass, share), seed, &mut monitor)?;
         let result = &mut measured.result;
+        if calendar.has_stepped() {
+            result.caveats.extend(calendar.doubt());
+            // It is told already.
+            self.clocks.set(clocks(self.agent));
+        }
         result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
         result.storage_read_bytes = counters::storage_read_bytes()
             .zip(storage_before)
@@ -280,6 +324,8 @@ impl<'a> Trial<'a> {
     pub(crate) fn end(self) -> Result<(), SiteError> {
         // What was made is removed even where a clean-up fails.
         let cleaned = self.external.map_or(Ok(()), External::end);
+        // Whoever has none left anew has nothing to remove.
+        let _ = self.books.as_deref().map(std::fs::remove_file);
         self.site.remove().and(cleaned)
     }
 
@@ -295,14 +341,26 @@ impl<'a> Trial<'a> {
         self.mount.as_ref().is_some_and(Mount::counts_storage_reads)
     }
 
+    /// Takes note of whose files a pass leaves in the memory of this host.
+    fn note_cached(&mut self, pass: Pass, share: Share) {
+        let spec = &self.assignment.spec;
+        let whose = whose(works_anywhere(spec, pass), share, spec);
+        if !self.cached.contains(&whose) {
+            self.cached.push(whose);
+        }
+    }
+
+    /// Drops from the page cache what this agent put there in its trial. Where several share a
+    /// host, each does that before any of them starts; so nobody has to drop what all did.
     pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
         let spec = &self.assignment.spec;
         let lab = spec.lab.as_ref().map(|lab| lab.invalidation >= Invalidation::Files);
         if !pass.reads() || !lab.unwrap_or(spec.invalidate) {
             return Ok(());
         }
+        let is_cached = |name: &OsStr| self.cached.iter().any(|it| it.counts(name.as_bytes()));
         self.site.local_paths().iter().try_for_each(|path| {
-            cache::drop_directory(path).map_err(|error| SiteError::Io {
+            cache::drop_directory(path, &is_cached).map_err(|error| SiteError::Io {
                 what: "drop from the page cache what is in",
                 place: path.display().to_string(),
                 reason: error.to_string(),
@@ -355,6 +413,18 @@ impl<'a> Trial<'a> {
         let server = self.agent.local_server.as_ref()?;
         server.thread_ids.iter().map(|id| counters::thread_cpu_ns(*id)).sum()
     }
+}
+
+/// What there is, or what has the numbers of a share.
+fn whose(is_all: bool, share: Share, spec: &RunSpec) -> Whose {
+    if is_all { Whose::Everybodys } else { Whose::Of(share, spec.workers) }
+}
+
+/// The file that books are in which are to outlive this process.
+fn books_of(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
+    let Assignment { books, work_name, share, .. } = assignment;
+    let name = format!("{}{work_name}-{}", lab::BOOKS, share.first);
+    (*books != Books::InMemory).then(|| agent.state_dir.join(name))
 }
 
 /// The time of day, and the instant of the monotonic clock.

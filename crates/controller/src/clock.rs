@@ -1,8 +1,9 @@
 //! What the clocks of other hosts say, held against this one's.
 //!
 //! A host is asked several times, and the answer with the shortest round trip counts: its clock
-//! was read somewhere within, so the middle is wrong by half of it at most. Two such samples give
-//! the rate of its clock. Pure: clocks are read elsewhere.
+//! was read somewhere within, so the middle is wrong by half of it at most. An answer that took
+//! about as little as ever is enough. Two such samples give the rate of its clock. Pure: clocks are
+//! read elsewhere.
 //!
 //! **Source:** RFC 5905, section 8 (offset and delay), and its clock filter.
 
@@ -10,8 +11,11 @@ use fleet::Reading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Fact};
 
-/// How often a host is asked for one sample.
+/// How often a host is asked for one sample, at most.
 pub const EXCHANGES: u32 = 8;
+
+/// How much longer than the shortest so far a round trip may take that is good enough, in percent.
+const ENOUGH_PERCENT: u64 = 125;
 
 /// A sample is fresh for so long, in nanoseconds: a clock that runs 100 millionths fast is off by
 /// 50 us then.
@@ -56,6 +60,37 @@ impl Sample {
     /// An instant of this host's clock by the other one, if both run at the same rate.
     pub(crate) const fn there_ns(&self, here_ns: u64) -> u64 {
         self.there_ns.wrapping_add(here_ns.wrapping_sub(self.here_ns))
+    }
+}
+
+/// The exchanges with one host that make a sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exchanges {
+    best: Option<Sample>,
+    made: u32,
+    /// How wrong the best sample of this host was so far.
+    least_ns: Option<u64>,
+}
+
+impl Exchanges {
+    /// None yet, with a host of which that is known.
+    pub(crate) fn with(drift: Option<&Drift>) -> Self {
+        Self { least_ns: drift.map(|drift| drift.least_ns), ..Self::default() }
+    }
+
+    /// Takes one, and says whether there are enough.
+    pub(crate) fn take(&mut self, sample: Sample) -> bool {
+        self.made += 1;
+        if self.best.is_none_or(|best| sample.error_ns < best.error_ns) {
+            self.best = Some(sample);
+        }
+        let is_good = |least: u64| sample.error_ns <= least.saturating_mul(ENOUGH_PERCENT) / 100;
+        self.made >= EXCHANGES || self.least_ns.is_some_and(is_good)
+    }
+
+    /// The one that counts.
+    pub(crate) const fn best(&self) -> Option<Sample> {
+        self.best
     }
 }
 
@@ -105,6 +140,8 @@ fn along(at: u64, (from, to): (u64, u64), (other_from, other_to): (u64, u64)) ->
 pub struct Drift {
     first: Sample,
     last: Sample,
+    /// How wrong the best sample was.
+    least_ns: u64,
 }
 
 /// A rate in millionths of this host's, and how wrong that may be.
@@ -127,12 +164,15 @@ impl Drift {
 
     /// At the first sample.
     pub const fn begin(sample: Sample) -> Self {
-        Self { first: sample, last: sample }
+        Self { first: sample, last: sample, least_ns: sample.error_ns }
     }
 
     /// At a later one.
     pub const fn go_on(&mut self, sample: Sample) {
         self.last = sample;
+        if sample.error_ns < self.least_ns {
+            self.least_ns = sample.error_ns;
+        }
     }
 
     /// `None` where no time has passed.
@@ -150,7 +190,7 @@ impl Drift {
         let word = if ahead_ns < 0 { "behind" } else { "ahead of" };
         let by = Nanos(ahead_ns.unsigned_abs());
         let offset = format!("{by} {word} the controller's, ± {}", Nanos(error_ns));
-        let source = format!("{EXCHANGES} exchanges, the shortest");
+        let source = format!("up to {EXCHANGES} exchanges, the shortest");
         let rate = self.rate().map(|Rate { millionths, error }| {
             let rate = format!("{} ± {}", decimal(millionths), decimal(error));
             Fact::new(host, "clock rate", rate, "against the controller's")
@@ -217,6 +257,20 @@ mod tests {
         let late = Sample::of(at(0, 9_000), at(0, 2_000), at(0, 9_000));
         let facts = Drift::begin(late).facts("web");
         assert_eq!(facts[0].value, "7.00 µs behind the controller's, ± 0 ns");
+    }
+
+    #[test]
+    fn exchanges_end_when_one_took_about_as_little_as_ever_and_the_shortest_counts() {
+        let of = |error_ns| Sample { error_ns, ..sample(1_000_000_000, 7) };
+        let mut first = Exchanges::with(None);
+        let took: Vec<bool> =
+            [9, 5, 7, 5, 6, 8, 9, 9].map(|error_ns| first.take(of(error_ns))).to_vec();
+        assert_eq!(took, [[false; 7].as_slice(), &[true]].concat());
+        assert_eq!(first.best().unwrap().error_ns, 5);
+        let known = Drift::begin(of(100));
+        let mut later = Exchanges::with(Some(&known));
+        assert!(!later.take(of(400)) && !later.take(of(126)) && later.take(of(125)));
+        assert_eq!(later.best().unwrap().error_ns, 125);
     }
 
     #[test]

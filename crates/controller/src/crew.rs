@@ -10,12 +10,17 @@ mod rounds;
 use std::ops::Range;
 
 use fleet::{Order, Report};
-use model::{LabSpec, RunSpec, Share};
+use model::units::Nanos;
+use model::{Host, LabSpec, RunSpec, Share};
 
-use crate::clock::{EXCHANGES, Sample};
+use crate::clock::{Exchanges, Sample};
 use crate::trial::Trouble;
 use crate::{ControllerError, Walk};
 use rounds::{Round, Rounds};
+
+/// How long agents have to remove what a trial made, in nanoseconds: a million files on a slow
+/// server take a good part of it.
+const END_WITHIN_NS: u64 = 1_800_000_000_000;
 
 /// How long agents have to end what is under way when others can't go on, in nanoseconds.
 const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
@@ -23,6 +28,8 @@ const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
 /// The agents of one trial, in the order of their workers.
 pub(crate) struct Crew<'s> {
     members: Vec<Member>,
+    /// Those that were killed as a soak wants it, each with its place; another agent takes it.
+    fallen: Vec<(usize, Member)>,
     /// The hosts that are set up for it.
     lab: Option<&'s LabSpec>,
 }
@@ -33,6 +40,8 @@ struct Member {
     host: Option<String>,
     share: Share,
     state: State,
+    /// It makes the working directory, and removes it.
+    is_maker: bool,
 }
 
 /// How it stands with one agent.
@@ -49,6 +58,8 @@ enum State {
     },
     /// Its workers wait to start.
     Armed,
+    /// It was killed, as was planned.
+    Fallen,
 }
 
 impl Member {
@@ -57,7 +68,8 @@ impl Member {
     }
 }
 
-/// Hears each report of an agent as it comes; gives back what is its answer.
+/// Hears each report of an agent as it comes; gives back what is its answer. Whoever keeps an
+/// answer for itself has asked that agent again.
 pub(crate) type Hear<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
 
 impl<'s> Crew<'s> {
@@ -66,13 +78,16 @@ impl<'s> Crew<'s> {
         let hosts = spec.client_hosts();
         let agents = spec.agents();
         let share = |index| Share::of(index, agents, spec.all_workers());
-        let member = |(index, host)| Member { host, share: share(index), state: State::Away };
+        let member = |(index, host)| {
+            let (share, is_maker) = (share(index), index == 0);
+            Member { host, share, state: State::Away, is_maker }
+        };
         let names: Vec<Option<String>> = match hosts {
             [] => vec![None],
             hosts => hosts.iter().map(|host| Some(host.name.clone())).collect(),
         };
         let members = (0..).zip(names).map(member).collect();
-        Self { members, lab: spec.lab.as_deref() }
+        Self { members, fallen: Vec::new(), lab: spec.lab.as_deref() }
     }
 
     /// How many agents there are.
@@ -82,7 +97,7 @@ impl<'s> Crew<'s> {
 
     /// Says whether one agent makes the whole trial.
     pub(crate) const fn is_alone(&self) -> bool {
-        self.members.len() == 1
+        self.members.len() + self.fallen.len() == 1
     }
 
     /// The hosts, in their order; none for this process.
@@ -174,6 +189,21 @@ impl<'s> Crew<'s> {
         who: Range<usize>,
         hear: &mut Hear<'_>,
     ) -> Result<Vec<Report>, Trouble> {
+        let answers = self.answers_of_each(walk, who, hear)?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// As [`Self::answers`], in the order of those that were asked: none of one that was killed
+    /// as was planned.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn answers_of_each(
+        &mut self,
+        walk: &mut Walk<'_>,
+        who: Range<usize>,
+        hear: &mut Hear<'_>,
+    ) -> Result<Vec<Option<Report>>, Trouble> {
         let mut answers: Vec<Option<Report>> = who.clone().map(|_| None).collect();
         let mut missing = who.len();
         let mut rounds = Rounds::of(self, walk, who.clone());
@@ -182,10 +212,21 @@ impl<'s> Crew<'s> {
             let mut is_quiet = true;
             for &index in &round.who {
                 let answer = &mut answers[index - who.start];
-                while answer.is_none() {
-                    let Some(report) = self.try_receive(walk, index)? else { break };
+                while answer.is_none() && self.members[index].state != State::Fallen {
+                    let before = self.members[index].state;
+                    let received = match self.try_receive(walk, index) {
+                        Err(Trouble::Row(_)) if self.falls(walk, index) => {
+                            missing -= 1;
+                            continue;
+                        }
+                        received => received?,
+                    };
+                    let Some(report) = received else { break };
                     is_quiet = false;
                     *answer = hear(walk, index, report);
+                    if answer.is_none() {
+                        self.members[index].state = before;
+                    }
                     missing -= usize::from(answer.is_some());
                     if matches!(answer, Some(Report::Worked { is_broken: true, .. })) {
                         // A pass that is broken for one agent is broken for all.
@@ -203,7 +244,53 @@ impl<'s> Crew<'s> {
                 rounds.wait(walk);
             }
         }
-        Ok(answers.into_iter().flatten().collect())
+        Ok(answers)
+    }
+
+    /// Says whether an agent that is gone was to be killed; nobody waits for it then.
+    fn falls(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
+        let member = &mut self.members[index];
+        let falls = member.host.as_ref().is_some_and(|host| walk.hosts.has_fallen(host));
+        if falls {
+            member.state = State::Fallen;
+        }
+        falls
+    }
+
+    /// Goes on without those that were to be killed; their places, the last first.
+    pub(crate) fn bury(&mut self, walk: &Walk<'_>) -> Vec<usize> {
+        let is_condemned = |member: &Member| {
+            member.host.as_ref().is_some_and(|host| walk.hosts.is_condemned(host))
+        };
+        let gone = (0..self.len()).rev().filter(|index| is_condemned(&self.members[*index]));
+        let gone: Vec<usize> = gone.collect();
+        for index in &gone {
+            self.fallen.push((*index, self.members.remove(*index)));
+        }
+        gone
+    }
+
+    /// Has another agent take the place of each that was killed; `begin` is its order.
+    ///
+    /// # Errors
+    /// When a host can't be reached, or its agent can't begin.
+    pub(crate) fn replace_fallen(
+        &mut self,
+        walk: &mut Walk<'_>,
+        hosts: &[Host],
+        begin: impl Fn(Share) -> Order,
+    ) -> Result<(), Trouble> {
+        while let Some((index, member)) = self.fallen.pop() {
+            let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());
+            let member = Member { state: State::Away, is_maker: false, ..member };
+            let share = member.share;
+            self.members.insert(index, member);
+            if let Some(host) = host {
+                walk.hosts.replace(host)?;
+            }
+            self.ask(walk, index..index + 1, |_| begin(share))?;
+        }
+        Ok(())
     }
 
     fn try_receive(
@@ -249,38 +336,45 @@ impl<'s> Crew<'s> {
         Ok(())
     }
 
-    /// Holds the clocks of all hosts against this one's: the exchange of each that took least.
+    /// Holds the clocks of all hosts against this one's: the exchange of each that took least. Each
+    /// host is asked again as soon as it has answered, and no more often than it takes to know its
+    /// clock as well as ever.
     ///
     /// # Errors
     /// When one is lost.
     pub(crate) fn samples(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, Trouble> {
-        let mut best: Vec<Option<Sample>> = vec![None; self.len()];
-        for _ in 0..EXCHANGES {
-            let mut sent = Vec::with_capacity(self.len());
-            for index in 0..self.len() {
-                sent.push(walk.hosts.read());
-                self.send(walk, index, Order::Clock)?;
+        let hosts: Vec<String> = self.hosts().map(str::to_owned).collect();
+        let mut exchanges: Vec<Exchanges> =
+            hosts.iter().map(|host| walk.hosts.exchanges(host)).collect();
+        let mut sent = Vec::with_capacity(hosts.len());
+        for index in 0..hosts.len() {
+            sent.push(walk.hosts.read());
+            self.send(walk, index, Order::Clock)?;
+        }
+        self.answers(walk, 0..hosts.len(), &mut |walk, index, report| {
+            let Report::Clock(there) = report else { return Some(report) };
+            let received = walk.hosts.read();
+            if exchanges[index].take(Sample::of(sent[index], there, received)) {
+                return Some(report);
             }
-            self.answers(walk, 0..self.len(), &mut |walk, index, report| {
-                if let Report::Clock(there) = report {
-                    let sample = Sample::of(sent[index], there, walk.hosts.read());
-                    let known = best[index].filter(|known| known.error_ns <= sample.error_ns);
-                    best[index] = Some(known.unwrap_or(sample));
-                }
-                Some(report)
-            })?;
+            sent[index] = received;
+            // One that is lost has answered all that it ever will; who asks it next is told why.
+            walk.hosts.send(&hosts[index], Order::Clock).is_err().then_some(report)
+        })?;
+        for (host, made) in hosts.iter().zip(&exchanges) {
+            if let Some(sample) = made.best() {
+                walk.hosts.note_clock(host, sample);
+            }
         }
-        let best: Vec<Sample> = best.into_iter().flatten().collect();
-        for (host, sample) in self.hosts().zip(&best) {
-            walk.hosts.note_clock(host, *sample);
-        }
-        Ok(best)
+        Ok(exchanges.iter().filter_map(Exchanges::best).collect())
     }
 
     /// Looks whether all hosts are there, those that serve, too.
     fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
         for member in &mut self.members {
-            if let Some(host) = &member.host {
+            // Whether one is killed is heard where its answer would be.
+            let host = member.host.as_ref().filter(|host| !walk.hosts.is_condemned(host));
+            if let Some(host) = host {
                 walk.hosts.look_at(host).inspect_err(|_| member.state = State::Away)?;
             }
         }
@@ -377,6 +471,16 @@ impl<'s> Crew<'s> {
         Ok(())
     }
 
+    /// Leaves the hosts that take too long to end their trial, and names the first of them.
+    fn give_up_asked(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        let asked = self.members.iter().find(|member| member.is_asked());
+        let Some(host) = asked.and_then(|member| member.host.clone()) else { return Ok(()) };
+        self.leave_asked(walk);
+        let limit = Nanos(END_WITHIN_NS);
+        let why = format!("host {host}: it still removes its files after {limit}");
+        Err(Trouble::Row(format!("{why}, and is left to it")))
+    }
+
     /// Leaves the hosts that don't answer.
     fn leave_asked(&mut self, walk: &mut Walk<'_>) {
         for member in self.members.iter_mut().filter(|member| member.is_asked()) {
@@ -393,14 +497,15 @@ impl<'s> Crew<'s> {
     /// # Errors
     /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
     pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
-        let has_trial = |member: &Member| member.state != State::Away;
+        let has_trial = |member: &Member| !matches!(member.state, State::Away | State::Fallen);
         let Some(first) = self.members.iter().position(has_trial) else { return Ok(()) };
         let joined = self.end_some(walk, first + 1..self.len(), false);
-        let last = self.end_some(walk, first..first + 1, first > 0);
+        let last = self.end_some(walk, first..first + 1, !self.members[first].is_maker);
         joined.and(last)
     }
 
-    /// Ends the trial of some that have one and waits for each, whatever becomes of the others.
+    /// Ends the trial of some that have one and waits for each, whatever becomes of the others; but
+    /// not for ever.
     fn end_some(
         &mut self,
         walk: &mut Walk<'_>,
@@ -409,15 +514,19 @@ impl<'s> Crew<'s> {
     ) -> Result<(), Trouble> {
         let mut ended = Ok(());
         for index in who.clone() {
-            if self.members[index].state != State::Away {
+            if !matches!(self.members[index].state, State::Away | State::Fallen) {
                 ended = ended.and(self.send(walk, index, Order::End { inherits }));
             }
         }
+        let until_ns = walk.hosts.now_ns().saturating_add(END_WITHIN_NS);
         let mut rounds = Rounds::of(self, walk, who.clone());
         while self.members[who.clone()].iter().any(Member::is_asked) {
             let round = rounds.next(walk);
             let (is_quiet, refused) = self.hear_asked(walk, &round)?;
             ended = ended.and(refused);
+            if walk.hosts.now_ns() > until_ns {
+                ended = ended.and(self.give_up_asked(walk));
+            }
             if round.is_of_all {
                 ended = ended.and(self.look_at_server(walk));
             }

@@ -4,13 +4,12 @@
 //! each run that wants it fails with the same sentence. What was applied there is undone by the
 //! agent itself, or by `dfsbench clean`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fleet::{Bell, Gone, Opening, Order, Reading, Report, Transport};
-use model::{Fact, Host, LabSpec};
+use model::{Fact, Host, InForce, LabSpec};
 
-use crate::clock::{self, Drift, Sample};
+use crate::clock::{self, Drift, Exchanges, Sample};
 use crate::stack::{Stack, on_host};
 
 /// The agent of a host, or why it has none.
@@ -35,18 +34,30 @@ pub struct Hosts<'a> {
     new_facts: Vec<Fact>,
     /// What is applied to them.
     stack: Stack,
+    /// Those whose agents are to be killed, and when they were seen to be.
+    condemned: BTreeMap<String, Option<u64>>,
+    /// What hosts answered that were disturbed while they worked, and when.
+    disturbed: VecDeque<Disturbed>,
+}
+
+/// What a host answered that was disturbed.
+pub(crate) struct Disturbed {
+    /// Its name.
+    pub(crate) host: String,
+    /// When the answer came, by this host's clock.
+    pub(crate) at_ns: u64,
+    /// What is in force; or why it can't be done.
+    pub(crate) answer: Result<InForce, String>,
 }
 
 impl<'a> Hosts<'a> {
-    /// No agent yet. `read_clocks` reads this host's clocks; `campaign` names the campaign in the
-    /// hosts' undo logs, and `allow_destroy` are the devices that may be formatted.
+    /// No agent yet. `read_clocks` reads this host's clocks; `opening` is what an agent is told
+    /// before its host is changed.
     pub fn new(
         launch: &'a mut Launch<'a>,
         read_clocks: &'a dyn Fn() -> Reading,
-        campaign: String,
-        allow_destroy: Vec<PathBuf>,
+        opening: Opening,
     ) -> Self {
-        let opening = Opening { campaign, allow_destroy };
         Self {
             launch,
             read_clocks,
@@ -58,6 +69,8 @@ impl<'a> Hosts<'a> {
             numbers: BTreeMap::new(),
             new_facts: Vec::new(),
             stack: Stack::default(),
+            condemned: BTreeMap::new(),
+            disturbed: VecDeque::new(),
         }
     }
 
@@ -190,11 +203,93 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When the host is lost or could not obey.
     pub(crate) fn receive(&mut self, host: &str) -> Result<Report, String> {
-        match self.agent(host)?.receive() {
-            Ok(Report::Failed(why)) => Err(format!("host {host}: {why}")),
-            Ok(report) => Ok(report),
-            Err(gone) => Err(self.lose(host, &gone.to_string())),
+        loop {
+            match self.agent(host)?.receive() {
+                Ok(Report::Disturbed(answer)) => self.note_disturbed(host, answer),
+                Ok(Report::Failed(why)) => return Err(format!("host {host}: {why}")),
+                Ok(report) => return Ok(report),
+                Err(gone) => return Err(self.lose(host, &gone.to_string())),
+            }
         }
+    }
+
+    fn note_disturbed(&mut self, host: &str, answer: Result<InForce, String>) {
+        let (host, at_ns) = (host.to_owned(), self.now_ns());
+        self.disturbed.push_back(Disturbed { host, at_ns, answer });
+    }
+
+    /// What a host answered that was disturbed, the first that nobody has taken yet.
+    pub(crate) fn take_disturbed(&mut self) -> Option<Disturbed> {
+        self.disturbed.pop_front()
+    }
+
+    /// Waits until a host that does not work has answered to be disturbed.
+    ///
+    /// # Errors
+    /// When it is lost.
+    pub(crate) fn await_disturbed(&mut self, host: &str) -> Result<Disturbed, String> {
+        loop {
+            if let Some(at) = self.disturbed.iter().position(|one| one.host == host)
+                && let Some(known) = self.disturbed.remove(at)
+            {
+                return Ok(known);
+            }
+            match self.agent(host)?.receive() {
+                Ok(Report::Disturbed(answer)) => self.note_disturbed(host, answer),
+                // The end of its progress may come late.
+                Ok(_) => {}
+                Err(gone) => return Err(self.lose(host, &gone.to_string())),
+            }
+        }
+    }
+
+    /// Makes a host ready to be changed, one that nothing is set up on.
+    ///
+    /// # Errors
+    /// When it is lost, or can't be changed.
+    pub(crate) fn open_one(&mut self, host: &str) -> Result<(), String> {
+        if !self.opened.contains(host) {
+            self.ask(host, Order::Open(self.opening.clone()))?;
+            self.opened.insert(host.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Has the agent of a host killed; that it is gone is then no surprise.
+    ///
+    /// # Errors
+    /// When it is lost already.
+    pub(crate) fn condemn(&mut self, host: &str) -> Result<(), String> {
+        self.send(host, Order::Perish)?;
+        self.condemned.insert(host.to_owned(), None);
+        Ok(())
+    }
+
+    /// Says whether the agent of a host was to be killed, and nobody has come in its place.
+    pub(crate) fn is_condemned(&self, host: &str) -> bool {
+        self.condemned.contains_key(host)
+    }
+
+    /// Takes note that an agent is gone; says whether it was to be.
+    pub(crate) fn has_fallen(&mut self, host: &str) -> bool {
+        let now_ns = self.now_ns();
+        let seen = self.condemned.get_mut(host);
+        seen.map(|seen| seen.get_or_insert(now_ns)).is_some()
+    }
+
+    /// When an agent that was to be killed was seen to be gone.
+    pub(crate) fn fell_at(&self, host: &str) -> Option<u64> {
+        self.condemned.get(host).copied().flatten()
+    }
+
+    /// Sees that a host whose agent was killed has another one.
+    ///
+    /// # Errors
+    /// When it can't be reached; in a sentence that names it.
+    pub(crate) fn replace(&mut self, host: &Host) -> Result<(), String> {
+        self.leave_one(&host.name);
+        self.condemned.remove(&host.name);
+        self.reach_one(host)
     }
 
     /// Takes a report that has come.
@@ -202,10 +297,13 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When the host is lost or could not obey.
     pub(crate) fn try_receive(&mut self, host: &str) -> Result<Option<Report>, String> {
-        match self.agent(host)?.try_receive() {
-            Ok(Some(Report::Failed(why))) => Err(format!("host {host}: {why}")),
-            Ok(report) => Ok(report),
-            Err(gone) => Err(self.lose(host, &gone.to_string())),
+        loop {
+            match self.agent(host)?.try_receive() {
+                Ok(Some(Report::Disturbed(answer))) => self.note_disturbed(host, answer),
+                Ok(Some(Report::Failed(why))) => return Err(format!("host {host}: {why}")),
+                Ok(report) => return Ok(report),
+                Err(gone) => return Err(self.lose(host, &gone.to_string())),
+            }
         }
     }
 
@@ -262,6 +360,11 @@ impl<'a> Hosts<'a> {
         self.clocks.get(host).map(Drift::last)
     }
 
+    /// The exchanges with a host that make its next sample, none of which is made yet.
+    pub(crate) fn exchanges(&self, host: &str) -> Exchanges {
+        Exchanges::with(self.clocks.get(host))
+    }
+
     /// Takes note of a sample of a host's clocks.
     pub(crate) fn note_clock(&mut self, host: &str, sample: Sample) {
         let drift = self.clocks.entry(host.to_owned()).or_insert_with(|| Drift::begin(sample));
@@ -287,18 +390,17 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When the host is lost.
     fn sample(&mut self, host: &str) -> Result<Sample, String> {
-        let mut best: Option<Sample> = None;
-        for _ in 0..clock::EXCHANGES {
+        let mut exchanges = self.exchanges(host);
+        loop {
             let sent = (self.read_clocks)();
             let Report::Clock(there) = self.ask(host, Order::Clock)? else {
                 unreachable!("an agent answers Clock with Clock or Failed");
             };
-            let sample = Sample::of(sent, there, (self.read_clocks)());
-            if best.is_none_or(|best| sample.error_ns < best.error_ns) {
-                best = Some(sample);
+            let is_enough = exchanges.take(Sample::of(sent, there, (self.read_clocks)()));
+            if let Some(best) = exchanges.best().filter(|_| is_enough) {
+                return Ok(best);
             }
         }
-        Ok(best.expect("there is at least one exchange"))
     }
 
     /// Undoes everything and leaves all agents; says what could not be undone.

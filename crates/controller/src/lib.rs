@@ -17,6 +17,7 @@ mod stack;
 mod trial;
 pub mod watching;
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::{Bell, Gone, Transport};
@@ -74,6 +75,18 @@ pub struct Walk<'a> {
     pub keep: bool,
     /// Disturbs the server in this process, where there is one.
     pub blow: Option<&'a LocalBlow<'a>>,
+}
+
+impl Walk<'_> {
+    /// Name of one of the campaign's working directories.
+    fn directory_name(&self, which: impl Display) -> String {
+        model::work::directory_name(&campaign_name(self.token), which)
+    }
+}
+
+/// What hosts call a campaign, in their undo logs and in the names of working directories.
+pub fn campaign_name(token: u64) -> String {
+    format!("{token:x}")
 }
 
 /// What happens during a campaign.

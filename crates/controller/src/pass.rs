@@ -14,8 +14,9 @@ use crate::merge::{Part, merge};
 use crate::trial::Trouble;
 use crate::{Event, Walk, setting_up, watching};
 
-/// The least that the start lies ahead of the last message before it, in nanoseconds.
-const LEAD_MIN_NS: u64 = 20_000_000;
+/// The least that the start lies ahead of the last message before it, in nanoseconds: longer than a
+/// host that does other things, too, keeps somebody waiting.
+const LEAD_MIN_NS: u64 = 10_000_000;
 
 /// So many of the largest round trips it lies ahead.
 const LEAD_ROUND_TRIPS: u64 = 4;
@@ -60,11 +61,21 @@ impl OnePass<'_, '_> {
         if let Some(lab) = &spec.lab {
             watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;
         }
+        self.disturbing.make_ready(walk, self.crew.hosts());
         self.arm(walk)?;
-        let start = self.start(walk)?;
+        let mut start = self.start(walk)?;
         let worked = self.worked(walk, start.at_ns);
-        let upsets = std::mem::take(&mut self.disturbing).finish(walk);
-        let done = worked?;
+        let gone = self.crew.bury(walk);
+        let all_ended = worked.is_ok();
+        let (upsets, seen) = std::mem::take(&mut self.disturbing).finish(walk, all_ended);
+        facts.extend(seen);
+        let mut done = worked?;
+        for index in gone {
+            // What one that was killed did itself nobody knows.
+            done.remove(index);
+            start.clocks.remove(index);
+        }
+        let done: Vec<Vec<Done>> = done.into_iter().flatten().collect();
         let ends = self.account(walk, &done)?;
         let mut end = self.put_together(walk, ends, &start)?;
         end.result.upsets = upsets;
@@ -115,8 +126,13 @@ impl OnePass<'_, '_> {
         }
     }
 
-    /// Waits until the workers of all agents have ended; what each agent did.
-    fn worked(&mut self, walk: &mut Walk<'_>, started_ns: u64) -> Result<Vec<Vec<Done>>, Trouble> {
+    /// Waits until the workers of all agents have ended; what each agent did, but for those that
+    /// were killed as was planned.
+    fn worked(
+        &mut self,
+        walk: &mut Walk<'_>,
+        started_ns: u64,
+    ) -> Result<Vec<Option<Vec<Done>>>, Trouble> {
         let Self { is_observed, disturbing, .. } = self;
         let is_observed = *is_observed;
         disturbing.start(started_ns);
@@ -124,7 +140,7 @@ impl OnePass<'_, '_> {
         let all = 0..self.crew.len();
         let alone = self.crew.is_alone();
         let hosts: Vec<String> = self.crew.hosts().map(str::to_owned).collect();
-        let answers = self.crew.answers(walk, all, &mut |walk, index, report| {
+        let answers = self.crew.answers_of_each(walk, all, &mut |walk, index, report| {
             let Report::Progress(sample) = report else { return Some(report) };
             disturbing.look(walk);
             if let Some(host) = hosts.get(index).filter(|_| is_observed && !alone) {
@@ -144,7 +160,7 @@ impl OnePass<'_, '_> {
             Report::Worked { done, .. } => done,
             other => unreachable!("an agent answers Go with Worked or Failed, not {other:?}"),
         };
-        Ok(answers.into_iter().map(done).collect())
+        Ok(answers.into_iter().map(|answer| answer.map(done)).collect())
     }
 
     /// Has all agents count and tell; the first one, for all where only one can.

@@ -6,7 +6,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Broken, Gone, Order, PassEnd, Report};
+use fleet::{Assignment, Books, Broken, Gone, Order, PassEnd, Report};
+use model::soak::{Blow, Disturbance};
 use model::{Fact, Host, RunSpec, Share, Trial, TrialState};
 
 use crate::crew::Crew;
@@ -92,7 +93,7 @@ pub(crate) fn check(
     number: usize,
 ) -> Result<Option<String>, ControllerError> {
     let mut crew = Crew::of(spec);
-    let work_name = format!(".dfsbench-{:x}-check-{number}", walk.token);
+    let work_name = walk.directory_name(format_args!("check-{number}"));
     let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, (&work_name, false)));
     if begun.is_err() {
         crew.settle(walk)?;
@@ -122,13 +123,12 @@ fn begin(
     let seed = walk.plan.seed;
     let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
     let begun = crew.ask_first(walk, |index| {
+        let host = spec.client_hosts().get(index);
         Order::Begin(Box::new(Assignment {
-            spec: spec.for_agents(),
-            seed,
-            work_name: work_name.to_owned(),
-            keep,
             share: shares[index],
             joins: index > 0,
+            books: host.map_or(Books::InMemory, |host| books_of(spec, &host.name)),
+            ..assignment(spec, seed, (work_name, keep))
         }))
     })?;
     let told = begun.into_iter().map(|answer| match answer {
@@ -139,6 +139,28 @@ fn begin(
         return Ok(told.flatten().collect());
     }
     Ok(told.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
+}
+
+/// The trial as it is handed to an agent that works alone.
+fn assignment(spec: &RunSpec, seed: u64, (work_name, keep): (&str, bool)) -> Assignment {
+    Assignment {
+        spec: spec.for_agents(),
+        seed,
+        work_name: work_name.to_owned(),
+        keep,
+        share: Share::ALL,
+        joins: false,
+        books: Books::InMemory,
+    }
+}
+
+/// Where the agent of a host books: what is to be known when it is killed outlives it.
+fn books_of(spec: &RunSpec, host: &str) -> Books {
+    let is_killed =
+        |one: &Disturbance| one.blow == Blow::ClientKill && one.host.as_deref() == Some(host);
+    let soak = spec.soak.as_deref();
+    let killed = soak.is_some_and(|soak| soak.disturbances.iter().any(is_killed));
+    if killed { Books::InFile } else { Books::InMemory }
 }
 
 fn begin_to_end(
@@ -153,7 +175,7 @@ fn begin_to_end(
         None => Vec::new(),
     };
     let mut crew = Crew::of(spec);
-    let work_name = format!(".dfsbench-{:x}-{}", walk.token, trial.position);
+    let work_name = walk.directory_name(trial.position);
     let work = (work_name.as_str(), walk.keep);
     let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, work));
     if observed {
@@ -162,7 +184,7 @@ fn begin_to_end(
     match begun {
         Ok(facts) => {
             trial.facts.extend(facts);
-            passes(walk, &mut crew, (spec, observed), trial)?;
+            passes(walk, &mut crew, (spec, observed, work), trial)?;
         }
         Err(Trouble::Row(why)) => {
             crew.settle(walk)?;
@@ -188,7 +210,7 @@ fn begin_to_end(
 fn passes<'s>(
     walk: &mut Walk<'_>,
     crew: &mut Crew<'s>,
-    (spec, is_observed): (&'s RunSpec, bool),
+    (spec, is_observed, work): (&'s RunSpec, bool, (&str, bool)),
     trial: &mut Trial,
 ) -> Result<(), ControllerError> {
     for &pass in spec.passes() {
@@ -202,8 +224,14 @@ fn passes<'s>(
             (walk.observe)(Event::PassBegun(pass));
         }
         let disturbing = Disturbing::of(spec, pass, trial.position);
+        let seed = walk.plan.seed;
+        let replaced = crew.replace_fallen(walk, spec.client_hosts(), |share| {
+            let (joins, books) = (true, Books::Left);
+            let assignment = assignment(spec, seed, work);
+            Order::Begin(Box::new(Assignment { share, joins, books, ..assignment }))
+        });
         let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed, disturbing };
-        match one.make(walk, &mut trial.facts) {
+        match replaced.and_then(|()| one.make(walk, &mut trial.facts)) {
             Ok(PassEnd { result, facts, broken, .. }) => {
                 if is_observed {
                     (walk.observe)(Event::PassEnded(&result));

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use agent::Agent;
 use controller::{Event, Hosts, Launched, Walk, walk};
 use engine::SystemClock;
-use fleet::{Gone, Reading, in_process};
+use fleet::{Gone, Opening, Reading, in_process};
 use model::{CaveatCode, Host, Pass};
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
 use results::Store;
@@ -90,7 +90,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let mut campaign = Walk {
         plan: &plan,
         agent: &mut transport,
-        hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+        hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
         wait: &|bell| bell.wait(std::time::Duration::from_millis(100)),
         observe: &mut observe,

@@ -158,35 +158,38 @@ impl Command {
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
-    /// Where results are kept
+    /// Where results go, and who is told what
+    #[command(flatten)]
+    pub making: MakingArgs,
+    /// The job whose hosts it was measured on, and is gone on with
+    #[command(flatten)]
+    pub job: JobArgs,
+}
+
+/// What holds for every command that makes trials, be they the first of a campaign or its last.
+#[derive(Debug, Parser)]
+pub struct MakingArgs {
+    /// Where results are kept; campaigns add up in one file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Form of the report
+    /// Form of what is printed at the end
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
-    /// No progress on stderr
+    /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
-    /// How people are told of it
-    #[command(flatten)]
-    pub screen: ScreenArgs,
+    /// A full screen while it runs: rates, service times, processors, doubts; q ends it in order
+    #[arg(long, conflicts_with = "quiet")]
+    pub watch: bool,
     /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json_progress: Option<PathBuf>,
-    /// Leave the working directories behind
+    /// Leave the measured files behind, in directories named .dfsbench-*
     #[arg(long)]
     pub keep: bool,
     /// A device of a server that may lose what is on it, as the plan names it
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub allow_destroy: Vec<PathBuf>,
-}
-
-/// How people are told of a campaign while it runs.
-#[derive(Clone, Copy, Debug, Parser)]
-pub struct ScreenArgs {
-    /// A full screen while it runs: rates, service times, processors, doubts; q ends it in order
-    #[arg(long, conflicts_with = "quiet")]
-    pub watch: bool,
 }
 
 /// Renders a campaign from the results file, offline; the same bytes every time.

@@ -13,12 +13,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::{Clock as _, SystemClock};
-use fleet::{Reading, in_process};
+use fleet::{Opening, Reading, in_process};
 use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict};
-use plan::{Plan, RawPlan, Surroundings, TargetArg};
+use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
-use crate::args::{Format, RunArgs};
+use crate::args::{Format, JobArgs, MakingArgs, RunArgs};
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
 use crate::job::Job;
@@ -44,16 +44,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         output::data(dry_run::describe(&plan).as_bytes())?;
         return Ok(End::Ok.into());
     }
-    plan.check_destroy(&args.allow_destroy)?;
+    plan.check_destroy(&args.making.allow_destroy)?;
     let stop = signals::stop_flag()?;
-    let means = Means::of(args);
-    if args.job.launcher.is_some() {
-        prepare(&means)?;
-        let job = Job::bring(&args.job, &stop)?;
-        // Now that the names of its hosts are known.
-        around.job = Some(job.hosts());
+    let means = Means::of(&args.making);
+    if bring(&args.job, &means, &mut around, &stop)? {
         plan = Plan::resolve(&raw, &around)?;
-        means.job.set(Some(job));
     }
     make(&means, &mut plan, None, &stop)
 }
@@ -61,6 +56,27 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 /// What only this process knows of a plan, with a seed that no other campaign has.
 pub fn surroundings() -> Surroundings {
     target::surroundings(token() % 1_000_000_000)
+}
+
+/// Brings the agents of a job, where one is asked for, so that the names of its hosts are known;
+/// says whether one is.
+///
+/// # Errors
+/// When results can't be kept, or not all agents come.
+pub fn bring(
+    args: &JobArgs,
+    means: &Means<'_>,
+    around: &mut Surroundings,
+    stop: &Arc<AtomicBool>,
+) -> Result<bool, Failure> {
+    if args.launcher.is_none() {
+        return Ok(false);
+    }
+    prepare(means)?;
+    let job = Job::bring(args, stop)?;
+    around.job = Some(job.hosts());
+    means.job.set(Some(job));
+    Ok(true)
 }
 
 /// Tells of what was written and serves nothing.
@@ -94,12 +110,12 @@ pub struct Means<'a> {
 
 impl<'a> Means<'a> {
     /// As the arguments say.
-    pub fn of(args: &'a RunArgs) -> Self {
+    pub fn of(args: &'a MakingArgs) -> Self {
         Self {
             results: &args.results,
             format: args.format,
             quiet: args.quiet,
-            watch: args.screen.watch,
+            watch: args.watch,
             json_progress: args.json_progress.as_deref(),
             keep: args.keep,
             allow_destroy: &args.allow_destroy,
@@ -218,8 +234,25 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
 /// Reads the plan that the arguments name, and applies their flags to it.
 ///
 /// # Errors
-/// When it can't be read, or a flag's value can't be used.
+/// When it can't be read, a flag's value can't be used, or hosts are to be disturbed.
 pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
+    let raw = read_disturbed(args)?;
+    let Some(one) = raw.disturbances.first() else { return Ok(raw) };
+    let hint = "`dfsbench soak` makes it; leave [[disturb]] out for others";
+    Err(PlanError {
+        source_name: raw.source_name.clone(),
+        place: one.place,
+        message: format!("`{}` is only for a soak", one.value),
+        hint: Some(hint.to_owned()),
+    }
+    .into())
+}
+
+/// As [`read`], also where hosts are to be disturbed: that is for a soak.
+///
+/// # Errors
+/// When it can't be read, or a flag's value can't be used.
+pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
@@ -320,11 +353,15 @@ pub fn with_agents<T>(
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
         let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
-        let allow_destroy = means.allow_destroy.to_vec();
+        let opening = Opening {
+            campaign: controller::campaign_name(token),
+            allow_destroy: means.allow_destroy.to_vec(),
+            keep: means.keep,
+        };
         let mut walk = Walk {
             plan,
             agent: &mut transport,
-            hosts: Hosts::new(&mut launch, &read_clocks, format!("{token:x}"), allow_destroy),
+            hosts: Hosts::new(&mut launch, &read_clocks, opening),
             stop,
             wait: &|bell| bell.wait(TICK),
             observe: &mut observe,

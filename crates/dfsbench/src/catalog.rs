@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::{Listed, Remark, Verdicts};
-use model::Campaign;
-use results::{CampaignLine, Gained, Merged, Note, Store};
+use model::{Campaign, CampaignLine};
+use results::{Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
@@ -152,19 +152,8 @@ fn changing(path: &Path) -> Result<Store, Failure> {
 }
 
 fn listed(store: &Store, line: CampaignLine, campaign: &Campaign) -> Result<Listed, Failure> {
-    Ok(Listed {
-        size_bytes: store.size_bytes(line.id)?,
-        verdicts: Verdicts::of(campaign),
-        id: line.id,
-        uuid: line.uuid,
-        name: line.name,
-        state: line.state,
-        started_unix_ms: line.started_unix_ms,
-        runs: line.runs,
-        trials: line.trials,
-        trials_failed: line.trials_failed,
-        tags: line.tags,
-    })
+    let size_bytes = store.size_bytes(line.id)?;
+    Ok(Listed { size_bytes, verdicts: Verdicts::of(campaign), line })
 }
 
 /// `3 runs with 12 trials`.

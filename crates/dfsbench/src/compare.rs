@@ -53,7 +53,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
 fn check_anything(compared: &Compared) -> Result<(), Failure> {
     let [before, after] = &compared.sides;
     let Some(first) = compared.left_out.first() else {
-        if compared.pairs.is_empty() {
+        if compared.pairs.is_empty() && compared.curves.is_empty() {
             return Err(Failure::Usage(format!(
                 "no row of {before} or {after} has these settings (hint: `dfsbench report` shows \
                  them)"
@@ -61,7 +61,8 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
         }
         return Ok(());
     };
-    if !compared.pairs.is_empty() || !compared.rules.bounds.is_empty() {
+    let nothing = compared.pairs.is_empty() && compared.curves.is_empty();
+    if !nothing || !compared.rules.bounds.is_empty() {
         return Ok(());
     }
     let hint = if compared.left_out.iter().any(|row| row.matched) {
@@ -102,7 +103,7 @@ fn no_factors(campaign: &Campaign, governing: &Governing) -> Failure {
 }
 
 fn verdict(compared: &Compared) -> End {
-    if compared.regressions().next().is_some() {
+    if compared.has_lost() {
         End::Lost
     } else if compared.is_undecided() {
         // What can't be compared has not been shown to be as fast as before.
@@ -133,6 +134,7 @@ impl From<ComparisonFormat> for CompareFormat {
             ComparisonFormat::Markdown => Self::Markdown,
             ComparisonFormat::Json => Self::Json,
             ComparisonFormat::Junit => Self::Junit,
+            ComparisonFormat::Html => Self::Html,
         }
     }
 }

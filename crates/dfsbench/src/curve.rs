@@ -19,7 +19,7 @@ use workload::opmix;
 use crate::args::CurveArgs;
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
-use crate::{dry_run, output, signals, target};
+use crate::{dry_run, job, output, signals, target};
 
 /// Draws the curve that the arguments ask for.
 ///
@@ -27,18 +27,24 @@ use crate::{dry_run, output, signals, target};
 /// As [`campaign::run`], and where a load can't be offered to what is to be measured.
 pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let bound = bound_of(args)?;
-    let around = target::surroundings(campaign::token() % 1_000_000_000);
+    if args.run.job.launcher.is_some() && args.max_load.is_none() {
+        let what = "--launcher: the agents of a job come once, and a closed loop would have them";
+        return Err(Failure::Usage(format!("{what} (hint: name the heaviest load: --max-load)")));
+    }
+    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    around.job = job::stand_ins(&args.run.job)?;
     let raw = asked::plan(args, &around)?;
     campaign::warn_of_idle(&raw);
-    let ask = Asking { args, raw: &raw, around: &around };
+    let mut ask = Asking { args, raw: &raw, around };
     let light = ask.plan(&[1])?;
-    light.check_destroy(&args.run.allow_destroy)?;
+    light.check_destroy(&args.run.making.allow_destroy)?;
     if args.run.dry_run {
         return ask.describe(&light);
     }
     let stop = signals::stop_flag()?;
-    let mut means = Means::of(&args.run);
+    let mut means = Means::of(&args.run.making);
     campaign::prepare(&means)?;
+    campaign::bring(&args.run.job, &means, &mut ask.around, &stop)?;
     let maximum = match args.max_load {
         Some(per_s) => LoadMaximum { per_s, found: None },
         None => maximum::find(&means, light, &stop)?,
@@ -58,7 +64,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
 struct Asking<'a> {
     args: &'a CurveArgs,
     raw: &'a RawPlan,
-    around: &'a Surroundings,
+    around: Surroundings,
 }
 
 impl Asking<'_> {
@@ -69,8 +75,8 @@ impl Asking<'_> {
         let loads: Vec<&str> = loads.iter().map(String::as_str).collect();
         raw.apply(&Overrides::default().with(Setting::Rate, &loads))?;
         let heaviest = loads_per_s.iter().max().copied().unwrap_or(1);
-        asked::fit_set(&mut raw, self.around, heaviest)?;
-        Ok(Plan::resolve(&raw, self.around)?)
+        asked::fit_set(&mut raw, &self.around, heaviest)?;
+        Ok(Plan::resolve(&raw, &self.around)?)
     }
 
     /// What would be done.

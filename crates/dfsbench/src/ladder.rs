@@ -36,9 +36,9 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         }
         return Ok(End::Ok.into());
     }
-    plan.check_destroy(&args.run.allow_destroy)?;
+    plan.check_destroy(&args.run.making.allow_destroy)?;
     let stop = signals::stop_flag()?;
-    let means = Means { question: Question::Ladder(ladder), ..Means::of(&args.run) };
+    let means = Means { question: Question::Ladder(ladder), ..Means::of(&args.run.making) };
     campaign::make(&means, &mut plan, None, &stop)
 }
 

@@ -108,22 +108,22 @@ fn make(
     around: &Surroundings,
     wish: &Wish,
 ) -> Result<ExitCode, Failure> {
-    if args.job.launcher.is_some() {
-        let what = "--launcher: a ramp doesn't know beforehand how many hosts it needs";
-        return Err(Failure::Usage(format!("{what} (hint: a plan with `clients`)")));
-    }
-    let mut raising = Raising::of(raw, around, wish)?;
-    let mut plan = raising.plan(raising.asked.first)?;
+    let raising = Raising::of(raw, around, wish)?;
+    let plan = raising.plan(raising.asked.first)?;
     campaign::warn_of_idle(raw);
     if args.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
         output::data(format!("until broken: {}\n", raising.told()).as_bytes())?;
         return Ok(End::Ok.into());
     }
-    plan.check_destroy(&args.allow_destroy)?;
+    plan.check_destroy(&args.making.allow_destroy)?;
     let stop = signals::stop_flag()?;
-    let means = Means::of(args);
+    let means = Means::of(&args.making);
     campaign::prepare(&means)?;
+    let mut around = around.clone();
+    campaign::bring(&args.job, &means, &mut around, &stop)?;
+    let mut raising = Raising::of(raw, &around, wish)?;
+    let mut plan = raising.plan(raising.asked.first)?;
     raising.server = embedded::start(&plan)?;
     raising.set_embedded(&mut plan);
     let progress = Progress::open_ended(&plan, means.tells_nothing());

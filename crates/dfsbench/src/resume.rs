@@ -3,10 +3,9 @@
 //! The plan is the one that is stored with the campaign, every default written out, so that the
 //! missing trials are made in the order in which they would have been made. What is there stays.
 
-use std::cell::Cell;
 use std::process::ExitCode;
 
-use model::{CampaignState, Question, RunSpec, Target};
+use model::{Campaign, CampaignState, Question, RunSpec, Target};
 use plan::{Plan, RawPlan};
 use results::Store;
 
@@ -20,7 +19,7 @@ use crate::{render, signals, soak, target};
 /// # Errors
 /// When there is no such campaign, nothing is missing, or its plan means something else today.
 pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(&args.results)?;
+    let store = Store::open_existing(&args.making.results)?;
     let id = render::campaign_id(&store, args.campaign)?;
     let stored = store.load(id)?;
     drop(store);
@@ -34,12 +33,19 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(format!("{what} (hint: what it measured is kept; begin anew)")));
     }
     let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
-    let mut plan = Plan::resolve(&raw, &target::surroundings(stored.seed))?;
+    let stop = signals::stop_flag()?;
+    let means = Means { question: stored.question.clone(), ..Means::of(&args.making) };
+    let mut around = target::surroundings(stored.seed);
+    let has_job = campaign::bring(&args.job, &means, &mut around, &stop)?;
+    let mut plan = Plan::resolve(&raw, &around)?;
     if let Question::Soak(soak) = &stored.question {
         soak::apply(&mut plan, soak)?;
     }
     let mut pairs = stored.runs.iter().zip(&plan.runs);
     let same = pairs.all(|(run, spec)| lasting(&run.spec) == lasting(spec));
+    if has_job && !same {
+        return Err(other_hosts(id, &stored, &plan));
+    }
     if !same || stored.runs.len() > plan.runs.len() {
         return Err(Failure::Usage(format!(
             "the plan of campaign {id} gives other runs than dfsbench {} made of it (hint: finish \
@@ -47,20 +53,23 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
             stored.tool_version
         )));
     }
-    plan.check_destroy(&args.allow_destroy)?;
-    let stop = signals::stop_flag()?;
-    let means = Means {
-        results: &args.results,
-        format: args.format,
-        quiet: args.quiet,
-        watch: args.screen.watch,
-        json_progress: args.json_progress.as_deref(),
-        keep: args.keep,
-        allow_destroy: &args.allow_destroy,
-        question: stored.question.clone(),
-        job: Cell::new(None),
-    };
+    plan.check_destroy(&args.making.allow_destroy)?;
     campaign::make(&means, &mut plan, Some(id), &stop)
+}
+
+/// Figures of other hosts don't belong to the same campaign.
+fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
+    let names = |specs: &mut dyn Iterator<Item = &RunSpec>| {
+        let most = specs.max_by_key(|spec| spec.client_hosts().len());
+        let hosts = most.map(RunSpec::client_hosts).unwrap_or_default();
+        hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let before = names(&mut stored.runs.iter().map(|run| &run.spec));
+    let now = names(&mut plan.runs.iter());
+    Failure::Usage(format!(
+        "campaign {id} was measured on the hosts {before}, and the job brings {now} (hint: as many \
+         agents on the same nodes, such as srun --nodelist)"
+    ))
 }
 
 /// A run without what each start of the in-memory server chooses anew.

@@ -6,6 +6,7 @@
 
 mod asked;
 mod disturbances;
+mod lease;
 
 use std::process::ExitCode;
 
@@ -24,22 +25,27 @@ use crate::{dry_run, job, output, signals, target};
 pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     asked::refuse_meaningless(args)?;
     let mut raw = read(args)?;
-    let soak = asked::soak(args, &raw)?;
+    let (soak, planned) = asked::soak(args, &raw)?;
     add_defaults(&mut raw, &soak)?;
     let mut around = target::surroundings(campaign::token() % 1_000_000_000);
     around.job = job::stand_ins(&args.run.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     apply(&mut plan, &soak)?;
-    asked::check(&plan, &soak)?;
+    asked::check(&plan, &planned)?;
     if args.run.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
         output::data(asked::described(&soak).as_bytes())?;
         return Ok(End::Ok.into());
     }
-    plan.check_destroy(&args.run.allow_destroy)?;
-    asked::fits_job(&soak, campaign::now_unix_ms())?;
+    plan.check_destroy(&args.run.making.allow_destroy)?;
+    lease::fits_job(&soak, campaign::now_unix_ms())?;
     let stop = signals::stop_flag()?;
-    let means = Means { question: Question::Soak(soak), ..Means::of(&args.run) };
+    let question = Question::Soak(soak.clone());
+    let means = Means { question, ..Means::of(&args.run.making) };
+    if campaign::bring(&args.run.job, &means, &mut around, &stop)? {
+        plan = Plan::resolve(&raw, &around)?;
+        apply(&mut plan, &soak)?;
+    }
     campaign::make(&means, &mut plan, None, &stop)
 }
 
@@ -65,6 +71,7 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
     {
         soak.commit_every_ops = 0;
     }
+    plan.disturbances.clone_from(&soak.disturbances);
     plan.trials = soak.segments() as u32;
     plan.order = Order::Sequential;
     Ok(())
@@ -74,7 +81,7 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
 fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
-        Some(_) => campaign::read(&args.run)?,
+        Some(_) => campaign::read_disturbed(&args.run)?,
     };
     if args.run.target.is_none() {
         raw.apply(&args.run.overrides())?;

@@ -261,8 +261,7 @@ fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared
 
 #[cfg(test)]
 mod tests {
-    use model::CampaignState;
-    use results::CampaignLine;
+    use model::{CampaignLine, CampaignState};
 
     use super::*;
 

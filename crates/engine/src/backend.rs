@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod files;
+mod in_turn;
 pub mod mapping;
 pub mod memory;
 pub mod nfs;

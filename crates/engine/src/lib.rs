@@ -7,6 +7,7 @@
 
 pub mod backend;
 pub mod beat;
+pub mod books;
 pub mod buffers;
 pub mod clients;
 pub mod clock;

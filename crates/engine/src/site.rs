@@ -4,6 +4,7 @@
 //! with everything in it when the site is removed or dropped; nothing else is touched. Preparing
 //! and opening happen here, outside any timed window.
 
+mod content;
 mod directory;
 mod nfs;
 mod stock;
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::random::draw;
 use model::work::Sharing;
 use model::{
     BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Share, Target, TcpTarget, Workload,
@@ -26,9 +26,12 @@ use crate::backend::tcp::{self, Tcp};
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
+use content::content;
 use directory::DirectorySite;
 use nfs::NfsSite;
 use stock::Made;
+
+pub use content::pattern_of;
 
 /// Why a site can't be made, prepared or opened. Each says what, where and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -124,22 +127,6 @@ pub struct SiteConfig {
     pub joins: bool,
 }
 
-/// Makes the content of a run's files, for ops of every size that the run issues; with stamps where
-/// that is asked for, those of whoever works in a directory of this name.
-pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
-    let pattern = Pattern::of(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
-    if !spec.data.stamp {
-        return pattern;
-    }
-    let campaign = work_name.bytes().fold(seed, |id, byte| draw(id, u64::from(byte)));
-    let pattern = pattern.stamped(campaign, spec.io_size_bytes);
-    if spec.soak.is_none() {
-        return pattern;
-    }
-    let journal = Journal::new(spec.files, spec.file_size_bytes, spec.io_size_bytes);
-    pattern.journaled(Arc::new(journal))
-}
-
 /// The most that one call moves, in bytes: files of a metadata run are written whole.
 fn largest_op(spec: &RunSpec) -> u32 {
     match spec.workload {
@@ -155,6 +142,11 @@ fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
         return (0, 1);
     }
     (worker, spec.workers)
+}
+
+/// Says whether each worker of a pass works on the files of all.
+pub fn works_anywhere(spec: &RunSpec, pass: Pass) -> bool {
+    spec.workers == 1 || opened_files(spec, pass, 0).1 < spec.workers
 }
 
 /// A backend that is ready to go.
@@ -193,7 +185,7 @@ pub enum Whose {
 
 impl Whose {
     /// Says whether a name is counted; what is nobody's, the first workers count.
-    fn counts(self, name: &[u8]) -> bool {
+    pub fn counts(self, name: &[u8]) -> bool {
         let Self::Of(share, workers) = self else { return true };
         Name::number_of(name).map_or(share.first == 0, |number| share.owns(number, workers))
     }
@@ -341,6 +333,11 @@ impl Site {
         }
     }
 
+    /// Takes the files of its share as made: whoever made them is lost, and this goes on.
+    pub fn take_over(&self) {
+        self.made.take_over();
+    }
+
     /// Settings of the target that are in force.
     pub fn facts(&self) -> Vec<Fact> {
         match &self.place {
@@ -421,22 +418,6 @@ impl Site {
 fn plain(spec: &RunSpec, backend: Box<dyn Backend>) -> Opened {
     let queue_depth = spec.queue_depth as usize;
     Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
-}
-
-/// The bytes that preparation writes: a slice of the pattern, or in `buffer` where they have to be
-/// put together.
-fn content<'a>(
-    pattern: &'a Pattern,
-    buffer: &'a mut [u8],
-    file: u32,
-    (offset, len): (u64, u32),
-) -> &'a [u8] {
-    if !pattern.is_copied() {
-        return pattern.slice(file, offset, len);
-    }
-    let data = &mut buffer[..len as usize];
-    pattern.fill(data, file, offset);
-    data
 }
 
 /// Fails when somebody asked to stop.

@@ -13,7 +13,7 @@ use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Opened, Site, SiteConfig, Stop, SystemClock};
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsTarget, NfsVersion, Op,
-    OpKind, OpMix, Pass, Proto, RunSpec, Share, Target, Workload,
+    OpKind, OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern, pass_size};
@@ -139,9 +139,8 @@ fn ops_of(spec: &RunSpec, pass: Pass) -> u64 {
     ops
 }
 
-/// Every pass of every workload, under loads of every kind, on a backend that does nothing.
-#[test]
-fn no_pass_and_no_load_allocates_in_the_loop() {
+/// Every pass of every workload, under loads of every kind, on what keeps nothing.
+fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
     let fast = Load { rate_per_s: 1_000_000, ..Load::default() };
     let loads = [
         Load::default(),
@@ -160,15 +159,33 @@ fn no_pass_and_no_load_allocates_in_the_loop() {
     ] {
         for load in loads {
             let load = Load { ops_max: 300, ..load };
-            let plain = spec(Target::Null, BackendKind::Null, workload);
+            let plain = spec(target.clone(), backend, workload);
             let passes = [workload.passes(), workload.passes_allowed()].concat();
             let op_mix =
                 OpMix { name: "sfs3-like-v3".into(), set_bytes_per_rate: 0, ..OpMix::default() };
             let layout = model::Layout { skew_percent: 80, ..model::Layout::default() };
             let spec = RunSpec { load, passes, op_mix, layout, duration_ms: 0, ..plain };
-            assert_eq!(allocations_of(&spec), 0, "{workload} {load:?}");
+            assert_eq!(allocations_of(&spec), 0, "{} {workload} {load:?}", backend.name());
         }
     }
+}
+
+#[test]
+fn no_pass_and_no_load_allocates_in_the_loop() {
+    assert_no_pass_and_no_load_allocates(&Target::Null, BackendKind::Null);
+}
+
+#[test]
+fn copies_within_memory_allocate_nothing() {
+    assert_no_pass_and_no_load_allocates(&Target::Memory, BackendKind::Memory);
+}
+
+#[test]
+fn a_plain_connection_allocates_nothing() {
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let port = Some(server.address().port());
+    let target = TcpTarget { host: "127.0.0.1".to_owned(), port, embedded: false };
+    assert_no_pass_and_no_load_allocates(&Target::Tcp(target), BackendKind::Tcp);
 }
 
 #[test]

@@ -39,7 +39,9 @@ fn memory_is_steady_over_a_million_ops() {
         share: Share::ALL,
         joins: false,
     };
-    let site = Site::create(&spec, config).unwrap();
+    let mut site = Site::create(&spec, config).unwrap();
+    let share = Share { count: spec.workers, ..Share::ALL };
+    site.make_content_of(&spec, Pass::Mix, share);
     let mut monitor = Monitor {
         stop: &Stop::default(),
         opened: &|| {},
@@ -47,7 +49,6 @@ fn memory_is_steady_over_a_million_ops() {
         observe: &mut |_| {},
         client_cpu_ns: &|| 0,
     };
-    let share = Share { count: spec.workers, ..Share::ALL };
     let measured = measure(&site, &spec, (Pass::Mix, share), 1, &mut monitor).unwrap();
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));

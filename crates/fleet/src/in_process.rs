@@ -1,9 +1,10 @@
 //! The transport to an agent in this very process: two channels.
 //!
 //! An end that is dropped is how the other one learns that it is alone; there is nothing to close
-//! and nothing to time out. An agent that talks through a stream has the same end, with the
-//! stream's threads at the other side of the channels.
+//! and nothing to time out. An agent that talks through a stream has the same end
+//! (`AgentEnd::of`), whose orders come from the thread that reads the stream.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -13,7 +14,7 @@ use crate::{Bell, Gone, Order, Report, Transport};
 
 /// The controller's end.
 pub struct InProcess {
-    orders: Sender<Order>,
+    orders: Sender<Option<Order>>,
     reports: Receiver<Report>,
     rope: Rope,
     cancelled: Arc<AtomicBool>,
@@ -21,10 +22,22 @@ pub struct InProcess {
 
 /// The agent's end.
 pub struct AgentEnd {
-    orders: Receiver<Order>,
-    reports: Sender<Report>,
-    rope: Rope,
+    /// `None` where there will be no more.
+    orders: Receiver<Option<Order>>,
+    is_over: Cell<bool>,
+    /// What came while only disturbances were asked for.
+    held: Cell<Option<Order>>,
+    tell: RefCell<Box<Tell>>,
     cancelled: Arc<AtomicBool>,
+}
+
+/// What takes reports to the controller.
+pub(crate) type Tell = dyn FnMut(Report) + Send;
+
+/// Takes them to a controller in this process.
+struct Reports {
+    sender: Option<Sender<Report>>,
+    rope: Rope,
 }
 
 /// Makes the two ends.
@@ -39,19 +52,28 @@ pub fn pair() -> (InProcess, AgentEnd) {
         rope: rope.clone(),
         cancelled: Arc::clone(&cancelled),
     };
-    (controller, AgentEnd { orders: orders_out, reports: reports_in, rope, cancelled })
+    let reports = Reports { sender: Some(reports_in), rope };
+    (controller, AgentEnd::of(orders_out, cancelled, move |report| reports.tell(report)))
 }
 
-impl InProcess {
-    /// Takes it apart into its two channels.
-    pub(crate) fn into_channels(self) -> (Sender<Order>, Receiver<Report>) {
-        (self.orders, self.reports)
+impl Reports {
+    fn tell(&self, report: Report) {
+        // A controller that is gone needs no answer.
+        let _ = self.sender.as_ref().map(|sender| sender.send(report));
+        self.rope.pull();
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.rope.pull();
     }
 }
 
 impl Transport for InProcess {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
-        self.orders.send(order).map_err(|_| gone())
+        self.orders.send(Some(order)).map_err(|_| gone())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
@@ -80,15 +102,47 @@ fn gone() -> Gone {
 }
 
 impl AgentEnd {
+    /// An end whose orders come from elsewhere, and whose reports `tell` takes there.
+    pub(crate) fn of(
+        orders: Receiver<Option<Order>>,
+        cancelled: Arc<AtomicBool>,
+        tell: impl FnMut(Report) + Send + 'static,
+    ) -> Self {
+        let tell: Box<Tell> = Box::new(tell);
+        let (is_over, held) = (Cell::new(false), Cell::new(None));
+        Self { orders, is_over, held, tell: RefCell::new(tell), cancelled }
+    }
+
     /// Waits for the next order; `None` when the controller is gone.
     pub fn next_order(&self) -> Option<Order> {
-        self.orders.recv().ok()
+        if self.is_over.get() {
+            return None;
+        }
+        let order = self.held.take().or_else(|| self.orders.recv().ok().flatten());
+        self.is_over.set(order.is_none());
+        order
+    }
+
+    /// Takes an order to disturb the host, or to let it be, that has come; any other waits until
+    /// it is asked for.
+    pub fn try_disturbance(&self) -> Option<Order> {
+        let come = self.held.take().or_else(|| {
+            let come = self.orders.try_recv().ok()?;
+            self.is_over.set(come.is_none());
+            come
+        });
+        match come {
+            Some(order @ (Order::Disturb(_) | Order::Calm)) => Some(order),
+            other => {
+                self.held.set(other);
+                None
+            }
+        }
     }
 
     /// Answers; a controller that is gone needs no answer.
     pub fn report(&self, report: Report) {
-        let _ = self.reports.send(report);
-        self.rope.pull();
+        (self.tell.borrow_mut())(report);
     }
 
     /// Set while the controller wants what is under way to end; to be taken back by the agent when
@@ -98,15 +152,22 @@ impl AgentEnd {
     }
 }
 
-impl Drop for AgentEnd {
-    fn drop(&mut self) {
-        self.rope.pull();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disturbance_is_taken_at_once_and_what_follows_it_waits() {
+        let (mut controller, agent) = pair();
+        assert!(agent.try_disturbance().is_none());
+        for order in [Order::Calm, Order::LetGo, Order::Calm] {
+            controller.send(order).unwrap();
+        }
+        assert_eq!(agent.try_disturbance(), Some(Order::Calm));
+        assert_eq!((agent.try_disturbance(), agent.try_disturbance()), (None, None));
+        assert_eq!(agent.next_order(), Some(Order::LetGo));
+        assert_eq!(agent.next_order(), Some(Order::Calm));
+    }
 
     #[test]
     fn orders_arrive_and_a_lost_end_is_noticed() {

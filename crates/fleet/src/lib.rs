@@ -16,7 +16,9 @@ mod stream;
 pub mod wire;
 
 pub use bell::Bell;
-pub use order::{Assignment, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report};
+pub use order::{
+    Assignment, Books, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report,
+};
 pub use remote::Remote;
 
 /// The other side is gone; says why, as far as that is known.

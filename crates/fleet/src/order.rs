@@ -32,15 +32,31 @@ pub struct Assignment {
     pub share: Share,
     /// The working directory may be there already: then another agent made it, and removes it.
     pub joins: bool,
+    /// Where a soak books what was acknowledged.
+    pub books: Books,
+}
+
+/// Where an agent books what was acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Books {
+    /// In its memory.
+    #[default]
+    InMemory,
+    /// In a file of its host, which outlives it.
+    InFile,
+    /// In such a file, which an agent that was killed left; what that one made is there.
+    Left,
 }
 
 /// What an agent needs to know before it changes its host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
-    /// Name of the campaign in the undo log.
+    /// Name of the campaign in the undo log, and in the names of its working directories.
     pub campaign: String,
     /// Devices that may be formatted: those that the command line repeats.
     pub allow_destroy: Vec<PathBuf>,
+    /// Its working directories are left behind.
+    pub keep: bool,
 }
 
 /// What the controller wants done.
@@ -101,6 +117,12 @@ pub enum Order {
     Unwatch,
     /// Put back what campaigns that were killed left changed.
     Clean,
+    /// Change the host for a while, also while workers work; not answered in their stead.
+    Disturb(#[serde(with = "json")] Box<Action>),
+    /// Undo that.
+    Calm,
+    /// Be killed, without a chance to tell anybody or to put anything back. Not answered.
+    Perish,
 }
 
 /// What an agent answers.
@@ -147,6 +169,8 @@ pub enum Report {
     Watched(Box<Telemetry>),
     /// What was found changed; nothing where nothing was left so.
     Cleaned(Vec<Putting>),
+    /// What a disturbance put into force, nothing where it was undone; or why it can't be done.
+    Disturbed(Result<InForce, String>),
 }
 
 /// One change that was left behind, and what became of it.

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::meet::Link;
-use crate::stream::{self, Event, Stream};
+use crate::stream::{Event, Stream};
 use crate::wire::Message;
 use crate::{Bell, Gone, Order, Report, Transport};
 
@@ -112,7 +112,7 @@ impl Remote {
         else {
             unreachable!("three pipes were asked for");
         };
-        let stream = stream::open(stdout, stdin);
+        let stream = Stream::open(stdout, stdin);
         let words = Words::of(stderr);
         let way = Way::Process(child, words);
         let mut remote = Self::new(host, way, stream, stop);

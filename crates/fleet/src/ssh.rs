@@ -140,7 +140,10 @@ impl Launcher {
             }
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
             let remove = filled(REMOVE, &found.directory, &binary.hash);
-            self.left.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), remove));
+            self.left
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((host.clone(), remove.clone()));
             if found.hash != binary.hash {
                 self.push(host, binary, &found.directory)?;
             }
@@ -148,6 +151,8 @@ impl Launcher {
                 ended if ended.worked() => return Ok(program),
                 ended => refused = ended.last_words,
             }
+            // A host may have room for one of them.
+            let _ = self.word(host, &remove);
         }
         let why = refused.unwrap_or_else(|| "it ends at once".to_owned());
         Err(of(

@@ -11,14 +11,15 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use model::IntervalSample;
+use rustix::process::{Signal, getpid, kill_process};
 
-use crate::in_process::{self, AgentEnd};
-use crate::stream::{self, Event, Stream};
+use crate::in_process::AgentEnd;
+use crate::stream::{self, Event, Heard};
 use crate::wire::Message;
 use crate::{Order, Report};
 
@@ -29,7 +30,7 @@ pub const LOST_AFTER: Duration = Duration::from_secs(5);
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// How often silence and signals are looked for.
-const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(200);
 
 /// Serves a controller at the other end of a stream.
 ///
@@ -41,71 +42,91 @@ pub fn agent_end(
     stop: Arc<AtomicBool>,
     leave: Arc<AtomicBool>,
 ) -> AgentEnd {
-    let stream = stream::open::<Order, Report>(input, output);
-    let (controller, end) = in_process::pair();
-    let (orders, reports) = controller.into_channels();
-    let messages = stream.messages.clone();
-    let cancelled = Arc::clone(end.cancelled());
-    thread::spawn(move || tell(&reports, &messages));
-    thread::spawn(move || {
-        while let Some(order) = next(&stream, (&stop, &cancelled), &leave) {
-            if orders.send(order).is_err() {
-                return;
-            }
+    let (orders, incoming) = channel();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let over = |stop: &Arc<AtomicBool>| Over { stop: Arc::clone(stop), orders: orders.clone() };
+    let (gone, left) = (over(&stop), over(&stop));
+    let cancels = Arc::clone(&cancelled);
+    let hear = move |event| {
+        match event {
+            Event::Said(Order::Perish) => perish(),
+            Event::Said(order) => return gone.orders.send(Some(order)).is_ok(),
+            Event::Stop => stop.store(true, Relaxed),
+            Event::Cancel => cancels.store(true, Relaxed),
+            Event::Greeted | Event::Closed | Event::Failed(_) => {}
         }
-        stop.store(true, Relaxed);
-    });
-    end
+        true
+    };
+    let (messages, heard) = stream::open::<Order, Report>(input, output, hear);
+    let (is_there, ended) = channel();
+    thread::spawn(move || watch(&heard, &leave, &ended, left));
+    let mut teller = Teller { messages, held: None, told: Instant::now(), _is_there: is_there };
+    AgentEnd::of(incoming, cancelled, move |report| teller.tell(report))
+}
+
+/// What happens when a controller is gone: what is under way ends, and there is no next order.
+struct Over {
+    stop: Arc<AtomicBool>,
+    orders: Sender<Option<Order>>,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        // An agent that has ended already wants none.
+        let _ = self.orders.send(None);
+    }
+}
+
+/// Watches whether the controller is there and whether it is to be left, until the agent ends.
+fn watch(heard: &Heard, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
+    while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+        if leave.load(Relaxed) || heard.silence() > LOST_AFTER {
+            break;
+        }
+    }
+    drop(over);
 }
 
 /// Passes on what the agent says, progress no more often than [`PROGRESS_EVERY`]: many agents that
 /// tell a controller ten times a second what they do would keep it, and the network that is
 /// measured, busy.
-fn tell(reports: &Receiver<Report>, messages: &Sender<Message<Report>>) {
-    let mut held: Option<IntervalSample> = None;
-    let mut told = Instant::now();
-    let mut say = |report: Report| messages.send(Message::Said(report)).is_ok();
-    for report in reports {
-        let is_there = if let Report::Progress(sample) = report {
-            let before = held.take().map_or((0, 0), |held| (held.ops, held.bytes));
-            let (ops, bytes) = (before.0 + sample.ops, before.1 + sample.bytes);
-            let all = IntervalSample { at_ns: sample.at_ns, ops, bytes };
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
-                say(Report::Progress(all))
-            } else {
-                held = Some(all);
-                true
-            }
-        } else {
-            // What is an answer leaves nothing behind that would come after it.
-            let rest = held.take().map(Report::Progress);
-            rest.is_none_or(&mut say) && say(report)
-        };
-        if !is_there {
-            return;
-        }
-    }
+struct Teller {
+    messages: Sender<Message<Report>>,
+    held: Option<IntervalSample>,
+    told: Instant,
+    /// Ends the watch when it is dropped.
+    _is_there: Sender<()>,
 }
 
-/// The next order; `None` where there will be none.
-fn next(
-    stream: &Stream<Order, Report>,
-    (stop, cancelled): (&AtomicBool, &AtomicBool),
-    leave: &AtomicBool,
-) -> Option<Order> {
-    loop {
-        match stream.events.recv_timeout(TICK) {
-            Ok(Event::Said(order)) => return Some(order),
-            Ok(Event::Stop) => stop.store(true, Relaxed),
-            Ok(Event::Cancel) => cancelled.store(true, Relaxed),
-            Ok(Event::Greeted) | Err(RecvTimeoutError::Timeout) => {}
-            Ok(Event::Closed | Event::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
-                return None;
+/// Kills this process, as a machine that loses power ends its programs.
+fn perish() {
+    // A process may always kill itself; nothing after it is executed.
+    let _ = kill_process(getpid(), Signal::KILL);
+}
+
+impl Teller {
+    fn tell(&mut self, report: Report) {
+        let Report::Progress(sample) = report else {
+            // What is an answer leaves nothing behind that would come after it.
+            if let Some(rest) = self.held.take() {
+                self.say(Report::Progress(rest));
             }
+            return self.say(report);
+        };
+        let before = self.held.take().map_or((0, 0), |held| (held.ops, held.bytes));
+        let (ops, bytes) = (before.0 + sample.ops, before.1 + sample.bytes);
+        let all = IntervalSample { at_ns: sample.at_ns, ops, bytes };
+        if self.told.elapsed() < PROGRESS_EVERY {
+            self.held = Some(all);
+            return;
         }
-        if leave.load(Relaxed) || stream.silence() > LOST_AFTER {
-            return None;
-        }
+        self.told = Instant::now();
+        self.say(Report::Progress(all));
+    }
+
+    /// A controller that is gone needs no answer.
+    fn say(&self, report: Report) {
+        let _ = self.messages.send(Message::Said(report));
     }
 }

@@ -1,11 +1,13 @@
 //! Both ends of a stream of messages: a thread reads, a thread writes and beats.
 //!
-//! [`open`] greets at once and turns what comes into [`Event`]s. Beats are written each
-//! [`BEAT_EVERY`] whatever else is under way, and are not events: [`Stream::silence`] says how
-//! long the other side has said nothing at all. A stream that ends or fails is the last event.
+//! [`open`] greets at once and turns what comes into [`Event`]s, which whoever opens it hears on
+//! the thread that reads: each thread between a socket and whoever waits for it costs a wake-up for
+//! every message. Beats are written each [`BEAT_EVERY`] whatever else is under way, and are not
+//! events: [`Heard::silence`] says how long the other side has said nothing at all. A stream that
+//! ends or fails is the last event.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,6 +20,9 @@ use serde::de::DeserializeOwned;
 use crate::Bell;
 use crate::bell::Rope;
 use crate::wire::{self, Greeting, Message, WireError};
+
+/// What is read at a time, in bytes: most messages are smaller.
+const READ_BYTES: usize = 4 << 10;
 
 /// How often each side says that it is there.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
@@ -38,7 +43,7 @@ pub(crate) enum Event<In> {
     Failed(WireError),
 }
 
-/// One end of a stream.
+/// One end of a stream whose events wait until somebody asks for them.
 pub(crate) struct Stream<In, Out> {
     /// What the other side did, in order.
     pub events: Receiver<Event<In>>,
@@ -46,6 +51,24 @@ pub(crate) struct Stream<In, Out> {
     pub messages: Sender<Message<Out>>,
     heard: Arc<Heard>,
     rope: Rope,
+}
+
+impl<In, Out> Stream<In, Out>
+where
+    In: DeserializeOwned + Send + 'static,
+    Out: Serialize + Send + 'static,
+{
+    /// Opens one.
+    pub(crate) fn open(
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) -> Self {
+        let (happen, events) = channel();
+        let rope = Rope::default();
+        let happen = Happen { sender: Some(happen), rope: rope.clone() };
+        let (messages, heard) = open(input, output, move |event| happen.tell(event));
+        Self { events, messages, heard, rope }
+    }
 }
 
 impl<In, Out> Stream<In, Out> {
@@ -65,8 +88,30 @@ impl<In, Out> Stream<In, Out> {
     }
 }
 
+/// Where events go that somebody asks for, and what rings then and at the end.
+struct Happen<In> {
+    sender: Option<Sender<Event<In>>>,
+    rope: Rope,
+}
+
+impl<In> Happen<In> {
+    /// Passes one on; whether anybody wants to know.
+    fn tell(&self, event: Event<In>) -> bool {
+        let is_wanted = self.sender.as_ref().is_some_and(|to| to.send(event).is_ok());
+        self.rope.pull();
+        is_wanted
+    }
+}
+
+impl<In> Drop for Happen<In> {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.rope.pull();
+    }
+}
+
 /// When the other side was heard last.
-struct Heard {
+pub(crate) struct Heard {
     begin: Instant,
     last_ms: AtomicU64,
 }
@@ -76,39 +121,36 @@ impl Heard {
         self.last_ms.store(self.begin.elapsed().as_millis() as u64, Relaxed);
     }
 
-    fn silence(&self) -> Duration {
+    /// How long that is ago.
+    pub(crate) fn silence(&self) -> Duration {
         self.begin.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Relaxed)))
     }
 }
 
-/// Starts the two threads of one end.
+/// Starts the two threads of one end. `hear` is told what the other side does, until it no longer
+/// wants to know; it is dropped when nothing more comes. The stream ends with the last sender.
 pub(crate) fn open<In, Out>(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-) -> Stream<In, Out>
+    hear: impl FnMut(Event<In>) -> bool + Send + 'static,
+) -> (Sender<Message<Out>>, Arc<Heard>)
 where
-    In: DeserializeOwned + Send + 'static,
+    In: DeserializeOwned + 'static,
     Out: Serialize + Send + 'static,
 {
     let heard = Arc::new(Heard { begin: Instant::now(), last_ms: AtomicU64::new(0) });
-    let (happen, events) = channel();
     let (messages, outgoing) = channel();
-    let rope = Rope::default();
-    let (ears, ringer) = (Arc::clone(&heard), rope.clone());
-    thread::spawn(move || {
-        listen(input, &ears, &ringer, &happen);
-        ringer.pull();
-    });
+    let ears = Arc::clone(&heard);
+    thread::spawn(move || listen(BufReader::with_capacity(READ_BYTES, input), &ears, hear));
     thread::spawn(move || talk(output, &outgoing));
-    Stream { events, messages, heard, rope }
+    (messages, heard)
 }
 
 /// Reads until the stream ends, fails, or nobody wants to know.
 fn listen<In: DeserializeOwned>(
     mut input: impl Read,
     heard: &Heard,
-    rope: &Rope,
-    happen: &Sender<Event<In>>,
+    mut hear: impl FnMut(Event<In>) -> bool,
 ) {
     let greeting = Greeting::expect(&mut input);
     let mut next = Some(greeting.map_or_else(failed, |()| Event::Greeted));
@@ -116,10 +158,9 @@ fn listen<In: DeserializeOwned>(
         heard.now();
         if let Some(event) = next {
             let is_last = matches!(event, Event::Closed | Event::Failed(_));
-            if happen.send(event).is_err() || is_last {
+            if !hear(event) || is_last {
                 return;
             }
-            rope.pull();
         }
         next = match wire::read(&mut input) {
             Ok(Some(Message::Beat)) => None,

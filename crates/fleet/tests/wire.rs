@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read};
 
 use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError};
-use fleet::{Assignment, Done, Order, PassEnd, Report};
+use fleet::{Assignment, Books, Done, Order, PassEnd, Report};
 use model::{
     Action, CaveatCode, ClientRecord, Completion, CoursePoint, Histogram, KindResult, NfsTarget,
     Op, OpError, OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, Work,
@@ -37,6 +37,7 @@ fn a_trial() -> Order {
         keep: true,
         share: Share { first: 2, count: 2 },
         joins: true,
+        books: Books::default(),
     }))
 }
 

@@ -3,6 +3,7 @@
 //! Dropping pages needs no privilege for one's own files. Whether it worked is not assumed: the
 //! agent compares what storage then reads with what the workload reads.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -24,17 +25,18 @@ pub fn drop_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops every file of a directory and of those below, see [`drop_file`]. Links aren't followed.
+/// Drops the files of a directory and of those below whose names are wanted, see [`drop_file`].
+/// Links aren't followed.
 ///
 /// # Errors
 /// When one of them can't be dropped.
-pub fn drop_directory(path: &Path) -> io::Result<()> {
+pub fn drop_directory(path: &Path, is_wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            drop_directory(&entry.path())?;
-        } else if kind.is_file() {
+            drop_directory(&entry.path(), is_wanted)?;
+        } else if kind.is_file() && is_wanted(&entry.file_name()) {
             drop_file(&entry.path())?;
         }
     }

@@ -3,9 +3,11 @@
 //! Nothing is known but the undo log. Whoever gets its lock knows that no program of the earlier
 //! dfsbench is still at work.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::BOOKS;
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::lab;
@@ -45,5 +47,17 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
         let outcome = lab::put_back(&mut runner, &undo).and_then(|()| log.undone(entry.id));
         cleaned.push(Cleaned { campaign: entry.campaign, what: entry.what, outcome });
     }
+    forget_books(state_dir);
     Ok(cleaned)
+}
+
+/// Removes what agents that were killed had booked: nobody goes on with it.
+fn forget_books(state_dir: &Path) {
+    let files = fs::read_dir(state_dir).into_iter().flatten().flatten();
+    for file in
+        files.filter(|file| file.file_name().as_encoded_bytes().starts_with(BOOKS.as_bytes()))
+    {
+        // What can't be removed now is found by the next one who cleans.
+        let _ = fs::remove_file(file.path());
+    }
 }

@@ -114,14 +114,15 @@ impl Runner {
 
     /// Starts a program that stays, in a process group of its own and without the lock.
     ///
-    /// `argv[0]` is the path that it runs by: it can be found by that later.
+    /// `argv[0]` is the path that it runs by: it can be found by that later. It complains to
+    /// `stderr`.
     ///
     /// # Errors
     /// Where it can't be started.
-    pub fn start(&mut self, argv: &[&str], as_root: bool) -> Result<(), LabError> {
+    pub fn start(&mut self, argv: &[&str], stderr: Stdio, as_root: bool) -> Result<(), LabError> {
         use std::os::unix::process::CommandExt as _;
         let mut command = command(argv, as_root)?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         command.process_group(0);
         let child = command.spawn().map_err(|error| LabError::start(argv, error))?;
         self.started.push(child);

@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use model::lab::{MOUNT_POINT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
+use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
 use model::soak::Blow;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Raid,
@@ -20,8 +20,6 @@ use thiserror::Error;
 const NAME: &str = "dfsbench";
 /// Ports of a tunnel, for NFS and for MOUNT: on the client, on the server.
 const TUNNELS: [(u16, u16); 2] = [(TUNNEL_PORT, NFS_PORT), (TUNNEL_MOUNT_PORT, 20_048)];
-/// Port of NFS. **Source:** IANA, `nfs`.
-const NFS_PORT: u16 = 2_049;
 /// Smallest and first size of TCP's buffers, in bytes: to receive, to send.
 ///
 /// **Source:** tcp(7), `tcp_rmem` and `tcp_wmem`.
@@ -181,9 +179,11 @@ pub fn disturbance(spec: &LabSpec, blow: Blow) -> Result<LabStep, String> {
         Blow::NfsdStop if spec.serving.kind == ServerKind::Knfsd => Action::NfsdStop,
         Blow::NetworkCut => {
             let interface = interface(spec, server).map_err(|error| error.to_string())?;
-            Action::Cut { interface, port: NFS_PORT }
+            Action::Cut { interface, port: spec.serving.kind.port() }
         }
-        Blow::DiskFull if spec.storage.file_system != FileSystem::Existing => {
+        Blow::DiskFull
+            if spec.has_storage() && spec.storage.file_system != FileSystem::Existing =>
+        {
             Action::Fill { point: spec.storage.place().to_owned() }
         }
         Blow::NfsdStop => return Err(format!("{} is served by no nfsd", server.name)),
@@ -208,7 +208,7 @@ fn interface(spec: &LabSpec, host: &Host) -> Result<String, ComposeError> {
 fn devices(spec: &LabSpec) -> Result<(Vec<Action>, Option<Device>), ComposeError> {
     let storage = &spec.storage;
     let file_system = storage.file_system;
-    if !storage.is_formatted() {
+    if !storage.is_formatted() || !spec.has_storage() {
         return Ok((Vec::new(), None));
     }
     let mut actions = Vec::new();
@@ -260,6 +260,7 @@ fn mount(spec: &LabSpec, device: Option<Device>) -> Option<Action> {
     let mut options = storage.mount_options.clone();
     let file_system = storage.file_system;
     match file_system {
+        _ if !spec.has_storage() => return None,
         FileSystem::Existing => return None,
         FileSystem::Tmpfs if storage.size_bytes != 0 => {
             options.push(format!("size={}", storage.size_bytes));
@@ -282,8 +283,8 @@ fn nfsd(spec: &LabSpec) -> Action {
 /// Exports the directory, by the kernel's server or one of its own.
 fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
     let (serving, directory) = (&spec.serving, spec.storage.place().to_owned());
-    let has_own_way = matches!(serving.kind, ServerKind::Ganesha | ServerKind::Unfs3);
-    if has_own_way && !serving.export_options.is_empty() {
+    let exports = matches!(serving.kind, ServerKind::Knfsd | ServerKind::Running);
+    if !exports && !serving.export_options.is_empty() {
         return Err(ComposeError::NoExportOptions(serving.kind));
     }
     Ok(match serving.kind {
@@ -293,6 +294,10 @@ fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
             Some(Action::Ganesha { directory, threads: serving.threads, versions })
         }
         ServerKind::Unfs3 => Some(Action::Unfs3 { directory, clients: clients(spec)? }),
+        ServerKind::Own => {
+            let memory_bytes = spec.storage.size_bytes;
+            Some(Action::OwnServer { clients: clients(spec)?, memory_bytes, udp: serving.udp })
+        }
         ServerKind::Knfsd => {
             let options = export_options(spec);
             Some(Action::Export { directory, clients: clients(spec)?, options })
@@ -357,7 +362,9 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     let is_v4 = mounting.nfs.version >= NfsVersion::V4_0;
     let mut options = mounting.all_options();
     if spec.path == DataPath::Tunnel {
-        for (local_port, remote_port) in TUNNELS.into_iter().take(if is_v4 { 1 } else { 2 }) {
+        for (local_port, usual_port) in TUNNELS.into_iter().take(if is_v4 { 1 } else { 2 }) {
+            let is_ours = spec.serving.kind == ServerKind::Own;
+            let remote_port = if is_ours { OWN_PORT } else { usual_port };
             on_each(&|client| {
                 Ok(Action::Tunnel {
                     ssh: ssh_to(&spec.server, client)?,
@@ -368,10 +375,12 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
                 })
             })?;
         }
-        options.push(format!("port={TUNNEL_PORT}"));
+    }
+    if let Some((port, mount_port)) = spec.ports() {
+        options.push(format!("port={port}"));
         if !is_v4 {
-            options.push(format!("mountport={TUNNEL_MOUNT_PORT}"));
-            // Locks would go past the tunnel.
+            options.push(format!("mountport={mount_port}"));
+            // Locks would go past the tunnel, or to the kernel's server.
             options.extend(["mountproto=tcp".to_owned(), "nolock".to_owned()]);
         }
     }
@@ -382,7 +391,7 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
         DataPath::Network => reach(&spec.server)?,
         _ => "127.0.0.1".to_owned(),
     };
-    let source = format!("{}:{}", bracketed(&address), spec.storage.place().display());
+    let source = format!("{}:{}", bracketed(&address), spec.export().display());
     let point = PathBuf::from(MOUNT_POINT);
     on_each(&|_| {
         let (source, point, options) = (source.clone(), point.clone(), options.clone());

@@ -4,6 +4,7 @@
 //! left out, not guessed.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use model::Fact;
 use model::units::Size;
@@ -64,8 +65,12 @@ const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clo
 /// Says by what this host's processors are emulated in software, where they are: `QEMU Virtual CPU
 /// version 2.5+`.
 pub fn emulated() -> Option<String> {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    emulator(&read(CPUINFO), &read(CLOCKS)).map(str::to_owned)
+    // It stays what it is, and is asked after each pass.
+    static FOUND: LazyLock<Option<String>> = LazyLock::new(|| {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        emulator(&read(CPUINFO), &read(CLOCKS)).map(str::to_owned)
+    });
+    FOUND.clone()
 }
 
 /// QEMU's own model of a processor, without the clock that KVM gives to its guests.

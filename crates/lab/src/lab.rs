@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Lab {
     campaign: String,
     allow_destroy: Vec<PathBuf>,
+    /// What the campaign leaves where this host serves stays there.
+    keeps_files: bool,
     runner: Runner,
     log: UndoLog,
     /// Numbers in the log and how they are put back, the oldest first.
@@ -49,7 +51,13 @@ impl Lab {
         }
         let runner = Runner::with_lock(log.lock()?);
         let campaign = campaign.to_owned();
-        Ok(Self { campaign, allow_destroy, runner, log, applied: Vec::new() })
+        Ok(Self { campaign, allow_destroy, keeps_files: false, runner, log, applied: Vec::new() })
+    }
+
+    /// Leaves the campaign's working directories behind where this host serves them.
+    #[must_use]
+    pub fn keeping_files(self) -> Self {
+        Self { keeps_files: true, ..self }
     }
 
     /// Does something to this host, and reads back what is in force.
@@ -60,7 +68,11 @@ impl Lab {
     /// Where it would harm what isn't ours, can't be done, or can't be read back.
     pub fn apply(&mut self, action: &Action) -> Result<InForce, LabError> {
         let known = Known::of(action)?;
-        let undo = actions::undo(action, &known, &self.allow_destroy)?;
+        let mut undo = actions::undo(action, &known, &self.allow_destroy)?;
+        if let Some(directory) = actions::served(action).filter(|_| !self.keeps_files) {
+            let (directory, campaign) = (directory.to_owned(), self.campaign.clone());
+            undo.insert(0, Undo::Works { directory, campaign });
+        }
         let id = self.log.begin(&self.campaign, actions::name(action), undo.clone())?;
         self.applied.push((id, undo));
         let done = actions::steps(action, &known)
@@ -85,6 +97,8 @@ impl Lab {
     pub fn undo_last(&mut self) -> Result<(), LabError> {
         let Some((id, undo)) = self.applied.last() else { return Ok(()) };
         let id = *id;
+        // It may be made anew for the next pass, which reads what the last one wrote.
+        let undo = undo.iter().filter(|undo| !matches!(undo, Undo::Works { .. }));
         put_back(&mut self.runner, undo)?;
         self.applied.pop();
         self.log.undone(id)
@@ -122,7 +136,10 @@ impl Lab {
 }
 
 /// Puts one change back: what was done last first, and all of it, whatever fails.
-pub fn put_back(runner: &mut Runner, undo: &[Undo]) -> Result<(), LabError> {
-    let errors = undo.iter().rev().filter_map(|undo| undo.put_back(runner).err());
+pub fn put_back<'a>(
+    runner: &mut Runner,
+    undo: impl IntoIterator<Item = &'a Undo, IntoIter: DoubleEndedIterator>,
+) -> Result<(), LabError> {
+    let errors = undo.into_iter().rev().filter_map(|undo| undo.put_back(runner).err());
     LabError::of_all(errors.collect()).map_or(Ok(()), Err)
 }

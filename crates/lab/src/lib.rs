@@ -34,8 +34,13 @@ pub use clean::{Cleaned, clean};
 pub use compose::{ComposeError, compose, disturbance, redo_from};
 pub use error::LabError;
 pub use lab::Lab;
+pub use log::boot_id;
 pub use servers::serves_somebody;
 pub use stays::stays;
+
+/// How the names of files begin in which agents book what they acknowledged: below the directory of
+/// the undo log, as long as a trial lasts.
+pub const BOOKS: &str = "books.";
 
 /// Where everything of ours lies that needs no disk: mount points, links to servers, their files.
 pub const RUN: &str = "/run/dfsbench";

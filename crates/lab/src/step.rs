@@ -7,11 +7,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{getegid, geteuid};
 
-use crate::actions::grace;
+use crate::actions::{clock, grace};
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;
 use crate::{RUN, packages, servers};
@@ -62,6 +63,13 @@ pub enum Step {
     Await(u16),
     /// Waits until the kernel's server lets clients open files.
     AwaitGrace,
+    /// Sets the calendar.
+    Calendar {
+        /// How far ahead of the time since boot, in nanoseconds.
+        offset_ns: i64,
+        /// How far that moves it forward, in milliseconds.
+        by_ms: i64,
+    },
 }
 
 impl Step {
@@ -78,6 +86,11 @@ impl Step {
     /// A setting of the kernel.
     pub fn write(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Self::Write { path: path.into(), text: text.into() }
+    }
+
+    /// Where a program that was started by this link complains.
+    pub fn said_by(link: &Path) -> PathBuf {
+        link.with_file_name("stderr")
     }
 
     /// Does it.
@@ -103,6 +116,7 @@ impl Step {
             Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
             Self::Await(port) => servers::await_port(*port),
             Self::AwaitGrace => grace::await_end(),
+            Self::Calendar { offset_ns, .. } => clock::set(runner, *offset_ns),
         }
     }
 }
@@ -121,6 +135,9 @@ impl fmt::Display for Step {
             Self::Start { argv, .. } => write!(f, "{} &", commands::show(argv)),
             Self::Await(port) => write!(f, "wait for port {port} of 127.0.0.1"),
             Self::AwaitGrace => f.write_str(&grace::shown()),
+            Self::Calendar { by_ms, .. } => {
+                write!(f, "date --set '{:+.3} seconds'", *by_ms as f64 / 1e3)
+            }
         }
     }
 }
@@ -157,8 +174,9 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], as_root: bool) -> Re
         }
         _ => {}
     }
+    let said = fs::File::create(Step::said_by(link)).map_or_else(|_| Stdio::null(), Stdio::from);
     let link = link.display().to_string();
     let mut words = vec![link.as_str()];
     words.extend(arguments.iter().map(String::as_str));
-    runner.start(&words, as_root)
+    runner.start(&words, said, as_root)
 }

@@ -6,12 +6,14 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use model::work::directory_name;
 use serde::{Deserialize, Serialize};
 
-use crate::actions::{export, nfsd, shape, storage};
-use crate::commands::{Runner, SOON};
+use crate::actions::{clock, export, nfsd, shape, storage};
+use crate::commands::{LONG, Runner, SOON};
 use crate::error::LabError;
 use crate::processes;
 use crate::{RUN, unmount};
@@ -90,6 +92,14 @@ pub enum Undo {
         /// The path that they run by, which nobody else uses.
         program: PathBuf,
     },
+    /// Removes what a campaign's clients left in a directory that was served to them, once the
+    /// campaign is over: one that is lost while nothing is mounted can't do it.
+    Works {
+        /// The directory.
+        directory: PathBuf,
+        /// The campaign that its working directories are named after.
+        campaign: String,
+    },
     /// Takes back an export.
     Export {
         /// The directory.
@@ -102,13 +112,18 @@ pub enum Undo {
         /// How it was.
         state: nfsd::State,
     },
+    /// Sets the calendar as it was.
+    Calendar {
+        /// How far it was ahead of the time since boot, in nanoseconds.
+        offset_ns: i64,
+    },
 }
 
 impl Undo {
     /// There is something to put back even after the host was started anew.
     pub const fn outlives_boot(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Array { .. } | Self::Wipe { .. })
-            || matches!(self, Self::Folder { .. })
+            || matches!(self, Self::Folder { .. } | Self::Works { .. })
     }
 
     /// Puts it back; does nothing where there is nothing to do.
@@ -129,8 +144,10 @@ impl Undo {
             Self::Mapped { name } => storage::close_mapped(runner, name),
             Self::Wipe { device, uuid } => storage::wipe(runner, device, uuid),
             Self::End { program } => processes::end(runner, program),
+            Self::Works { directory, campaign } => remove_works(runner, directory, campaign),
             Self::Export { directory, clients } => export::take_back(runner, directory, clients),
             Self::Nfsd { state } => nfsd::restore(runner, state),
+            Self::Calendar { offset_ns } => clock::restore(runner, *offset_ns),
         }
     }
 }
@@ -170,6 +187,20 @@ fn remove_tree(runner: &Runner, path: &Path) -> Result<(), LabError> {
     }
     let path = path.display().to_string();
     runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], SOON)?;
+    Ok(())
+}
+
+/// A directory that is gone holds nothing.
+fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(), LabError> {
+    let ours = directory_name(campaign, "");
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_directory && entry.file_name().as_bytes().starts_with(ours.as_bytes()) {
+            let path = entry.path().display().to_string();
+            runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], LONG)?;
+        }
+    }
     Ok(())
 }
 

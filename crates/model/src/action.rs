@@ -108,6 +108,15 @@ pub enum Action {
         /// Who may mount it, as exports(5) says.
         clients: String,
     },
+    /// Starts this program's own server, in memory and without faults.
+    OwnServer {
+        /// Who may call it, by address or name, with a space between several.
+        clients: String,
+        /// Bytes of files that it holds at most; 0 for its default.
+        memory_bytes: u64,
+        /// Serve UDP, too.
+        udp: bool,
+    },
     /// Opens an ssh tunnel from a port of this host to one of another.
     Tunnel {
         /// Where `ssh` finds the other host.
@@ -183,6 +192,13 @@ pub enum Action {
     Fill {
         /// Where it is mounted.
         point: PathBuf,
+    },
+    /// Sets the calendar, and puts it back when it is undone.
+    ClockStep {
+        /// How far forward, in milliseconds; back, where that is negative.
+        by_ms: i64,
+        /// The boot of the kernel whose clock is left alone, that of whoever controls.
+        not_boot: String,
     },
 }
 

@@ -34,6 +34,29 @@ pub enum CampaignState {
     Interrupted,
 }
 
+/// A campaign as lists have it: what stands in its header, how much of it there is, and its tags.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CampaignLine {
+    /// Key in the results file.
+    pub id: i64,
+    /// Which campaign it is in whatever file it lies: a UUID.
+    pub uuid: String,
+    /// Name of its plan.
+    pub name: String,
+    /// How it stands.
+    pub state: CampaignState,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// Runs stored so far.
+    pub runs: u32,
+    /// Trials stored so far.
+    pub trials: u32,
+    /// Those of them that failed.
+    pub trials_failed: u32,
+    /// Words by which people find it again, in the order of the alphabet.
+    pub tags: Vec<String>,
+}
+
 /// All runs of one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Campaign {

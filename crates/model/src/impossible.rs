@@ -63,6 +63,8 @@ pub enum Impossible {
     /// **Source:** unfs3, README: "NFSv3 server"; nfs-ganesha, `Protocols` of
     /// ganesha-export-config(8): 3 and 4.
     VersionOfServer(ServerKind, NfsVersion),
+    /// A client elsewhere has no certificate that it could trust.
+    TlsOfOwnServer,
 }
 
 impl fmt::Display for Impossible {
@@ -89,6 +91,7 @@ impl fmt::Display for Impossible {
             Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
             Self::DatagramsInTunnel => f.write_str("a tunnel carries TCP only"),
             Self::VersionOfServer(kind, version) => write!(f, "{kind} has no v{version}"),
+            Self::TlsOfOwnServer => f.write_str("server_kind dfsbench has no TLS"),
         }
     }
 }
@@ -155,10 +158,13 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
         return Some(Impossible::DatagramsInTunnel);
     }
     let kind = lab.serving.kind;
+    if kind == ServerKind::Own && nfs.xprtsec == XprtSec::Tls {
+        return Some(Impossible::TlsOfOwnServer);
+    }
     let has = match kind {
         ServerKind::Unfs3 => nfs.version == NfsVersion::V3,
         ServerKind::Ganesha => nfs.version != NfsVersion::V2,
-        ServerKind::Knfsd | ServerKind::Running => true,
+        ServerKind::Knfsd | ServerKind::Running | ServerKind::Own => true,
     };
     (!has).then_some(Impossible::VersionOfServer(kind, nfs.version))
 }
@@ -278,6 +284,10 @@ mod tests {
             (l.serving.kind, l.mounting.nfs.version) = (ServerKind::Unfs3, NfsVersion::V4_0);
         });
         assert_eq!(unfs3.unwrap(), "unfs3 has no v4.0");
+        let own_tls = |l: &mut LabSpec| {
+            (l.serving.kind, l.mounting.nfs.xprtsec) = (ServerKind::Own, XprtSec::Tls);
+        };
+        assert_eq!(lab(own_tls).unwrap(), "server_kind dfsbench has no TLS");
         let mounted = lab(|l| (l.mounting.nfs.proto, l.mounting.nfs.nconnect) = (Proto::Udp, 2));
         assert_eq!(mounted.unwrap(), "nconnect is for TCP only");
         // What was set for a mount doesn't matter where there is none.

@@ -23,6 +23,15 @@ pub const TUNNEL_PORT: u16 = 20_490;
 /// Port of the client's loopback that a tunnel carries MOUNT from, for v2 and v3.
 pub const TUNNEL_MOUNT_PORT: u16 = 20_491;
 
+/// Port of a server of ours that is started on the server's host, for NFS, MOUNT and plain TCP.
+pub const OWN_PORT: u16 = 20_492;
+
+/// What a server of ours exports.
+pub const OWN_EXPORT: &str = "/export";
+
+/// Port of NFS. **Source:** RFC 7530, 1.5.4.
+pub const NFS_PORT: u16 = 2_049;
+
 /// A host that takes part in a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Host {
@@ -77,6 +86,18 @@ words! {
         Unfs3 = "unfs3",
         /// It runs already, and nothing is done to it.
         Running = "running",
+        /// This program's own, without faults, which keeps files in memory.
+        Own = "dfsbench",
+    }
+}
+
+impl ServerKind {
+    /// The port that it serves NFS on.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Own => OWN_PORT,
+            Self::Knfsd | Self::Ganesha | Self::Unfs3 | Self::Running => NFS_PORT,
+        }
     }
 }
 
@@ -314,7 +335,7 @@ pub struct LabSpec {
     /// The hosts that mount beside it.
     #[serde(default)]
     pub more_clients: Vec<Host>,
-    /// The program speaks NFS itself, and the client mounts nothing.
+    /// The program speaks NFS, or plain TCP, itself, and the client mounts nothing.
     pub own_client: bool,
     /// What the server keeps files on.
     pub storage: Storage,
@@ -381,6 +402,25 @@ impl LabSpec {
     /// Says whether a kernel mounts what is served.
     pub const fn is_mounted(&self) -> bool {
         self.is_served() && !self.own_client
+    }
+
+    /// Says whether files lie on what [`Self::storage`] names, and not in a server of ours.
+    pub fn has_storage(&self) -> bool {
+        !self.is_served() || self.serving.kind != ServerKind::Own
+    }
+
+    /// What clients mount: the path of the export.
+    pub fn export(&self) -> &Path {
+        if self.has_storage() { self.storage.place() } else { Path::new(OWN_EXPORT) }
+    }
+
+    /// Ports of NFS and of MOUNT as clients reach them; `None` where they are the usual ones.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        let is_ours = self.serving.kind == ServerKind::Own;
+        match self.path {
+            DataPath::Tunnel => Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT)),
+            _ => is_ours.then_some((OWN_PORT, OWN_PORT)),
+        }
     }
 
     /// Says whether two runs stand on the same, up to this many of the layers that hosts are set

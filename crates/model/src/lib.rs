@@ -33,8 +33,8 @@ pub mod work;
 
 pub use action::{Action, Device, Difference, InForce, LabStep};
 pub use campaign::{
-    Campaign, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run, Trial,
-    TrialState, Truth,
+    Campaign, CampaignLine, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run,
+    Trial, TrialState, Truth,
 };
 pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
 pub use client::{ClientRecord, ClientResult, ClientTimes};

@@ -5,8 +5,11 @@
 //! [`Upset`] what was done to the hosts meanwhile, [`Pulse`] what one interval looked like, and
 //! [`Kept`] what became of the data.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use crate::units::Nanos;
 use crate::words::words;
 
 words! {
@@ -22,6 +25,17 @@ words! {
         NetworkCut = "network-cut",
         /// The server's file system has no room left.
         DiskFull = "disk-full",
+        /// The program that works on a client host is killed, without a chance to tell anybody.
+        ClientKill = "client-kill",
+        /// The calendar of a host is set forward or back.
+        ClockStep = "clock-step",
+    }
+}
+
+impl Blow {
+    /// Says whether it lasts, until it is undone; the others are over at once.
+    pub const fn lasts(self) -> bool {
+        !matches!(self, Self::ServerRestart | Self::ClientKill)
     }
 }
 
@@ -37,6 +51,29 @@ pub struct Disturbance {
     pub at_ms: u64,
     /// How long it lasts, in milliseconds; 0 for what is over at once.
     pub lasts_ms: u64,
+    /// How far a clock is set forward, in milliseconds; back, where that is negative.
+    #[serde(default)]
+    pub by_ms: i64,
+}
+
+impl fmt::Display for Disturbance {
+    /// Writes it as people do: `clock-step on one at 10.0 s for 5.00 s by -5.00 s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
+        write!(f, "{}", self.blow)?;
+        if let Some(host) = &self.host {
+            write!(f, " on {host}")?;
+        }
+        write!(f, " at {}", time(self.at_ms))?;
+        if self.lasts_ms > 0 {
+            write!(f, " for {}", time(self.lasts_ms))?;
+        }
+        if self.by_ms != 0 {
+            let sign = if self.by_ms < 0 { "-" } else { "" };
+            write!(f, " by {sign}{}", time(self.by_ms.unsigned_abs()))?;
+        }
+        Ok(())
+    }
 }
 
 /// What a soak asks for.
@@ -232,7 +269,8 @@ mod tests {
 
     #[test]
     fn a_disturbance_falls_into_the_segment_of_its_instant() {
-        let at = |at_ms| Disturbance { blow: Blow::ServerStall, host: None, at_ms, lasts_ms: 1 };
+        let blow = Blow::ServerStall;
+        let at = |at_ms| Disturbance { blow, host: None, at_ms, lasts_ms: 1, by_ms: 0 };
         let soak = Soak {
             duration_ms: 25_000,
             segment_ms: 10_000,
@@ -244,6 +282,21 @@ mod tests {
         assert_eq!(instants(0), [0, 9_999_000_000]);
         assert_eq!(instants(1), [0]);
         assert_eq!(instants(2), [4_000_000_000]);
+    }
+
+    #[test]
+    fn a_disturbance_is_written_as_people_write_it() {
+        let step = Disturbance {
+            blow: Blow::ClockStep,
+            host: Some("one".to_owned()),
+            at_ms: 10_000,
+            lasts_ms: 5_000,
+            by_ms: -2_500,
+        };
+        assert_eq!(step.to_string(), "clock-step on one at 10.0 s for 5.00 s by -2.50 s");
+        let restart = r#"{"blow":"server-restart","at_ms":5000,"lasts_ms":0}"#;
+        let restart: Disturbance = serde_json::from_str(restart).unwrap();
+        assert_eq!(restart.to_string(), "server-restart at 5.00 s");
     }
 
     #[test]

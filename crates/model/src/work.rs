@@ -4,11 +4,18 @@
 //! before there was such a setting, so that results of earlier releases read as what they are.
 //! Shares are whole numbers; nothing here is a float.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 use crate::op::OpKind;
 use crate::pass::Pass;
 use crate::words::words;
+
+/// Name of a working directory: that of its campaign, and which of the campaign's it is.
+pub fn directory_name(campaign: &str, which: impl Display) -> String {
+    format!(".dfsbench-{campaign}-{which}")
+}
 
 words! {
     /// What kind of work a run does.

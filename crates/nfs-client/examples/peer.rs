@@ -63,7 +63,7 @@ fn transfer(mount: &Mount, file: File, data: &[u8]) {
         let (write_len, read_len) = (len.min(mount.wsize()), len.min(mount.rsize()));
         let options = ConnectionOptions {
             slots: 16,
-            write_pool: Arc::from(data),
+            write_pool: Arc::new(data.to_vec()),
             keep_payload: Some(read_len),
             ..ConnectionOptions::default()
         };

@@ -37,7 +37,7 @@ pub struct ConnectionOptions {
     /// Calls in flight at most.
     pub slots: usize,
     /// Where WRITE payloads are sent from; shared by all connections.
-    pub write_pool: Arc<[u8]>,
+    pub write_pool: Arc<Vec<u8>>,
     /// The size of the buffer that each slot keeps its READ payload in, in bytes; `None` discards
     /// payloads.
     pub keep_payload: Option<u32>,
@@ -52,7 +52,7 @@ impl Default for ConnectionOptions {
     fn default() -> Self {
         Self {
             slots: 1,
-            write_pool: Arc::from([]),
+            write_pool: Arc::default(),
             keep_payload: None,
             reconnect: true,
             identity: None,
@@ -65,7 +65,7 @@ impl Default for ConnectionOptions {
 pub struct Connection {
     link: Link,
     target: Arc<Target>,
-    pool: Arc<[u8]>,
+    pool: Arc<Vec<u8>>,
     reconnect: bool,
     trouble: Option<Trouble>,
     /// A socket that the server has not answered yet.

@@ -125,6 +125,9 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
         Impossible::VersionOfServer(..) => {
             (&[Setting::NfsVers, Setting::ServerKind], "nfsvers 3, or server_kind knfsd")
         }
+        Impossible::TlsOfOwnServer => {
+            (&[Setting::XprtSec, Setting::ServerKind], "xprtsec none, or server_kind knfsd")
+        }
     };
     Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
 }

@@ -4,7 +4,7 @@
 //! that the two can't part. Limits and defaults are repeated here in words; tests compare them
 //! with `limits` and `defaults`.
 
-use Section::{Faults, Host, Plan, Server, Settings, Target, Workload};
+use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
 
 use crate::error::Fault;
 use crate::reference::KEYS;
@@ -28,6 +28,8 @@ pub enum Section {
     Settings,
     /// In a `[[workload]]`.
     Workload,
+    /// In a `[[disturb]]`.
+    Disturb,
 }
 
 impl Section {
@@ -41,6 +43,7 @@ impl Section {
             Target => "[[target]]",
             Settings => "[factors]",
             Workload => "[[workload]]",
+            Disturb => "[[disturb]]",
         }
     }
 

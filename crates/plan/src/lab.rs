@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use model::lab::{MOUNT_POINT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
+use model::lab::MOUNT_POINT;
 use model::{
     BackendKind, DataPath, FileSystem, Host, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
 };
@@ -43,7 +43,7 @@ impl LabArg {
         let directory = self.directory.as_ref().map(|spot| spot.value.clone());
         let devices = self.devices.as_ref().map_or_else(Vec::new, |spot| spot.value.clone());
         spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
-        spec.own_client = backend == BackendKind::Nfs;
+        spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
         spec.invalidation = Invalidation::Caches;
         spec.storage = Storage {
             file_system: match (&directory, devices.is_empty()) {
@@ -70,19 +70,26 @@ pub(crate) fn aim(run: &mut RunSpec) {
     lab.serving.udp = lab.is_served() && proto == Proto::Udp;
     lab.mounting.transfer_size_bytes = run.transfer_size_bytes.filter(|_| lab.is_mounted());
     run.invalidate = lab.invalidation >= Invalidation::Files;
-    if let Target::Nfs(nfs) = &mut run.target {
-        let (host, ports) = match lab.path {
-            DataPath::Network => (lab.server.reached_at().unwrap_or_default(), None),
-            DataPath::Tunnel => ("127.0.0.1", Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT))),
-            DataPath::Disk | DataPath::Loopback => ("127.0.0.1", None),
-        };
-        host.clone_into(&mut nfs.host);
-        (nfs.port, nfs.mount_port) = ports.unzip();
-        nfs.path = lab.storage.place().to_string_lossy().into_owned();
-        return;
+    let host = match lab.path {
+        DataPath::Network => lab.server.reached_at().unwrap_or_default(),
+        DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1",
+    };
+    let ports = lab.ports();
+    match &mut run.target {
+        Target::Nfs(nfs) => {
+            host.clone_into(&mut nfs.host);
+            (nfs.port, nfs.mount_port) = ports.unzip();
+            nfs.path = lab.export().to_string_lossy().into_owned();
+        }
+        Target::Tcp(tcp) => {
+            host.clone_into(&mut tcp.host);
+            tcp.port = ports.map(|(port, _)| port);
+        }
+        _ => {
+            let place = if lab.is_mounted() { Path::new(MOUNT_POINT) } else { lab.storage.place() };
+            run.target = Target::Directory { path: place.to_owned() };
+        }
     }
-    let place = if lab.is_mounted() { Path::new(MOUNT_POINT) } else { lab.storage.place() };
-    run.target = Target::Directory { path: place.to_owned() };
 }
 
 impl Plan {
@@ -101,7 +108,8 @@ impl Plan {
     pub fn destroys(&self) -> Vec<(&str, &Path)> {
         let mut devices = Vec::new();
         let possible = self.runs.iter().filter(|run| run.impossible().is_none());
-        for lab in possible.filter_map(|run| run.lab.as_ref()) {
+        let labs = possible.filter_map(|run| run.lab.as_ref());
+        for lab in labs.filter(|lab| lab.has_storage()) {
             // A file that must not exist loses nothing.
             let used = if lab.storage.loop_bytes > 0 { &[] } else { lab.storage.used() };
             for device in used {

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use model::question::ladder::{Ladder, Missing, Placed, Rung};
-use model::{BackendKind, DataPath, OpKind, Order, Workload};
+use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Workload, XprtSec};
 
 use crate::address::NfsAddress;
 use crate::error::{Fault, Place, PlanError, Spot};
@@ -61,10 +61,14 @@ impl RawPlan {
             let what = format!("a ladder leads to one target, and not to {}", names.join(", "));
             return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
         };
-        let way = way.clone();
+        let mut way = way.clone();
         self.check_levels()?;
+        if way.what.lab().is_some() {
+            // On each rung by a server of its own.
+            self.move_to(&mut way, &[Setting::ServerKind, Setting::XprtSec]);
+        }
         let mut top = way.clone();
-        self.move_to(&mut top);
+        self.move_to(&mut top, &OF_WAY);
         let rungs = self.rungs(&way, top, beside)?;
         self.workloads = vec![self.stream(), empty_calls(&rungs)];
         self.targets = rungs.targets;
@@ -91,9 +95,9 @@ impl RawPlan {
         Ok(())
     }
 
-    /// Moves what belongs to the way from the work to its target.
-    fn move_to(&mut self, top: &mut RawTarget) {
-        for setting in OF_WAY {
+    /// Moves settings from the work to the target.
+    fn move_to(&mut self, top: &mut RawTarget, moved: &[Setting]) {
+        for setting in moved.iter().copied() {
             let work = self.workloads.iter_mut().map(|workload| &mut workload.settings);
             let mut found = None;
             for settings in work.chain([&mut self.factors]) {
@@ -148,7 +152,7 @@ impl RawPlan {
             TargetArg::Embedded(_) | TargetArg::Nfs(_) => {
                 self.climb_nfs(&mut rungs, way, top, beside);
             }
-            TargetArg::Lab(_) => rungs.climb_lab(way, top, beside.own_server),
+            TargetArg::Lab(_) => rungs.climb_lab(way, top, beside)?,
         }
         Ok(rungs)
     }
@@ -261,16 +265,26 @@ impl Rungs {
     }
 
     /// The rungs of hosts that are set up: each way that data can go there.
-    fn climb_lab(&mut self, way: &RawTarget, top: RawTarget, own_server: Option<NfsAddress>) {
-        let TargetArg::Lab(lab) = &way.what else { return };
+    fn climb_lab(
+        &mut self,
+        way: &RawTarget,
+        top: RawTarget,
+        beside: BesideServer,
+    ) -> Result<(), PlanError> {
+        let TargetArg::Lab(lab) = &way.what else { return Ok(()) };
+        if beside.disk.is_some() {
+            let hint = "leave it out: the plan's server has its disk measured";
+            let fault = Fault::new("is for servers that aren't set up").hint(hint);
+            return Err(fault.at(Place::Flag("--server-disk")));
+        }
         let is_alone = lab.client.is_none();
-        let asked = top.what.settings().and_then(|own| own.get(Setting::DataPath));
-        let asked = asked.and_then(|levels| match levels[0].value {
-            Value::Word(word) => DataPath::from_name(word),
+        let asked = |setting| match top.what.settings()?.get(setting)?.first()?.value {
+            Value::Word(word) => Some(word),
             _ => None,
-        });
-        let path = asked.unwrap_or(if is_alone { DataPath::Loopback } else { DataPath::Network });
+        };
         let near = if is_alone { DataPath::Loopback } else { DataPath::Network };
+        let path = asked(Setting::DataPath).and_then(DataPath::from_name).unwrap_or(near);
+        let serves_itself = asked(Setting::ServerKind) == Some(ServerKind::Own.name());
         let along = |path: DataPath, backend: BackendKind| {
             let mut target = RawTarget { backends: vec![backend], ..way.clone() };
             if let Some(own) = target.what.settings_mut() {
@@ -280,30 +294,38 @@ impl Rungs {
         };
         let posix = BackendKind::Posix;
         self.add(Rung::Memory, "memory", TargetArg::Memory);
-        self.add_like(Rung::Disk, "disk", &along(DataPath::Disk, posix));
-        if let Some(own) = own_server {
-            self.add_own(&own.clone(), Some(own), false);
-        } else {
-            self.ladder.network_unknown = !is_alone;
-            self.missing(Rung::Tcp, NO_NETWORK);
+        if !serves_itself && path != DataPath::Disk {
+            self.add_like(Rung::Disk, "disk", &along(DataPath::Disk, posix));
         }
-        let is_ours = top.backends == [BackendKind::Nfs];
+        let is_tcp = top.backends == [BackendKind::Tcp];
+        let is_ours = is_tcp || top.backends == [BackendKind::Nfs];
+        if let Some(own) = beside.own_server {
+            self.add_own(&own.clone(), Some(own), false);
+        } else if path != DataPath::Disk && !is_tcp {
+            self.add_like(Rung::Tcp, "tcp", &served_by_us(way, near, BackendKind::Tcp));
+            if !(serves_itself && is_ours && path != DataPath::Tunnel) {
+                self.add_like(Rung::Own, "own", &served_by_us(way, near, BackendKind::Nfs));
+            }
+        }
         let is_mounted = path != DataPath::Disk && !is_ours;
-        if is_mounted {
+        let is_tunnelled = is_ours && path == DataPath::Tunnel;
+        if (is_mounted || is_tunnelled) && !serves_itself {
             self.add_like(Rung::Server, "server", &along(near, BackendKind::Nfs));
         }
         if is_mounted && path != DataPath::Loopback {
             self.add_like(Rung::Loopback, "loopback", &along(DataPath::Loopback, posix));
         }
-        if path == DataPath::Tunnel {
+        if is_mounted && path == DataPath::Tunnel {
             self.add_like(Rung::Network, "network", &along(DataPath::Network, posix));
         }
         let rung = match path {
+            _ if is_tcp => Rung::Tcp,
+            DataPath::Tunnel => Rung::Tunnel,
+            _ if is_ours && serves_itself => Rung::Own,
             _ if is_ours => Rung::Server,
             DataPath::Disk => Rung::Disk,
             DataPath::Loopback => Rung::Loopback,
             DataPath::Network => Rung::Network,
-            DataPath::Tunnel => Rung::Tunnel,
         };
         // The rungs without a server are those of the host that works.
         let worker = lab.client.as_ref().unwrap_or(&lab.server).clone();
@@ -315,7 +337,25 @@ impl Rungs {
             target.used_from = from.clone();
         }
         self.top(rung, top);
+        Ok(())
     }
+}
+
+/// Our server in place of the one in question, on its host: without anything that files lie on.
+fn served_by_us(way: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
+    let mut target = RawTarget { backends: vec![backend], ..way.clone() };
+    if let TargetArg::Lab(lab) = &mut target.what {
+        (lab.devices, lab.loop_bytes, lab.directory) = (None, 0, None);
+        for (setting, word) in [
+            (Setting::DataPath, path.name()),
+            (Setting::ServerKind, ServerKind::Own.name()),
+            // A server of ours has no certificate there; a rung above it shows what TLS takes.
+            (Setting::XprtSec, XprtSec::None.name()),
+        ] {
+            lab.settings.insert(setting, vec![Spot::unwritten(Value::Word(word))]);
+        }
+    }
+    target
 }
 
 /// Calls that ask for nothing, wherever there are calls: what a round trip takes.

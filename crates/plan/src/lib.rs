@@ -11,6 +11,7 @@
 mod address;
 mod checks;
 pub mod defaults;
+mod disturb;
 mod document;
 mod error;
 mod estimate;
@@ -40,6 +41,7 @@ mod work;
 mod write;
 
 pub use address::{NfsAddress, User};
+pub use disturb::parse_disturbance;
 pub use error::{Place, PlanError, Spot};
 pub use estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,

@@ -25,6 +25,8 @@ pub struct Range {
     pub reason: &'static str,
 }
 
+/// No soak lasts longer, in milliseconds: a day, as the `duration` of its mix.
+pub const SOAK_MS_MAX: u64 = 24 * 3_600_000;
 /// Trials that never count.
 pub const WARMUP_TRIALS: Range =
     Range { min: 0, max: 100, reason: "a warm machine is warm after a few" };

@@ -21,7 +21,7 @@ This page is printed from the table by which plans are read.
 ";
 
 /// The sections in the order in which a plan is best written, with what they are.
-const SECTIONS: [(Section, &str); 7] = [
+const SECTIONS: [(Section, &str); 8] = [
     (Section::Plan, "Before any table."),
     (Section::Host, "Once for each host that is set up or works."),
     (
@@ -35,6 +35,11 @@ const SECTIONS: [(Section, &str); 7] = [
     (Section::Settings, "Settings of all workloads. Each is a flag of `dfsbench run`, too."),
     (Section::Server, "The in-memory server, for targets with `embedded = true`."),
     (Section::Faults, "What the in-memory server does wrong on purpose."),
+    (
+        Section::Disturb,
+        "Once for each thing that is done to a host while `dfsbench soak` runs; docs/soak.md says \
+         more.",
+    ),
 ];
 
 /// The whole page.

@@ -6,6 +6,7 @@
 use model::units::parse_size;
 use model::{BackendKind, Workload};
 
+use crate::disturb::read_disturbances;
 use crate::document::{self, Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::{Section, unknown_word};
@@ -53,6 +54,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
             .transpose()?,
         server: server.unwrap_or_default(),
         targets: parse_targets::read_targets(&root, &hosts)?,
+        disturbances: read_disturbances(&root, &hosts)?,
         hosts: hosts.into_iter().map(|planned| planned.host).collect(),
         factors: factors.map_or_else(|| Ok(Settings::default()), |table| settings(&table))?,
         workloads: read_workloads(&root)?,

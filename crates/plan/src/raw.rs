@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use model::soak::Disturbance;
 use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
 use crate::error::{Place, Spot};
@@ -36,6 +37,8 @@ pub struct RawPlan {
     pub factors: Settings,
     /// What is done to the targets.
     pub workloads: Vec<RawWorkload>,
+    /// What is done to hosts meanwhile, each with the place of its kind.
+    pub disturbances: Vec<Spot<Disturbance>>,
 }
 
 /// Settings of the in-memory server.
@@ -161,6 +164,7 @@ impl RawPlan {
             targets: vec![RawTarget::usual(what)],
             factors: Settings::default(),
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
+            disturbances: Vec::new(),
         }
     }
 }

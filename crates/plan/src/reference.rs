@@ -4,7 +4,7 @@
 //! and `defaults`.
 
 use crate::fault::{FaultKind, KINDS};
-use crate::keys::Section::{Faults, Host, Plan, Server, Settings, Target, Workload};
+use crate::keys::Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
 use crate::keys::{KeyDoc, Section};
 
 const fn key(
@@ -56,6 +56,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Settings of all workloads; a setting with several values multiplies the runs."),
     key(Plan, "workload", ["tables", ""], "at least one", "required",
         "What is done to the targets."),
+    key(Plan, "disturb", ["tables", ""], "", "none",
+        "What is done to hosts while `dfsbench soak` runs; other commands refuse it."),
 
     key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "192MiB",
         "How much file data and bookkeeping the in-memory server holds at most."),
@@ -182,6 +184,22 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
         "Only these of the targets' backends."),
 
+    key(Disturb, "kind", ["text", ""],
+        "server-restart, server-stall, nfsd-stop, network-cut, disk-full, client-kill or \
+         clock-step",
+        "required",
+        "What is done. server-restart, server-stall: to the in-memory server. nfsd-stop, \
+         network-cut, disk-full: to a server that the plan sets up. client-kill: the agent of a \
+         client host is killed. clock-step: the calendar of a host is set."),
+    key(Disturb, "host", ["text", ""], "the name of a [[host]]", "the one that serves",
+        "To whom it is done; client-kill and clock-step need it."),
+    key(Disturb, "at", ["time", "ms"], "0ms to 24h", "required",
+        "When it begins: measured time from the start of the soak."),
+    key(Disturb, "for", ["time", "ms"], "0ms to 24h", "over at once",
+        "How long it lasts; all but server-restart and client-kill need it."),
+    key(Disturb, "by", ["time", "ms"], "-24h to 24h", "none",
+        "How far clock-step sets the calendar forward, or back."),
+
     key(Settings, "data_path", ["text", ""],
         "\"disk\", \"loopback\", \"network\" or \"tunnel\"", "network; without a client: loopback",
         "disk: the program works on the server, without NFS. loopback: there, on a mount of the \
@@ -225,9 +243,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "fs_mount_options", ["text", ""], "options with `,` between them", "none",
         "Options of the server's mount of its file system, such as noatime. Not for existing."),
     key(Settings, "server_kind", ["text", ""],
-        "\"knfsd\", \"ganesha\", \"unfs3\" or \"running\"", "knfsd",
-        "Which program serves: the kernel, NFS-Ganesha, unfs3, or one that runs already and is \
-         left alone. Not for data_path disk."),
+        "\"knfsd\", \"ganesha\", \"unfs3\", \"running\" or \"dfsbench\"", "knfsd",
+        "Which program serves: the kernel, NFS-Ganesha, unfs3, one that runs already and is left \
+         alone, or this program's own server, in memory (`tmpfs_size`) and on port 20492. Not for \
+         data_path disk."),
     key(Settings, "export_options", ["text", ""], "options with `,` between them", "none",
         "Options of exports(5), such as async. Only for knfsd."),
     key(Settings, "nfsd_threads", ["integer", "threads"], "0 to 4096", "0",

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use model::soak::Disturbance;
 use model::{Host, Order, Repetition, RunSpec, Target};
 
 use crate::error::{Fault, Place, PlanError};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub server: ServerPlan,
     /// The points of the matrix, none twice, in the order of tables.
     pub runs: Vec<RunSpec>,
+    /// What is done to hosts meanwhile, where that is a soak.
+    pub disturbances: Vec<Disturbance>,
 }
 
 impl Plan {
@@ -81,6 +84,7 @@ impl Plan {
             seed,
             server,
             runs,
+            disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
         })
     }
 

@@ -59,7 +59,9 @@ impl TargetArg {
                 &[BackendKind::Posix, BackendKind::Uring]
             }
             Self::Nfs(_) | Self::Embedded(_) => &[BackendKind::Nfs],
-            Self::Lab(_) => &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs],
+            Self::Lab(_) => {
+                &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs, BackendKind::Tcp]
+            }
             Self::Memory => &[BackendKind::Memory],
             Self::Tcp(_) => &[BackendKind::Tcp],
         }
@@ -135,6 +137,9 @@ impl TargetArg {
         match self {
             // What we make there belongs to root.
             Self::Lab(_) if backend == BackendKind::Nfs => Target::Nfs(NfsTarget::new("", "")),
+            Self::Lab(_) if backend == BackendKind::Tcp => {
+                Target::Tcp(TcpTarget { host: String::new(), port: None, embedded: false })
+            }
             Self::Lab(_) => Target::Directory { path: PathBuf::new() },
             Self::Null => Target::Null,
             Self::Memory => Target::Memory,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use model::{Host, LabSpec, NfsTarget, Repetition, RunSpec, Sec, Target, TcpTarget};
 
 use crate::address::write_url;
+use crate::disturb;
 use crate::matrix::product;
 use crate::placement::JOB;
 use crate::resolve::Plan;
@@ -52,6 +53,7 @@ impl Plan {
         for runs in self.runs.chunk_by(together) {
             write_workloads(&mut out, runs);
         }
+        disturb::write(&mut out, &self.disturbances);
         out
     }
 

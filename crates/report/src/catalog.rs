@@ -6,7 +6,7 @@
 
 use model::csv::quoted;
 use model::units::Size;
-use model::{Campaign, CampaignState, Verdict};
+use model::{Campaign, CampaignLine, CampaignState, Verdict};
 use serde::Serialize;
 use stats::judge;
 
@@ -27,28 +27,13 @@ const VERDICTS: &str = "rows v/d/i";
 /// A campaign as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// Number within its file.
-    pub id: i64,
-    /// Which campaign it is in whatever file it lies.
-    pub uuid: String,
-    /// Name of its plan.
-    pub name: String,
-    /// How it stands.
-    pub state: CampaignState,
-    /// When it started, in milliseconds since 1970 UTC.
-    pub started_unix_ms: u64,
-    /// Runs stored so far.
-    pub runs: u32,
-    /// Trials stored so far.
-    pub trials: u32,
-    /// Those of them that failed.
-    pub trials_failed: u32,
+    /// What its file says of it.
+    #[serde(flatten)]
+    pub line: CampaignLine,
     /// How many rows of its report are valid, degraded and invalid.
     pub verdicts: Verdicts,
     /// About how many bytes of the file it takes.
     pub size_bytes: u64,
-    /// Words by which people find it again.
-    pub tags: Vec<String>,
 }
 
 /// How many rows of a report have each verdict; a row is a run and a pass.
@@ -109,12 +94,12 @@ pub fn list(campaigns: &[Listed], format: ListFormat) -> String {
 /// Writes what is known about one campaign for a terminal; ends with a newline.
 pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String {
     let sheet = Sheet::of(campaign);
-    let verdicts = &listed.verdicts;
+    let Listed { line, verdicts, .. } = listed;
     let mut lines = vec![
-        ("campaign", format!("{} {}", listed.id, listed.name)),
-        ("uuid", listed.uuid.clone()),
+        ("campaign", format!("{} {}", line.id, line.name)),
+        ("uuid", line.uuid.clone()),
         ("state", notes::title(campaign)),
-        ("runs", format!("{} with {}", listed.runs, trials(listed))),
+        ("runs", format!("{} with {}", line.runs, trials(line))),
         (
             "verdicts",
             format!(
@@ -124,8 +109,8 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
         ),
         ("size", format!("about {}", size(listed.size_bytes))),
     ];
-    if !listed.tags.is_empty() {
-        lines.push(("tags", listed.tags.join(" ")));
+    if !line.tags.is_empty() {
+        lines.push(("tags", line.tags.join(" ")));
     }
     let noted =
         remarks.iter().map(|note| format!("{}: {}", show::utc(note.written_unix_ms), note.text));
@@ -191,20 +176,20 @@ fn table(campaigns: &[Listed]) -> String {
     columns.extend(right.map(|name| (name, Align::Right)));
     let mut grid = Grid::new(&columns);
     for listed in campaigns {
-        let verdicts = &listed.verdicts;
+        let Listed { line, verdicts, .. } = listed;
         grid.row(&[
-            listed.id.to_string(),
-            one_line(&listed.name),
-            state(listed.state).to_owned(),
-            minute(listed.started_unix_ms),
-            listed.runs.to_string(),
-            listed.trials.to_string(),
-            listed.trials_failed.to_string(),
+            line.id.to_string(),
+            one_line(&line.name),
+            state(line.state).to_owned(),
+            minute(line.started_unix_ms),
+            line.runs.to_string(),
+            line.trials.to_string(),
+            line.trials_failed.to_string(),
             format!("{}/{}/{}", verdicts.valid, verdicts.degraded, verdicts.invalid),
             size(listed.size_bytes),
         ]);
-        if !listed.tags.is_empty() {
-            grid.text(&format!("tags: {}", listed.tags.join(" ")));
+        if !line.tags.is_empty() {
+            grid.text(&format!("tags: {}", line.tags.join(" ")));
         }
     }
     let reading = "rows of the report that are valid, degraded and invalid; started: UTC";
@@ -221,21 +206,21 @@ fn lines(campaigns: &[Listed]) -> String {
                    rows_valid,rows_degraded,rows_invalid,size_bytes,tags\n"
         .to_owned();
     for listed in campaigns {
-        let verdicts = &listed.verdicts;
+        let Listed { line, verdicts, .. } = listed;
         let cells = [
-            listed.id.to_string(),
-            listed.name.clone(),
-            listed.uuid.clone(),
-            state(listed.state).to_owned(),
-            listed.started_unix_ms.to_string(),
-            listed.runs.to_string(),
-            listed.trials.to_string(),
-            listed.trials_failed.to_string(),
+            line.id.to_string(),
+            line.name.clone(),
+            line.uuid.clone(),
+            state(line.state).to_owned(),
+            line.started_unix_ms.to_string(),
+            line.runs.to_string(),
+            line.trials.to_string(),
+            line.trials_failed.to_string(),
             verdicts.valid.to_string(),
             verdicts.degraded.to_string(),
             verdicts.invalid.to_string(),
             listed.size_bytes.to_string(),
-            listed.tags.join(" "),
+            line.tags.join(" "),
         ];
         out.push_str(&cells.map(|cell| quoted(&cell)).join(","));
         out.push('\n');
@@ -251,12 +236,12 @@ const fn state(state: CampaignState) -> &'static str {
     }
 }
 
-fn trials(listed: &Listed) -> String {
-    let made = show::counted(listed.trials as usize, "trial");
-    if listed.trials_failed == 0 {
+fn trials(line: &CampaignLine) -> String {
+    let made = show::counted(line.trials as usize, "trial");
+    if line.trials_failed == 0 {
         return made;
     }
-    format!("{made}, {} failed", listed.trials_failed)
+    format!("{made}, {} failed", line.trials_failed)
 }
 
 /// A size to three digits, which says enough.

@@ -5,15 +5,20 @@
 //! or without a partner, is named and never silently left out; where a bound is given, what could
 //! not be decided is no pass.
 
+mod curves;
 mod json;
 mod junit;
 mod measure;
+pub(crate) mod page;
 mod rows;
 mod table;
+
+use std::collections::{BTreeSet, HashSet};
 
 use model::Campaign;
 use stats::{criteria, holm};
 
+pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
 pub use rows::is_same;
 
@@ -53,6 +58,8 @@ impl Rules {
 pub struct Compared {
     /// What the sides are, in a line each.
     pub sides: [String; 2],
+    /// Curves that both sides have, where both campaigns drew some: then there are no other rows.
+    pub curves: Vec<CurvePair>,
     /// Rows that both sides have, in the order of the first.
     pub pairs: Vec<Pair>,
     /// Rows that could not be compared, with the reason.
@@ -95,16 +102,22 @@ pub enum CompareFormat {
     Json,
     /// For build servers: a test for each figure.
     Junit,
+    /// A page of its own.
+    Html,
 }
 
 impl Compared {
     /// Matches and compares.
     pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
+        let sides = [side_name(before), side_name(after)];
+        if let Some((curves, left_out)) = curves::paired([before, after], &rules) {
+            return Self { sides, curves, pairs: Vec::new(), left_out, rules };
+        }
         let (mut pairs, left_out) = rows::paired([before, after], &rules);
         if rules.adjust {
             adjust(&mut pairs);
         }
-        Self { sides: [side_name(before), side_name(after)], pairs, left_out, rules }
+        Self { sides, curves: Vec::new(), pairs, left_out, rules }
     }
 
     /// Every figure with the row that it is of.
@@ -117,10 +130,18 @@ impl Compared {
         self.figures().filter(|(_, figure)| figure.is_regression())
     }
 
+    /// Says whether a row or a curve got worse by more than its bound.
+    pub fn has_lost(&self) -> bool {
+        self.regressions().next().is_some()
+            || self.curves.iter().any(|curve| curve.checks().any(|check| check.is_regression))
+    }
+
     /// Says whether there are bounds of which nobody can tell whether they are kept.
     pub fn is_undecided(&self) -> bool {
+        let undecided = |curve: &CurvePair| curve.checks().any(|check| check.is_undecidable);
         !self.rules.bounds.is_empty()
-            && (self.pairs.is_empty()
+            && ((self.pairs.is_empty() && self.curves.is_empty())
+                || self.curves.iter().any(undecided)
                 || self.left_out.iter().any(|row| row.matters)
                 || self.figures().any(|(_, figure)| figure.is_undecidable())
                 || self.pairs.iter().any(|pair| self.untold(pair).next().is_some()))
@@ -144,6 +165,7 @@ impl Compared {
             CompareFormat::Markdown => table::markdown(self),
             CompareFormat::Json => json::render(self),
             CompareFormat::Junit => junit::render(self),
+            CompareFormat::Html => page::render(self),
         }
     }
 }
@@ -167,22 +189,16 @@ fn adjust(pairs: &mut [Pair]) {
 }
 
 /// The names of all settings that runs of a campaign have, `pass` among them.
-pub fn setting_names(campaign: &Campaign) -> Vec<String> {
-    let mut names: Vec<String> = rows::all_settings(campaign).map(|(name, _)| name).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
+    let names: BTreeSet<_> = rows::all_settings(campaign).map(|(name, _)| name).collect();
+    names.into_iter().collect()
 }
 
 /// The values that a setting has in a campaign, as tables show them, in order of appearance.
 pub fn setting_values(campaign: &Campaign, name: &str) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    for (_, value) in rows::all_settings(campaign).filter(|(known, _)| known == name) {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
+    let mut known = HashSet::new();
+    let values = rows::all_settings(campaign).filter(|(known, _)| *known == name);
+    values.map(|(_, value)| value).filter(|value| known.insert(value.clone())).collect()
 }
 
 fn side_name(selection: Selection<'_>) -> String {

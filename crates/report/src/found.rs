@@ -3,7 +3,7 @@
 //! [`Found`] is the principal type: sentences, tables and pictures that every format shows in its
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
 
-mod curve;
+pub(crate) mod curve;
 mod ladder;
 mod ramp;
 mod soak;

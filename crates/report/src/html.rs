@@ -36,8 +36,8 @@ use crate::notes;
 use crate::sheet::Sheet;
 use crate::show;
 
-pub use axis::{LinearTimeAxis, RateAxis, Tick};
-pub use chart::{About, Picture, STRIP, Strip, panel, percent as at_percent};
+pub use axis::{LinearTimeAxis, RateAxis, Tick, TimeAxis};
+pub use chart::{About, Picture, STRIP, Strip, figures, panel, percent as at_percent};
 pub use frame::Frame;
 pub use plot::{Dot, Plot, SERIES_MAX, Series};
 pub use track::Track;
@@ -97,13 +97,14 @@ fn found_out(sheet: &Sheet<'_>) -> Markup {
         section.answer aria-labelledby="found" {
             h2 #found { (title) }
             @for sentence in &sentences { p { (sentence) } }
-            (chart::figures(&pictures))
+            (figures(&pictures))
             @for table in &tables { (found_table(table)) }
         }
     }
 }
 
-fn found_table(table: &FoundTable) -> Markup {
+/// A table of an answer.
+pub fn found_table(table: &FoundTable) -> Markup {
     html! {
         div.scroll role="region" aria-label=(table.caption) tabindex="0" {
             table {

@@ -35,8 +35,8 @@ use model::Campaign;
 
 pub use catalog::{ListFormat, Listed, Remark, Verdicts, about, about_json, list};
 pub use compared::{
-    Bound, CompareFormat, Compared, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
-    setting_names, setting_values,
+    Bound, CompareFormat, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection,
+    is_same, setting_names, setting_values,
 };
 pub use governs::{FactorsFormat, Governing, Unfound};
 pub use watched::busy_percent;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use model::Verdict;
 
 use crate::answer::{PassAnswer, answer};
-use crate::found;
+use crate::found::{self, FoundTable};
 use crate::hosts;
 use crate::notes;
 use crate::sheet::{Row, Sheet, Table};
@@ -63,17 +63,20 @@ fn found_out(out: &mut String, sheet: &Sheet<'_>) {
     let Some(found) = found::of(sheet) else { return };
     let _ = writeln!(out, "## {}\n", found.title);
     found.sentences.iter().for_each(|sentence| paragraph(out, sentence));
-    for table in &found.tables {
-        paragraph(out, &table.caption);
-        line(out, table.columns.iter().map(|(name, _)| escaped(name)));
-        let rule = |number: bool| if number { "---:" } else { "---" };
-        line(out, table.columns.iter().map(|(_, number)| rule(*number).to_owned()));
-        for row in &table.rows {
-            line(out, row.iter().map(|cell| escaped(cell)));
-        }
-        out.push('\n');
-        items(out, &table.reading);
+    found.tables.iter().for_each(|table| found_table(out, table));
+}
+
+/// Writes a table of an answer.
+pub(crate) fn found_table(out: &mut String, table: &FoundTable) {
+    paragraph(out, &table.caption);
+    line(out, table.columns.iter().map(|(name, _)| escaped(name)));
+    let rule = |number: bool| if number { "---:" } else { "---" };
+    line(out, table.columns.iter().map(|(_, number)| rule(*number).to_owned()));
+    for row in &table.rows {
+        line(out, row.iter().map(|cell| escaped(cell)));
     }
+    out.push('\n');
+    items(out, &table.reading);
 }
 
 fn answered(out: &mut String, sheet: &Sheet<'_>) {

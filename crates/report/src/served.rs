@@ -4,35 +4,14 @@
 //! that keeps it up to date. Pure as all of this crate: whoever serves them brings the data.
 
 use maud::{Markup, html};
-use model::{Campaign, CampaignState};
+use model::{Campaign, CampaignLine, CampaignState};
 
-use crate::compared::Compared;
+use crate::compared::{Compared, page};
 use crate::html::{self, Frame};
 use crate::sheet::Sheet;
 use crate::show;
 
 const SCRIPT: &str = include_str!("html/view.js");
-/// More rows of a comparison are for CSV and JSON.
-const PAIRS_MAX: usize = 2_000;
-
-/// A campaign in the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its number.
-    pub id: i64,
-    /// Its name.
-    pub name: String,
-    /// When it started, in milliseconds since 1970 UTC.
-    pub started_unix_ms: u64,
-    /// How it stands.
-    pub state: CampaignState,
-    /// Runs so far.
-    pub runs: u32,
-    /// Trials so far.
-    pub trials: u32,
-    /// Its tags.
-    pub tags: Vec<String>,
-}
 
 /// Makes the pages of one state of a results file.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +22,7 @@ pub struct Served {
 
 impl Served {
     /// The list of all campaigns, to be opened, or two of them compared.
-    pub fn list(self, file: &str, campaigns: &[Entry]) -> String {
+    pub fn list(self, file: &str, campaigns: &[CampaignLine]) -> String {
         let body = html! {
             header {
                 p.overline { "dfsbench view" }
@@ -78,15 +57,7 @@ impl Served {
                     p.meta { (when) ": " (side) }
                 }
             }
-            section aria-labelledby="figures" {
-                h2 #figures { "Figures" }
-                @if compared.pairs.is_empty() {
-                    p { "They have no row in common that could be compared." }
-                } @else {
-                    (comparison(compared))
-                }
-                ul.reading { @for line in compared.sentences() { li { (line) } } }
-            }
+            (page::figures(compared))
         };
         self.page("compare", "", &ids, &body)
     }
@@ -125,7 +96,7 @@ pub fn policy() -> String {
     format!("{policy}; frame-ancestors 'none'")
 }
 
-fn list(campaigns: &[Entry]) -> Markup {
+fn list(campaigns: &[CampaignLine]) -> Markup {
     html! {
         div.scroll.sortable #campaigns role="region" aria-labelledby="figures" tabindex="0" {
             table {
@@ -150,8 +121,8 @@ fn list(campaigns: &[Entry]) -> Markup {
     }
 }
 
-fn line(campaign: &Entry) -> Markup {
-    let Entry { id, name, .. } = campaign;
+fn line(campaign: &CampaignLine) -> Markup {
+    let CampaignLine { id, name, .. } = campaign;
     let state = match campaign.state {
         CampaignState::Running => "not finished",
         CampaignState::Complete => "complete",
@@ -170,46 +141,6 @@ fn line(campaign: &Entry) -> Markup {
                 td {
                     input type="radio" name=(side) value=(id) required
                         aria-label={ "campaign " (id) " as " (side) };
-                }
-            }
-        }
-    }
-}
-
-fn comparison(compared: &Compared) -> Markup {
-    html! {
-        @if compared.pairs.len() > PAIRS_MAX {
-            p.legend {
-                "The first " (PAIRS_MAX) " of " (compared.pairs.len())
-                " rows; dfsbench compare --format json has them all."
-            }
-        }
-        div.scroll.sortable #comparison role="region" aria-labelledby="figures" tabindex="0" {
-            table {
-                caption { "Rates and times of rows that both campaigns have." }
-                thead {
-                    tr {
-                        th scope="col" { "run" }
-                        th scope="col" data-factor { "figure" }
-                        @for name in ["before", "after", "ratio", "95 %", "p"] {
-                            th.number scope="col" { (name) }
-                        }
-                        th scope="col" data-factor { "outcome" }
-                        th scope="col" { "caveats" }
-                    }
-                }
-                tbody {
-                    @for pair in compared.pairs.iter().take(PAIRS_MAX) {
-                        @for (number, cells) in pair.cells().enumerate() {
-                            tr.first[number == 0] {
-                                th scope="row" { (pair.name) }
-                                @for (column, cell) in cells.iter().enumerate() {
-                                    td.number[(1..6).contains(&column)] { (cell) }
-                                }
-                                td.codes { (pair.caveats.join(", ")) }
-                            }
-                        }
-                    }
                 }
             }
         }

@@ -6,7 +6,7 @@
 
 use model::{Severity, Verdict};
 
-use crate::found;
+use crate::found::{self, FoundTable};
 use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
 use crate::pivot;
@@ -47,12 +47,15 @@ fn found_out(out: &mut String, sheet: &Sheet<'_>) {
     push(out, "", found.title);
     found.sentences.iter().for_each(|sentence| push(out, "  ", sentence));
     out.push('\n');
-    for table in &found.tables {
-        push(out, "", &table.caption);
-        out.push_str(&table.grid().render(WIDTH_MAX));
-        table.reading.iter().for_each(|line| push(out, "  ", line));
-        out.push('\n');
-    }
+    found.tables.iter().for_each(|table| found_table(out, table));
+}
+
+/// Writes a table of an answer.
+pub(crate) fn found_table(out: &mut String, table: &FoundTable) {
+    push(out, "", &table.caption);
+    out.push_str(&table.grid().render(WIDTH_MAX));
+    table.reading.iter().for_each(|line| push(out, "  ", line));
+    out.push('\n');
 }
 
 fn grid(sheet: &Sheet<'_>, table: &Table<'_, '_>, with_settings: bool) -> Grid {

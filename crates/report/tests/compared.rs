@@ -75,7 +75,7 @@ fn two_selections_of_one_campaign_are_matched_without_what_they_name() {
     let reads = only("pass", "read");
     let reads = Selection { campaign: &campaign, only: &reads };
     assert_eq!(Compared::of(reads, reads, Rules::default()).pairs.len(), 2);
-    assert!(setting_names(&campaign).contains(&"nfsvers".to_owned()));
+    assert!(setting_names(&campaign).contains(&"nfsvers"));
 }
 
 #[test]

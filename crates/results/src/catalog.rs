@@ -1,9 +1,9 @@
 //! What a file holds, as people look after it: campaigns with their tags and notes, and sizes.
 //!
-//! [`CampaignLine`] is the principal type. Notes and tags are all that people write into a
+//! [`Store::list`] is the way in. Notes and tags are all that people write into a
 //! results file; they are added and never put in place of others, so a slip loses nothing.
 
-use model::CampaignState;
+use model::CampaignLine;
 use rusqlite::{Connection, params};
 
 use crate::error::{StoreError, explain};
@@ -18,29 +18,6 @@ pub const TAG_LENGTH_MAX: usize = 64;
 
 /// Characters of a note, at most: a note is no file.
 pub const NOTE_LENGTH_MAX: usize = 10_000;
-
-/// A campaign in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CampaignLine {
-    /// Key in the results file.
-    pub id: i64,
-    /// Name of its plan.
-    pub name: String,
-    /// When it started, in milliseconds since 1970 UTC.
-    pub started_unix_ms: u64,
-    /// How it stands.
-    pub state: CampaignState,
-    /// Runs stored so far.
-    pub runs: u32,
-    /// Trials stored so far.
-    pub trials: u32,
-    /// Those of them that failed.
-    pub trials_failed: u32,
-    /// Which campaign it is in whatever file it lies: a UUID.
-    pub uuid: String,
-    /// Words by which people find it again, in the order of the alphabet.
-    pub tags: Vec<String>,
-}
 
 /// What somebody wrote beside a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]

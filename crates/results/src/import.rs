@@ -7,9 +7,9 @@
 
 use std::path::Path;
 
+use model::CampaignLine;
 use rusqlite::{Connection, ErrorCode, params};
 
-use crate::catalog::CampaignLine;
 use crate::error::{StoreError, explain};
 use crate::join::{self, Gained};
 use crate::read::damaged;

@@ -29,7 +29,7 @@ mod telemetry;
 mod tree;
 mod write;
 
-pub use catalog::{CampaignLine, NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
+pub use catalog::{NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
 pub use error::StoreError;
 pub use export::{ExportError, ExportFormat, Exported};
 pub use import::{Imported, Merged};

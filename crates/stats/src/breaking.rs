@@ -2,23 +2,29 @@
 //!
 //! [`Search`] names the next load to try and hears what came of it; it measures nothing itself. The
 //! load is doubled as long as all goes well; what went wrong is narrowed down by halves between the
-//! last load that was borne and the first that was not. What broke it must do so twice. After each
-//! load that was not borne, the lightest is tried until it is served as before, or time is up:
-//! whether a server recovers is half the answer. The ways to give in are those of [`How`]. Where
-//! the client was at its own limit, figures say nothing of the server, and are left out.
+//! last load that was borne and the first that was not. What broke it must do so twice; what looks
+//! worse than a lighter load is tried in turns with that, see `turns`. After each load that was
+//! not borne, the lightest is tried until it is served as before, or time is up: whether a server
+//! recovers is half the answer. The ways to give in are those of [`How`]. Where the client was at
+//! its own limit, figures say nothing of the server, and are left out.
 
 mod came;
 mod replay;
+mod turns;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::question::RampAsked;
 
-pub use came::{Came, Figure, Trouble};
-pub use replay::{Searched, Tried, replay};
+use crate::summary::median;
 
-/// Below this share of the best rate under less load, throughput has fallen: no noise of a few
-/// trials reaches as far, and no user would miss it.
+pub use came::{Came, Figure, Trouble};
+pub use replay::{Purpose, Searched, Tried, replay};
+pub use turns::{TURNS_MAX, TURNS_MIN};
+
+use turns::{Turns, Verdict, Way};
+
+/// Below this share of the best rate under less load, throughput has fallen: no user would miss it.
 pub const DEGRADED_SHARE: f64 = 0.8;
 
 /// From this share of the best rate on, more load gained nothing to speak of.
@@ -54,12 +60,14 @@ impl From<&RampAsked> for Asked {
 /// How a server gave in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum How {
-    /// Throughput fell, twice in a row: see [`DEGRADED_SHARE`].
+    /// Throughput fell, as turns have shown: see [`DEGRADED_SHARE`].
     Degraded {
         /// In which pass, by its place.
         pass: usize,
         /// The smaller load with the best rate.
         best_at: u32,
+        /// How many trials of each were made in turns.
+        turns: usize,
     },
     /// Less than [`BEHIND_SHARE`] of what was offered was done, twice in a row.
     Behind {
@@ -68,8 +76,8 @@ pub enum How {
         /// The share that was done.
         share: f64,
     },
-    /// The 99th percentile of the response times exploded, twice in a row. In a closed loop it may
-    /// rise as much as the load without a word: waiting times do where what is there is shared.
+    /// The 99th percentile of the response times exploded, as turns have shown. In a closed loop it
+    /// may rise as much as the load without a word: waiting times do where what is there is shared.
     ///
     /// **Source:** Little's law.
     Slow {
@@ -79,6 +87,8 @@ pub enum How {
         from_ns: u64,
         /// What it is.
         to_ns: u64,
+        /// How many trials of each were made in turns.
+        turns: usize,
     },
     /// A trial failed, or ops did, twice in all.
     Broken,
@@ -121,15 +131,19 @@ pub struct Found {
     pub unsure_from: Option<u32>,
     /// Loads that broke it once, and were borne when tried again.
     pub once: Vec<u32>,
+    /// Loads that count as borne, and of which nobody can tell whether they were served worse.
+    pub unclear: Vec<u32>,
 }
 
 /// What is tried next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Next {
     /// A load that was not tried.
     Try(u32),
-    /// The same once more, since it was slow.
+    /// The same once more, since too little was done, or it broke.
     Again(u32),
+    /// A load that looks worse and a lighter one, in turns.
+    InTurns(Turns),
     /// The lightest load, after something went wrong.
     Recovery {
         /// When it was tried for the first time, in milliseconds since 1970.
@@ -151,8 +165,19 @@ pub struct Search {
     recovery: Option<Recovery>,
     /// How often each load broke it.
     breaks: BTreeMap<u32, u32>,
-    /// Figures of the loads that did not break it, the last of each but for those of recovery.
-    figures: BTreeMap<u32, Vec<Option<Figure>>>,
+    /// Figures of the trials that did not break it, by load, but for those of recovery.
+    figures: BTreeMap<u32, Vec<Vec<Option<Figure>>>>,
+    /// What turns have answered: load, pass, and in what it looked worse.
+    settled: Vec<(u32, usize, Way)>,
+    unclear: BTreeSet<u32>,
+}
+
+/// Why a load may not be borne.
+enum Suspicion {
+    /// Too little of what was offered was done.
+    Behind(How),
+    /// It looks worse than a lighter load.
+    Worse { pass: usize, way: Way, reference: u32 },
 }
 
 impl Search {
@@ -167,21 +192,28 @@ impl Search {
             recovery: None,
             breaks: BTreeMap::new(),
             figures: BTreeMap::new(),
+            settled: Vec::new(),
+            unclear: BTreeSet::new(),
         }
     }
 
     /// The load to try next; `None` when all is known.
     pub const fn next(&self) -> Option<u32> {
-        match self.next {
-            Next::Try(load) | Next::Again(load) => Some(load),
+        match &self.next {
+            Next::Try(load) | Next::Again(load) => Some(*load),
+            Next::InTurns(turns) => Some(turns.next()),
             Next::Recovery { .. } => Some(self.asked.first),
             Next::Done => None,
         }
     }
 
-    /// Says whether the next trial is to show that the server has recovered.
-    pub const fn is_recovering(&self) -> bool {
-        matches!(self.next, Next::Recovery { .. })
+    /// What the next trial is for.
+    pub const fn purpose(&self) -> Purpose {
+        match &self.next {
+            Next::Recovery { .. } => Purpose::Recovery,
+            Next::InTurns(turns) => Purpose::Turn { load: turns.load, reference: turns.reference },
+            _ => Purpose::Load,
+        }
     }
 
     /// Says whether it has not recovered so far: the next trial may wait a little.
@@ -192,39 +224,30 @@ impl Search {
     /// Hears what came of the load that was to be tried, and when it was begun, in milliseconds
     /// since 1970.
     pub fn hear(&mut self, came: Came, begun_unix_ms: u64) {
-        match (self.next, came) {
+        match (self.next.clone(), came) {
             (Next::Done, _) => {}
             (Next::Recovery { since_ms, bad_ms }, came) => {
                 let since_ms = since_ms.unwrap_or(begun_unix_ms);
                 self.look_after((since_ms, bad_ms), &came, begun_unix_ms.saturating_sub(since_ms));
             }
-            (Next::Try(load) | Next::Again(load), Came::Broken(_)) => {
-                *self.breaks.entry(load).or_default() += 1;
-                self.give_in(load, How::Broken);
-            }
+            (Next::Try(load) | Next::Again(load), Came::Broken(_)) => self.breaks_with(load),
+            // A lighter load that breaks right after it, too, is its doing.
+            (Next::InTurns(turns), Came::Broken(_)) => self.breaks_with(turns.load),
             (Next::Try(load) | Next::Again(load), Came::Figures(figures)) => {
-                let how = self.how(load, &figures);
-                self.figures.insert(load, figures);
-                match (self.next, how) {
-                    (Next::Try(_), Some(_)) => self.next = Next::Again(load),
-                    (_, Some(how)) => self.give_in(load, how),
-                    (_, None) => {
-                        self.borne = Some(load);
-                        // What broke it was borne when tried again.
-                        self.gave_in = self.gave_in.filter(|(broken, _)| *broken > load);
-                        self.go_on();
-                    }
-                }
+                self.figures.entry(load).or_default().push(figures.clone());
+                self.look_at(load, &figures);
             }
+            (Next::InTurns(turns), Came::Figures(figures)) => self.hear_turn(turns, figures),
         }
     }
 
     /// What is known so far.
     pub fn found(&self) -> Found {
-        let passes = self.figures.values().map(Vec::len).min().unwrap_or(0);
+        let trials = self.figures.values().flatten();
+        let passes = trials.map(Vec::len).min().unwrap_or(0);
         let saturated_from = (0..passes).map(|pass| self.saturated_from(pass)).collect();
-        let unsure = |(_, figures): &(_, &Vec<Option<Figure>>)| figures.iter().any(Option::is_none);
-        let unsure_from = self.figures.iter().find(unsure).map(|(load, _)| *load);
+        let unsure = |load: &u32| (0..passes).any(|pass| self.figure(*load, pass).is_none());
+        let unsure_from = self.figures.keys().copied().find(unsure);
         let borne_again = |load: &&u32| Some(**load) <= self.borne;
         Found {
             borne: self.borne,
@@ -233,12 +256,89 @@ impl Search {
             saturated_from,
             unsure_from,
             once: self.breaks.keys().filter(borne_again).copied().collect(),
+            unclear: self.unclear.iter().filter(borne_again).copied().collect(),
         }
     }
 
-    /// The figure of a pass under a load that was tried.
+    /// The figure of a pass under a load that was tried: medians, each of its own.
     pub fn figure(&self, load: u32, pass: usize) -> Option<Figure> {
-        self.figures.get(&load)?.get(pass).copied().flatten()
+        let trials = self.figures.get(&load)?.iter();
+        let known: Vec<Figure> = trials.filter_map(|of| of.get(pass).copied().flatten()).collect();
+        let of = |part: fn(&Figure) -> Option<f64>| {
+            median(&known.iter().filter_map(part).collect::<Vec<f64>>())
+        };
+        Some(Figure {
+            per_s: of(|figure| Some(figure.per_s))?,
+            p99_ns: of(|figure| Some(figure.p99_ns as f64))? as u64,
+            offered_share: of(|figure| figure.offered_share),
+        })
+    }
+
+    fn breaks_with(&mut self, load: u32) {
+        *self.breaks.entry(load).or_default() += 1;
+        self.give_in(load, How::Broken);
+    }
+
+    /// Goes on from a load with these figures.
+    fn look_at(&mut self, load: u32, figures: &[Option<Figure>]) {
+        let is_again = matches!(self.next, Next::Again(_));
+        match self.suspicion(load, figures) {
+            None => {
+                self.borne = Some(load);
+                // What broke it was borne when tried again.
+                self.gave_in = self.gave_in.filter(|(broken, _)| *broken > load);
+                self.go_on();
+            }
+            Some(Suspicion::Behind(how)) if is_again => self.give_in(load, how),
+            Some(Suspicion::Behind(_)) => self.next = Next::Again(load),
+            Some(Suspicion::Worse { pass, way, reference }) => {
+                self.next = Next::InTurns(Turns::new(load, reference, pass, way));
+            }
+        }
+    }
+
+    /// Hears what came of one of two loads that are tried in turns.
+    fn hear_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
+        let (load, pass) = (turns.load, turns.pass);
+        let is_light = turns.is_light();
+        let figure = figures.get(pass).copied().flatten();
+        turns.hear(figure.map(|figure| match (turns.way, is_light) {
+            (Way::Rate, true) => figure.per_s * DEGRADED_SHARE,
+            (Way::Rate, false) => figure.per_s,
+            (Way::Time, true) => {
+                let more = more_load(load, turns.reference, &figure);
+                -(self.exploded_ns(figure.p99_ns, more) as f64)
+            }
+            (Way::Time, false) => -(figure.p99_ns as f64),
+        }));
+        self.figures
+            .entry(if is_light { turns.reference } else { load })
+            .or_default()
+            .push(figures);
+        match turns.verdict() {
+            Verdict::Open => self.next = Next::InTurns(turns),
+            Verdict::Worse => self.give_in(load, self.worse(&turns)),
+            answer @ (Verdict::Held | Verdict::Unclear) => {
+                if answer == Verdict::Unclear {
+                    self.unclear.insert(load);
+                }
+                self.settled.push((load, pass, turns.way));
+                let passes = self.figures.values().flatten().map(Vec::len).min().unwrap_or(0);
+                let figures: Vec<_> = (0..passes).map(|pass| self.figure(load, pass)).collect();
+                self.look_at(load, &figures);
+            }
+        }
+    }
+
+    /// How the heavier of two loads is worse.
+    fn worse(&self, turns: &Turns) -> How {
+        let &Turns { load, reference, pass, way, .. } = turns;
+        let p99_ns = |load| self.figure(load, pass).map_or(0, |figure| figure.p99_ns);
+        let turns = turns.made();
+        match way {
+            Way::Rate => How::Degraded { pass, best_at: reference, turns },
+            Way::Time => How::Slow { pass, from_ns: p99_ns(reference), to_ns: p99_ns(load), turns },
+        }
     }
 
     fn give_in(&mut self, load: u32, how: How) {
@@ -277,7 +377,8 @@ impl Search {
             let (Some(now), Some(then)) = (now, self.figure(self.asked.first, pass)) else {
                 return true;
             };
-            now.per_s >= then.per_s * DEGRADED_SHARE && !self.has_exploded(then.p99_ns, now, 1)
+            now.per_s >= then.per_s * DEGRADED_SHARE
+                && now.p99_ns <= self.exploded_ns(then.p99_ns, 1)
         })
     }
 
@@ -298,35 +399,40 @@ impl Search {
         };
     }
 
-    /// How a load is not borne, if it isn't.
-    fn how(&self, load: u32, figures: &[Option<Figure>]) -> Option<How> {
+    /// Why a load with these figures may not be borne; nothing that turns have answered.
+    fn suspicion(&self, load: u32, figures: &[Option<Figure>]) -> Option<Suspicion> {
         figures.iter().enumerate().find_map(|(pass, figure)| {
             let figure = figure.as_ref()?;
             let smaller = self.figures.range(..load).filter(|(at, _)| Some(**at) <= self.borne);
             let smaller = smaller.filter_map(|(at, _)| Some((*at, self.figure(*at, pass)?)));
             let known: Vec<(u32, Figure)> = smaller.collect();
+            let worse = |way, reference| {
+                let is_open = !self.settled.contains(&(load, pass, way));
+                is_open.then_some(Suspicion::Worse { pass, way, reference })
+            };
             let best = known.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
             if let Some((best_at, best)) = best
                 && figure.per_s < best.per_s * DEGRADED_SHARE
+                && let Some(suspicion) = worse(Way::Rate, *best_at)
             {
-                return Some(How::Degraded { pass, best_at: *best_at });
+                return Some(suspicion);
             }
             if let Some(share) = figure.offered_share.filter(|share| *share < BEHIND_SHARE) {
-                return Some(How::Behind { pass, share });
+                return Some(Suspicion::Behind(How::Behind { pass, share }));
             }
             // The slower of the two lightest, since chance makes one of them quick.
             let (at, from) = known.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
-            let more = if figure.offered_share.is_some() { 1 } else { load.div_ceil(*at) };
-            let slow = How::Slow { pass, from_ns: from.p99_ns, to_ns: figure.p99_ns };
-            self.has_exploded(from.p99_ns, figure, more).then_some(slow)
+            let more = more_load(load, *at, figure);
+            let slow = figure.p99_ns > self.exploded_ns(from.p99_ns, more);
+            slow.then(|| worse(Way::Time, *at)).flatten()
         })
     }
 
-    /// Says whether a 99th percentile is far above one that was found under a load so many times
+    /// Beyond this a 99th percentile is far above one that was found under a load so many times
     /// lighter.
-    fn has_exploded(&self, from_ns: u64, figure: &Figure, more: u32) -> bool {
+    fn exploded_ns(&self, from_ns: u64, more: u32) -> u64 {
         let factor = u64::from(self.asked.slow_factor.max(1)) * u64::from(more);
-        figure.p99_ns > from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
+        from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
     }
 
     fn saturated_from(&self, pass: usize) -> Option<u32> {
@@ -340,5 +446,13 @@ impl Search {
     }
 }
 
+/// How many times as long answers may take for the load alone: in a closed loop they wait for each
+/// other.
+const fn more_load(load: u32, lighter: u32, figure: &Figure) -> u32 {
+    if figure.offered_share.is_some() { 1 } else { load.div_ceil(lighter) }
+}
+
+#[cfg(test)]
+mod noise;
 #[cfg(test)]
 mod tests;

@@ -1,19 +1,22 @@
 //! Two sets of trials, before and after: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] is the way in, [`Comparison`] what comes out. The ratio is that of the medians; its
-//! interval is a percentile bootstrap in which both sides are drawn anew, and a rank test says
-//! independently how probable such a difference is without a cause. A difference counts only
-//! where both agree and it is larger than the smallest effect that somebody cares for.
+//! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] is for who compares many.
+//! The ratio is that of the medians; its interval is a percentile bootstrap in which both sides are
+//! drawn anew, and a rank test says independently how probable such a difference is without a
+//! cause. A difference counts only where both agree and it is larger than the smallest effect that
+//! somebody cares for.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with
 //! intervals).
 
+use std::collections::{BTreeMap, HashMap};
+
 use model::random::SplitMix64;
 
 use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
-use crate::summary::{draw_median, median, sorted};
+use crate::summary::{Middle, draw_middle, median, sorted};
 
 /// How a comparison ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,40 +91,92 @@ impl Comparison {
 ///
 /// The same figures, in any order, and the same seed give the same comparison.
 pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<Comparison> {
-    if before.iter().chain(after).any(|figure| *figure <= 0.0) {
-        return None;
-    }
-    let (before, after) = (sorted(before)?, sorted(after)?);
-    let probability = rank_test(&before, &after);
-    Some(Comparison {
-        ratio: median(&after)? / median(&before)?,
-        interval: interval(&before, &after, seed),
-        probability,
-        adjusted: probability,
-        family: 1,
-        trials: (before.len(), after.len()),
-        effect,
-    })
+    Draws::new(seed).compare(before, after, effect)
 }
 
-fn interval(before: &[f64], after: &[f64], seed: u64) -> (f64, f64) {
-    let mut random = SplitMix64::new(seed);
-    let mut counts = vec![0_u32; before.len().max(after.len())];
-    let mut ratios: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let below = draw_median(before, &mut random, &mut counts);
-            draw_median(after, &mut random, &mut counts) / below
+/// What a seed draws, for so many figures before and after.
+///
+/// Which of the sorted figures are drawn does not depend on what they are. So it is drawn once for
+/// each pair of counts, and a hundred thousand comparisons of five trials with five cost no more
+/// than looking up which 25 ratios there can be, and how often each of them is drawn.
+#[derive(Debug)]
+pub struct Draws {
+    seed: u64,
+    known: HashMap<(usize, usize), Vec<Drawn>>,
+}
+
+/// A pair of medians, before and after, and how often it was drawn.
+type Drawn = ((Middle, Middle), usize);
+
+impl Draws {
+    /// Begins with nothing drawn.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, known: HashMap::new() }
+    }
+
+    /// As [`compare`] with this seed.
+    pub fn compare(&mut self, before: &[f64], after: &[f64], effect: f64) -> Option<Comparison> {
+        if before.iter().chain(after).any(|figure| *figure <= 0.0) {
+            return None;
+        }
+        let (before, after) = (sorted(before)?, sorted(after)?);
+        let probability = rank_test(&before, &after);
+        Some(Comparison {
+            ratio: median(&after)? / median(&before)?,
+            interval: interval(&before, &after, self),
+            probability,
+            adjusted: probability,
+            family: 1,
+            trials: (before.len(), after.len()),
+            effect,
         })
+    }
+
+    fn of(&mut self, counts: (usize, usize)) -> &[Drawn] {
+        let seed = self.seed;
+        self.known.entry(counts).or_insert_with(|| drawn(counts, seed))
+    }
+}
+
+fn interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
+    let drawn = draws.of((before.len(), after.len()));
+    let mut ratios: Vec<(f64, usize)> = drawn
+        .iter()
+        .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
         .collect();
-    ratios.sort_unstable_by(f64::total_cmp);
+    ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
-    (ratios[cut], ratios[RESAMPLES - 1 - cut])
+    (ranked(&ratios, cut), ranked(&ratios, RESAMPLES - 1 - cut))
+}
+
+/// The figure at a place, counted from 0, where each stands as often as it says.
+fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
+    let mut seen = 0;
+    let found = sorted.iter().find(|(_, times)| {
+        seen += times;
+        seen > place
+    });
+    found.expect("there are as many as were drawn").0
+}
+
+/// Draws both medians [`RESAMPLES`] times: which they are, and how often.
+fn drawn((before, after): (usize, usize), seed: u64) -> Vec<Drawn> {
+    let mut random = SplitMix64::new(seed);
+    let mut counts = vec![0_u32; before.max(after)];
+    let mut found = BTreeMap::new();
+    for _ in 0..RESAMPLES {
+        let below = draw_middle(before, &mut random, &mut counts);
+        let above = draw_middle(after, &mut random, &mut counts);
+        *found.entry((below, above)).or_default() += 1;
+    }
+    found.into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::criteria::BOOTSTRAP_SEED;
+    use crate::summary::draw_median;
 
     fn of(before: &[f64], after: &[f64]) -> Comparison {
         compare(before, after, 0.05, BOOTSTRAP_SEED).unwrap()
@@ -144,6 +199,30 @@ mod tests {
         assert!((up.ratio - 1.2).abs() < 1e-12);
         assert_eq!((up.outcome(), of(&fast, &slow).outcome()), (Outcome::Higher, Outcome::Lower));
         assert_eq!(of(&slow, &slow).outcome(), Outcome::Same);
+    }
+
+    #[test]
+    fn what_was_drawn_once_serves_every_comparison_of_as_many_trials() {
+        let mut random = SplitMix64::new(3);
+        let mut draws = Draws::new(BOOTSTRAP_SEED);
+        for (n, m) in [(5, 5), (4, 7), (5, 5), (1, 3), (8, 8), (4, 7)] {
+            let mut figures = |count| {
+                let figures: Vec<f64> = (0..count).map(|_| noisy(&mut random, 1.0)).collect();
+                sorted(&figures).unwrap()
+            };
+            let (before, after) = (figures(n), figures(m));
+            // The bootstrap as the books have it: every ratio written down, and sorted.
+            let (mut drawn, mut counts) = (SplitMix64::new(BOOTSTRAP_SEED), vec![0; n.max(m)]);
+            let mut ratio = || {
+                let below = draw_median(&before, &mut drawn, &mut counts);
+                draw_median(&after, &mut drawn, &mut counts) / below
+            };
+            let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| ratio()).collect();
+            ratios.sort_unstable_by(f64::total_cmp);
+            let compared = draws.compare(&before, &after, 0.05).unwrap();
+            assert_eq!(compared.interval, (ratios[250], ratios[9_749]), "{n} and {m}");
+            assert_eq!(compared, of(&before, &after));
+        }
     }
 
     #[test]

@@ -7,10 +7,12 @@
 //! **Source:** run and reporting rules of SPEC SFS 1.1 to SPECstorage 2020, as published.
 
 mod bound;
+mod compared;
 mod knee;
 mod point;
 
 pub use bound::BoundSearch;
+pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};
 

@@ -5,7 +5,8 @@
 //! caveats and gives the verdict. The thresholds stand in [`criteria`], each with its reason.
 //! [`compare()`] lays two sets of trials side by side, [`effects()`] tells which factor governs.
 //! Pure: the same trials give the same figures on every machine, to the last bit, since no function
-//! of libm is called whose last digit differs between systems; `effects` alone takes logarithms.
+//! of libm is called whose last digit differs between systems; `effects` and the comparison of
+//! curves alone take logarithms.
 
 pub mod breaking;
 mod compare;
@@ -26,7 +27,7 @@ pub mod steady;
 mod summary;
 mod trend;
 
-pub use compare::{Comparison, Outcome, compare};
+pub use compare::{Comparison, Draws, Outcome, compare};
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness, jain_index};
 pub use family::holm;

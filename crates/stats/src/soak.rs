@@ -4,8 +4,11 @@
 //! intervals, so an instant is known to an interval: [`Effect`] gives the latest that it can be.
 //! What can't be told is `None`, and the verdict says so rather than guess.
 
-use model::soak::{Fate, Finding, Recovery};
-use model::{Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState, Upset};
+use model::soak::{Blow, Disturbance, Fate, Finding, Recovery};
+use model::{
+    Caveat, CaveatCode, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState,
+    Upset,
+};
 
 use crate::median;
 
@@ -118,6 +121,14 @@ pub struct Effect {
     pub longest_ns: u64,
     /// Blocks that were acknowledged and not safe when it began.
     pub uncommitted: u64,
+    /// How far a clock was set forward, in milliseconds; 0 where that was not what was done.
+    pub by_ms: i64,
+    /// Says whether a host saw its clock step while it worked.
+    pub saw_step: bool,
+    /// How long until an agent that was killed was seen to be gone, in nanoseconds.
+    pub noticed_ns: Option<u64>,
+    /// Reads of another agent in the place of one that was killed, of what that one had written.
+    pub read_back_ops: Option<u64>,
     /// Length of an interval, in nanoseconds: no instant is known better.
     pub interval_ns: u64,
 }
@@ -194,7 +205,8 @@ impl Soaked {
             let effects = load.upsets.iter().enumerate();
             self.effects.extend(effects.map(|(number, upset)| {
                 let until_ns = load.upsets.get(number + 1).map_or(u64::MAX, |next| next.begun_ns);
-                Effect::of(upset, &load.pulses, (segment, start_ns), until_ns)
+                let effect = Effect::of(upset, &load.pulses, (segment, start_ns), until_ns);
+                effect.on_host(soak, (load, trial))
             }));
         }
     }
@@ -257,6 +269,26 @@ impl Soaked {
 }
 
 impl Effect {
+    /// Adds what a segment says of the host that was disturbed.
+    fn on_host(mut self, soak: &Soak, (load, trial): (&PassResult, &Trial)) -> Self {
+        let upset = &self.upset;
+        let planned = |(at_ns, one): &(u64, &Disturbance)| {
+            (*at_ns, one.blow) == (upset.planned_ns, upset.blow)
+        };
+        self.by_ms = soak.within(self.segment).find(planned).map_or(0, |(_, one)| one.by_ms);
+        let is_step = |caveat: &Caveat| caveat.code == CaveatCode::Clock;
+        self.saw_step = self.by_ms != 0 && load.caveats.iter().any(is_step);
+        if upset.blow == Blow::ClientKill {
+            let ended_ns = upset.ended_ns.filter(|_| upset.failed.is_none());
+            self.noticed_ns = ended_ns.map(|ended_ns| ended_ns.saturating_sub(upset.begun_ns));
+            let read = trial.passes.iter().find(|pass| pass.pass == Pass::Read);
+            let hosts = read.into_iter().flat_map(|pass| &pass.hosts);
+            let own = hosts.filter(|host| host.host == upset.host);
+            self.read_back_ops = own.map(|host| host.ops).next();
+        }
+        self
+    }
+
     /// What a disturbance did until the next one began.
     fn of(upset: &Upset, pulses: &[Pulse], (segment, start_ns): (u64, u64), until_ns: u64) -> Self {
         let begins_ns = |index: usize| if index == 0 { 0 } else { pulses[index - 1].at_ns };
@@ -300,6 +332,10 @@ impl Effect {
             errors: 0,
             longest_ns: 0,
             uncommitted: before.last().map_or(0, |index| pulses[*index].uncommitted),
+            by_ms: 0,
+            saw_step: false,
+            noticed_ns: None,
+            read_back_ops: None,
             interval_ns: usual_ns,
         };
         let since = |ns: u64| ns.saturating_sub(upset.begun_ns);

@@ -103,29 +103,48 @@ fn bootstrap(sorted: &[f64], seed: u64) -> (f64, f64) {
     (medians[cut], medians[RESAMPLES - 1 - cut])
 }
 
+/// Which of some sorted figures are in the middle of a sample: the same one twice, or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Middle {
+    lower: usize,
+    upper: usize,
+}
+
+impl Middle {
+    /// The median of the sample.
+    pub fn of(self, sorted: &[f64]) -> f64 {
+        f64::midpoint(sorted[self.lower], sorted[self.upper])
+    }
+}
+
 /// The median of as many figures as there are, drawn from them with repetition.
 ///
 /// `counts` is room for as many numbers at least; what it holds does not matter.
 pub(crate) fn draw_median(sorted: &[f64], random: &mut SplitMix64, counts: &mut [u32]) -> f64 {
-    let drawn = &mut counts[..sorted.len()];
-    drawn.fill(0);
-    for _ in 0..sorted.len() {
-        drawn[below(random.next(), sorted.len() as u64) as usize] += 1;
-    }
-    middle_of_drawn(sorted, drawn)
+    draw_middle(sorted.len(), random, counts).of(sorted)
 }
 
-/// The median of a sample given as how often each figure was drawn: counting saves sorting.
-fn middle_of_drawn(sorted: &[f64], drawn: &[u32]) -> f64 {
-    let n = sorted.len();
+/// Which figures are in the middle of such a sample, of so many that are sorted.
+pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut [u32]) -> Middle {
+    let drawn = &mut counts[..figures];
+    drawn.fill(0);
+    for _ in 0..figures {
+        drawn[below(random.next(), figures as u64) as usize] += 1;
+    }
+    middle_of_drawn(drawn)
+}
+
+/// The middle of a sample given as how often each figure was drawn: counting saves sorting.
+fn middle_of_drawn(drawn: &[u32]) -> Middle {
+    let n = drawn.len();
     let (mut seen, mut lower) = (0_usize, None);
-    for (figure, &times) in sorted.iter().zip(drawn) {
+    for (place, &times) in drawn.iter().enumerate() {
         seen += times as usize;
         if lower.is_none() && seen > (n - 1) / 2 {
-            lower = Some(*figure);
+            lower = Some(place);
         }
         if seen > n / 2 {
-            return f64::midpoint(lower.unwrap_or(*figure), *figure);
+            return Middle { lower: lower.unwrap_or(place), upper: place };
         }
     }
     unreachable!("as many figures are drawn as there are")

@@ -3,12 +3,14 @@
 //! A [`Journal`] numbers the writes of each block, its generations from 1 (0 is what preparation
 //! wrote), and knows of each block the newest generation that was handed on, the latest one that
 //! was acknowledged, and the latest one that was acknowledged as safe. What is read is held against
-//! these: see [`Journal::found`]. All memory is taken at the start, nothing locks. Of each block
-//! one write or read may be under way at a time, all by one worker: whoever hands out ops sees to
-//! that.
+//! these: see [`Journal::found`]. All memory is taken at the start, and may be that of somebody
+//! else, such as a file that outlives its process; nothing locks. Of each block one write or read
+//! may be under way at a time, all by one worker: whoever hands out ops sees to that.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use model::soak::{Fate, Finding, Kept};
@@ -18,25 +20,47 @@ use crate::names::Name;
 /// Blocks that a journal has room for: 256 MiB of books, which are 64 GiB of data in 4 KiB.
 pub const JOURNAL_BLOCKS_MAX: u64 = 16 << 20;
 
+/// What is booked of one block: so many words, all 0 at first.
+const WORDS_PER_BLOCK: usize = 4;
+
+/// The words that books are kept in.
+pub type Words = dyn AsRef<[AtomicU32]> + Send + Sync + RefUnwindSafe + UnwindSafe;
+
 /// The books on all blocks of a file set.
-#[derive(Debug)]
 pub struct Journal {
     block_bytes: u64,
     blocks_per_file: u64,
-    blocks: Box<[Block]>,
+    words: Box<Words>,
     uncommitted: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Block {
+struct Block<'w> {
     /// The generation that was handed on last.
-    newest: AtomicU32,
+    newest: &'w AtomicU32,
     /// The latest one that was acknowledged.
-    acknowledged: AtomicU32,
+    acknowledged: &'w AtomicU32,
     /// The latest one that was acknowledged as safe.
-    safe: AtomicU32,
+    safe: &'w AtomicU32,
     /// The worst that was found of it; 0 where nothing was: see [`note_of`].
-    noted: AtomicU32,
+    noted: &'w AtomicU32,
+}
+
+impl<'w> Block<'w> {
+    const fn of(words: &'w [AtomicU32]) -> Option<Self> {
+        let [newest, acknowledged, safe, noted] = words else { return None };
+        Some(Self { newest, acknowledged, safe, noted })
+    }
+
+    fn is_uncommitted(&self) -> bool {
+        self.safe.load(Relaxed) != self.acknowledged.load(Relaxed)
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { block_bytes, blocks_per_file, uncommitted, .. } = self;
+        write!(f, "Journal({blocks_per_file} x {block_bytes} B a file, {uncommitted:?} not safe)")
+    }
 }
 
 /// Nothing whole of ours was found.
@@ -73,12 +97,29 @@ impl Journal {
     /// # Panics
     /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks: whoever asks knows.
     pub fn new(files: u32, file_bytes: u64, block_bytes: u32) -> Self {
-        let block_bytes = u64::from(block_bytes.max(1));
-        let blocks_per_file = file_bytes.div_ceil(block_bytes);
+        let words = (0..Self::words(files, file_bytes, block_bytes)).map(|_| AtomicU32::new(0));
+        Self::over(Box::new(words.collect::<Box<[_]>>()), file_bytes, block_bytes)
+    }
+
+    /// How many words books of so many files take, 16 bytes a block.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    pub fn words(files: u32, file_bytes: u64, block_bytes: u32) -> usize {
+        let blocks_per_file = file_bytes.div_ceil(u64::from(block_bytes.max(1)));
         let count = u64::from(files).saturating_mul(blocks_per_file);
         assert!(count <= JOURNAL_BLOCKS_MAX, "{count} blocks are too many for a journal");
-        let blocks = (0..count).map(|_| Block::default()).collect();
-        Self { block_bytes, blocks_per_file, blocks, uncommitted: AtomicU64::new(0) }
+        count as usize * WORDS_PER_BLOCK
+    }
+
+    /// Goes on with books that somebody began, or begins them where all words are 0.
+    pub fn over(words: Box<Words>, file_bytes: u64, block_bytes: u32) -> Self {
+        let block_bytes = u64::from(block_bytes.max(1));
+        let blocks_per_file = file_bytes.div_ceil(block_bytes);
+        let journal = Self { block_bytes, blocks_per_file, words, uncommitted: AtomicU64::new(0) };
+        let uncommitted = journal.blocks().filter(Block::is_uncommitted).count() as u64;
+        journal.uncommitted.store(uncommitted, Relaxed);
+        journal
     }
 
     /// Takes note of a write that is handed on: its block gets its next generation.
@@ -95,7 +136,7 @@ impl Journal {
 
     /// The generations that may be read at a place: the oldest and the newest.
     pub fn readable(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
-        let range = |block: &Block| (block.safe.load(Relaxed), block.newest.load(Relaxed));
+        let range = |block: Block<'_>| (block.safe.load(Relaxed), block.newest.load(Relaxed));
         self.block(file, offset_bytes).map_or((0, 0), range)
     }
 
@@ -118,12 +159,13 @@ impl Journal {
     /// Takes note that all that was acknowledged of a file was said to be safe.
     pub fn committed(&self, file: u32) {
         let first = u64::from(file) * self.blocks_per_file;
-        let range = first as usize..(first + self.blocks_per_file) as usize;
+        let range = first as usize * WORDS_PER_BLOCK
+            ..(first + self.blocks_per_file) as usize * WORDS_PER_BLOCK;
         let mut made_safe = 0;
-        for block in self.blocks.get(range).unwrap_or_default() {
-            let acknowledged = block.acknowledged.load(Relaxed);
-            if block.safe.load(Relaxed) != acknowledged {
-                block.safe.store(acknowledged, Relaxed);
+        let words = self.words.as_ref().as_ref().get(range).unwrap_or_default();
+        for block in words.chunks_exact(WORDS_PER_BLOCK).filter_map(Block::of) {
+            if block.is_uncommitted() {
+                block.safe.store(block.acknowledged.load(Relaxed), Relaxed);
                 made_safe += 1;
             }
         }
@@ -155,7 +197,7 @@ impl Journal {
     /// What became of the blocks of some files; each is looked at once.
     pub fn kept(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
         let mut kept = Kept::default();
-        for (index, block) in (0_u64..).zip(&self.blocks) {
+        for (index, block) in (0_u64..).zip(self.blocks()) {
             let file = (index / self.blocks_per_file) as u32;
             if !is_ours(file) {
                 continue;
@@ -182,15 +224,26 @@ impl Journal {
         kept
     }
 
-    fn block(&self, file: u32, offset_bytes: u64) -> Option<&Block> {
+    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let words: &[AtomicU32] = self.words.as_ref().as_ref();
+        words.chunks_exact(WORDS_PER_BLOCK).filter_map(Block::of)
+    }
+
+    fn block(&self, file: u32, offset_bytes: u64) -> Option<Block<'_>> {
         let number = offset_bytes / self.block_bytes;
-        let index = u64::from(file) * self.blocks_per_file + number;
-        (number < self.blocks_per_file).then(|| self.blocks.get(index as usize)).flatten()
+        if number >= self.blocks_per_file {
+            return None;
+        }
+        let first = (u64::from(file) * self.blocks_per_file + number) as usize * WORDS_PER_BLOCK;
+        let words: &[AtomicU32] = self.words.as_ref().as_ref();
+        words.get(first..first + WORDS_PER_BLOCK).and_then(Block::of)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn write(journal: &Journal, offset_bytes: u64) {
@@ -248,6 +301,29 @@ mod tests {
         journal.committed(0);
         journal.committed(0);
         assert_eq!(journal.uncommitted(), 0);
+    }
+
+    #[test]
+    fn books_that_somebody_left_are_gone_on_with() {
+        struct Left(Arc<[AtomicU32]>);
+        impl AsRef<[AtomicU32]> for Left {
+            fn as_ref(&self) -> &[AtomicU32] {
+                &self.0
+            }
+        }
+        let words: Arc<[AtomicU32]> =
+            (0..Journal::words(2, 300, 100)).map(|_| AtomicU32::new(0)).collect();
+        let before = Journal::over(Box::new(Left(Arc::clone(&words))), 300, 100);
+        write(&before, 0);
+        before.committed(1);
+        write(&before, 0);
+        write(&before, 100);
+        drop(before);
+        let after = Journal::over(Box::new(Left(words)), 300, 100);
+        assert_eq!((after.uncommitted(), after.readable(1, 0)), (2, (1, 2)));
+        assert_eq!(after.found(1, 0, Some(1)), Some(Fate::RolledBack));
+        assert_eq!(after.found(1, 0, Some(0)), Some(Fate::Lost));
+        assert_eq!((after.kept(|_| true).written, after.kept(|_| true).lost), (2, 1));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod opmix;
 pub mod pattern;
 pub mod permute;
 pub mod places;
+mod pool;
 pub mod stamp;
 pub mod stream;
 mod transactions;

@@ -1,12 +1,12 @@
 //! The bytes that are written: known at each offset, and of the stated kind.
 //!
-//! One pool of bytes is made before anything is timed. Byte `o` of file `f` is
-//! `pool[(o + shift(f)) % PERIOD]`, and the head of the pool is repeated behind its end, so the
-//! bytes of any op are one slice of the pool: writing needs no copy and no generation, and what
-//! was read can be compared with the same slice. `PERIOD` is an odd multiple of 8 bytes, so aligned
-//! blocks of 4 KiB do not repeat within the first 1 GiB of a file. Stamped content, and content of
-//! which a stated share repeats, differs in each block and is copied out by [`Pattern::fill`].
-//! Zeros are the same everywhere, so that every op takes the first ones, which stay in a cache.
+//! One pool of bytes (`Pool`) is made before anything is timed, or as much of it as will be asked
+//! for. Byte `o` of file `f` is `pool[(o + shift(f)) % PERIOD]`, and the head of the pool is
+//! repeated behind its end, so the bytes of any op are one slice of the pool: writing needs no copy
+//! and no generation, and what was read can be compared with the same slice. `PERIOD` is an odd
+//! multiple of 8 bytes, so aligned blocks of 4 KiB do not repeat within the first 1 GiB of a file.
+//! Stamped content, and content of which a stated share repeats, differs in each block and is
+//! copied out by [`Pattern::fill`]. Zeros are the same everywhere: every op takes the first ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use model::{DataSettings, Fill, Pass, RunSpec};
 
 use crate::journal::Journal;
 use crate::mismatch::{Found, Mismatch};
+use crate::pool::Pool;
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
 
 /// Bytes after which the content repeats: 2 MiB and a bit.
@@ -25,6 +26,9 @@ use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
 /// usual level), and else as short as can be: writes come out of the pool, and the more of it a
 /// second-level cache holds, the less it costs them.
 pub const PERIOD: usize = (2 << 20) + GRAIN * 65;
+
+/// Files that have so many bytes together get all of the content made.
+const MUCH_BYTES: u64 = PERIOD as u64 / 4;
 
 /// Content of a file begins at a multiple of this in the pool.
 const GRAIN: usize = 8;
@@ -42,7 +46,7 @@ const REPEATS: u64 = 0x7265_7065_6174_7321;
 #[derive(Clone)]
 pub struct Pattern {
     seed: u64,
-    pool: Arc<[u8]>,
+    pool: Pool,
     dedup_percent: u64,
     is_zeros: bool,
     stamps: Option<Stamps>,
@@ -58,25 +62,52 @@ impl Pattern {
 
     /// Makes the content that the settings describe; [`Self::stamped`] adds stamps.
     pub fn of(data: &DataSettings, seed: u64, len_max: usize) -> Self {
-        let incompressible = match data.fill {
+        let mut content = Self::unmade(data, seed, len_max);
+        content.pool.make_all();
+        content
+    }
+
+    /// The same content of which nothing is made yet: [`Self::make`] and [`Self::make_all`] do.
+    pub fn unmade(data: &DataSettings, seed: u64, len_max: usize) -> Self {
+        let random_bytes = match data.fill {
             Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,
             Fill::Zeros => 0,
         };
-        let mut pool = Vec::with_capacity(PERIOD + len_max);
-        for word in 0..(PERIOD / 8) as u64 {
-            pool.extend_from_slice(&draw(seed, word).to_le_bytes());
-        }
-        for block in pool.chunks_mut(BLOCK_BYTES) {
-            let random = incompressible.min(block.len());
-            block[random..].fill(0);
-        }
-        while pool.len() < PERIOD + len_max {
-            let missing = (PERIOD + len_max - pool.len()).min(PERIOD);
-            pool.extend_from_within(..missing);
-        }
+        let pool = Pool::unmade(seed, len_max, random_bytes);
         let dedup_percent = u64::from(data.dedup_percent.min(100));
         let is_zeros = data.fill == Fill::Zeros;
-        Self { seed, pool: pool.into(), dedup_percent, is_zeros, stamps: None, journal: None }
+        Self { seed, pool, dedup_percent, is_zeros, stamps: None, journal: None }
+    }
+
+    /// Makes all of it, for whatever may be asked for.
+    pub fn make_all(&mut self) {
+        self.pool.make_all();
+    }
+
+    /// Makes what files of these sizes in bytes hold, for ops that end where their file does. What
+    /// needs a good part of all gets all, which is asked for at less cost.
+    pub fn make(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
+        let mut bytes = files.clone().map(|(_, bytes)| bytes);
+        let is_much = bytes.try_fold(0, |sum: u64, bytes| {
+            let sum = sum.saturating_add(bytes);
+            (sum < MUCH_BYTES).then_some(sum)
+        });
+        // Ops take the first zeros whatever their place; and blocks that repeat stand there.
+        if is_much.is_none() || self.is_zeros || self.dedup_percent > 0 {
+            return self.pool.make_all();
+        }
+        for (file, bytes) in files.filter(|(_, bytes)| *bytes > 0) {
+            self.pool.make(self.shift(file), bytes as usize);
+        }
+    }
+
+    /// Takes over what was made for another, where it is the same.
+    #[must_use]
+    pub fn made_before(mut self, other: Option<&Self>) -> Self {
+        if let Some(other) = other.filter(|other| other.pool.is_like(&self.pool)) {
+            self.pool = other.pool.clone();
+        }
+        self
     }
 
     /// Puts a stamp into each block; blocks are cut as the ops of `io_size_bytes` are.
@@ -127,17 +158,24 @@ impl Pattern {
     /// that repeat: see [`Self::is_copied`].
     ///
     /// # Panics
-    /// When `len` is more than the `len_max` of [`Self::new`].
+    /// When `len` is more than the `len_max` of [`Self::new`], or that content is not made.
     #[inline]
     pub fn range(&self, file: u32, offset_bytes: u64, len: u32) -> Range<usize> {
         if self.is_zeros {
             return 0..len as usize;
         }
+        let start = ((offset_bytes + self.shift(file) as u64) % PERIOD as u64) as usize;
+        let range = start..start + len as usize;
+        assert!(range.end <= self.pool.len(), "op longer than the pattern was made for");
+        assert!(self.pool.has(&range), "op beyond what the pattern was made for");
+        range
+    }
+
+    /// Where in the pool the content of a file begins.
+    #[inline]
+    fn shift(&self, file: u32) -> usize {
         let grains = (PERIOD / GRAIN) as u64;
-        let shift = below(draw(!self.seed, u64::from(file)), grains) * GRAIN as u64;
-        let start = ((offset_bytes + shift) % PERIOD as u64) as usize;
-        assert!(start + len as usize <= self.pool.len(), "op longer than the pattern was made for");
-        start..start + len as usize
+        below(draw(!self.seed, u64::from(file)), grains) as usize * GRAIN
     }
 
     /// The content of `len` bytes of a file, where it is not copied.
@@ -146,12 +184,12 @@ impl Pattern {
     /// As [`Self::range`].
     #[inline]
     pub fn slice(&self, file: u32, offset_bytes: u64, len: u32) -> &[u8] {
-        &self.pool[self.range(file, offset_bytes, len)]
+        &self.pool.bytes()[self.range(file, offset_bytes, len)]
     }
 
     /// The pool itself, for those who send its slices later.
-    pub fn pool(&self) -> Arc<[u8]> {
-        Arc::clone(&self.pool)
+    pub fn pool(&self) -> Arc<Vec<u8>> {
+        self.pool.shared()
     }
 
     /// Says whether [`Self::fill`] has to make the content of each op; else it is a slice.
@@ -193,7 +231,7 @@ impl Pattern {
         if below(chance, 100) < self.dedup_percent {
             let which = below(draw(chance, 0), REPEATED_BLOCKS) as usize;
             let from = which * BLOCK_BYTES + in_block;
-            out.copy_from_slice(&self.pool[from..from + out.len()]);
+            out.copy_from_slice(&self.pool.bytes()[from..from + out.len()]);
             return;
         }
         out.copy_from_slice(self.slice(file, offset_bytes, out.len() as u32));
@@ -323,6 +361,28 @@ mod tests {
             let offset = PERIOD as u64 - 1000 + i as u64 * 4096;
             assert_eq!(small.slice(3, offset, chunk.len() as u32), chunk);
         }
+    }
+
+    #[test]
+    fn what_is_made_for_some_files_is_the_same_and_no_more_is_handed_out() {
+        let whole = Pattern::new(1, 4096);
+        let files = [(3, 100_000), (9, 1), (11, 0), (12, 40_000)];
+        let mut part = Pattern::unmade(&DataSettings::default(), 1, 4096);
+        part.make(files.into_iter());
+        for (file, bytes) in files {
+            for offset in (0..bytes).step_by(4000) {
+                let len = 4000.min(bytes - offset) as u32;
+                assert_eq!(part.slice(file, offset, len), whole.slice(file, offset, len));
+            }
+        }
+        let beyond = std::panic::catch_unwind(|| part.slice(3, 1 << 20, 4096).len());
+        assert!(beyond.is_err(), "what was never made was handed out");
+        let later = Pattern::unmade(&DataSettings::default(), 1, 4096).made_before(Some(&part));
+        assert_eq!(later.slice(9, 0, 1), whole.slice(9, 0, 1));
+        let other = Pattern::unmade(&DataSettings::default(), 2, 4096).made_before(Some(&part));
+        assert!(std::panic::catch_unwind(|| other.slice(9, 0, 1).len()).is_err());
+        part.make([(0, MUCH_BYTES)].into_iter());
+        assert_eq!(part.slice(77, 1 << 40, 4096), whole.slice(77, 1 << 40, 4096));
     }
 
     #[test]

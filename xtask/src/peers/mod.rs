@@ -24,6 +24,7 @@ mod nfs;
 mod ours;
 mod postmark;
 mod table;
+mod tcp;
 mod workloads;
 
 use case::Row;
@@ -39,7 +40,7 @@ pub struct Options {
     rounds: u32,
     /// Makes only the comparisons whose name contains this text: null, posix, uring, workloads-fio,
     /// workloads-iozone, workloads-bonnie++, workloads-postmark, memory, nfs-streams, nfs-whole,
-    /// nfs-small, nfs-servers, nfs-crowd, nfs-datagrams.
+    /// nfs-small, nfs-servers, nfs-crowd, nfs-datagrams, raw-tcp.
     #[arg(long)]
     only: Option<String>,
     /// Exits with 1 where a target is missed.
@@ -63,7 +64,7 @@ struct Family {
     compare: fn(&Setting) -> Vec<Row>,
 }
 
-const FAMILIES: [Family; 14] = [
+const FAMILIES: [Family; 15] = [
     Family { name: "null", compare: local::null },
     Family { name: "posix", compare: local::posix },
     Family { name: "uring", compare: local::uring },
@@ -80,6 +81,7 @@ const FAMILIES: [Family; 14] = [
     Family { name: "nfs-servers", compare: nfs::servers },
     Family { name: "nfs-crowd", compare: nfs::crowd },
     Family { name: "nfs-datagrams", compare: nfs::datagrams },
+    Family { name: "raw-tcp", compare: tcp::raw },
     Family { name: "memory", compare: memory::quick },
 ];
 

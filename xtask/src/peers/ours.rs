@@ -79,6 +79,14 @@ pub fn bytes_of_pass(
     pass(target, flags, name, setting).map(|pass| pass.figure(pass.bytes))
 }
 
+/// Measures one pass of a run with these flags: ops per second.
+///
+/// # Errors
+/// As [`random_reads`].
+pub fn ops_of_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Figure> {
+    pass(target, flags, name, setting).map(|pass| pass.figure(pass.ops))
+}
+
 /// Makes transactions, and the pool before and after them: transactions per second of all three
 /// passes, and what they were made of.
 ///

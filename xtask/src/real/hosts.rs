@@ -8,6 +8,7 @@
 //! **Source:** sshd_config(5), ip-netns(8), unshare(1).
 
 mod crew;
+mod ladder;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,8 @@ pub fn run(checks: &mut Checks) {
     checks.run("a host whose network is cut is a row, and cleans up by itself", || cut(&lab));
     checks.run("a controller that is killed leaves nothing", || deserted(&lab));
     checks.run("what is killed with its agents is put back by clean", || cleaned(&lab));
+    checks.run("a ladder starts a server of ours on the server's host", || ladder::climbed(&lab));
+    checks.run("which clean ends after its agent was killed", || ladder::cleaned(&lab));
     let Some(crew) = checks.get("ten hosts share a folder", || Crew::of(&lab)) else { return };
     checks.run("ten hosts start together, trial after trial", || crew::together(&crew));
     checks.run("agents say little while they measure", || crew::quiet(&crew));
@@ -364,7 +367,9 @@ fn client_config(key: &Path, known: &str) -> String {
 const INSIDE: &str = r#"
 set -e
 mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/keys
-cp "$1/hostkey" "$1/id.pub" /run/keys; chmod 600 /run/keys/hostkey
+cp "$1/hostkey" "$1/id.pub" "$1/id" /run/keys; chmod 600 /run/keys/hostkey /run/keys/id
+sed "s|$1/id|/run/keys/id|" "$1/config" >/run/keys/config
+mount --bind /run/keys/config /etc/ssh/ssh_config
 for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
 mount -t tmpfs -o size=400m tmpfs /tmp
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \

@@ -39,19 +39,33 @@ pub fn run(checks: &mut Checks) {
     checks.run("a link of 100 Mbit/s is named", each(slow_link));
     checks.run("a client with a tenth of a processor is named", each(few_processors));
     checks.run("a slow disk under a server is named", each(slow_disk));
+    checks.run("a server breaks where its descriptors end", super::ramp::few_descriptors);
 }
 
-/// The limits of the passes of a ladder that move bytes, and what they are.
-fn limits(said: &[u8]) -> Result<Vec<(String, String)>> {
+/// What limits a pass, as a ladder says.
+#[derive(Debug)]
+struct Limit {
+    rung: String,
+    is: String,
+    is_sure: bool,
+}
+
+/// The limits of the passes of a ladder that move bytes.
+fn limits(said: &[u8]) -> Result<Vec<Limit>> {
     let json: Value = serde_json::from_slice(said)?;
     let passes =
         json["found"]["figures"]["passes"].as_array().context("a ladder without passes")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let with_bytes = passes.iter().filter(|pass| pass["pass"] != "op_mix");
-    Ok(with_bytes.map(|pass| (text(&pass["limit"]), text(&pass["limit_is"]))).collect())
+    let limit = |pass: &Value| Limit {
+        rung: text(&pass["limit"]),
+        is: text(&pass["limit_is"]),
+        is_sure: pass["is_sure"] == true,
+    };
+    Ok(with_bytes.map(limit).collect())
 }
 
-fn ladder(mut command: Command, folder: &Path, flags: &[&str]) -> Result<Vec<(String, String)>> {
+fn ladder(mut command: Command, folder: &Path, flags: &[&str]) -> Result<Vec<Limit>> {
     let results = folder.join("results.db");
     command.args(SHORT).args(flags).arg("--results").arg(results);
     let said = proc::output(&mut command)?;
@@ -118,7 +132,7 @@ fn slow_link() -> Result<()> {
     let mut command = within(&wire.near);
     command.args(["ladder", url, "--own-server", url]);
     let found = ladder(command, folder.path(), &["--file-size", "4MiB"])?;
-    ensure!(found.iter().all(|(rung, is)| rung == "tcp" && is == "the network"), "{found:?}");
+    ensure!(found.iter().all(|it| it.rung == "tcp" && it.is == "the network"), "{found:?}");
     Ok(())
 }
 
@@ -138,12 +152,8 @@ impl Group {
 
     /// A program that runs in it.
     fn command(&self, program: &Command) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(self.0.join("cgroup.procs"));
-        command.arg(program.get_program()).args(program.get_args());
-        for (name, value) in program.get_envs() {
-            command.env(name, value.unwrap_or_default());
-        }
+        let mut command =
+            proc::through_shell("echo $$ > \"$0\"", &self.0.join("cgroup.procs"), program);
         command.stdin(Stdio::null());
         command
     }
@@ -164,7 +174,11 @@ fn few_processors() -> Result<()> {
     let mut program = OURS.command();
     program.args(["ladder", &url, "--own-server", &url]);
     let found = ladder(group.command(&program), folder.path(), &["--file-size", "96MiB"])?;
-    ensure!(found.iter().all(|(rung, _)| rung == "client_processor"), "{found:?}");
+    // Passes are not much longer than a quota's period, and what three trials of them name may be
+    // chance: then they can't tell.
+    let is_named = |limit: &Limit| limit.rung == "client_processor";
+    let is_wrong = |limit: &Limit| limit.is_sure && !is_named(limit);
+    ensure!(found.iter().any(is_named) && !found.iter().any(is_wrong), "{found:?}");
     Ok(())
 }
 
@@ -221,7 +235,7 @@ fn slow_disk() -> Result<()> {
     program.args(["ladder", &url, "--server-disk"]).arg(&place);
     let found = ladder(group.command(&program), folder.path(), &["--file-size", "4MiB"])?;
     // What was written lies in the server's memory, and is read from there.
-    let (rung, is) = found.first().context("no pass")?;
-    ensure!(rung == "disk" && is == "the server's disk", "{found:?}");
+    let first = found.first().context("no pass")?;
+    ensure!(first.rung == "disk" && first.is == "the server's disk", "{found:?}");
     Ok(())
 }

@@ -25,6 +25,7 @@ mod lab;
 mod ladder;
 pub mod libnfs;
 pub mod ours;
+mod ramp;
 mod strace;
 mod vm;
 

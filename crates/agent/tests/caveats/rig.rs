@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use agent::{Agent, Calls, LocalServer, ServerCounts};
 use engine::{Clock, SystemClock};
 use fleet::in_process::{self, InProcess};
-use fleet::{Assignment, Order, PassEnd, Report, Transport as _};
+use fleet::{Assignment, Books, Order, PassEnd, Report, Transport as _};
 use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Share, Target, Workload,
 };
@@ -98,7 +98,8 @@ impl Rig {
         let (spec, work_name) = (spec.clone(), work_name.to_owned());
         let (share, joins) = (Share::whole(spec.workers), false);
         self.share = share;
-        let assignment = Assignment { spec, seed: 1, work_name, keep: false, share, joins };
+        let (keep, books) = (false, Books::InMemory);
+        let assignment = Assignment { spec, seed: 1, work_name, keep, share, joins, books };
         self.ask(Order::Begin(Box::new(assignment)))
     }
 

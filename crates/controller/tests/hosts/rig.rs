@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::{Event, Hosts, Walk, leave, walk};
-use fleet::{Broken, Gone, Order, PassEnd, Reading, Report, Transport};
+use fleet::{Broken, Gone, Opening, Order, PassEnd, Reading, Report, Transport};
 use model::{
     Action, Campaign, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult, Span, Telemetry,
     Trial,
@@ -108,7 +108,7 @@ impl Rig {
         let mut campaign = Walk {
             plan: &plan,
             agent: &mut Nobody,
-            hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+            hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
             stop: &self.stop,
             wait: &|_| (),
             observe: &mut observe,
@@ -209,7 +209,7 @@ impl Played {
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts => Report::Facts(vec![Fact::new("host", "kernel", "Linux 6.12", "rig")]),
-            Order::Clean => return None,
+            Order::Clean | Order::Disturb(_) | Order::Calm | Order::Perish => return None,
         })
     }
 

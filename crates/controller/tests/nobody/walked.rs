@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use controller::{Event, Hosts, Launched, Walk, leave, walk};
 use engine::{Clock as _, SystemClock};
-use fleet::Reading;
+use fleet::{Opening, Reading};
 use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
 use results::Store;
@@ -45,7 +45,7 @@ pub fn walked(
     let mut campaign = Walk {
         plan,
         agent: &mut Nobody,
-        hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+        hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
         wait: &|bell| bell.wait(Duration::from_millis(100)),
         observe: &mut |event| match event {

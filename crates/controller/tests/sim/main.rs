@@ -16,7 +16,8 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use controller::{Hosts, Launched, Walk, leave, walk};
-use model::{CaveatCode, Histogram, Host, PassResult, TrialState};
+use fleet::Opening;
+use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
 use nobody::Nobody;
 use results::Store;
 use stats::HostsCompared;
@@ -24,6 +25,13 @@ use world::{Nature, OP_BYTES, Simulated, Truth, World};
 
 /// A campaign of one trial by all agents of a world: its pass, and what really happened.
 fn made(nature: Nature) -> (PassResult, Vec<Truth>) {
+    let (mut trial, truths) = trial(nature);
+    assert_eq!(trial.state, TrialState::Done);
+    (trial.passes.remove(0), truths)
+}
+
+/// A campaign of one trial by all agents of a world: all that is stored, and what really happened.
+fn trial(nature: Nature) -> (Trial, Vec<Truth>) {
     println!("{nature:?}");
     let world = World::new(nature);
     let mut plan = planned::plan(
@@ -43,7 +51,7 @@ fn made(nature: Nature) -> (PassResult, Vec<Truth>) {
     let mut campaign = Walk {
         plan: &plan,
         agent: &mut Nobody,
-        hosts: Hosts::new(&mut launch, &read_clocks, "t".into(), Vec::new()),
+        hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
         wait: &|_| world.pass(),
         observe: &mut |_| (),
@@ -56,9 +64,7 @@ fn made(nature: Nature) -> (PassResult, Vec<Truth>) {
     leave(&mut campaign);
     drop(campaign);
     let mut campaign = store.load(id).unwrap();
-    let mut trial = campaign.runs.remove(0).trials.remove(0);
-    assert_eq!(trial.state, TrialState::Done);
-    (trial.passes.remove(0), world.truths())
+    (campaign.runs.remove(0).trials.remove(0), world.truths())
 }
 
 /// Between the smallest and the largest.
@@ -117,7 +123,8 @@ fn skewed(pass: &PassResult) -> Vec<&str> {
 
 #[test]
 fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
-    let nature = Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000 };
+    let nature =
+        Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000, never_ends: None };
     let (pass, truths) = made(nature);
     assert_true(&pass, &truths);
     // A round trip takes 0.2 ms at least, and five of them are wanted at most.
@@ -137,7 +144,8 @@ fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
 fn whoever_starts_late_since_a_message_was_lost_is_named() {
     let mut late = 0;
     for seed in 1..=20 {
-        let nature = Nature { seed, agents: 300, lost_one_in: 1_000, slow_one_in: 100 };
+        let nature =
+            Nature { seed, agents: 300, lost_one_in: 1_000, slow_one_in: 100, never_ends: None };
         let (pass, truths) = made(nature);
         assert_true(&pass, &truths);
         let last = truths.iter().enumerate().max_by_key(|(_, truth)| truth.start_ns).unwrap();
@@ -151,4 +159,16 @@ fn whoever_starts_late_since_a_message_was_lost_is_named() {
         }
     }
     assert!(late > 0, "no order to go was lost in any of the worlds");
+}
+
+#[test]
+fn whoever_never_removes_what_it_made_is_left_to_it_in_the_end() {
+    let nature =
+        Nature { seed: 5, agents: 20, lost_one_in: 0, slow_one_in: 100, never_ends: Some(7) };
+    let (trial, _) = trial(nature);
+    let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
+    let said = "clean-up: host c7: it still removes its files after 1800 s, and is left to it";
+    assert_eq!(why, said);
+    // What was measured is kept.
+    assert_eq!(trial.passes[0].hosts.len(), 20);
 }

@@ -30,6 +30,8 @@ pub struct Nature {
     pub lost_one_in: u64,
     /// Of so many agents each one is slow.
     pub slow_one_in: usize,
+    /// This one never removes what it made, and lives.
+    pub never_ends: Option<usize>,
 }
 
 /// What an agent really did, by the controller's clock in nanoseconds.
@@ -146,6 +148,9 @@ impl World {
     }
 
     fn order(&self, index: usize, order: Order) {
+        if self.nature.never_ends == Some(index) && matches!(order, Order::End { .. }) {
+            return;
+        }
         let (there, back) = (self.jitter_ns(), self.jitter_ns());
         let mut agents = self.agents.borrow_mut();
         let agent = &mut agents[index];

@@ -90,6 +90,8 @@ pub enum ComparisonFormat {
     Json,
     /// XML for build servers
     Junit,
+    /// A page for a browser
+    Html,
 }
 
 /// Tells which factors govern the figures of a campaign, by how much, and how sure that is.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 #[command(next_help_heading = "Hosts of a job")]
 pub struct JobArgs {
     /// Work on the hosts of a job, with an agent for each of its processes
-    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "until_broken")]
+    #[arg(long, value_enum, value_name = "HOW")]
     pub launcher: Option<Launcher>,
     /// How many agents [default: the tasks of the allocation of Slurm]
     #[arg(long, value_name = "N", requires = "launcher")]

@@ -10,7 +10,7 @@ use clap::{Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
-use super::{EXAMPLES, Format, JobArgs, RESULTS, ScreenArgs};
+use super::{EXAMPLES, JobArgs, MakingArgs};
 
 /// Measures a directory, an NFS server, or what a plan says.
 ///
@@ -65,12 +65,6 @@ pub struct RunArgs {
     /// Hosts that a job brings
     #[command(flatten)]
     pub job: JobArgs,
-    /// Where results are kept; campaigns add up in one file
-    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
-    pub results: PathBuf,
-    /// Form of what is printed at the end
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
     /// Add clients until the server degrades, hangs or fails, and say with how many: client hosts
     /// where the target has some, else clients that are emulated; at most MAX [default: 1000]
     #[arg(long, value_name = "MAX", num_args = 0..=1, require_equals = true,
@@ -80,21 +74,9 @@ pub struct RunArgs {
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    pub quiet: bool,
-    /// How people are told of it
+    /// Where results go, and who is told what
     #[command(flatten)]
-    pub screen: ScreenArgs,
-    /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub json_progress: Option<PathBuf>,
-    /// Leave the measured files behind, in directories named .dfsbench-*
-    #[arg(long)]
-    pub keep: bool,
-    /// A device of a server that may lose what is on it, as the plan names it
-    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
-    pub allow_destroy: Vec<PathBuf>,
+    pub making: MakingArgs,
 }
 
 impl RunArgs {

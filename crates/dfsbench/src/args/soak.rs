@@ -20,7 +20,8 @@ Examples:
   dfsbench soak --disturb none                nothing is disturbed
 
 Disturbances: server-restart, server-stall (the in-memory server); nfsd-stop, network-cut,
-disk-full (a server that the plan sets up).
+disk-full (a server that the plan sets up); client-kill (one of several client hosts); clock-step
+(a host that ssh leads to). A plan has them as [[disturb]], with kind, host, at, for and by.
 
 Exit codes: 0 it survived, 2 usage or plan, 3 a server or host can't be used, 4 data was lost, ops
 failed, it never recovered, or the soak was interrupted.";
@@ -40,7 +41,8 @@ pub struct SoakArgs {
     /// --duration, 15 s at least and 10 min at most]
     #[arg(long, value_name = "TIME", help_heading = "Soak")]
     pub segment: Option<String>,
-    /// What is done to hosts meanwhile, each once: `WHAT [on HOST] at TIME [for TIME]`, or `none`
+    /// What is done to hosts meanwhile, each once: `WHAT [on HOST] at TIME [for TIME] [by TIME]`,
+    /// or `none`; wins over [[disturb]] of the plan
     #[arg(long, value_name = "DISTURBANCE", help_heading = "Soak")]
     pub disturb: Vec<String>,
     /// Ops after which a worker has one of its files made safe with COMMIT or fsync; 0 leaves that

@@ -15,6 +15,9 @@ pub type Only = Vec<(String, String)>;
 /// The largest slowdown that can be a bound, as a share: a hundred times as long.
 const SLOWDOWN_MAX: f64 = 99.0;
 
+/// So many values of a setting are named where none of them was meant.
+const VALUES_MAX: usize = 30;
+
 /// What a bare `--max-slowdown 20%` is about.
 const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 
@@ -109,7 +112,7 @@ fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
             })?;
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
         let id = campaign.id;
-        if !known.contains(&name) {
+        if !known.contains(&name.as_str()) {
             let names = known.join(", ");
             return Err(Failure::Usage(format!(
                 "--where: no run of campaign {id} has a setting `{name}` (there are: {names})"
@@ -119,10 +122,20 @@ fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
         if values.iter().any(|known| is_same(known, &value)) {
             return Ok((name, value));
         }
-        let values = values.join(", ");
+        let values = few(&values);
         Err(Failure::Usage(format!(
             "--where: no run of campaign {id} has {name} {value} (there are: {values})"
         )))
     };
     text.split(',').map(one).collect()
+}
+
+/// Names the first values of a setting, and how many more there are.
+fn few(values: &[String]) -> String {
+    match values.split_at_checked(VALUES_MAX) {
+        Some((first, more)) if !more.is_empty() => {
+            format!("{} and {} more", first.join(", "), more.len())
+        }
+        _ => values.join(", "),
+    }
 }

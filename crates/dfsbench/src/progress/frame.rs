@@ -12,14 +12,14 @@ use unicode_width::UnicodeWidthChar;
 
 use super::seen::{Ended, Quantiles, Seen, sparkline};
 
-/// Columns of the bar of the campaign.
+/// Columns of the bar of the campaign, at most.
 const BAR: usize = 30;
 /// Hosts that are told one by one.
 const HOSTS_MAX: usize = 16;
 
 /// The lines of a screen with so many columns and rows.
 pub fn lines(seen: &Seen, gone: Duration, (columns, rows): (usize, usize)) -> Vec<String> {
-    let mut lines = vec![campaign(seen, gone), seen.doing(), String::new()];
+    let mut lines = vec![campaign(seen, gone, columns), seen.doing(), String::new()];
     lines.extend(throughput(seen, columns));
     lines.push(String::new());
     lines.extend(hosts(seen));
@@ -36,7 +36,7 @@ pub fn lines(seen: &Seen, gone: Duration, (columns, rows): (usize, usize)) -> Ve
 }
 
 /// How far the campaign is, and how long it may still take.
-fn campaign(seen: &Seen, gone: Duration) -> String {
+fn campaign(seen: &Seen, gone: Duration, columns: usize) -> String {
     let gone_s = gone.as_secs();
     let failed = match seen.failed {
         0 => String::new(),
@@ -45,8 +45,10 @@ fn campaign(seen: &Seen, gone: Duration) -> String {
     if seen.total == 0 {
         return format!("{}: trial {}{failed}, {gone_s} s gone", seen.name, seen.position + 1);
     }
-    let full = BAR * seen.position / seen.total;
-    let bar = format!("{}{}", "━".repeat(full), "─".repeat(BAR - full));
+    // On a narrow terminal what stands behind the bar matters more.
+    let width = BAR.min(columns / 3);
+    let full = width * seen.position / seen.total;
+    let bar = format!("{}{}", "━".repeat(full), "─".repeat(width - full));
     let left =
         left(seen, gone).map_or_else(|| "?".to_owned(), |left| format!("~{} s", left.as_secs()));
     let at = (seen.position + 1).min(seen.total);

@@ -7,7 +7,7 @@ use model::units::{Nanos, parse_time_ns};
 use plan::{Plan, RawPlan, Setting, Value};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
-use super::disturbances;
+use super::disturbances::Planned;
 use crate::args::SoakArgs;
 use crate::exit::Failure;
 
@@ -17,15 +17,12 @@ const DURATION_MS: u64 = 30_000;
 const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
 /// Segments of a soak whose segment is chosen, about.
 const SEGMENTS: u64 = 120;
-/// What segments take besides what they measure, at most, in percent of it: preparing, reading
-/// back.
-const BESIDES_PERCENT: u64 = 20;
 
-/// What the arguments and the plan ask for.
+/// What the arguments and the plan ask for; its disturbances with their places, too.
 ///
 /// # Errors
 /// When a time or a disturbance can't be read, or doesn't fit.
-pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<Soak, Failure> {
+pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> {
     let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
     let chosen_ms = (duration_ms / SEGMENTS).clamp(SEGMENT_MS.0, SEGMENT_MS.1);
     let segment_ms = match &args.segment {
@@ -40,8 +37,11 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<Soak, Failure> {
         )));
     }
     let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
-    let disturbances = disturbances::read(&args.disturb, is_embedded, segment_ms, duration_ms)?;
-    Ok(Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances })
+    let times = (segment_ms, duration_ms);
+    let planned = Planned::read(&args.disturb, raw, is_embedded, times)?;
+    let disturbances = planned.disturbances();
+    let soak = Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances };
+    Ok((soak, planned))
 }
 
 /// Refuses what has no meaning for a soak.
@@ -73,7 +73,7 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When there is any.
-pub fn check(plan: &Plan, soak: &Soak) -> Result<(), Failure> {
+pub fn check(plan: &Plan, planned: &Planned) -> Result<(), Failure> {
     let run = &plan.runs[0];
     let workers = run.all_workers();
     if run.files < workers {
@@ -92,30 +92,7 @@ pub fn check(plan: &Plan, soak: &Soak) -> Result<(), Failure> {
             run.io_size_bytes
         )));
     }
-    disturbances::check(run, soak)
-}
-
-/// Refuses a soak that lasts longer than the job that it is part of.
-///
-/// # Errors
-/// When it does.
-pub fn fits_job(soak: &Soak, now_unix_ms: u64) -> Result<(), Failure> {
-    let ends = std::env::var("SLURM_JOB_END_TIME").ok();
-    let Some(ends_s) = ends.and_then(|text| text.trim().parse::<u64>().ok()) else {
-        return Ok(());
-    };
-    let left_ms = ends_s.saturating_mul(1_000).saturating_sub(now_unix_ms);
-    let takes_ms = soak.duration_ms / 100 * (100 + BESIDES_PERCENT);
-    if takes_ms <= left_ms {
-        return Ok(());
-    }
-    Err(Failure::Usage(format!(
-        "the soak takes about {} and the job ends in {} (SLURM_JOB_END_TIME) (hint: --duration {}s, \
-         or a longer --time for the job)",
-        shown(takes_ms),
-        shown(left_ms),
-        left_ms * 100 / (100 + BESIDES_PERCENT) / 1_000
-    )))
+    planned.check(run)
 }
 
 /// What a dry run says of a soak.
@@ -128,7 +105,7 @@ pub fn described(soak: &Soak) -> String {
     );
     for one in &soak.disturbances {
         // Writing to a String can't fail.
-        let _ = writeln!(text, "  {}", disturbances::written(one));
+        let _ = writeln!(text, "  {one}");
     }
     text
 }

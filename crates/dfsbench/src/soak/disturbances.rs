@@ -1,54 +1,111 @@
-//! Disturbances of a soak: `WHAT [on HOST] at TIME [for TIME]`, and whether they can be made.
+//! Disturbances of a soak: which ones, whether they fit into it, and whether they can be made.
+//!
+//! They come from flags, which win, or from the plan; each keeps its place, so that whatever is
+//! wrong with it is said with the line or the flag.
 
 use model::soak::{Blow, Disturbance};
-use model::{RunSpec, Soak, Target};
+use model::{Host, RunSpec, Target};
+use plan::{Place, PlanError, RawPlan, Spot};
 
-use super::asked::{shown, time_ms};
+use super::asked::shown;
 use crate::exit::Failure;
 
-const PLACE: &str = "--disturb";
-const FORM: &str = "write WHAT [on HOST] at TIME [for TIME], such as `server-stall at 20s for 3s`";
+/// The disturbances of a soak, in the order of time.
+pub struct Planned {
+    all: Vec<Spot<Disturbance>>,
+    /// What the text of the plan is called.
+    source_name: String,
+}
 
-/// Reads what flags ask for; where they say nothing the in-memory server restarts once and stalls
-/// once.
-///
-/// # Errors
-/// When one can't be read, or is not over within its segment.
-pub fn read(
-    texts: &[String],
-    is_embedded: bool,
-    segment_ms: u64,
-    duration_ms: u64,
-) -> Result<Vec<Disturbance>, Failure> {
-    let mut all = match texts {
-        [] if is_embedded => usual(segment_ms, duration_ms),
-        [none] if none == "none" => Vec::new(),
-        texts => texts.iter().map(|text| one(text)).collect::<Result<Vec<_>, _>>()?,
-    };
-    all.sort_by_key(|one| one.at_ms);
-    for one in &all {
-        let (at_ms, lasts_ms) = (one.at_ms % segment_ms, one.lasts_ms);
-        let text = written(one);
-        if one.at_ms >= duration_ms {
-            return Err(Failure::Usage(format!(
-                "{PLACE} `{text}`: the soak measures for {} only",
-                shown(duration_ms)
-            )));
-        }
-        if at_ms.saturating_add(lasts_ms) >= segment_ms {
-            return Err(Failure::Usage(format!(
-                "{PLACE} `{text}`: it is not over before its segment of {} is (hint: another \
-                 instant, or a longer --segment)",
-                shown(segment_ms)
-            )));
-        }
+/// Why a disturbance can't be made, and what could be done.
+type Refusal = (String, &'static str);
+
+impl Planned {
+    /// Reads what flags ask for, or else the plan; where neither says anything the in-memory server
+    /// restarts once and stalls once. `times` are the lengths of a segment and of the soak, in
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// When one can't be read, is not over within its segment, or before the next one begins.
+    pub fn read(
+        texts: &[String],
+        raw: &RawPlan,
+        is_embedded: bool,
+        times: (u64, u64),
+    ) -> Result<Self, Failure> {
+        let mut all = match texts {
+            [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
+            [] if is_embedded => usual(times),
+            [none] if none == "none" => Vec::new(),
+            texts => {
+                let read = texts.iter().map(|text| plan::parse_disturbance(text));
+                read.collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        all.sort_by_key(|one| one.value.at_ms);
+        let planned = Self { all, source_name: raw.source_name.clone() };
+        planned.refuse_by(|number, one| planned.fits(number, one, times))?;
+        Ok(planned)
     }
-    Ok(all)
+
+    /// What is done, in the order of time.
+    pub fn disturbances(&self) -> Vec<Disturbance> {
+        self.all.iter().map(|one| one.value.clone()).collect()
+    }
+
+    /// Refuses disturbances that nobody here can make.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn check(&self, run: &RunSpec) -> Result<(), Failure> {
+        self.refuse_by(|_, one| can_be_made(run, one))
+    }
+
+    /// Refuses the first disturbance that `check` refuses.
+    fn refuse_by(
+        &self,
+        check: impl Fn(usize, &Disturbance) -> Result<(), Refusal>,
+    ) -> Result<(), Failure> {
+        for (number, Spot { value, place }) in self.all.iter().enumerate() {
+            let Err((what, hint)) = check(number, value) else { continue };
+            let source_name = self.source_name.clone();
+            let message = format!("`{value}`: {what}");
+            let (place, hint) = (*place, Some(hint.to_owned()));
+            return Err(PlanError { source_name, place, message, hint }.into());
+        }
+        Ok(())
+    }
+
+    /// Says whether one is over within its segment, and before the next one begins.
+    fn fits(
+        &self,
+        number: usize,
+        one: &Disturbance,
+        (segment_ms, duration_ms): (u64, u64),
+    ) -> Result<(), Refusal> {
+        if one.at_ms >= duration_ms {
+            let what = format!("the soak measures for {} only", shown(duration_ms));
+            return Err((what, "an earlier instant, or a longer --duration"));
+        }
+        if (one.at_ms % segment_ms).saturating_add(one.lasts_ms) >= segment_ms {
+            let what = format!("it is not over before its segment of {} is", shown(segment_ms));
+            return Err((what, "another instant, or a longer --segment"));
+        }
+        let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
+        if self.all[number + 1..].iter().any(|next| next.value.at_ms <= ends_ms) {
+            let what = "it is not over before the next one begins".to_owned();
+            return Err((what, "one disturbance after the other can be told apart"));
+        }
+        Ok(())
+    }
 }
 
 /// A third into the first segment the server restarts, a third into the second it stalls.
-fn usual(segment_ms: u64, duration_ms: u64) -> Vec<Disturbance> {
-    let one = |blow, at_ms, lasts_ms| Disturbance { blow, host: None, at_ms, lasts_ms };
+fn usual((segment_ms, duration_ms): (u64, u64)) -> Vec<Spot<Disturbance>> {
+    let one = |blow, at_ms, lasts_ms| {
+        let value = Disturbance { blow, host: None, at_ms, lasts_ms, by_ms: 0 };
+        Spot { value, place: Place::Whole }
+    };
     let stall_at_ms = if duration_ms >= 2 * segment_ms {
         segment_ms + segment_ms / 3
     } else {
@@ -60,76 +117,30 @@ fn usual(segment_ms: u64, duration_ms: u64) -> Vec<Disturbance> {
     ]
 }
 
-/// Reads one.
-fn one(text: &str) -> Result<Disturbance, Failure> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let refused = |what: String, hint: &str| {
-        Failure::Usage(format!("{PLACE} `{text}`: {what} (hint: {hint})"))
-    };
-    let (name, host, times) = match words.as_slice() {
-        [name, "on", host, times @ ..] => (*name, Some((*host).to_owned()), times),
-        [name, times @ ..] => (*name, None, times),
-        [] => return Err(refused("it is empty".to_owned(), FORM)),
-    };
-    let Some(blow) = Blow::from_name(name) else {
-        let known = format!("one of {}", Blow::NAMES.join(", "));
-        return Err(refused(format!("unknown disturbance `{name}`"), &known));
-    };
-    let time = |text: &str| time_ms(text, PLACE);
-    let (at_ms, lasts_ms) = match times {
-        ["at", at] => (time(at)?, 0),
-        ["at", at, "for", lasts] => (time(at)?, time(lasts)?),
-        _ => return Err(refused("its times can't be read".to_owned(), FORM)),
-    };
-    let lasts = blow != Blow::ServerRestart;
-    if lasts && lasts_ms == 0 {
-        return Err(refused(format!("it does not say how long {blow} lasts"), FORM));
+/// Says whether a run has whom it can be done to, and who may do it.
+fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
+    match one.blow {
+        Blow::ServerRestart | Blow::ServerStall => to_embedded(run, one),
+        Blow::ClientKill => to_client(run, one),
+        Blow::ClockStep => to_clock(run, one),
+        Blow::NfsdStop | Blow::NetworkCut | Blow::DiskFull => to_server(run, one),
     }
-    Ok(Disturbance { blow, host, at_ms, lasts_ms })
 }
 
-/// One as it is written.
-pub fn written(one: &Disturbance) -> String {
-    let host = one.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
-    let lasts = match one.lasts_ms {
-        0 => String::new(),
-        ms => format!(" for {}", shown(ms)),
-    };
-    format!("{}{host} at {}{lasts}", one.blow, shown(one.at_ms))
-}
-
-/// Refuses disturbances that nobody here can make.
-///
-/// # Errors
-/// When there is one.
-pub fn check(run: &RunSpec, soak: &Soak) -> Result<(), Failure> {
-    for (number, one) in soak.disturbances.iter().enumerate() {
-        let refused = |(what, hint): (String, &str)| {
-            let text = written(one);
-            Failure::Usage(format!("{PLACE} `{text}`: {what} (hint: {hint})"))
-        };
-        can_be_made(run, one).map_err(refused)?;
-        let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
-        if soak.disturbances[number + 1..].iter().any(|next| next.at_ms <= ends_ms) {
-            let what = "it is not over before the next one begins".to_owned();
-            return Err(refused((what, "one disturbance after the other can be told apart")));
-        }
-    }
-    Ok(())
-}
-
-/// Why a disturbance can't be made, and what could be done.
-fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), (String, &'static str)> {
+/// What only the in-memory server of this process can be told to.
+fn to_embedded(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let is_embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
-    if matches!(one.blow, Blow::ServerRestart | Blow::ServerStall) {
-        return match &one.host {
-            None if is_embedded => Ok(()),
-            _ => Err((
-                format!("nobody here has the right to do that to {}", run.target),
-                "only the in-memory server, `embedded`, can be told to",
-            )),
-        };
+    match &one.host {
+        None if is_embedded => Ok(()),
+        _ => Err((
+            format!("nobody here has the right to do that to {}", run.target),
+            "only the in-memory server, `embedded`, can be told to",
+        )),
     }
+}
+
+/// What is done to the server that the plan sets up.
+fn to_server(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let Some(lab) = &run.lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
         return Err((
@@ -145,4 +156,49 @@ fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), (String, &'static
         )),
         _ => Ok(()),
     }
+}
+
+/// The host that is named, which has to be one of the run's.
+fn named<'r>(
+    hosts: impl Iterator<Item = &'r Host>,
+    one: &Disturbance,
+    hint: &'static str,
+) -> Result<&'r Host, Refusal> {
+    let hosts: Vec<&Host> = hosts.collect();
+    let names = || hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+    let Some(name) = &one.host else {
+        return Err((format!("it does not say to which host {} is done", one.blow), hint));
+    };
+    let found = hosts.iter().find(|host| host.name == *name);
+    found.copied().ok_or_else(|| match hosts.as_slice() {
+        [] => (format!("there is no host `{name}`: this process works alone"), hint),
+        _ => (format!("`{name}` is none of its hosts ({})", names()), hint),
+    })
+}
+
+/// What is done to the agent of a client host, in the place of which another one has to come.
+fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
+    let hint = "`on` one of the client hosts: `hosts` of the [[target]]";
+    if run.lab.is_some() {
+        let what = "a client that is killed would leave what the plan set up there".to_owned();
+        return Err((what, "a target with `url` or `path`, and `hosts`"));
+    }
+    named(run.client_hosts().iter(), one, hint)?;
+    if run.client_hosts().len() < 2 {
+        let what = "there is one client host, and nobody would go on working".to_owned();
+        return Err((what, "two client hosts, or `slots = 2` in its [[host]]"));
+    }
+    Ok(())
+}
+
+/// What is done to the calendar of a host, which must not be this one's.
+fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
+    let of_lab = run.lab.iter().flat_map(|lab| lab.hosts());
+    let hint = "`on` a host that ssh leads to, and where we are root";
+    let host = named(of_lab.chain(run.client_hosts()), one, hint)?;
+    if host.ssh.is_none() {
+        let what = format!("the clock of host {} is that of this very host", host.name);
+        return Err((what, hint));
+    }
+    Ok(())
 }

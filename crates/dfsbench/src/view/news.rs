@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::CampaignState;
-use results::CampaignLine;
+use model::{CampaignLine, CampaignState};
 
 /// So many changes are kept; who missed more is told that all has changed.
 const KEPT_MAX: usize = 64;

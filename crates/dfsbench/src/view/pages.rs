@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use report::served::{Entry, Served};
+use report::served::Served;
 use report::{Compared, Rules, Selection};
 use results::{Store, StoreError};
 use tempfile::TempDir;
@@ -116,7 +116,7 @@ impl Maker {
         let ok = |body| Answer { status: "200 OK", fields: "", body };
         if page.is_empty() {
             let file = self.store.path().file_name().unwrap_or_default().to_string_lossy();
-            return Ok(ok(served.list(&file, &entries(copy)?)));
+            return Ok(ok(served.list(&file, &copy.list()?)));
         }
         if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
             return match room::check_room(copy, id) {
@@ -150,18 +150,4 @@ fn compared(copy: &Store, ids: [i64; 2], served: Served) -> Result<Answer, Store
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
     let body = served.comparison(ids, &Compared::of(one, other, Rules::default()));
     Ok(Answer { status: "200 OK", fields: "", body })
-}
-
-fn entries(copy: &Store) -> Result<Vec<Entry>, StoreError> {
-    let lines = copy.list()?.into_iter();
-    let entry = |line: results::CampaignLine| Entry {
-        id: line.id,
-        name: line.name,
-        started_unix_ms: line.started_unix_ms,
-        state: line.state,
-        runs: line.runs,
-        trials: line.trials,
-        tags: line.tags,
-    };
-    Ok(lines.map(entry).collect())
 }

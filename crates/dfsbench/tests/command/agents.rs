@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fleet::wire::{Greeting, PROTOCOL};
-use fleet::{Assignment, Gone, Order, Remote, Report, Transport, remote, stdio};
+use fleet::{Assignment, Books, Gone, Order, Remote, Report, Transport, remote, stdio};
 use model::{Pass, RunSpec, Share, Target, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -84,7 +84,8 @@ fn a_mix(directory: &Path, duration_ms: u64) -> Order {
     };
     let work_name = ".dfsbench-test".to_owned();
     let (share, joins) = (Share::whole(1), false);
-    Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep: false, share, joins }))
+    let (keep, books) = (false, Books::InMemory);
+    Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep, share, joins, books }))
 }
 
 fn signal(process: u32, signal: Signal) {

@@ -39,6 +39,8 @@ fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
     let report = rig.run(&["report"]).stdout;
     assert!(report.contains("How much it takes until it breaks"), "{report}");
     assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
+    let page = rig.run(&["report", "--format", "html"]).stdout;
+    assert_eq!(page.matches(">gave in at 40<").count(), 2, "throughput and response times");
     // A search is not gone on with.
     let resumed = rig.run(&["resume"]);
     assert_eq!(resumed.code, 2, "{resumed:?}");

@@ -22,11 +22,11 @@ fn start(rig: &Rig, args: &[&str]) -> Child {
     rig.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The rows of a query, as numbers; none where there is no file yet, or none to be read before it
-/// is written to again.
+/// The rows of a query, as numbers; none where there is no file or no table yet. It may write, as
+/// SQLite has to before it reads what a kill left half committed.
 fn numbers<const N: usize>(results: &Path, sql: &str) -> Vec<[u32; N]> {
     let read = || {
-        let db = Connection::open_with_flags(results, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let db = Connection::open_with_flags(results, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         db.busy_timeout(PATIENCE)?;
         let mut query = db.prepare(sql)?;
         let rows = query.query_map([], |row| {

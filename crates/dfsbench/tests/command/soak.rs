@@ -108,6 +108,18 @@ fn a_server_that_never_comes_back_ends_the_campaign_and_is_named() {
 }
 
 #[test]
+fn memory_of_ours_does_not_grow_from_one_segment_to_the_next() {
+    let rig = Rig::new();
+    let work = ["--rate", "0", "--files", "8", "--file-size", "256KiB", "--interval", "100ms"];
+    let long = ["--duration", "16s", "--segment", "1s", "--disturb", "none", "--quiet"];
+    let end = rig.run(&[&["soak"], &work[..], &long[..]].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let memory = &answer(&rig)["figures"]["memory"];
+    let (early, late) = (number(&memory["early_bytes"]), number(&memory["late_bytes"]));
+    assert!(early > 1 << 20 && late < early + (8 << 20), "{memory}");
+}
+
+#[test]
 fn a_soak_goes_on_where_it_was_stopped() {
     let rig = Rig::new();
     let flags = ["--duration", "6s", "--segment", "1s", "--disturb", "none"];
@@ -134,7 +146,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
     let of = |disturbance: &str| ["--disturb".to_owned(), disturbance.to_owned()];
     for (disturbance, words) in [
         ("earthquake at 1s", ["unknown disturbance `earthquake`", "server-restart"]),
-        ("server-stall at 1s", ["how long", "for TIME"]),
+        ("server-stall at 1s", ["how long", "`for`"]),
         ("server-stall for 1s", ["its times can't be read", "such as"]),
         ("server-restart at 31s", ["server-restart at 31.0 s", "30.0 s only"]),
         ("server-stall at 14s for 2s", ["not over before its segment", "--segment"]),
@@ -153,6 +165,172 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
     refused(&["--fault", "lose-everything"], &["unknown fault"]);
 }
 
+/// Two agents of this very host that share a folder; `lines` are further ones of the plan.
+fn shared(rig: &Rig, lines: &str) -> String {
+    let path = rig.folder().join("shared.toml");
+    let text = format!(
+        "name = \"t\"\n[[host]]\nname = \"one\"\n[[host]]\nname = \"two\"\nslots = 1\n\
+         [[target]]\nname = \"all\"\npath = \"{}\"\nhosts = [\"one\", \"two\"]\n\
+         [[workload]]\nkind = \"mixed\"\nworkers = 1\n{lines}",
+        rig.target().display()
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written() {
+    let rig = Rig::new();
+    let kill = "[[disturb]]\nkind = \"client-kill\"\nhost = \"one\"\nat = \"1500ms\"\n";
+    let plan = shared(&rig, kill);
+    let end = soaked(&rig, &["--duration", "5s", "--segment", "5s", &plan]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let figures = &answer(&rig)["figures"];
+    assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));
+    // All blocks of both are booked and read back: 8 files of 64 blocks each.
+    assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
+    let killed = &figures["disturbances"][0];
+    assert_eq!((&killed["blow"], &killed["host"]), (&"client-kill".into(), &"one".into()));
+    assert!(number(&killed["noticed_ns"]) < 5_000_000_000, "{killed}");
+    assert!(number(&killed["read_back_ops"]) >= 256, "{killed}");
+    assert!(killed["failed"].is_null(), "{killed}");
+    let flat = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("another agent took over its books"), "{flat}");
+    let left: Vec<_> = std::fs::read_dir(rig.target()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Damages the data of a soak that runs in a directory once a time, as soon as it has any.
+fn damaged(rig: &Rig, flags: &[&str], file: &str, damage: fn(&std::fs::File)) -> End {
+    let mut command = rig.command(&[&SHORT[..], &["100ms"], flags].concat());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    let begun = std::time::Instant::now();
+    let found = loop {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the soak has no `{file}`");
+        std::thread::park_timeout(Duration::from_millis(50));
+        let works = std::fs::read_dir(rig.target()).unwrap().flatten();
+        let mut files = works.map(|work| work.path().join(file));
+        let whole = |path: &std::path::PathBuf| {
+            std::fs::metadata(path).is_ok_and(|meta| meta.len() == 256 << 10)
+        };
+        // The last one is made last.
+        let is_made = |path: &std::path::PathBuf| whole(&path.with_file_name("f00000007"));
+        if let Some(path) = files.find(|path| whole(path) && is_made(path)) {
+            break path;
+        }
+    };
+    std::thread::park_timeout(Duration::from_millis(1_500));
+    damage(&std::fs::File::options().write(true).open(found).unwrap());
+    End::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_directory_that_loses_what_was_synced_is_caught() {
+    use std::os::unix::fs::FileExt as _;
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let flags = ["--duration", "4s", "--segment", "4s", "--disturb", "none", &target];
+    let end = damaged(&rig, &flags, "f00000003", |file| {
+        // Every block, so that none is written over by chance before it is read.
+        (0..64).for_each(|block| file.write_all_at(b"damage", block * 4096).unwrap());
+    });
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("It LOSES DATA: "), "{}", end.stdout);
+    let figures = &answer(&rig)["figures"];
+    let findings = figures["kept"]["findings"].as_array().unwrap();
+    let of_file = findings.iter().all(|finding| finding["file"] == "f00000003");
+    assert!(of_file && number(&figures["kept"]["lost"]) > 0, "{figures}");
+}
+
+#[test]
+fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caught() {
+    let rig = Rig::new();
+    let plan = shared(&rig, "");
+    let flags = ["--duration", "4s", "--segment", "4s", &plan];
+    // Of eight files dealt to two workers in turn the fourth is the second one's.
+    let end = damaged(&rig, &flags, "f00000003", |file| file.set_len(0).unwrap());
+    assert_eq!(end.code, 4, "{end:?}");
+    let figures = &answer(&rig)["figures"];
+    assert_eq!(figures["verdict"], "loses-data");
+    assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
+    let findings = figures["kept"]["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["file"] == "f00000003"), "{figures}");
+}
+
+#[test]
+fn a_clock_that_is_this_very_host_s_is_never_set() {
+    let rig = Rig::new();
+    let step = "[[disturb]]\nkind = \"clock-step\"\nhost = \"two\"\nat = \"1s\"\nfor = \"1s\"\n\
+                by = \"-5s\"\n";
+    let plan = shared(&rig, step);
+    rig.refused(&["soak", &plan], 2, &["`clock-step on two", "clock of host two is that of this"]);
+    let alone = ["--disturb", "client-kill on one at 1s"];
+    let directory = rig.target().display().to_string();
+    rig.refused(
+        &["soak", &directory, alone[0], alone[1]],
+        2,
+        &["there is no host `one`", "this process works alone"],
+    );
+}
+
+/// A plan of the in-memory server with disturbances; line 6 is the first of them.
+fn disturbed(rig: &Rig, disturbances: &str) -> String {
+    let head = "name = \"t\"\n[[target]]\nname = \"n\"\nembedded = true\n\
+                [[workload]]\nkind = \"mixed\"\n";
+    let path = rig.folder().join("disturbed.toml");
+    std::fs::write(&path, format!("{head}{disturbances}")).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
+    let rig = Rig::new();
+    let plan = disturbed(&rig, "[[disturb]]\nkind = \"server-stall\"\nat = \"4s\"\nfor = \"2s\"\n");
+    let last = |flags: &[&str]| {
+        let end = rig.run(&[&["soak", &plan, "--dry-run"], flags].concat());
+        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        end.stdout.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(last(&[]), "  server-stall at 4.00 s for 2.00 s");
+    assert_eq!(last(&["--disturb", "server-restart at 7s"]), "  server-restart at 7.00 s");
+    assert!(last(&["--disturb", "none"]).starts_with("soak: 30.0 s in 2 segments"));
+    rig.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);
+}
+
+#[test]
+fn what_a_plan_asks_for_and_nobody_can_do_is_refused_with_its_line() {
+    let rig = Rig::new();
+    let table = |lines: &str| format!("[[disturb]]\n{lines}\n");
+    for (lines, words) in [
+        ("kind = \"server-restart\"\nat = \"31s\"", ["disturbed.toml:8:8: ", "30.0 s only"]),
+        (
+            "kind = \"server-stall\"\nat = \"14s\"\nfor = \"2s\"",
+            [
+                "disturbed.toml:8:8: `server-stall at 14.0 s for 2.00 s`",
+                "not over before its segment",
+            ],
+        ),
+        (
+            "kind = \"server-stall\"\nat = \"1s\"\nfor = \"3s\"\n[[disturb]]\n\
+             kind = \"server-restart\"\nat = \"2s\"",
+            ["disturbed.toml:8:8: `server-stall", "before the next one begins"],
+        ),
+        (
+            "kind = \"nfsd-stop\"\nat = \"1s\"\nfor = \"1s\"",
+            ["disturbed.toml:8:8: `nfsd-stop", "nobody here has the right"],
+        ),
+        ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "does not say to which host"]),
+        (
+            "kind = \"client-kill\"\nhost = \"x\"\nat = \"1s\"",
+            ["disturbed.toml:9:8: host: unknown host `x`", "begin with [[host]]"],
+        ),
+    ] {
+        let plan = disturbed(&rig, &table(lines));
+        rig.refused(&["soak", &plan], 2, &words);
+    }
+}
+
 #[test]
 fn a_soak_that_outlasts_its_job_is_refused() {
     let rig = Rig::new();
@@ -165,6 +343,24 @@ fn a_soak_that_outlasts_its_job_is_refused() {
     for word in words {
         assert!(end.stderr.contains(word), "`{word}` not in {}", end.stderr);
     }
+}
+
+#[test]
+fn a_job_that_does_not_know_its_end_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rig = Rig::new();
+    let squeue = rig.folder().join("squeue");
+    std::fs::write(
+        &squeue,
+        "#!/bin/sh\n[ \"$*\" = \"--noheader --format %L --jobs 77\" ] && echo 1:00:00\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&squeue, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = rig.command(&["soak", "--duration", "2h"]);
+    command.env_remove("SLURM_JOB_END_TIME").env("SLURM_JOB_ID", "77");
+    let end = End::of(command.env("PATH", rig.folder()).output().unwrap());
+    assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
+    assert!(end.stderr.contains("the job ends in 3600 s (squeue)"), "{}", end.stderr);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -24,12 +25,16 @@ struct Terminal {
 
 impl Terminal {
     fn open() -> Self {
+        Self::sized(100, 30)
+    }
+
+    fn sized(columns: u16, rows: u16) -> Self {
         let ours: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
         let theirs = File::options().read(true).write(true).open(name).unwrap();
-        let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&ours, size).unwrap();
         let ours = File::from(ours);
         let drawn = Arc::new(Mutex::new(Vec::new()));
@@ -60,15 +65,43 @@ impl Terminal {
         }
     }
 
-    /// Runs the program on it; types the keys once a text stands there.
-    fn run(&self, rig: &Rig, args: &[&str], (text, keys): (&str, &[u8])) -> End {
+    fn start(&self, rig: &Rig, args: &[&str]) -> Child {
         let mut command = rig.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
         let child = command.stdin(theirs()).stderr(theirs()).stdout(Stdio::piped());
-        let child = child.spawn().unwrap();
+        child.spawn().unwrap()
+    }
+
+    /// Runs the program on it; types the keys once a text stands there.
+    fn run(&self, rig: &Rig, args: &[&str], (text, keys): (&str, &[u8])) -> End {
+        let child = self.start(rig, args);
         self.wait_for(text);
         (&self.ours).write_all(keys).unwrap();
         End::of(child.wait_with_output().unwrap())
+    }
+
+    /// Runs the program on it; sends it signals once its screen has figures.
+    fn run_until(&self, rig: &Rig, signals: &[Signal]) -> End {
+        let child = self.start(rig, &LONG);
+        self.wait_for("highest ");
+        let process = Pid::from_child(&child);
+        for signal in signals {
+            // A program that has ended already was ended by the one before.
+            let _ = kill_process(process, *signal);
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        End::of(child.wait_with_output().unwrap())
+    }
+
+    /// What every drawing of the screen had, line by line, without what steers the terminal.
+    fn drawings(&self) -> Vec<Vec<String>> {
+        let text = self.text();
+        let screens = text.split("\x1b[H").skip(1);
+        let lines = |screen: &str| {
+            let end = screen.find(LEAVE).unwrap_or(screen.len());
+            screen[..end].lines().map(|line| line.replace('\r', "").replace("\x1b[K", "")).collect()
+        };
+        screens.map(lines).collect()
     }
 
     fn assert_put_back(&self, before: LocalModes) {
@@ -107,6 +140,53 @@ fn a_second_ctrl_c_puts_it_back_too() {
     let end = terminal.run(&rig, &LONG, ("highest ", b"\x03\x03"));
     assert_eq!(end.code, 4, "{end:?}");
     terminal.assert_put_back(before);
+}
+
+#[test]
+fn every_signal_that_ends_it_puts_the_terminal_back() {
+    for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::TERM; 2]] {
+        let (rig, terminal) = (Rig::new(), Terminal::open());
+        let before = terminal.modes();
+        let end = terminal.run_until(&rig, signals);
+        assert_eq!(end.code, 4, "{signals:?}: {end:?}");
+        terminal.assert_put_back(before);
+        if signals.len() == 1 {
+            rig.assert_target_is_empty();
+        }
+    }
+}
+
+#[test]
+fn a_narrow_terminal_has_what_fits() {
+    for (columns, rows) in [(40, 10), (20, 3), (1, 1)] {
+        let (rig, terminal) = (Rig::new(), Terminal::sized(columns, rows));
+        let before = terminal.modes();
+        let child = terminal.start(&rig, &LONG);
+        let begun = Instant::now();
+        while terminal.drawings().len() < 4 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", terminal.text());
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        (&terminal.ours).write_all(b"q").unwrap();
+        let end = End::of(child.wait_with_output().unwrap());
+        assert_eq!(end.code, 4, "{columns} x {rows}: {end:?}");
+        terminal.assert_put_back(before);
+        let screens = terminal.drawings();
+        // The last one may have been cut off by the end.
+        for screen in &screens[..screens.len() - 1] {
+            assert!(screen.len() <= rows.into(), "{rows} rows: {screen:?}");
+            let widest = screen.iter().map(|line| line.trim_end_matches("\x1b[J"));
+            let widest = widest.map(|line| line.chars().count()).max();
+            assert!(widest <= Some(columns.into()), "{columns} columns: {screen:?}");
+        }
+        if columns == 40 {
+            let seen = |text| screens.iter().flatten().any(|line| line.contains(text));
+            assert!(
+                seen("trial 1 of ") && seen("throughput") && seen("q or ctrl-C"),
+                "{screens:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 
 use std::ffi::c_void;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
 
 use model::OpError;
 use rustix::io::Errno;
@@ -39,6 +40,17 @@ impl Mapping {
             mm::mmap(std::ptr::null_mut(), len.max(1), access, MapFlags::SHARED, file, 0)?
         };
         Ok(Self { start, len })
+    }
+
+    /// The whole file as words that may be changed at any moment, by other processes, too; what
+    /// is left at its end is no part of them. For whoever never copies into it.
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: the mapping begins at a page, lasts as long as `self`, was made to be written,
+        // and has so many whole words; whoever changes them does so as atomics.
+        unsafe {
+            let words = self.len / size_of::<AtomicU32>();
+            std::slice::from_raw_parts(self.start.cast::<AtomicU32>().cast_const(), words)
+        }
     }
 
     /// Copies out of the file.

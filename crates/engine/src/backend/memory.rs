@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use model::{Completion, Op, OpKind, Outcome};
 
+use super::in_turn::InTurn;
 use super::{Backend, Lost, Tally};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -15,11 +16,14 @@ use crate::limits::MEMORY_REGION_MAX;
 
 /// The backend; see the module.
 pub struct Memory {
-    clock: Arc<dyn Clock>,
-    queue: Vec<Op>,
+    queue: InTurn,
+    memory: Regions,
+}
+
+/// What is copied from and to.
+struct Regions {
     buffer: Buffers,
     region: Vec<u8>,
-    ops: u64,
 }
 
 impl Memory {
@@ -32,24 +36,30 @@ impl Memory {
     ) -> Self {
         let region = (set_bytes.min(MEMORY_REGION_MAX) as usize).max(io_size);
         Self {
-            clock,
-            queue: Vec::with_capacity(queue_depth),
-            buffer: Buffers::new(1, io_size),
-            // Written, not only zeroed: untouched pages would fault inside the first ops.
-            region: vec![0x5a; region],
-            ops: 0,
+            queue: InTurn::new(clock, queue_depth),
+            memory: Regions {
+                buffer: Buffers::new(1, io_size),
+                // Written, not only zeroed: untouched pages would fault inside the first ops.
+                region: vec![0x5a; region],
+            },
         }
     }
+}
 
+impl Regions {
     fn copy(&mut self, op: &Op) {
+        // Files that are made or read whole by their name may be larger than any transfer.
+        if !matches!(op.kind, OpKind::Read | OpKind::Write) {
+            return;
+        }
         let len = (op.len_bytes as usize).min(self.region.len());
         let room = self.region.len() - len + 1;
         let start = (op.offset_bytes % room as u64) as usize;
         let (place, own) = (&mut self.region[start..start + len], &mut self.buffer.slot(0)[..len]);
-        match op.kind {
-            OpKind::Write => place.copy_from_slice(own),
-            OpKind::Read => own.copy_from_slice(place),
-            _ => {}
+        if op.kind == OpKind::Write {
+            place.copy_from_slice(own);
+        } else {
+            own.copy_from_slice(place);
         }
         // Whoever optimises must not find out that nobody looks.
         std::hint::black_box(&mut self.region);
@@ -58,26 +68,19 @@ impl Memory {
 
 impl Backend for Memory {
     fn submit(&mut self, batch: &[Op]) -> usize {
-        let accepted = batch.len().min(self.queue.capacity() - self.queue.len());
-        self.queue.extend_from_slice(&batch[..accepted]);
-        accepted
+        self.queue.submit(batch)
     }
 
     fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        let mut sent_ns = self.clock.now_ns();
-        for index in 0..self.queue.len() {
-            let op = self.queue[index];
-            self.copy(&op);
-            let done_ns = self.clock.now_ns();
-            out.push(Completion { op, sent_ns, done_ns, outcome: Outcome::Done(op.len_bytes) });
-            sent_ns = done_ns;
-        }
-        self.ops += self.queue.len() as u64;
-        self.queue.clear();
+        let Self { queue, memory } = self;
+        queue.reap(out, |op| {
+            memory.copy(op);
+            Outcome::Done(op.len_bytes)
+        });
         Ok(())
     }
 
     fn tally(&self) -> Tally {
-        Tally { ops: Some(self.ops), ..Tally::default() }
+        Tally { ops: Some(self.queue.executed()), ..Tally::default() }
     }
 }

@@ -17,6 +17,7 @@ use model::{Completion, Op, OpError, OpKind, Outcome};
 use rustix::io::Errno;
 
 use super::files::{Files, failed};
+use super::in_turn::InTurn;
 use super::{Backend, Lost, Tally};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -24,25 +25,30 @@ use crate::limits::STDIO_BYTES;
 
 /// Executes ops by blocking system calls.
 pub struct Posix {
+    queue: InTurn,
+    calls: Calls,
+}
+
+/// The files, and the memory that calls on them need.
+struct Calls {
     set: Files,
-    clock: Arc<dyn Clock>,
     /// Where data lands that is read, or is put together that is written.
     buffer: Buffers,
     /// What a stream of characters has its buffer for.
     stdio: Buffers,
-    queue: Vec<Op>,
-    ops: u64,
 }
 
 impl Posix {
     /// Makes a backend on open files.
     pub fn new(set: Files, clock: Arc<dyn Clock>) -> Self {
+        let queue = InTurn::new(clock, set.queue_depth);
         let buffer = Buffers::new(1, set.io_size_bytes);
         let stdio = Buffers::new(1, STDIO_BYTES);
-        let queue = Vec::with_capacity(set.queue_depth);
-        Self { set, clock, buffer, stdio, queue, ops: 0 }
+        Self { queue, calls: Calls { set, buffer, stdio } }
     }
+}
 
+impl Calls {
     fn execute(&mut self, op: &Op) -> Result<u32, OpError> {
         let (set, buffer) = (&self.set, self.buffer.slot(0));
         match op.kind {
@@ -63,34 +69,24 @@ impl Posix {
 
 impl Backend for Posix {
     fn submit(&mut self, batch: &[Op]) -> usize {
-        let accepted = batch.len().min(self.queue.capacity() - self.queue.len());
-        self.queue.extend_from_slice(&batch[..accepted]);
-        accepted
+        self.queue.submit(batch)
     }
 
     fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        let mut sent_ns = self.clock.now_ns();
-        for index in 0..self.queue.len() {
-            let op = self.queue[index];
-            let outcome = match self.execute(&op) {
-                Ok(bytes) => Outcome::Done(bytes),
-                Err(error) => Outcome::Failed(error),
-            };
-            let done_ns = self.clock.now_ns();
-            out.push(Completion { op, sent_ns, done_ns, outcome });
-            sent_ns = done_ns;
-        }
-        self.ops += self.queue.len() as u64;
-        self.queue.clear();
+        let Self { queue, calls } = self;
+        queue.reap(out, |op| match calls.execute(op) {
+            Ok(bytes) => Outcome::Done(bytes),
+            Err(error) => Outcome::Failed(error),
+        });
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), Lost> {
-        self.set.close()
+        self.calls.set.close()
     }
 
     fn tally(&self) -> Tally {
-        let mismatches = self.set.mismatches.get();
-        Tally { ops: Some(self.ops), mismatches, ..Tally::default() }
+        let mismatches = self.calls.set.mismatches.get();
+        Tally { ops: Some(self.queue.executed()), mismatches, ..Tally::default() }
     }
 }

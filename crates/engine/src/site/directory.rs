@@ -185,9 +185,11 @@ impl Work {
         self.held.as_ref().ok_or_else(let_go)
     }
 
-    /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once.
+    /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once. One that
+    /// is there is somebody's, and left alone.
     fn try_direct(&self) -> Result<(), SiteError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
         let name = Name::file(0);
         match rustix::fs::openat(self.handle()?, name.as_c_str(), flags, Mode::from_raw_mode(0o644))
         {

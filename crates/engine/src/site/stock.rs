@@ -72,6 +72,11 @@ impl Made {
         todo
     }
 
+    /// Takes all files as made: somebody else made them, and is gone.
+    pub(super) fn take_over(&self) {
+        self.present().files = true;
+    }
+
     fn present(&self) -> MutexGuard<'_, Present> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

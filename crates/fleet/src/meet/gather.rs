@@ -20,7 +20,7 @@ use super::handshake::{Answer, Door, Hello, Refusal, Step};
 use super::names;
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
-use crate::stream::{self, Stream};
+use crate::stream::Stream;
 use crate::wire::{Greeting, WireError};
 use crate::{Order, Remote, Report, Transport as _};
 
@@ -326,7 +326,7 @@ impl Hall {
             self.refuse(from, why);
             return Ok(());
         }
-        let stream = stream::open(Opener::new(Arc::clone(&link), 1), output);
+        let stream = Stream::open(Opener::new(Arc::clone(&link), 1), output);
         self.came.insert(hello.rank, Came { hello, link, stream });
         Ok(())
     }

@@ -8,7 +8,7 @@
 //!
 //! **Source:** the Noise Protocol Framework, revision 34, sections 3 and 11.4.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes by which a record is longer than its text: the tag.
 const TAG_BYTES: usize = 16;
+
+/// What is read at a time, in bytes: most records are smaller.
+const READ_BYTES: usize = 4 << 10;
 
 /// Bytes of a record without its length, at most.
 pub(super) const RECORD_BYTES_MAX: usize = TEXT_BYTES_MAX + TAG_BYTES;
@@ -111,9 +114,18 @@ impl Drop for Sealer {
     }
 }
 
+/// What comes over a socket, as it comes.
+struct Raw(Arc<Link>);
+
+impl Read for Raw {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.0.socket).read(buffer)
+    }
+}
+
 /// The reading half.
 pub(crate) struct Opener {
-    link: Arc<Link>,
+    input: BufReader<Raw>,
     number: u64,
     record: Vec<u8>,
     text: Vec<u8>,
@@ -123,26 +135,26 @@ pub(crate) struct Opener {
 
 impl Opener {
     /// Goes on with the record of that number.
-    pub(super) const fn new(link: Arc<Link>, number: u64) -> Self {
-        Self { link, number, record: Vec::new(), text: Vec::new(), taken: 0 }
+    pub(super) fn new(link: Arc<Link>, number: u64) -> Self {
+        let input = BufReader::with_capacity(READ_BYTES, Raw(link));
+        Self { input, number, record: Vec::new(), text: Vec::new(), taken: 0 }
     }
 
     /// Reads one record; `false` where the stream has ended before it.
     fn next(&mut self) -> io::Result<bool> {
-        let mut socket = &self.link.socket;
         let mut head = [0; 2];
-        if socket.read(&mut head[..1])? == 0 {
+        if self.input.read(&mut head[..1])? == 0 {
             return Ok(false);
         }
-        socket.read_exact(&mut head[1..])?;
+        self.input.read_exact(&mut head[1..])?;
         let len = usize::from(u16::from_be_bytes(head));
         if len > RECORD_BYTES_MAX {
             let why = format!("a record of {len} bytes, where {RECORD_BYTES_MAX} are the most");
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         self.record.resize(len, 0);
-        socket.read_exact(&mut self.record)?;
-        open(&self.link.keys, self.number, &self.record, &mut self.text)?;
+        self.input.read_exact(&mut self.record)?;
+        open(&self.input.get_ref().0.keys, self.number, &self.record, &mut self.text)?;
         self.number += 1;
         self.taken = 0;
         Ok(true)

@@ -144,14 +144,16 @@ fn a_server_that_was_restarted_reads_from_its_disk_again() {
     let file = format!("{MOUNT}/file");
     fs::write(&file, vec![7; 4 << 20]).unwrap();
     run(&["sync"]);
-    assert_eq!(reads(&file, &host), (0, 0), "the client had it in its cache");
+    // A file system may read some of its own from the disk meanwhile.
+    let is_cached = |(of_server, of_disk)| of_server == 0 && of_disk < MIB;
+    assert!(is_cached(reads(&file, &host)), "the client had it in its cache");
     let all = [Invalidation::Remount, Invalidation::ServerRemount, Invalidation::ServerRestart];
     for how in all {
         invalidate(&mut lab, &steps, how);
         let (of_server, of_disk) = reads(&file, &host);
         assert!(of_server >= 4 * MIB, "{how}: {of_server} bytes from the server");
         assert!(of_disk >= 4 * MIB, "{how}: {of_disk} bytes from the disk");
-        assert_eq!(reads(&file, &host), (0, 0), "{how}: the client had it in its cache");
+        assert!(is_cached(reads(&file, &host)), "{how}: the client had it in its cache");
     }
     lab.undo_all().unwrap();
 }

@@ -1,5 +1,9 @@
 //! Servers in user space. The kernel's are tested in virtual machines.
 
+use std::fs;
+use std::path::Path;
+
+use model::work::directory_name;
 use model::{Action, NfsVersion};
 
 use crate::storage::POINT;
@@ -8,6 +12,7 @@ use crate::{Check, Host, apply_all, fact, has_program};
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
     ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards,
+    what_clients_left_goes_with_the_campaign_and_not_before,
     a_server_that_is_not_installed_is_named_with_its_package,
 ];
 
@@ -39,6 +44,42 @@ fn ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards() {
         lab.undo_last().unwrap();
     }
     lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+fn what_clients_left_goes_with_the_campaign_and_not_before() {
+    let host = Host::new();
+    let (before, served) = (host.traces(), host.path("served"));
+    fs::create_dir(&served).unwrap();
+    let serve =
+        Action::Ganesha { directory: served.clone(), threads: 0, versions: vec![NfsVersion::V4_1] };
+    let [ours, other] = ["test", "another"].map(|name| served.join(directory_name(name, 3)));
+    let make = |directory: &Path| fs::create_dir_all(directory.join("files")).unwrap();
+    make(&other);
+    let mut lab = host.lab();
+    lab.apply(&serve).unwrap();
+    make(&ours);
+    // As between two passes, the second of which reads what the first one wrote.
+    lab.undo_last().unwrap();
+    lab.apply(&serve).unwrap();
+    assert!(ours.exists());
+    lab.undo_all().unwrap();
+    assert!(!ours.exists() && other.exists());
+
+    lab.apply(&serve).unwrap();
+    make(&ours);
+    // As one that is killed.
+    drop(lab);
+    let cleaned = lab::clean(&host.state()).unwrap();
+    assert!(cleaned.iter().all(|one| one.outcome.is_ok()), "{cleaned:?}");
+    assert!(!ours.exists() && other.exists());
+
+    let mut keeping = host.lab().keeping_files();
+    keeping.apply(&serve).unwrap();
+    make(&ours);
+    keeping.undo_all().unwrap();
+    assert!(ours.exists());
+    fs::remove_dir_all(&served).unwrap();
     host.assert_as_before(&before);
 }
 

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use model::{Action, Device, InForce};
 
+use crate::commands::Runner;
 use crate::error::LabError;
 use crate::safety;
 use crate::step::Step;
 use crate::undo::Undo;
 
+pub mod clock;
 pub mod cpu;
 pub mod export;
 pub mod ganesha;
@@ -21,6 +23,7 @@ pub mod mount;
 pub mod nfsd;
 pub mod nfsmount;
 pub mod outage;
+pub mod own;
 pub mod shape;
 pub mod storage;
 pub mod tuning;
@@ -36,38 +39,55 @@ pub struct Known {
     pub uuid: String,
     /// The kernel's NFS server.
     pub nfsd: nfsd::Host,
+    /// The program that starts that server can't be told to offer a transport.
+    pub only_leaves_out: bool,
     /// Processors that are online, by number.
     pub online: Vec<u32>,
+    /// This program, and the clients of its server.
+    pub own: own::Host,
     /// Something answers to rpcbind's port.
     pub rpcbind: bool,
     /// Bytes that are free where a file system is to be filled.
     pub free_bytes: u64,
+    /// How far the calendar is ahead of the time since boot, in nanoseconds.
+    pub calendar_ns: i64,
 }
 
 impl Known {
     /// Looks at the host.
     ///
     /// # Errors
-    /// Where a device isn't there.
+    /// Where a device isn't there, or a client has no address.
     pub fn of(action: &Action) -> Result<Self, LabError> {
         let nodes: Result<_, _> = devices(action).into_iter().map(storage::node).collect();
         Ok(Self {
             nodes: nodes?,
             uuid: storage::new_uuid(),
             nfsd: nfsd::Host::now(),
+            only_leaves_out: matches!(action, Action::Nfsd { .. })
+                && nfsd::only_leaves_out(&Runner::default()),
             online: cpu::online(),
+            own: match action {
+                Action::OwnServer { clients, .. } => own::Host::now(clients)?,
+                _ => own::Host::default(),
+            },
             rpcbind: nfsd::rpcbind_runs(),
             free_bytes: match action {
                 Action::Fill { point } => outage::free_bytes(point),
                 _ => 0,
             },
+            calendar_ns: clock::offset_ns(),
         })
     }
 
     /// What a dry run takes for it: a host on which nothing runs.
     pub fn nothing(action: &Action) -> Self {
         let nodes = devices(action).into_iter().map(storage::placeholder).collect();
-        Self { nodes, uuid: "UUID".to_owned(), ..Self::default() }
+        let own = match action {
+            Action::OwnServer { clients, .. } => own::Host::unknown(clients),
+            _ => own::Host::default(),
+        };
+        Self { nodes, uuid: "UUID".to_owned(), own, ..Self::default() }
     }
 }
 
@@ -78,6 +98,16 @@ pub fn devices(action: &Action) -> Vec<&Device> {
         Action::Crypt { device, .. } | Action::Format { device, .. } => vec![device],
         Action::Mount { device, .. } => device.iter().collect(),
         _ => Vec::new(),
+    }
+}
+
+/// The directory that an action serves to other hosts.
+pub fn served(action: &Action) -> Option<&Path> {
+    match action {
+        Action::Export { directory, .. }
+        | Action::Ganesha { directory, .. }
+        | Action::Unfs3 { directory, .. } => Some(directory),
+        _ => None,
     }
 }
 
@@ -111,6 +141,7 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
             ganesha::steps(directory, *threads, versions, known)
         }
         Action::Unfs3 { directory, clients } => unfs3::steps(directory, clients, known),
+        Action::OwnServer { memory_bytes, udp, .. } => own::steps(*memory_bytes, *udp, known),
         Action::Tunnel { ssh, local_port, remote_port, compression, cipher } => {
             let ports = [*local_port, *remote_port];
             tunnel::steps(ssh, ports, *compression, cipher.as_deref())
@@ -127,6 +158,7 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         Action::NfsdStop => outage::stop_steps(),
         Action::Cut { interface, port } => outage::cut_steps(interface, *port),
         Action::Fill { point } => outage::fill_steps(point, known),
+        Action::ClockStep { by_ms, .. } => clock::steps(*by_ms, known),
     }
 }
 
@@ -154,6 +186,7 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
         Action::Nfsd { .. } => nfsd::undo(known),
         Action::Ganesha { directory, .. } => ganesha::undo(directory, known),
         Action::Unfs3 { directory, .. } => unfs3::undo(directory, known),
+        Action::OwnServer { .. } => own::undo(),
         Action::Tunnel { local_port, .. } => tunnel::undo(*local_port),
         Action::NfsMount { point, .. } => nfsmount::undo(point),
         Action::ReadAhead { point, .. } => tuning::read_ahead_undo(point),
@@ -164,6 +197,7 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
         Action::Cores { online } => cpu::core_undo(known, *online),
         Action::NfsdStop => outage::stop_undo(known),
         Action::Fill { point } => outage::fill_undo(point),
+        Action::ClockStep { not_boot, .. } => clock::undo(not_boot, known),
     }
 }
 
@@ -190,6 +224,7 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
             ganesha::check(directory, *threads, versions)
         }
         Action::Unfs3 { directory, .. } => unfs3::check(directory),
+        Action::OwnServer { .. } => own::check(),
         Action::Tunnel { local_port, compression, cipher, .. } => {
             tunnel::check(*local_port, *compression, cipher.as_deref())
         }
@@ -205,6 +240,7 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
         Action::NfsdStop => Ok(outage::check_stop()),
         Action::Cut { .. } => Ok(InForce::default()),
         Action::Fill { point } => Ok(outage::check_fill(point)),
+        Action::ClockStep { by_ms, .. } => Ok(clock::check(*by_ms, known)),
     }
 }
 

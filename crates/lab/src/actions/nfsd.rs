@@ -73,7 +73,10 @@ impl Wanted {
     }
 
     /// The words of rpc.nfsd that start it so.
-    fn words(&self, threads: u32) -> Vec<String> {
+    ///
+    /// The program of nfs-utils 1.3 offers each transport that it isn't told to leave out, and has
+    /// no words for the others.
+    fn words(&self, threads: u32, only_leaves_out: bool) -> Vec<String> {
         let mut words = vec!["rpc.nfsd".to_owned()];
         if !self.versions.is_empty() {
             // A minor version alone leaves the others of v4 as they were.
@@ -93,8 +96,13 @@ impl Wanted {
                 words.extend(["-N".to_owned(), "4".to_owned()]);
             }
         }
-        words.push(if self.udp { "--udp" } else { "--no-udp" }.to_owned());
-        words.push("--tcp".to_owned());
+        let transports: &[&str] = match (self.udp, only_leaves_out) {
+            (false, true) => &["--no-udp"],
+            (false, false) => &["--no-udp", "--tcp"],
+            (true, true) => &[],
+            (true, false) => &["--udp", "--tcp"],
+        };
+        words.extend(transports.iter().map(|&word| word.to_owned()));
         words.push(threads.to_string());
         words
     }
@@ -159,6 +167,12 @@ impl Host {
     }
 }
 
+/// The program here can be told to leave a transport out, but not to offer one.
+pub fn only_leaves_out(runner: &Runner) -> bool {
+    let said = runner.output(&["rpc.nfsd", "--udp", "--tcp", "--help"], SOON);
+    said.is_ok_and(|said| said.stderr.contains("unrecognized option"))
+}
+
 /// Something answers to rpcbind's port on the loopback.
 pub fn rpcbind_runs() -> bool {
     servers::answers(111)
@@ -190,7 +204,7 @@ pub fn steps(wanted: &Wanted, known: &Known) -> Vec<Step> {
         (0, now) => now,
         (asked, _) => asked,
     };
-    steps.push(Step::run(wanted.words(threads)));
+    steps.push(Step::run(wanted.words(threads, known.only_leaves_out)));
     steps.extend(grace::steps(!known.nfsd.has_clients));
     steps
 }
@@ -297,7 +311,7 @@ fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), Lab
         runner.write(&file("max_block_size"), &state.transfer_max_bytes.to_string())?;
     }
     if state.threads > 0 {
-        let words = state.wanted().words(state.threads);
+        let words = state.wanted().words(state.threads, only_leaves_out(runner));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         runner.run(&words, SOON)?;
     }
@@ -386,5 +400,13 @@ mod tests {
         );
         let same = [V3, V4_0, V4_1, V4_2];
         assert_eq!(shown(&Wanted::new(4, &same, false, 65_536), state(all)).len(), 2);
+    }
+
+    #[test]
+    fn an_old_program_is_told_only_what_to_leave_out() {
+        let words = |udp, is_old| Wanted::new(0, &[V3], udp, 0).words(4, is_old).join(" ");
+        assert_eq!(words(true, true), "rpc.nfsd -V 3 -N 4 4");
+        assert_eq!(words(false, true), "rpc.nfsd -V 3 -N 4 --no-udp 4");
+        assert_eq!(words(true, false), "rpc.nfsd -V 3 -N 4 --udp --tcp 4");
     }
 }

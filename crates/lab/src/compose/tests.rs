@@ -102,6 +102,30 @@ fn a_tunnel_carries_what_the_version_needs() {
 }
 
 #[test]
+fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
+    let mut spec = spec();
+    spec.serving.kind = ServerKind::Own;
+    assert_eq!(shape(&spec), ["server OwnServer", "client NfsMount", "client ReadAhead"]);
+    let steps = compose(&spec).unwrap();
+    let Action::OwnServer { clients, memory_bytes: 0, udp: false } = &steps[0].action else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(clients, "10.0.0.2");
+    let Action::NfsMount { source, options, .. } = &steps[1].action else { panic!("{steps:?}") };
+    assert_eq!(source, "10.0.0.1:/export");
+    assert!(options.join(",").contains("port=20492,mountport=20492"), "{options:?}");
+    spec.path = DataPath::Tunnel;
+    let steps = compose(&spec).unwrap();
+    let remote = steps.iter().filter_map(|step| match &step.action {
+        Action::Tunnel { remote_port, .. } => Some(*remote_port),
+        _ => None,
+    });
+    assert_eq!(remote.collect::<Vec<_>>(), [20_492, 20_492]);
+    let cut = disturbance(&spec, Blow::NetworkCut).unwrap().action;
+    assert!(matches!(cut, Action::Cut { port: 20_492, .. }), "{cut:?}");
+}
+
+#[test]
 fn an_invalidation_redoes_no_more_than_it_names() {
     let names = |spec: &LabSpec, how| {
         let from = redo_from(&compose(spec).unwrap(), how);

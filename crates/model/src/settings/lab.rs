@@ -31,9 +31,9 @@ const UNCHANGED: &str = "unchanged";
 
 /// Every setting that may be left alone, in the order of tables.
 const OPTIONAL: &[Optional] = &[
-    option("raid", |l| l.storage.is_formatted(), |l| l.storage.raid.to_string()),
-    option("crypt", |l| l.storage.is_formatted(), |l| l.storage.crypt.to_string()),
-    option("format_options", |l| l.storage.is_formatted(), |l| l.storage.format_options.join(" ")),
+    option("raid", is_formatted, |l| l.storage.raid.to_string()),
+    option("crypt", is_formatted, |l| l.storage.crypt.to_string()),
+    option("format_options", is_formatted, |l| l.storage.format_options.join(" ")),
     option("fs_mount_options", is_made, |l| l.storage.mount_options.join(",")),
     option("server_kind", LabSpec::is_served, |l| l.serving.kind.to_string()),
     option("export_options", is_knfsd, |l| l.serving.export_options.join(",")),
@@ -75,7 +75,7 @@ const OPTIONAL: &[Optional] = &[
 pub(super) fn usual(lab: &LabSpec) -> [(&'static str, String); 3] {
     [
         ("data_path", lab.path.to_string()),
-        ("file_system", lab.storage.file_system.to_string()),
+        ("file_system", file_system(lab).to_string()),
         ("invalidation", lab.invalidation.to_string()),
     ]
 }
@@ -94,8 +94,17 @@ pub(super) fn unset(name: &str) -> Option<String> {
     Some((option.value)(&PLAIN))
 }
 
+/// What files lie on; those of a server of ours in its memory.
+fn file_system(lab: &LabSpec) -> FileSystem {
+    if lab.has_storage() { lab.storage.file_system } else { FileSystem::Tmpfs }
+}
+
+fn is_formatted(lab: &LabSpec) -> bool {
+    lab.has_storage() && lab.storage.is_formatted()
+}
+
 fn is_made(lab: &LabSpec) -> bool {
-    lab.storage.file_system != FileSystem::Existing
+    lab.has_storage() && lab.storage.file_system != FileSystem::Existing
 }
 
 fn is_knfsd(lab: &LabSpec) -> bool {

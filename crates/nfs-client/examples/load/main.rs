@@ -57,7 +57,7 @@ struct Work {
     files: Vec<File>,
     bytes: u32,
     next_offset: u64,
-    pattern: Option<Arc<[u8]>>,
+    pattern: Option<Arc<Vec<u8>>>,
     done: u64,
     moved: u64,
     wrong: Option<String>,
@@ -68,7 +68,8 @@ fn main() -> Result<(), Failure> {
     raise_descriptor_limit();
     let mut mount = Mount::connect(&settings.options)?;
     // Twice the longest transfer, so that a payload can begin anywhere in the first half.
-    let pool: Arc<[u8]> = (0..2 * settings.bytes as usize).map(|at| (at % 251) as u8).collect();
+    let pool: Vec<u8> = (0..2 * settings.bytes as usize).map(|at| (at % 251) as u8).collect();
+    let pool = Arc::new(pool);
     let file = prepare(&mut mount, &settings, &pool)?;
     let before = resident_bytes()?;
     let mut connections = Vec::with_capacity(settings.clients);

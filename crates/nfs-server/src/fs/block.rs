@@ -55,7 +55,9 @@ impl Block {
         if end > self.bytes.capacity() {
             let capacity = capacity_for(end);
             self.charge.resize(capacity as u64)?;
-            self.bytes.reserve_exact(capacity - self.bytes.len());
+            let mut grown = buffer(self.charge.budget(), capacity);
+            grown.extend_from_slice(&self.bytes);
+            self.bytes = grown;
         }
         if start > self.bytes.len() {
             self.bytes.resize(start, 0);
@@ -82,14 +84,19 @@ impl Block {
 
     fn filled(charge: Charge, old: &[u8], start: usize, data: &[u8]) -> Self {
         let capacity = charge.bytes() as usize;
-        let spare = if capacity == BLOCK_BYTES { charge.budget().take_spare() } else { None };
-        let mut bytes = spare.unwrap_or_else(|| Vec::with_capacity(capacity));
+        let mut bytes = buffer(charge.budget(), capacity);
         bytes.extend_from_slice(&old[..start.min(old.len())]);
         bytes.resize(start, 0);
         bytes.extend_from_slice(data);
         bytes.extend_from_slice(old.get(bytes.len()..).unwrap_or_default());
         Self { bytes, charge }
     }
+}
+
+/// An empty buffer, one that held a block before where it is as large.
+fn buffer(budget: &Budget, capacity: usize) -> Vec<u8> {
+    let spare = if capacity == BLOCK_BYTES { budget.take_spare() } else { None };
+    spare.unwrap_or_else(|| Vec::with_capacity(capacity))
 }
 
 impl Drop for Block {
@@ -185,6 +192,20 @@ mod tests {
         assert_eq!(block.bytes, b"\0\0aXYZcd");
         block.write(7, b"12").unwrap();
         assert_eq!(block.bytes, b"\0\0aXYZc12");
+    }
+
+    #[test]
+    fn a_block_that_grows_takes_the_buffer_that_another_left() {
+        let budget = Budget::new(1 << 20);
+        let mut buffers = Vec::new();
+        for _ in 0..8 {
+            let mut block = Block::new(&budget, 0, &[7; 4096]).unwrap();
+            block.write(BLOCK_BYTES - 1, b"x").unwrap();
+            assert_eq!((block.len(), block.bytes[4095], block.bytes[4096]), (BLOCK_BYTES, 7, 0));
+            buffers.push(block.bytes.as_ptr());
+        }
+        assert!(buffers.windows(2).all(|two| two[0] == two[1]), "{buffers:?}");
+        assert!(budget.take_spare().is_some() && budget.take_spare().is_none());
     }
 
     #[test]

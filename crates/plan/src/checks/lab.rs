@@ -2,7 +2,7 @@
 //!
 //! What a kernel can't do is found out where it is tried; what no hosts could do is refused here.
 
-use model::{DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
+use model::{BackendKind, DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
 
 use super::Written;
 use crate::error::{Fault, Place, PlanError};
@@ -28,6 +28,10 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
         let what = format!("a running server doesn't serve a new {}", lab.storage.file_system);
         let hint = "file_system existing with the `directory` that it exports, or knfsd";
         return fault(&[Setting::ServerKind, Setting::FileSystem], what, hint);
+    }
+    if run.backend == BackendKind::Tcp && lab.serving.kind != ServerKind::Own {
+        let what = format!("{} answers no TCP without RPC", lab.serving.kind);
+        return fault(&[Setting::ServerKind], what, "server_kind dfsbench, or another backend");
     }
     let [mtu, rate, delay] = [Setting::Mtu, Setting::RateLimit, Setting::Delay];
     let tuning = &lab.tuning;
@@ -60,6 +64,9 @@ const fn devices_min(raid: Raid) -> usize {
 
 fn of_storage(lab: &LabSpec) -> Option<(String, &'static str)> {
     let storage = &lab.storage;
+    if !lab.has_storage() {
+        return None;
+    }
     if storage.file_system == FileSystem::Existing && storage.directory.as_os_str().is_empty() {
         let hint = "write `directory` in the [[target]], or another file_system";
         return Some(("no directory of the server is named".to_owned(), hint));
@@ -85,7 +92,7 @@ fn of_hosts(lab: &LabSpec) -> Option<(String, &'static str)> {
         return Some((what, "write `client` in the [[target]]"));
     }
     // An export is for the client that mounts it.
-    let exported = matches!(lab.serving.kind, ServerKind::Knfsd | ServerKind::Unfs3);
+    let exported = !matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Running);
     let seen = if path == DataPath::Network && exported { lab.hosts().count() } else { 1 };
     let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
     let other = if lost.name == lab.server.name { &lab.client } else { &lab.server };
@@ -103,7 +110,8 @@ pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanErro
             // Flags may have left none.
             labs.peek().is_none() || labs.any(by)
         };
-        let existing = |lab: &LabSpec| lab.storage.file_system == FileSystem::Existing;
+        let existing =
+            |lab: &LabSpec| lab.has_storage() && lab.storage.file_system == FileSystem::Existing;
         if let Some(directory) = &lab.directory
             && !used(&existing)
         {
@@ -111,7 +119,7 @@ pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanErro
             return Err(idle(target, "directory", directory.place, hint));
         }
         if let Some(devices) = &lab.devices
-            && !used(&|lab| lab.storage.is_formatted())
+            && !used(&|lab| lab.has_storage() && lab.storage.is_formatted())
         {
             let hint = "leave them out, or ask for file_system ext4, xfs or btrfs";
             return Err(idle(target, "devices", devices.place, hint));

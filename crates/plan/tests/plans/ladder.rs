@@ -2,7 +2,7 @@
 
 use crate::common::around;
 use model::question::ladder::{Ladder, Rung};
-use model::{BackendKind, DataPath, Order, Target, Workload};
+use model::{BackendKind, DataPath, Order, ServerKind, Target, Workload, XprtSec};
 use plan::{BesideServer, Overrides, Plan, PlanError, RawPlan, Setting, parse_target};
 
 fn ladder(raw: RawPlan, beside: BesideServer) -> Result<(Plan, Ladder), PlanError> {
@@ -78,13 +78,14 @@ fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
 
 #[test]
 fn hosts_that_are_set_up_have_every_way_of_data() {
-    use Rung::{Disk, Loopback, Memory, Network, Null, Server, Tunnel};
+    use Rung::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\n\
                 ssh = \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
                 directory = \"/srv\"\n[[workload]]\nkind = \"stream\"\ndata_path = \"tunnel\"\n";
     let raw = RawPlan::parse(text, "t").unwrap();
     let (plan, ladder) = ladder(raw, BesideServer::default()).unwrap();
-    assert_eq!(rungs(&ladder), [Null, Memory, Disk, Server, Loopback, Network, Tunnel]);
+    assert_eq!(rungs(&ladder), [Null, Memory, Disk, Tcp, Own, Server, Loopback, Network, Tunnel]);
+    assert!(!ladder.network_unknown && ladder.missing.is_empty());
     let path = |target: &str| {
         let mut runs = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
         let run = runs.find(|run| run.target_name == target).unwrap();
@@ -94,6 +95,55 @@ fn hosts_that_are_set_up_have_every_way_of_data() {
     assert_eq!(path("server"), (DataPath::Network, BackendKind::Nfs));
     assert_eq!(path("loopback"), (DataPath::Loopback, BackendKind::Posix));
     assert_eq!(path("nfs"), (DataPath::Tunnel, BackendKind::Posix));
+    assert_eq!(path("own"), (DataPath::Network, BackendKind::Nfs));
+    // Our server answers both of its rungs, on its own port of the server's host.
+    for target in ["tcp", "own"] {
+        let run = plan.runs.iter().find(|run| run.target_name == target).unwrap();
+        let at = match &run.target {
+            Target::Tcp(tcp) => (tcp.host.as_str(), tcp.port),
+            Target::Nfs(nfs) => (nfs.host.as_str(), nfs.port),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(at, ("s", Some(model::lab::OWN_PORT)));
+        let lab = run.lab.as_deref().unwrap();
+        assert_eq!((lab.serving.kind, lab.has_storage()), (ServerKind::Own, false));
+    }
+}
+
+#[test]
+fn what_the_server_is_holds_for_every_rung_but_ours() {
+    use Rung::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
+    let of = |backend: &str, work: &str| {
+        let text = format!(
+            "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\nssh = \
+             \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
+             backend = \"{backend}\"\n[[workload]]\nkind = \"stream\"\n{work}\n"
+        );
+        ladder(RawPlan::parse(&text, "t").unwrap(), BesideServer::default()).unwrap()
+    };
+    let (plan, _) = of("posix", "server_kind = \"ganesha\"");
+    let kind = |target: &str| {
+        let run = plan.runs.iter().find(|run| run.target_name == target).unwrap();
+        run.lab.as_ref().unwrap().serving.kind
+    };
+    assert_eq!(
+        ["own", "server", "loopback", "nfs"].map(kind),
+        [ServerKind::Own, ServerKind::Ganesha, ServerKind::Ganesha, ServerKind::Ganesha]
+    );
+    let (_, ours) = of("posix", "server_kind = \"dfsbench\"");
+    assert_eq!(rungs(&ours), [Null, Memory, Tcp, Own, Loopback, Network]);
+    let (_, tunnel) = of("nfs", "data_path = \"tunnel\"");
+    assert_eq!(rungs(&tunnel), [Null, Memory, Disk, Tcp, Own, Server, Tunnel]);
+    let (_, disk) = of("posix", "data_path = \"disk\"");
+    assert_eq!(rungs(&disk), [Null, Memory, Disk]);
+
+    // Servers of ours have no certificate there, and stand below the others without one.
+    let (tls, _) = of("posix", "xprtsec = \"tls\"");
+    let secured = |target: &str| {
+        let run = tls.runs.iter().find(|run| run.target_name == target).unwrap();
+        run.lab.as_ref().unwrap().mounting.nfs.xprtsec
+    };
+    assert_eq!(["own", "nfs"].map(secured), [XprtSec::None, XprtSec::Tls]);
 }
 
 #[test]
@@ -105,6 +155,11 @@ fn what_has_several_ways_or_levels_is_refused() {
     assert!(told(error.unwrap_err()).contains("a ladder leads to one target, and not to a, b"));
     let error = of_target("null", &Overrides::default()).unwrap_err();
     assert!(told(error).contains("one rung is no ladder"));
+    let text = "name = \"t\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\n\
+                [[workload]]\nkind = \"stream\"\n";
+    let beside = BesideServer { disk: Some("/srv".into()), ..BesideServer::default() };
+    let error = RawPlan::parse(text, "t").unwrap().into_ladder(beside).unwrap_err();
+    assert!(told(error).starts_with("--server-disk: is for servers that aren't set up"));
     let levels = Overrides::default().with(Setting::IoSize, &["4KiB", "8KiB"]);
     let error = told(of_target("embedded", &levels).unwrap_err());
     assert!(error.starts_with("--io-size: a ladder has one run"), "{error}");

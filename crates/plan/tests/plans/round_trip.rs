@@ -403,3 +403,21 @@ fn a_mix_from_a_file_becomes_shares_of_the_plan() {
         assert_eq!(mix_from(file).unwrap_err().to_string(), expected);
     }
 }
+
+#[test]
+fn disturbances_are_written_as_they_were_read() {
+    let plan = plan(
+        "name = \"t\"\nseed = 1\n[[host]]\nname = \"s\"\nssh = \"root@s\"\n\
+         [[target]]\nname = \"n\"\nserver = \"s\"\n[[workload]]\nkind = \"mixed\"\n\
+         [[disturb]]\nkind = \"nfsd-stop\"\nat = \"1m\"\nfor = \"1500ms\"\n\
+         [[disturb]]\nkind = \"clock-step\"\nhost = \"s\"\nat = \"2m\"\nfor = \"5s\"\n\
+         by = \"-5s\"\n",
+    )
+    .unwrap();
+    let written: Vec<String> = plan.disturbances.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        written,
+        ["nfsd-stop at 60.0 s for 1.50 s", "clock-step on s at 120 s for 5.00 s by -5.00 s"]
+    );
+    reads_back(&plan);
+}

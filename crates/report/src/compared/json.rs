@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::Rate;
 
-use super::{Compared, Figure, Pair};
+use super::{Compared, CurvePair, Figure, Pair};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -21,6 +21,8 @@ struct Document<'a> {
     regressions: usize,
     undecided: bool,
     pairs: Vec<PairPart<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    curves: Vec<serde_json::Value>,
     not_compared: Vec<LeftOutPart<'a>>,
 }
 
@@ -75,15 +77,18 @@ pub fn render(compared: &Compared) -> String {
         reason: &row.why,
         matters: row.matters,
     });
+    let checks = compared.curves.iter().flat_map(CurvePair::checks);
+    let curves_lost = checks.filter(|check| check.is_regression).count();
     let document = Document {
         schema: SCHEMA,
         before,
         after,
         smallest_effect: compared.rules.effect,
         adjusted: compared.rules.adjust,
-        regressions: compared.regressions().count(),
+        regressions: compared.regressions().count() + curves_lost,
         undecided: compared.is_undecided(),
         pairs: compared.pairs.iter().map(pair_part).collect(),
+        curves: compared.curves.iter().map(CurvePair::json).collect(),
         not_compared: left_out.collect(),
     };
     serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"

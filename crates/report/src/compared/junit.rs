@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Compared, Figure, LeftOut, Measure, Pair};
+use super::{Compared, CurvePair, Figure, LeftOut, Measure, Pair};
 
 /// How a test ended; the text is what build servers show.
 enum End {
@@ -72,7 +72,7 @@ fn write_case(out: &mut String, case: &Case) {
 }
 
 fn cases(compared: &Compared) -> Vec<Case> {
-    let mut cases = Vec::new();
+    let mut cases: Vec<Case> = compared.curves.iter().flat_map(of_curve).collect();
     for pair in &compared.pairs {
         cases.extend(pair.figures.iter().map(|figure| told(pair, figure)));
         cases.extend(compared.untold(pair).map(|measure| Case {
@@ -85,6 +85,19 @@ fn cases(compared: &Compared) -> Vec<Case> {
     let bounded = !compared.rules.bounds.is_empty();
     cases.extend(compared.left_out.iter().map(|row| left_out(row, bounded)));
     cases
+}
+
+fn of_curve(curve: &CurvePair) -> impl Iterator<Item = Case> {
+    curve.checks().map(|check| {
+        let end = if check.is_regression {
+            End::Failed(check.why)
+        } else if check.is_undecidable {
+            End::Broken(format!("{}: nobody can tell", check.why))
+        } else {
+            End::Passed
+        };
+        Case { class: curve.name.clone(), name: check.name, end, out: curve.sentence() }
+    })
 }
 
 fn told(pair: &Pair, figure: &Figure) -> Case {

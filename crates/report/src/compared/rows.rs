@@ -5,10 +5,10 @@
 //! selections differ, a setting that only one row has follows from what differs (`timeo` of UDP,
 //! `stable` of v3 on), and is not looked at. A row that fits several others fits none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::{Campaign, Pass};
-use stats::{compare, criteria, median};
+use stats::{Draws, criteria, median};
 
 use super::measure::{Figure, Measure};
 use super::{LeftOut, Pair, Rules, Selection};
@@ -16,14 +16,18 @@ use crate::sheet::{Row, Sheet};
 use crate::show;
 
 /// Settings that say how often something was done, not what.
-const REPETITION: [&str; 3] = ["discard", "until", "warmup_trials"];
+pub(super) const REPETITION: [&str; 3] = ["discard", "until", "warmup_trials"];
 
 /// A nearest row is named by what differs, unless that is too much to be of help.
 const DIFFERENCES_MAX: usize = 3;
 
+/// Where more pairs of rows than this would have to be looked at, nobody is told what was nearest
+/// to a row without a partner: there are too many of them to be read one by one.
+const NEAREST_PAIRS_MAX: usize = 1_000_000;
+
 /// A row with what it is matched by.
 pub(super) struct Keyed {
-    settings: BTreeMap<String, String>,
+    settings: BTreeMap<&'static str, String>,
     pass: Pass,
     name: String,
     impossible: bool,
@@ -63,7 +67,7 @@ impl Keyed {
     /// Names of settings in which two rows differ, those in `but` aside; a setting that one of
     /// them has not counts only where the match is to be `strict`.
     fn differences<'a>(&'a self, other: &'a Self, but: &[&str], strict: bool) -> Vec<&'a str> {
-        let names = self.settings.keys().chain(other.settings.keys()).map(String::as_str);
+        let names = self.settings.keys().chain(other.settings.keys()).copied();
         let differs = |name: &&str| match (self.settings.get(*name), other.settings.get(*name)) {
             (Some(a), Some(b)) => a != b,
             _ => strict,
@@ -75,7 +79,7 @@ impl Keyed {
         names
     }
 
-    fn against(&self, after: &Self, rules: &Rules) -> Result<Pair, String> {
+    fn against(&self, after: &Self, rules: &Rules, draws: &mut Draws) -> Result<Pair, String> {
         let told = |side: &str, why: &String| format!("{side}: {why}");
         let before = self.figures.as_ref().map_err(|why| told("before", why))?;
         let after_figures = after.figures.as_ref().map_err(|why| told("after", why))?;
@@ -86,7 +90,7 @@ impl Keyed {
         for (measure, trials) in &before.trials {
             let other = after_figures.trials.iter().find(|(known, _)| known == measure);
             let figure = other.and_then(|(_, other)| {
-                let comparison = compare(trials, other, rules.effect, criteria::BOOTSTRAP_SEED)?;
+                let comparison = draws.compare(trials, other, rules.effect)?;
                 Some(Figure {
                     measure: *measure,
                     pass: self.pass,
@@ -135,35 +139,81 @@ impl Figures {
     }
 }
 
+/// The rows of one side by what a partner has in common with them, so that no row has to be held
+/// against all others.
+struct Index<'a> {
+    names: &'a [&'static str],
+    rows: HashMap<Vec<Option<&'a str>>, Vec<&'a Keyed>>,
+}
+
+impl<'a> Index<'a> {
+    fn of(rows: &'a [Keyed], names: &'a [&'static str]) -> Self {
+        let mut index = Self { names, rows: HashMap::new() };
+        for row in rows {
+            index.rows.entry(index.key(row)).or_default().push(row);
+        }
+        index
+    }
+
+    fn key(&self, row: &'a Keyed) -> Vec<Option<&'a str>> {
+        self.names.iter().map(|name| row.settings.get(name).map(String::as_str)).collect()
+    }
+
+    /// Rows among which all are that fit.
+    fn like(&self, row: &'a Keyed) -> &[&'a Keyed] {
+        self.rows.get(&self.key(row)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rows that fit.
+    fn fitting(&self, row: &'a Keyed, but: &[&str], strict: bool) -> Vec<&'a Keyed> {
+        let fits = |other: &&&Keyed| row.differences(other, but, strict).is_empty();
+        self.like(row).iter().filter(fits).copied().collect()
+    }
+}
+
+/// Names of the settings in which rows that fit are the same: of a `strict` match all of them, else
+/// those that every row has.
+fn common(sides: [&[Keyed]; 2], but: &[&str], strict: bool) -> Vec<&'static str> {
+    let rows = || sides.into_iter().flatten();
+    let all: BTreeSet<&str> = rows().flat_map(|row| row.settings.keys().copied()).collect();
+    let everywhere = |name: &&str| strict || rows().all(|row| row.settings.contains_key(name));
+    all.into_iter().filter(|name| !but.contains(name)).filter(everywhere).collect()
+}
+
 /// Lays the rows side by side.
 pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Vec<LeftOut>) {
     let named = sides.iter().flat_map(|side| side.only).map(|(name, _)| name.as_str());
     let ignored: Vec<&str> = named.chain(REPETITION).collect();
     let strict = sides[0].only == sides[1].only;
     let [first, second] = sides.map(|side| Keyed::rows(side, &ignored));
-    let fits = |a: &Keyed, b: &Keyed| a.differences(b, &ignored, strict).is_empty();
+    let names = common([&first, &second], &ignored, strict);
+    let of_first = Index::of(&first, &names);
+    let of_second = Index::of(&second, &names);
+    let before = |row| of_first.fitting(row, &ignored, strict);
+    let after = |row| of_second.fitting(row, &ignored, strict);
     // What is new, and may be what a missing row has become.
-    let new: Vec<&Keyed> =
-        second.iter().filter(|row| !first.iter().any(|other| fits(other, row))).collect();
+    let new: Vec<&Keyed> = second.iter().filter(|row| before(row).is_empty()).collect();
+    let may_tell_nearest = first.len() * new.len() <= NEAREST_PAIRS_MAX;
+    let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
     let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
     let mut out = |row: &Keyed, why: String, matters, matched| {
         left_out.push(LeftOut { name: row.name.clone(), why, matters, matched });
     };
     for row in &first {
-        let partners: Vec<&Keyed> = second.iter().filter(|other| fits(row, other)).collect();
+        let partners = after(row);
         match partners.as_slice() {
             [] => {
-                let nearest = nearest(row, &new, &ignored, strict);
+                let near: &[&Keyed] = if may_tell_nearest { &new } else { &[] };
+                let nearest = nearest(row, near, &ignored, strict);
                 out(row, format!("only before{nearest}"), true, false);
             }
             [partner] => {
-                let rivals: Vec<&Keyed> =
-                    first.iter().filter(|other| fits(other, partner)).collect();
+                let rivals = before(partner);
                 if rivals.len() > 1 {
                     out(row, ambiguous("before", &rivals), true, false);
                     continue;
                 }
-                match row.against(partner, rules) {
+                match row.against(partner, rules, &mut draws) {
                     Ok(pair) => pairs.push(pair),
                     Err(why) => out(row, why, !(row.impossible && partner.impossible), true),
                 }
@@ -217,22 +267,23 @@ fn ambiguous(side: &str, rows: &[&Keyed]) -> String {
 }
 
 /// The settings of all runs with their values, `pass` among them.
-pub(super) fn all_settings(campaign: &Campaign) -> impl Iterator<Item = (String, String)> {
+pub(super) fn all_settings(
+    campaign: &Campaign,
+) -> impl Iterator<Item = (&'static str, String)> + '_ {
     campaign.runs.iter().flat_map(|run| {
         let passes = run.spec.passes().iter().map(|pass| ("pass", pass.name().to_owned()));
         let settings = run.spec.settings().into_iter().chain(passes);
-        settings.map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
+        settings.collect::<Vec<_>>()
     })
 }
 
 /// Every setting of a row by its name, `pass` among them.
-fn settings(row: &Row<'_>) -> impl Iterator<Item = (String, String)> {
+pub(super) fn settings(row: &Row<'_>) -> impl Iterator<Item = (&'static str, String)> {
     let pass = ("pass", row.judged.pass.name().to_owned());
-    let settings = row.run.spec.settings().into_iter().chain([pass]);
-    settings.map(|(name, value)| (name.to_owned(), value))
+    row.run.spec.settings().into_iter().chain([pass])
 }
 
-fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
+pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
     only.iter().all(|(name, value)| {
         settings(row).any(|(known, shown)| known == *name && is_same(&shown, value))
     })

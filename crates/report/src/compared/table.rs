@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 
 use stats::Outcome;
 
-use super::{Compared, Figure, Measure, Pair};
+use super::{Compared, CurvePair, Figure, Measure, Pair};
 use crate::grid::{Align, Grid, wrap};
-use crate::markdown::{escaped, line};
+use crate::markdown::{self, escaped, line};
 use crate::show;
+use crate::table::found_table;
 
 const WIDTH_MAX: usize = 100;
 
@@ -51,6 +52,7 @@ pub fn plain(compared: &Compared) -> String {
         let _ = writeln!(out, "\n{}", grid.render(WIDTH_MAX).trim_end());
     }
     out.push('\n');
+    compared.curves.iter().for_each(|curve| found_table(&mut out, &curve.table()));
     for sentence in conclusion(compared) {
         for part in wrap(&sentence, WIDTH_MAX) {
             let _ = writeln!(out, "{part}");
@@ -66,8 +68,11 @@ pub fn markdown(compared: &Compared) -> String {
         let _ = writeln!(out, "- {when}: {}", escaped(side));
     }
     out.push('\n');
-    line(&mut out, HEADER.iter().map(|(name, _)| (*name).to_owned()));
-    line(&mut out, HEADER.iter().map(|(_, align)| rule(*align).to_owned()));
+    compared.curves.iter().for_each(|curve| markdown::found_table(&mut out, &curve.table()));
+    if compared.curves.is_empty() {
+        line(&mut out, HEADER.iter().map(|(name, _)| (*name).to_owned()));
+        line(&mut out, HEADER.iter().map(|(_, align)| rule(*align).to_owned()));
+    }
     for (pair, figure) in compared.figures() {
         let is_first = figure.measure == Measure::Rate;
         let name = if is_first { escaped(&pair.name) } else { String::new() };
@@ -109,8 +114,12 @@ fn probability(p: f64) -> String {
 
 /// What it all comes to, in sentences.
 pub fn conclusion(compared: &Compared) -> Vec<String> {
-    let mut sentences = vec![counts(compared), meaning(compared)];
-    sentences.extend(chance(compared));
+    let mut sentences: Vec<String> = compared.curves.iter().map(CurvePair::sentence).collect();
+    sentences.extend(compared.curves.iter().flat_map(CurvePair::remarks));
+    if sentences.is_empty() {
+        sentences.extend([counts(compared), meaning(compared)]);
+        sentences.extend(chance(compared));
+    }
     let blind = |pair: &&Pair| pair.figures.iter().any(|figure| figure.comparison.is_blind());
     let blind = compared.pairs.iter().filter(blind).count();
     if blind > 0 {
@@ -126,6 +135,10 @@ pub fn conclusion(compared: &Compared) -> Vec<String> {
     }
     for row in &compared.left_out {
         sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
+    }
+    for curve in &compared.curves {
+        let lost = curve.checks().filter(|check| check.is_regression);
+        sentences.extend(lost.map(|check| format!("Regression: {}: {}.", curve.name, check.why)));
     }
     for (pair, figure) in compared.regressions() {
         let (change, limit) = (figure.change(), figure.limit());

@@ -15,9 +15,12 @@ use stats::curve::{
 };
 
 use super::{Found, FoundTable};
-use crate::sheet::Sheet;
+use crate::sheet::{Row, Sheet};
+
+pub use figure::pictures;
 
 /// A curve and what it is called.
+#[derive(Clone, Debug)]
 pub struct Named {
     /// Target and workload, and settings that tell it from the others.
     pub name: String,
@@ -25,11 +28,17 @@ pub struct Named {
     pub curve: Curve,
 }
 
-/// The curves of a campaign, in order of appearance.
-pub fn curves(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<Named> {
+/// The curves of some rows of a campaign, in order of appearance; their names leave some settings
+/// unsaid.
+pub fn curves<'a>(
+    sheet: &Sheet<'_>,
+    rows: impl Iterator<Item = &'a Row<'a>>,
+    asked: &CurveAsked,
+    unsaid: &[&str],
+) -> Vec<Named> {
     let mut named: Vec<(String, Vec<LoadPoint>)> = Vec::new();
-    for row in sheet.rows.iter().filter(|row| row.run.spec.load.rate_per_s > 0) {
-        let name = sheet.name_without(row, &["rate"]);
+    for row in rows.filter(|row| row.run.spec.load.rate_per_s > 0) {
+        let name = sheet.name_without(row, unsaid);
         let point = LoadPoint::of(row.run, &row.judged, &asked.mix);
         match named.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push(point),
@@ -42,7 +51,7 @@ pub fn curves(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<Named> {
 
 /// The answer.
 pub fn of(sheet: &Sheet<'_>, asked: &CurveAsked) -> Found {
-    let curves = curves(sheet, asked);
+    let curves = curves(sheet, sheet.rows.iter(), asked, &["rate"]);
     let mut sentences = Vec::new();
     for named in &curves {
         sentences.extend(words::of(named, asked));
@@ -53,7 +62,7 @@ pub fn of(sheet: &Sheet<'_>, asked: &CurveAsked) -> Found {
         title: "How much it carries",
         sentences,
         tables: curves.iter().map(|named| table(named, asked.bound.as_ref())).collect(),
-        pictures: figure::pictures(&curves),
+        pictures: pictures(&curves),
         json: json!({ "maximum": asked.maximum, "curves": json.collect::<Vec<Value>>() }),
     }
 }

@@ -8,7 +8,7 @@ mod words;
 
 use model::question::ladder::{Ladder, Rung};
 use model::units::three_digits;
-use model::{Pass, PassResult, Verdict};
+use model::{Pass, PassResult, ProcessorWait, Verdict};
 use serde_json::{Value, json};
 use stats::ladder::{Climbed, Limit, Measured, climb};
 
@@ -86,18 +86,34 @@ fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
     }
     // Of an empty call, each worker makes one after the other.
     let at_once = if judged.pass.is_byte_rate() { 1.0 } else { f64::from(row.run.spec.workers) };
+    let load = &row.run.spec.load;
+    let is_paced = load.rate_per_s > 0 || load.think_time_ns > 0 || load.bytes_per_s > 0;
+    let computes = matches!(rung, Rung::Null | Rung::Memory) && !is_paced;
     let mut found = Measured { rung, times_ns: Vec::new(), waits: Vec::new() };
     for point in judged.points.iter().filter(|point| point.used && point.per_s > 0.0) {
         let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
         let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
         found.times_ns.push(1e9 * at_once / point.per_s);
-        found.waits.push(result.map_or(0.0, wait));
+        found.waits.push(result.map_or(0.0, |result| wait(computes, result)));
     }
     (!found.times_ns.is_empty()).then_some(found)
 }
 
-fn wait(result: &PassResult) -> f64 {
-    result.scope.processor_wait.map_or(0.0, model::ProcessorWait::share)
+fn wait(computes: bool, result: &PassResult) -> f64 {
+    let told = result.scope.processor_wait;
+    told.map_or(0.0, |told| waited(computes, told, result.client_cpu_ns))
+}
+
+/// The share of its time in which a pass was ready and waited for a processor.
+///
+/// Work that only `computes` waits for nothing else: for all but its processor time. Of a pass no
+/// longer than a few periods of a quota the kernel tells too little, since it counts a pause when
+/// that is over.
+fn waited(computes: bool, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
+    if computes {
+        told.waited_ns = told.waited_ns.max(told.of_ns.saturating_sub(cpu_ns));
+    }
+    told.share()
 }
 
 fn share_of(climb: &Climb<'_, '_>, wanted: Rung) -> Option<f64> {
@@ -195,4 +211,18 @@ fn data(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
             climbed.votes.iter().map(vote).collect::<Vec<_>>()
         }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
+        let told = ProcessorWait { waited_ns: 10, of_ns: 100 };
+        let share = |computes, cpu_ns| (waited(computes, told, cpu_ns) * 100.0).round();
+        assert_eq!((share(false, 20), share(true, 20)), (10.0, 80.0));
+        // Other threads of the program have worked, too.
+        assert_eq!((share(true, 95), share(true, 300)), (10.0, 10.0));
+    }
 }

@@ -2,14 +2,19 @@
 //!
 //! The search is told again from the trials; [`stats::breaking`] has its rules.
 
+mod picture;
+
 use model::question::RampAsked;
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
-use stats::breaking::{BEHIND_SHARE, Came, DEGRADED_SHARE, How, Recovery, Searched, Tried, replay};
+use stats::breaking::{
+    BEHIND_SHARE, Came, DEGRADED_SHARE, How, Purpose, Recovery, Searched, TURNS_MAX, Tried, replay,
+};
 
 use super::{Found, FoundTable};
 use crate::sheet::Sheet;
+use crate::show::listed;
 
 /// The answer.
 pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
@@ -23,12 +28,16 @@ pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
     if sentences.is_empty() {
         sentences.push("Nothing was tried.".to_owned());
     }
+    let pictures = named
+        .iter()
+        .enumerate()
+        .flat_map(|(number, (name, searched))| picture::pictures(number, name, searched, asked));
     let json = named.iter().map(|(name, searched)| figures(name, searched));
     Found {
         title: "How much it takes until it breaks",
         sentences,
         tables: named.iter().map(|(name, searched)| table(name, searched, asked)).collect(),
-        pictures: Vec::new(),
+        pictures: pictures.collect(),
         json: json!({ "searches": json.collect::<Vec<Value>>() }),
     }
 }
@@ -70,8 +79,9 @@ fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
     let mut told = match found.gave_in {
         _ if search.next().is_some() => "was stopped before all was known".to_owned(),
         None => format!("bears {}: the limit was reached", some(found.borne.unwrap_or(asked.max))),
-        Some((load, How::Degraded { pass: number, best_at })) => format!(
-            "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at}",
+        Some((load, How::Degraded { pass: number, best_at, turns })) => format!(
+            "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
+             trials of each, in turns)",
             some(load),
             pass(number),
             rate(load, number),
@@ -84,8 +94,9 @@ fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
             three_digits(share * 100.0),
             BEHIND_SHARE * 100.0
         ),
-        Some((load, How::Slow { pass: number, from_ns, to_ns })) => format!(
-            "slows down with {}: the 99th percentile of {} rose from {} to {}",
+        Some((load, How::Slow { pass: number, from_ns, to_ns, turns })) => format!(
+            "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} trials of \
+             each, in turns)",
             some(load),
             pass(number),
             Nanos(from_ns),
@@ -107,6 +118,14 @@ fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
     if !found.once.is_empty() {
         let loads: Vec<String> = found.once.iter().map(|load| some(*load)).collect();
         told = format!("{told}; it broke once with {}, and not when tried again", loads.join(", "));
+    }
+    if !found.unclear.is_empty() {
+        let loads: Vec<String> = found.unclear.iter().map(|load| some(*load)).collect();
+        told = format!(
+            "{told}; with {} nobody can tell whether it was served worse than under less load, \
+             after {TURNS_MAX} trials of each in turns",
+            listed(&loads)
+        );
     }
     if let Some(from) = found.unsure_from {
         told = format!(
@@ -153,7 +172,14 @@ fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> FoundTable {
     let columns = [("load", true), ("rate", true), ("p99", true), ("what came of it", false)];
     let none = || "–".to_owned();
     let row = |tried: &Tried<'_>| {
-        let recovery = if tried.is_recovery { "after a break: " } else { "" };
+        let purpose = match tried.purpose {
+            Purpose::Load => String::new(),
+            Purpose::Turn { load, reference } => {
+                let other = if tried.load == load { reference } else { load };
+                format!("in turns with {other}: ")
+            }
+            Purpose::Recovery => "after a break: ".to_owned(),
+        };
         let (rate, p99, came) = match &tried.came {
             Came::Broken(trouble) => {
                 (none(), none(), if trouble.hangs { "no answer in time" } else { "failed" })
@@ -173,7 +199,7 @@ fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> FoundTable {
                 }
             }
         };
-        vec![asked.told(tried.load), rate, p99, format!("{recovery}{came}")]
+        vec![asked.told(tried.load), rate, p99, format!("{purpose}{came}")]
     };
     FoundTable {
         caption: format!("Loads that were tried, {name}, in their order"),
@@ -213,6 +239,7 @@ fn figures(name: &str, searched: &Searched<'_>) -> Value {
         "recovery": recovery,
         "saturated_from": found.saturated_from,
         "broke_once_at": found.once,
+        "unclear_at": found.unclear,
         "client_saturated_from": found.unsure_from,
         "tried": searched.tried.iter().map(|tried| tried.load).collect::<Vec<u32>>(),
     })

@@ -4,9 +4,9 @@
 
 mod timeline;
 
-use model::soak::{Fate, Finding};
+use model::soak::{Blow, Fate, Finding};
 use model::units::{Nanos, Size};
-use model::{Campaign, Soak, Trial};
+use model::{BackendKind, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{Effect, Soaked, Verdict, soaked};
 
@@ -18,10 +18,12 @@ const UNKNOWN: &str = "–";
 
 /// The answer of a soak.
 pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
-    let trials: &[Trial] = campaign.runs.first().map_or(&[], |run| &run.trials);
+    let run = campaign.runs.first();
+    let trials: &[Trial] = run.map_or(&[], |run| &run.trials);
     let soaked = soaked(soak, trials);
     let mut sentences = vec![verdict(&soaked)];
-    sentences.extend(soaked.effects.iter().map(said));
+    let leases = run.map_or(0, |run| leases_of(&run.spec));
+    sentences.extend(soaked.effects.iter().map(|effect| said(effect, leases)));
     sentences.push(of_errors(&soaked));
     sentences.push(of_data(&soaked));
     sentences.extend(of_memory(&soaked));
@@ -109,17 +111,36 @@ fn place(segment: u64, finding: &Finding) -> String {
     )
 }
 
+/// Leases that an agent of a run holds at a server of version 4, one of each client.
+fn leases_of(run: &RunSpec) -> u32 {
+    let is_v4 = run.backend == BackendKind::Nfs && run.nfs().version >= NfsVersion::V4_0;
+    let clients = if run.clients == 0 { run.all_workers() } else { run.clients };
+    if is_v4 { clients / run.agents().max(1) } else { 0 }
+}
+
 /// What a disturbance did.
-fn said(effect: &Effect) -> String {
+fn said(effect: &Effect, leases: u32) -> String {
     let upset = &effect.upset;
     let host = if upset.host.is_empty() { String::new() } else { format!(" on {}", upset.host) };
-    let what = format!("{}{host} at {}", upset.blow, Nanos(effect.begun_ns));
+    let by = match effect.by_ms {
+        0 => String::new(),
+        ms => format!(" by {:+.2} s", ms as f64 / 1e3),
+    };
+    let what = format!("{}{host} at {}{by}", upset.blow, Nanos(effect.begun_ns));
     if let Some(why) = &upset.failed {
         return format!("{what} could not be made: {why}.");
     }
+    if upset.blow == Blow::ClientKill {
+        return format!("{what}: {}.", of_kill(effect, leases));
+    }
     let unsafe_then = format!(
-        "{} acknowledged and not safe yet then",
-        are(effect.uncommitted, "block was", "blocks were")
+        "{} acknowledged and not safe yet then{}",
+        are(effect.uncommitted, "block was", "blocks were"),
+        match (upset.blow, effect.saw_step) {
+            (Blow::ClockStep, true) => "; whoever worked there saw it, and measured on",
+            (Blow::ClockStep, false) => "; nobody who worked saw it",
+            _ => "",
+        }
     );
     let Some(detect_ns) = effect.detect_ns else {
         let interval = Nanos(effect.interval_ns);
@@ -143,6 +164,32 @@ fn said(effect: &Effect) -> String {
         Nanos(effect.longest_ns),
         effect.errors
     )
+}
+
+/// What became of an agent that was killed, of the others, and of what it had written.
+fn of_kill(effect: &Effect, leases: u32) -> String {
+    let noticed = match effect.noticed_ns {
+        Some(ns) => format!("the campaign noticed after {}", Nanos(ns)),
+        None => "the campaign did not notice".to_owned(),
+    };
+    let others = match (effect.detect_ns, effect.recover_ns) {
+        (None, _) => "the others went on as before".to_owned(),
+        (Some(_), Some(ns)) => format!("the others were held up for {}", Nanos(ns)),
+        (Some(_), None) => "the others were held up until its segment ended".to_owned(),
+    };
+    let left = match leases {
+        0 => String::new(),
+        1 => ", and its lease at the server was left to expire".to_owned(),
+        count => format!(", and its {count} leases at the server were left to expire"),
+    };
+    let books = match effect.read_back_ops {
+        Some(ops) => format!(
+            "another agent took over its books and read back all of its files ({})",
+            counted(ops as usize, "op")
+        ),
+        None => "nobody read back what it had written".to_owned(),
+    };
+    format!("{noticed}, {others}{left}; {books}; what it did itself is in no figure")
 }
 
 fn are(count: u64, one: &str, many: &str) -> String {
@@ -303,6 +350,10 @@ fn json(soaked: &Soaked) -> Value {
             "longest_ns": effect.longest_ns,
             "uncommitted_blocks": effect.uncommitted,
             "interval_ns": effect.interval_ns,
+            "by_ms": effect.by_ms,
+            "saw_step": effect.saw_step,
+            "noticed_ns": effect.noticed_ns,
+            "read_back_ops": effect.read_back_ops,
         })
     };
     let (segments, segments_made, segments_read_back) = soaked.segments;

@@ -17,8 +17,9 @@ const LINE: u32 = 17;
 pub const STRIP: u32 = 20;
 /// Space below a strip.
 const GAP: u32 = 14;
-/// Space for the axis.
+/// Space for the axis, and for its unit below it: beside the last label there may be no room.
 const AXIS: u32 = 22;
+const UNIT: u32 = 15;
 
 /// A picture, for the page or for a file of its own.
 #[derive(Debug)]
@@ -75,7 +76,8 @@ pub struct About {
 /// Draws a chart.
 pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
     let heights: Vec<u32> = strips.iter().map(Strip::height).collect();
-    let height = heights.iter().sum::<u32>() + AXIS;
+    let foot = heights.iter().sum::<u32>();
+    let height = foot + AXIS + if about.unit.is_empty() { 0 } else { UNIT };
     let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
     let tops: Vec<u32> = (0..strips.len()).map(|row| heights[..row].iter().sum()).collect();
     html! {
@@ -86,7 +88,7 @@ pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
             @for (strip, top) in strips.iter().zip(tops) {
                 g transform={"translate(0 " (top) ")"} { (strip.draw(ticks)) }
             }
-            g transform={"translate(0 " (height - AXIS) ")"} { (axis(ticks, about.unit)) }
+            g transform={"translate(0 " (foot) ")"} { (axis(ticks, about.unit)) }
         }
     }
 }
@@ -118,7 +120,6 @@ impl Strip {
 }
 
 fn axis(ticks: &[Tick], unit: &str) -> Markup {
-    let last = ticks.len().saturating_sub(1);
     html! {
         @for (number, (at, label)) in ticks.iter().enumerate() {
             @let anchor = if number == 0 {
@@ -129,8 +130,11 @@ fn axis(ticks: &[Tick], unit: &str) -> Markup {
                 "middle"
             };
             text.tick x=(percent(*at)) y="4" text-anchor=(anchor) {
-                (label) @if number == last && !unit.is_empty() { " " (unit) }
+                (label)
             }
+        }
+        @if !unit.is_empty() {
+            text.tick x="100%" y=(4 + UNIT) text-anchor="end" { (unit) }
         }
     }
 }

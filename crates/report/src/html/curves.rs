@@ -106,7 +106,8 @@ fn curve(
         (at, if number == last { format!("{label} {}", axis.unit) } else { label })
     };
     let y_ticks = axis.ticks().into_iter().enumerate().map(unit).collect();
-    let plot = Plot { about, x_ticks: levels.ticks(), x_name: levels.title(), y_ticks, series };
+    let (x_ticks, x_name) = (levels.ticks(), levels.title());
+    let plot = Plot { about, x_ticks, x_name, y_ticks, upright: None, series };
     let note = || format!("{} with lower rates: see the table.", counted(left_out, "more line"));
     let notes = (left_out > 0).then(note).into_iter().collect();
     Some(plot.picture(format!("{name} along {}", levels.name), notes))

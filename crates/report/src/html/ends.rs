@@ -8,7 +8,7 @@ use crate::yardstick::Yardstick;
 /// So many rows are drawn one by one.
 const ROWS_MAX: usize = 40;
 /// So many of each end where there are more.
-const END: usize = 10;
+const END: usize = 6;
 
 /// The rows that are drawn, and how many there are.
 pub struct Ends<'a, 'b> {

@@ -115,6 +115,6 @@ fn picture(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
         unit: "",
     };
     let x_name = format!("offered load, {}", loads.unit);
-    Plot { about, x_ticks: loads.ticks(), x_name, y_ticks: times.ticks(), series }
+    Plot { about, x_ticks: loads.ticks(), x_name, y_ticks: times.ticks(), upright: None, series }
         .picture(name, Vec::new())
 }

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use super::axis::Tick;
 use super::chart::{About, Picture, cut, percent, shape};
+use crate::grid::wrap;
 
 /// So many series are told apart by eye.
 pub const SERIES_MAX: usize = 6;
@@ -21,8 +22,11 @@ const AXIS: f64 = 38.0;
 const LINE: f64 = 19.0;
 /// Percent of the width that are left free at each side, for marks at the ends.
 const MARGIN: f64 = 3.0;
-/// Characters of a name that fit on a phone.
+/// So near to a side, in percent, half the text of a tick would not fit on a phone.
+const EDGE: f64 = 5.0;
+/// Characters of a line of a name that fit on a phone, and lines of it.
 const NAME_MAX: usize = 46;
+const NAME_LINES_MAX: usize = 3;
 
 /// The mark of each series.
 const MARKS: [&str; SERIES_MAX] = [
@@ -44,6 +48,8 @@ pub struct Plot {
     pub x_name: String,
     /// Ticks of the vertical axis, in percent of its height.
     pub y_ticks: Vec<Tick>,
+    /// Where something happened, in percent of the width, and what.
+    pub upright: Option<(f64, String)>,
     /// The lines, at most [`SERIES_MAX`].
     pub series: Vec<Series>,
 }
@@ -72,10 +78,25 @@ pub struct Dot {
     pub said: String,
 }
 
+impl Series {
+    /// Its name as the legend has it: what tells series apart may stand at its end, so it is not
+    /// cut short but where even a third line would not hold it.
+    fn lines(&self) -> Vec<String> {
+        let unbroken = self.name.replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
+        let mut lines = wrap(&unbroken, NAME_MAX);
+        if lines.len() > NAME_LINES_MAX {
+            lines[NAME_LINES_MAX - 1].push_str(" …");
+            lines.truncate(NAME_LINES_MAX);
+        }
+        lines.iter().map(|line| cut(line, NAME_MAX)).collect()
+    }
+}
+
 impl Plot {
     /// Draws it.
     pub fn picture(self, caption: String, notes: Vec<String>) -> Picture {
-        let height = TOP + GROUND + AXIS + LINE * self.series.len() as f64;
+        let lines: usize = self.series.iter().map(|series| series.lines().len()).sum();
+        let height = TOP + GROUND + AXIS + LINE * (lines as f64 + 0.3);
         let (title, description) =
             (format!("{}-title", self.about.id), format!("{}-desc", self.about.id));
         let svg = html! {
@@ -85,7 +106,9 @@ impl Plot {
                 desc id=(description) { (self.about.description) }
                 rect.band x="0" y=(TOP) width="100%" height=(GROUND) rx="2" {}
                 (self.axes())
+                (self.marked())
                 @for (number, series) in self.series.iter().enumerate() { (line(number, series)) }
+                (self.scale())
                 (self.legend())
             }
         };
@@ -95,35 +118,54 @@ impl Plot {
     fn axes(&self) -> Markup {
         let foot = TOP + GROUND;
         html! {
-            @for (at, label) in &self.y_ticks {
+            @for (at, _) in &self.y_ticks {
                 line.grid x1="0" x2="100%" y1=(down(*at)) y2=(down(*at)) {}
-                text.tick x="2" y=(format!("{:.1}", height_of(*at) - 3.0)) { (label) }
             }
-            @for (number, (at, label)) in self.x_ticks.iter().enumerate() {
-                @let last = number + 1 == self.x_ticks.len();
-                @let anchor = match (number, last) {
-                    (0, _) => "start",
-                    (_, true) => "end",
-                    _ => "middle",
-                };
+            @for (at, label) in &self.x_ticks {
+                @let (anchor, place) = edge(*at);
                 line.grid x1=(across(*at)) x2=(across(*at)) y1=(TOP) y2=(foot) {}
-                text.tick x=(edge(number, last, *at)) y=(foot + 15.0) text-anchor=(anchor) {
-                    (label)
-                }
+                text.tick x=(place) y=(foot + 15.0) text-anchor=(anchor) { (label) }
             }
             text.tick x="50%" y=(foot + 31.0) text-anchor="middle" { (self.x_name) }
         }
     }
 
-    fn legend(&self) -> Markup {
+    /// The line where something happened, its name towards the middle.
+    fn marked(&self) -> Markup {
         html! {
-            @for (number, series) in self.series.iter().enumerate() {
-                @let base = TOP + GROUND + AXIS + LINE * (number as f64 + 0.7);
+            @if let Some((at, name)) = &self.upright {
+                @let (anchor, aside) = if *at > 50.0 { ("end", -5) } else { ("start", 5) };
+                line.happened x1=(across(*at)) x2=(across(*at)) y1="0" y2=(TOP + GROUND) {}
+                text.doubt x=(across(*at)) dx=(aside) y="12" text-anchor=(anchor) { (name) }
+            }
+        }
+    }
+
+    /// The labels of the vertical axis, over the lines: they lie on the ground.
+    fn scale(&self) -> Markup {
+        html! {
+            @for (at, label) in &self.y_ticks {
+                text.tick.scale x="2" y=(format!("{:.1}", height_of(*at) - 3.0)) { (label) }
+            }
+        }
+    }
+
+    fn legend(&self) -> Markup {
+        let mut above = 0;
+        let entries = self.series.iter().map(|series| {
+            let lines = series.lines();
+            above += lines.len();
+            (TOP + GROUND + AXIS + LINE * ((above - lines.len()) as f64 + 0.7), lines)
+        });
+        html! {
+            @for (number, (base, lines)) in entries.enumerate() {
                 g.lines transform={"translate(0 " (format!("{:.1}", base - 4.0)) ")"} {
                     line.{ "line s" (number) } x1="0" x2="28" y1="0" y2="0" {}
                     path.{ "mark s" (number) } transform="translate(14 0)" d=(MARKS[number]) {}
                 }
-                text.factors x="36" y=(format!("{base:.1}")) { (cut(&series.name, NAME_MAX)) }
+                @for (line, text) in lines.iter().enumerate() {
+                    text.factors x="36" y=(format!("{:.1}", base + LINE * line as f64)) { (text) }
+                }
             }
         }
     }
@@ -153,12 +195,14 @@ fn line(number: usize, series: &Series) -> Markup {
     }
 }
 
-/// Where the text of a tick stands: the first and the last one at the edges.
-fn edge(number: usize, last: bool, at: f64) -> String {
-    match (number, last) {
-        (0, _) => "0%".to_owned(),
-        (_, true) => "100%".to_owned(),
-        _ => across(at),
+/// How the text of a tick stands, and where: below its line, but for what would leave the picture.
+fn edge(at: f64) -> (&'static str, String) {
+    if at < EDGE {
+        ("start", "0%".to_owned())
+    } else if at > 100.0 - EDGE {
+        ("end", "100%".to_owned())
+    } else {
+        ("middle", across(at))
     }
 }
 

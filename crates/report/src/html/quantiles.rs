@@ -91,7 +91,7 @@ fn picture(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Pi
         unit: "",
     };
     let x_name = "share of the ops".to_owned();
-    Plot { about, x_ticks: ticks(reach), x_name, y_ticks: axis.ticks(), series }
+    Plot { about, x_ticks: ticks(reach), x_name, y_ticks: axis.ticks(), upright: None, series }
         .picture(name, Vec::new())
 }
 

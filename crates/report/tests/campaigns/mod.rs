@@ -217,6 +217,28 @@ pub fn made(runs: Vec<(RunSpec, u64, u32)>) -> Campaign {
     campaign
 }
 
+/// So many runs of one workload, none with the settings of another.
+pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
+    let run = |index: u32| {
+        let mut spec = spec("nfs", BackendKind::Nfs, workload);
+        spec.workers = 1 + index % 10;
+        spec.queue_depth = 1 + index / 10 % 10;
+        spec.io_size_bytes = 4_096 << (index / 100 % 10);
+        spec.file_size_bytes = (64 << 20) << (index / 1_000 % 10);
+        spec.durability = [Durability::None, Durability::Sync][(index / 10_000 % 2) as usize];
+        spec.read_percent = index / 20_000;
+        (spec, 10 + u64::from(index % 97), trials)
+    };
+    let mut campaign = made((0..runs).map(run).collect());
+    let trials = campaign.runs.iter_mut().flat_map(|run| &mut run.trials);
+    for kind in trials.flat_map(|trial| &mut trial.passes).flat_map(|pass| &mut pass.kinds) {
+        let mut times = Histogram::sparse();
+        times.record_n(kind.service_time.quantile(0.5), kind.done);
+        (kind.service_time, kind.response_time) = (times.clone(), times);
+    }
+    campaign
+}
+
 fn header(name: &str) -> Campaign {
     Campaign {
         id: 7,

@@ -17,13 +17,29 @@ pub struct Searched<'a> {
     pub tried: Vec<Tried<'a>>,
 }
 
+/// What a trial of a search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To see whether a load is borne.
+    Load,
+    /// To see whether one is served worse than a lighter one, which are tried in turns.
+    Turn {
+        /// The heavier one.
+        load: u32,
+        /// The lighter one.
+        reference: u32,
+    },
+    /// To see whether the server has recovered.
+    Recovery,
+}
+
 /// One trial of a search.
 #[derive(Clone, Debug)]
 pub struct Tried<'a> {
     /// Under which load.
     pub load: u32,
-    /// Whether it was to show that the server has recovered.
-    pub is_recovery: bool,
+    /// What it was for.
+    pub purpose: Purpose,
     /// Of which run.
     pub run: &'a Run,
     /// What came of it.
@@ -31,12 +47,18 @@ pub struct Tried<'a> {
 }
 
 impl Searched<'_> {
-    /// Why the trial failed with the load under which the server gave in, where one did.
+    /// Why the trial failed with the load under which the server gave in, where one did; or
+    /// else the lighter one that was tried in turns with it.
     pub fn trouble(&self) -> Option<&Trouble> {
-        let (load, _) = self.search.found().gave_in?;
-        self.tried.iter().find_map(|tried| match &tried.came {
-            Came::Broken(trouble) if tried.load == load => Some(trouble),
-            _ => None,
+        let (gave_in, _) = self.search.found().gave_in?;
+        let of = |is: fn(&Tried<'_>, u32) -> bool| {
+            self.tried.iter().find_map(|tried| match &tried.came {
+                Came::Broken(trouble) if is(tried, gave_in) => Some(trouble),
+                _ => None,
+            })
+        };
+        of(|tried, load| tried.load == load).or_else(|| {
+            of(|tried, at| matches!(tried.purpose, Purpose::Turn { load, .. } if load == at))
         })
     }
 }
@@ -55,8 +77,8 @@ pub fn replay<'a>(campaign: &'a Campaign, asked: &RampAsked) -> Vec<Searched<'a>
         }
         let Some(Searched { search, tried }) = searches.last_mut() else { continue };
         let came = Came::of(&run.spec, trial);
-        let is_recovery = search.is_recovering();
-        tried.push(Tried { load, is_recovery, run, came: came.clone() });
+        let purpose = search.purpose();
+        tried.push(Tried { load, purpose, run, came: came.clone() });
         search.hear(came, trial.started_unix_ms);
     }
     searches

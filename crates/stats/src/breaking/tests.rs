@@ -93,7 +93,7 @@ fn response_times_explode_where_they_rise_faster_than_the_load() {
     assert_eq!(found.gave_in, None);
     let far = |load: u32| if load < 20 { 2_000_000 } else { 900_000_000 };
     let (found, _) = searched(64, |load| at(far(load)));
-    let slow = How::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000 };
+    let slow = How::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000, turns: 3 };
     assert_eq!((found.borne, found.gave_in), (Some(19), Some((20, slow))));
     // A tenth of a millisecond is nobody's response time.
     let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
@@ -118,9 +118,9 @@ fn what_loses_a_fifth_of_its_best_is_degraded() {
     let read = |load| [24_799.0, 19_542.0, 19_000.0, 15_000.0, 12_183.0][load as usize - 1];
     let (found, tried) =
         searched(5, |load| Came::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))]));
-    let how = How::Degraded { pass: 1, best_at: 1 };
+    let how = How::Degraded { pass: 1, best_at: 1, turns: 3 };
     assert_eq!((found.borne, found.gave_in), (Some(1), Some((2, how))));
-    assert_eq!(tried, [1, 2, 2, 1]);
+    assert_eq!(tried, [1, 2, 1, 2, 1, 2, 1, 2, 1]);
     let (found, _) = searched(64, |load| rates(if load < 23 { 100.0 } else { 79.0 }));
     assert!(matches!(found.gave_in, Some((23, How::Degraded { pass: 0, .. }))), "{found:?}");
 }
@@ -133,7 +133,8 @@ fn one_slow_trial_is_no_degradation() {
         rates(if calls == 3 { 10.0 } else { 100.0 })
     });
     assert_eq!((found.borne, found.gave_in), (Some(8), None));
-    assert_eq!(tried, [1, 2, 4, 4, 8]);
+    // The lighter load first, in turns; two that went well clear it.
+    assert_eq!(tried, [1, 2, 4, 2, 4, 2, 4, 8]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::*;
 use model::soak::{Blow, Disturbance};
-use model::{Histogram, KindResult};
+use model::{Histogram, HostResult, KindResult};
 
 const MS: u64 = 1_000_000;
 
@@ -113,7 +113,8 @@ fn segment(index: u32, upsets: Vec<Upset>) -> Trial {
 }
 
 fn asked() -> Soak {
-    let one = Disturbance { blow: Blow::ServerStall, host: None, at_ms: 600, lasts_ms: 300 };
+    let one =
+        Disturbance { blow: Blow::ServerStall, host: None, at_ms: 600, lasts_ms: 300, by_ms: 0 };
     Soak { duration_ms: 2_600, segment_ms: 1_300, commit_every_ops: 64, disturbances: vec![one] }
 }
 
@@ -187,4 +188,48 @@ fn memory_grows_or_not() {
     assert!(steady.is_steady() && steady.ops > 0);
     assert!(with(1 << 10).is_steady() && !with(1 << 20).is_steady());
     assert_eq!(soaked(&asked(), &two()).memory, None);
+}
+
+#[test]
+fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_told() {
+    let kill = Upset {
+        blow: Blow::ClientKill,
+        host: "two".to_owned(),
+        ended_ns: Some(625 * MS),
+        ..upset(600 * MS)
+    };
+    let steady = pulses(&[50; 13]);
+    let mut trials = vec![segment(0, vec![kill.clone()]), segment(1, Vec::new())];
+    trials[0].passes[0].pulses.clone_from(&steady);
+    let read_by =
+        |host: &str, ops| HostResult { host: host.to_owned(), ops, ..HostResult::default() };
+    trials[0].passes[1].hosts = vec![read_by("one", 32), read_by("two", 40)];
+    let told = soaked(&asked(), &trials);
+    assert_eq!(told.verdict, Verdict::Survives);
+    let effect = &told.effects[0];
+    assert_eq!((effect.noticed_ns, effect.read_back_ops), (Some(25 * MS), Some(40)));
+    assert_eq!((effect.detect_ns, effect.stall_ns), (None, 0), "the others went on");
+    trials[0].passes[0].upsets[0].failed = Some("its work was over before".to_owned());
+    let unmade = soaked(&asked(), &trials);
+    assert_eq!((unmade.verdict, unmade.effects[0].noticed_ns), (Verdict::CantTell, None));
+}
+
+#[test]
+fn a_step_of_a_clock_is_told_with_its_size_and_whether_it_was_seen() {
+    let one = Disturbance {
+        blow: Blow::ClockStep,
+        host: Some("one".to_owned()),
+        at_ms: 600,
+        lasts_ms: 300,
+        by_ms: -5_000,
+    };
+    let soak = Soak { disturbances: vec![one], ..asked() };
+    let step = Upset { blow: Blow::ClockStep, host: "one".to_owned(), ..upset(640 * MS) };
+    let step = Upset { planned_ns: 600 * MS, ..step };
+    let mut trials = vec![segment(0, vec![step]), segment(1, Vec::new())];
+    trials[0].passes[0].pulses = pulses(&[50; 13]);
+    let effect = soaked(&soak, &trials).effects.remove(0);
+    assert_eq!((effect.by_ms, effect.saw_step, effect.detect_ns), (-5_000, false, None));
+    trials[0].passes[0].caveats.push(CaveatCode::Clock.because("it stepped"));
+    assert!(soaked(&soak, &trials).effects[0].saw_step);
 }

@@ -240,9 +240,7 @@ impl<'a> Plans<'a> {
     /// The controller is killed while a client writes.
     fn killed(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
-        // Mounted all the time: between two mounts nobody could remove what was written.
-        let still = ["--passes", "write", "--invalidation", "none"];
-        let mut command = self.command(DATA_PATHS, &[&flags[..], &still].concat());
+        let mut command = self.command(DATA_PATHS, &flags);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut controller = Background::start(&mut command)?;
         self.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;

@@ -60,7 +60,14 @@ fn picture(number: usize, curves: &[Named]) -> Option<Picture> {
         unit: "",
     };
     let x_name = format!("throughput, {}", loads.unit);
-    let plot = Plot { about, x_ticks: loads.ticks(), x_name, y_ticks: times.ticks(), series };
+    let plot = Plot {
+        about,
+        x_ticks: loads.ticks(),
+        x_name,
+        y_ticks: times.ticks(),
+        upright: None,
+        series,
+    };
     let notes = curves.iter().filter_map(knee).collect();
     Some(plot.picture("Mean response time over throughput".to_owned(), notes))
 }

@@ -65,6 +65,7 @@ impl<'s> Words<'s> {
             Rung::Server => "the server, our client",
             Rung::Loopback => "mounted on the server",
             Rung::Network => "mounted by the client",
+            Rung::Tunnel if !self.has(Rung::Network) => "through a tunnel, our client",
             Rung::Tunnel => "mounted through a tunnel",
             Rung::Whole => "same, server's transfer size",
         };

@@ -14,6 +14,8 @@ use crate::show::counted;
 const INTERVALS_MAX: usize = 2_000;
 /// What a disturbance that is over at once is drawn as wide as, in shares of the whole.
 const BAND_SHARE: u64 = 250;
+/// Throughput beyond so many times its median is cut off.
+const BURST_TIMES: f64 = 3.0;
 /// Pixels of a track.
 const HIGH: f64 = 80.0;
 const LOW: f64 = 36.0;
@@ -69,6 +71,19 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
     Some(Picture { id: "soak".to_owned(), caption, svg, notes })
 }
 
+/// Cuts off what was held up and then came all at once: it would leave the rest no height.
+fn without_burst(mut track: Track) -> Track {
+    let values: Vec<f64> = track.lines.iter().flatten().map(|(_, value)| *value).collect();
+    let most = stats::median(&values).unwrap_or(0.0) * BURST_TIMES;
+    if most > 0.0 && track.most > most {
+        track.lines.iter_mut().flatten().for_each(|(_, value)| *value = value.min(most));
+        track.label =
+            format!("throughput, 0 to {most:.0} op/s, cut off; {:.0} at most", track.most);
+        track.most = most;
+    }
+    track
+}
+
 fn tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
     let track = |name: &str, unit: &str, value: &dyn Fn(u64, &Pulse) -> f64, height: f64| {
         let line: Vec<(u64, f64)> =
@@ -87,7 +102,7 @@ fn tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
     let per_s = |lasts_ns: u64, count: u64| count as f64 * 1e9 / lasts_ns.max(1) as f64;
     let ms = |ns: u64| ns as f64 / 1e6;
     vec![
-        track("throughput", "op/s", &|lasts, pulse| per_s(lasts, pulse.ops), HIGH),
+        without_burst(track("throughput", "op/s", &|lasts, pulse| per_s(lasts, pulse.ops), HIGH)),
         track("p99 of the response time", "ms", &|_, pulse| ms(pulse.p99_ns), HIGH),
         track("failed ops", "per interval", &|_, pulse| pulse.errors as f64, LOW),
         track("blocks not safe yet", "", &|_, pulse| pulse.uncommitted as f64, LOW),

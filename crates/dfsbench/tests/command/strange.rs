@@ -1,0 +1,202 @@
+//! Results files with strange content, and files that are none: every command that reads them, and
+//! every page, shows them or says in one sentence why not.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::rig::{End, Rig, Served};
+
+const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
+const HOSTILE: &str = "<script>alert(1)</script>";
+const FORMATS: [&str; 11] = [
+    "table",
+    "markdown",
+    "csv",
+    "json",
+    "html",
+    "bonnie",
+    "iozone",
+    "seed",
+    "openmetrics",
+    "sar",
+    "trials",
+];
+
+/// A file with a campaign, changed by hand.
+fn changed(sql: &str) -> Rig {
+    let rig = Rig::new();
+    let end = rig.run(&RUN);
+    assert_eq!(end.code, 0, "{end:?}");
+    let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+    db.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    db.execute_batch(sql).unwrap();
+    rig
+}
+
+/// The pages of a results file: the list, the campaign, and it compared with itself.
+fn pages(rig: &Rig) -> Vec<String> {
+    let served = Served::of(rig, &["view", "--no-open"]);
+    ["", "campaign/1", "compare?before=1&after=1"].map(|page| asked(&served.url, page)).to_vec()
+}
+
+fn asked(url: &str, page: &str) -> String {
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let (host, token) = address.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let head = format!("GET /{token}/{page} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+#[test]
+fn markup_is_text_wherever_a_name_can_stand() {
+    let rig = changed(&format!(
+        "UPDATE campaigns SET name = '{HOSTILE}', command = '{HOSTILE}', tool_version = '{HOSTILE}',
+             plan_toml = '# {HOSTILE}';
+         UPDATE runs SET target_name = '{HOSTILE}', target = '{HOSTILE}',
+             spec_json = json_set(spec_json, '$.target_name', '{HOSTILE}' || run_index);
+         UPDATE facts SET value = '{HOSTILE}', source = '{HOSTILE}';
+         UPDATE caveats SET evidence = '{HOSTILE}';
+         UPDATE truths SET source = '{HOSTILE}';
+         INSERT INTO tags (campaign_id, tag) VALUES (1, '{HOSTILE}');
+         INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (1, 0, '{HOSTILE}');
+         INSERT INTO caveats (pass_id, code, severity, evidence)
+             SELECT id, 'cached', 'degraded', '{HOSTILE}' FROM passes;
+         INSERT INTO telemetry (pass_id, host, times_json)
+             SELECT id, '{HOSTILE}', '[0,1000000]' FROM passes;
+         INSERT INTO metrics (telemetry_id, name, kind, risen, values_json)
+             SELECT id, '{HOSTILE}_ns', 'counter', 5, '[0,5]' FROM telemetry;
+         UPDATE trials SET state = 'failed', reason = '{HOSTILE}'
+             WHERE id = (SELECT max(id) FROM trials)"
+    ));
+    let page = rig.run(&["report", "--format", "html"]);
+    assert_eq!(page.code, 0, "{page:?}");
+    for page in pages(&rig).into_iter().chain([page.stdout]) {
+        assert!(!page.contains(HOSTILE), "{page}");
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
+    }
+    let end = rig.run(&["report", "--format", "csv", "--pictures", "pictures"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    for picture in std::fs::read_dir(rig.folder().join("pictures")).unwrap() {
+        let svg = std::fs::read_to_string(picture.unwrap().path()).unwrap();
+        assert!(!svg.contains("<script"), "{svg}");
+    }
+    for format in ["table", "markdown", "json", "junit"] {
+        let end = rig.run(&["compare", "1", "1", "--format", format]);
+        assert!(matches!(end.code, 0 | 2) && !end.stderr.contains("panicked"), "{end:?}");
+        assert!(format != "junit" || !end.stdout.contains("<script"), "{end:?}");
+    }
+    every_format_is_made(&rig);
+}
+
+/// Every report of the campaign, and what else is said of it.
+fn every_format_is_made(rig: &Rig) {
+    let said: [&[&str]; 4] = [&["list"], &["show"], &["show", "--json"], &["show", "--plan"]];
+    let reports = FORMATS.map(|format| ["report", "--format", format]);
+    let all = reports.iter().map(<[&str; 3]>::as_slice).chain(said);
+    for args in all {
+        let end = rig.run(args);
+        assert!(end.code == 0 && end.stderr.is_empty(), "{args:?}: {end:?}");
+        assert!(!end.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_campaign_of_nothing_but_failures_is_shown() {
+    let rig = changed(
+        "UPDATE trials SET state = 'failed', reason = 'no route to host';
+         DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM truths;
+         DELETE FROM scopes; DELETE FROM op_errors; DELETE FROM passes",
+    );
+    every_format_is_made(&rig);
+    let pages = pages(&rig);
+    assert!(pages.iter().all(|page| page.starts_with("HTTP/1.1 200 ")), "{pages:?}");
+    assert!(pages[1].contains("no route to host"), "{}", pages[1]);
+    assert!(pages[2].contains("no row in common"), "{}", pages[2]);
+}
+
+#[test]
+fn a_file_without_a_campaign_is_shown_and_reported_in_a_sentence() {
+    let rig = changed("SELECT 1");
+    assert_eq!(rig.run(&["rm", "1", "--really", "1"]).code, 0);
+    assert_eq!(rig.run(&["list"]).stdout, "no campaign\n");
+    let served = Served::of(&rig, &["view", "--no-open"]);
+    assert!(asked(&served.url, "").contains("No campaign yet"));
+    assert!(asked(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
+    drop(served);
+    for args in [&["report"][..], &["show"], &["compare", "last", "last"], &["factors", "last"]] {
+        rig.refused(args, 2, &["holds no campaign yet", "hint"]);
+    }
+    assert_eq!(rig.run(&["export", "out"]).code, 0);
+    let page = rig.run(&["report", "--format", "html"]);
+    assert_eq!((page.code, page.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn files_that_are_no_results_are_refused_by_every_reader() {
+    type Make = fn(&Path);
+    let make: [(&str, Make); 4] = [
+        ("another program", |path| {
+            Connection::open(path).unwrap().execute_batch("CREATE TABLE apples (n)").unwrap();
+        }),
+        ("not a dfsbench results file", |path| {
+            std::fs::write(path, "a shopping list, and quite a long one, with apples").unwrap();
+        }),
+        ("is empty", |path| std::fs::write(path, "").unwrap()),
+        ("not a file", |path| std::fs::create_dir(path).unwrap()),
+    ];
+    for (why, make) in make {
+        let rig = Rig::new();
+        make(&rig.folder().join("dfsbench.db"));
+        for args in [
+            &["view", "--no-open"][..],
+            &["list"],
+            &["show"],
+            &["report", "--format", "html"],
+            &["compare", "1", "2"],
+            &["export", "out"],
+            &["rm", "1", "--really", "1"],
+            &["import", "dfsbench.db", "--results", "new.db"],
+        ] {
+            rig.refused(args, 2, &["dfsbench.db", why]);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_damaged_and_says_so() {
+    let rig = changed("SELECT 1");
+    let path = rig.folder().join("dfsbench.db");
+    let whole = std::fs::read(&path).unwrap();
+    for share in [2, 3, 10] {
+        std::fs::write(&path, &whole[..whole.len() / share]).unwrap();
+        for args in [&["report", "--format", "html"][..], &["show"], &["export", "out"]] {
+            rig.refused(args, 2, &["dfsbench.db"]);
+        }
+    }
+}
+
+#[test]
+fn a_page_that_can_not_be_served_or_kept_is_one_sentence() {
+    let rig = changed("SELECT 1");
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    rig.refused(&["view", "--no-open", "--port", &port], 3, &[&port, "--port 0"]);
+    // Nobody, not even root, makes files there.
+    let page = ["report", "--format", "html", "--output", "/proc/page.html"];
+    rig.refused(&page, 3, &["/proc/page.html", "hint"]);
+    rig.refused(&["report", "--pictures", "/proc/pictures"], 3, &["/proc/pictures", "hint"]);
+    rig.refused(&["export", "/proc/out"], 3, &["/proc/out"]);
+    rig.refused(&["export", "no/such/out"], 3, &["no/such/out", "hint"]);
+    let mut view = rig.command(&["view", "--no-open"]);
+    let end = End::of(view.env("TMPDIR", "/proc").output().unwrap());
+    assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
+    assert!(end.stderr.contains("TMPDIR") && end.stdout.is_empty(), "{end:?}");
+}

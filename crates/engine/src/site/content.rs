@@ -1,0 +1,88 @@
+//! What the files of a site hold: made before anything is timed, and no more than is asked for.
+//!
+//! A pass of large files asks for all of it; one of a thousand processes that work on a small file
+//! each asks for a page. What is asked for without having been made is a bug, and ends the program.
+
+use std::sync::Arc;
+
+use model::random::draw;
+use model::{Opens, Pass, RunSpec, Share};
+use workload::{FileSet, Journal, Pattern};
+
+use super::{Place, Site, largest_op, works_anywhere};
+use crate::limits::PREPARE_IO;
+
+/// The content of a run's files, for ops of every size that the run issues; with stamps where that
+/// is asked for, those of whoever works in a directory of this name. Nothing of it is made yet: see
+/// [`Site::make_content`] and [`Site::make_content_of`].
+pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
+    let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
+    if !spec.data.stamp {
+        return pattern;
+    }
+    let campaign = work_name.bytes().fold(seed, |id, byte| draw(id, u64::from(byte)));
+    let pattern = pattern.stamped(campaign, spec.io_size_bytes);
+    if spec.soak.is_none() {
+        return pattern;
+    }
+    let journal = Journal::new(spec.files, spec.file_size_bytes, spec.io_size_bytes);
+    pattern.journaled(Arc::new(journal))
+}
+
+impl Site {
+    /// Makes the content of the files of its share, which [`Self::prepare`] writes.
+    pub fn make_content(&mut self, spec: &RunSpec) {
+        if !self.has_files() {
+            return;
+        }
+        let own = self.config.share;
+        let set = FileSet::of(spec, self.config.seed);
+        let is_own = |number: &u32| own.owns(*number, spec.workers);
+        let files = (0..set.files()).filter(is_own);
+        self.config.pattern.make(files.filter_map(|number| Some((number, set.size(number)?))));
+    }
+
+    /// Makes the content that the workers of a share write in a pass, or compare with.
+    pub fn make_content_of(&mut self, spec: &RunSpec, pass: Pass, share: Share) {
+        let only_reads = !pass.writes() || pass == Pass::Mix && spec.read_percent >= 100;
+        if !self.has_files() || only_reads && !spec.verify {
+            return;
+        }
+        // What is opened by name, or grows, has a size that the set doesn't know.
+        let knows_sizes = pass.opens() != Opens::Nothing && pass != Pass::OpMix;
+        if !knows_sizes {
+            return self.config.pattern.make_all();
+        }
+        let is_anywhere = works_anywhere(spec, pass);
+        let is_used = |number: &u32| is_anywhere || share.owns(*number, spec.workers);
+        let set = FileSet::of(spec, self.config.seed);
+        let files = (0..set.files()).filter(is_used);
+        self.config.pattern.make(files.filter_map(|number| Some((number, set.size(number)?))));
+    }
+
+    /// Says whether the target has files.
+    const fn has_files(&self) -> bool {
+        matches!(self.place, Place::Directory(_) | Place::Nfs(_))
+    }
+
+    /// The content, as far as it is made.
+    pub const fn content(&self) -> &Pattern {
+        &self.config.pattern
+    }
+}
+
+/// The bytes that preparation writes: a slice of the pattern, or in `buffer` where they have to be
+/// put together.
+pub(super) fn content<'a>(
+    pattern: &'a Pattern,
+    buffer: &'a mut [u8],
+    file: u32,
+    (offset, len): (u64, u32),
+) -> &'a [u8] {
+    if !pattern.is_copied() {
+        return pattern.slice(file, offset, len);
+    }
+    let data = &mut buffer[..len as usize];
+    pattern.fill(data, file, offset);
+    data
+}

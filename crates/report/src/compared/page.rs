@@ -1,0 +1,91 @@
+//! A comparison as a page: of its own, or as a part of those that `dfsbench view` serves.
+
+use maud::{Markup, html};
+
+use super::Compared;
+use crate::html::{self, Frame};
+
+/// More rows of a comparison are for JSON.
+const PAIRS_MAX: usize = 2_000;
+
+/// Writes a page of its own.
+pub fn render(compared: &Compared) -> String {
+    let body = html! {
+        a.skip href="#figures" { "To the figures" }
+        main {
+            header {
+                p.overline { "dfsbench compare" }
+                h1 { "Before and after" }
+                @for (when, side) in ["before", "after"].iter().zip(&compared.sides) {
+                    p.meta { (when) ": " (side) }
+                }
+            }
+            (figures(compared))
+        }
+        footer { "Written by dfsbench from the results file; the same results give the same page." }
+    };
+    Frame { title: "compare", served: None }.around(&body)
+}
+
+/// What was compared, and what it comes to.
+pub fn figures(compared: &Compared) -> Markup {
+    let curves = &compared.curves;
+    html! {
+        section.answer[!curves.is_empty()] aria-labelledby="figures" {
+            h2 #figures { @if curves.is_empty() { "Figures" } @else { "Curves" } }
+            @for curve in curves {
+                p { (curve.sentence()) }
+                (html::figures(&curve.pictures()))
+                (html::found_table(&curve.table()))
+            }
+            @if !compared.pairs.is_empty() {
+                (comparison(compared))
+            } @else if curves.is_empty() {
+                p { "They have no row in common that could be compared." }
+            }
+            ul.reading { @for line in compared.sentences().iter().skip(curves.len()) {
+                li { (line) }
+            } }
+        }
+    }
+}
+
+fn comparison(compared: &Compared) -> Markup {
+    html! {
+        @if compared.pairs.len() > PAIRS_MAX {
+            p.legend {
+                "The first " (PAIRS_MAX) " of " (compared.pairs.len())
+                " rows; dfsbench compare --format json has them all."
+            }
+        }
+        div.scroll.sortable #comparison role="region" aria-labelledby="figures" tabindex="0" {
+            table {
+                caption { "Rates and times of rows that both campaigns have." }
+                thead {
+                    tr {
+                        th scope="col" { "run" }
+                        th scope="col" data-factor { "figure" }
+                        @for name in ["before", "after", "ratio", "95 %", "p"] {
+                            th.number scope="col" { (name) }
+                        }
+                        th scope="col" data-factor { "outcome" }
+                        th scope="col" { "caveats" }
+                    }
+                }
+                tbody {
+                    @for pair in compared.pairs.iter().take(PAIRS_MAX) {
+                        @for (number, cells) in pair.cells().enumerate() {
+                            tr.first[number == 0] {
+                                th scope="row" { (pair.name) }
+                                @for (column, cell) in cells.iter().enumerate() {
+                                    td.number[(1..6).contains(&column)] { (cell) }
+                                }
+                                td.codes { (pair.caveats.join(", ")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Searches of servers that scatter: how often noise alone is called a fall, and falls are found.
+//!
+//! Rates scatter as logarithms of normal figures do, and response times six times as much. All of
+//! it is drawn from seeds, and a search that goes wrong can be told again by its own.
+
+use model::random::SplitMix64;
+
+use super::*;
+
+const SEARCHES: u64 = 400;
+
+/// The heaviest load, so that ten loads are tried at least.
+const MAX: u32 = 500;
+
+/// Near enough to normal, with a deviation of 1 (sum of twelve draws).
+fn normal(random: &mut SplitMix64) -> f64 {
+    (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
+}
+
+/// Searches a server with these rates, which scatter by so much; how many trials that took.
+fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize) {
+    let mut random = SplitMix64::new(seed);
+    let mut search = Search::new(Asked { first: 1, max: MAX, recovery_ms: 5_000, slow_factor: 10 });
+    let mut tried = 0;
+    while let Some(load) = search.next() {
+        tried += 1;
+        assert!(tried < 500, "seed {seed}");
+        let figure = Figure {
+            per_s: rate(load) * (scatter * normal(&mut random)).exp(),
+            p99_ns: (2e6 * (6.0 * scatter * normal(&mut random)).exp()) as u64,
+            offered_share: None,
+        };
+        search.hear(Came::Figures(vec![Some(figure)]), tried * 1_000);
+    }
+    (search.found(), tried as usize)
+}
+
+/// How many of the searches of a server whose rate is always the same find that it gives in, and
+/// how many trials one takes.
+fn false_alarms(scatter: f64) -> (usize, usize) {
+    let all: Vec<_> = (0..SEARCHES).map(|seed| searched(seed, scatter, |_| 1_000.0)).collect();
+    let wrong = all.iter().filter(|(found, _)| found.gave_in.is_some()).count();
+    (wrong, all.iter().map(|(_, tried)| tried).sum::<usize>() / all.len())
+}
+
+/// How many searches find the very load from which on a rate is so many times what it was, and how
+/// many are above it by more than a tenth.
+fn found(scatter: f64, share: f64) -> (usize, usize) {
+    let (mut right, mut above) = (0, 0);
+    for seed in 0..SEARCHES {
+        let from = 20 + (seed % 200) as u32;
+        let rate = |load| if load < from { 1_000.0 } else { 1_000.0 * share };
+        let at = searched(seed, scatter, rate).0.gave_in.map_or(u32::MAX, |(load, _)| load);
+        right += usize::from(at == from);
+        above += usize::from(at > from + from / 10);
+    }
+    (right, above)
+}
+
+#[test]
+fn noise_alone_is_a_fall_in_one_search_of_twenty_at_most() {
+    for scatter in [0.02, 0.1, 0.2, 0.3] {
+        let (wrong, trials) = false_alarms(scatter);
+        assert!(wrong * 20 <= SEARCHES as usize, "scatter {scatter}: {wrong} of {SEARCHES}");
+        assert!(trials <= 60, "scatter {scatter}: {trials} trials");
+    }
+}
+
+#[test]
+fn real_falls_are_found() {
+    for (scatter, share) in [(0.02, 0.7), (0.05, 0.6), (0.1, 0.5), (0.2, 0.4)] {
+        let (right, above) = found(scatter, share);
+        let told = format!("scatter {scatter}, falls to {share}: {right} right, {above} above");
+        assert!(right * 100 >= SEARCHES as usize * 95, "{told}");
+        assert!(above * 100 <= SEARCHES as usize * 2, "{told}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Curves of queues that are simulated from seeds: same ones don't differ, and slower ones do.
+
+use model::random::SplitMix64;
+
+use super::*;
+
+const CURVES: u64 = 100;
+
+/// Seconds of each load point.
+const SECONDS: f64 = 20.0;
+
+fn point(asked_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
+    LoadPoint {
+        asked_per_s,
+        offered_per_s: asked_per_s as f64,
+        achieved_per_s,
+        mean_ns,
+        ..LoadPoint::missing(0, String::new())
+    }
+    .with_figure()
+}
+
+fn curve(points: &[(u64, f64, u64)]) -> Curve {
+    Curve::new(points.iter().map(|(asked, done, ns)| point(*asked, *done, *ns)).collect())
+}
+
+/// Exponentially distributed, with a mean of 1.
+fn exponential(random: &mut SplitMix64) -> f64 {
+    -((random.next() as f64 + 1.0) / (u64::MAX as f64 + 2.0)).ln()
+}
+
+/// A load point of a server that does one op after the other, each for so many milliseconds.
+fn queued(random: &mut SplitMix64, asked_per_s: u64, service_ms: f64) -> LoadPoint {
+    let (mut now, mut free, mut waited, mut done) = (0.0, 0.0_f64, 0.0, 0_u32);
+    let mut due = 0_u32;
+    loop {
+        now += exponential(random) / asked_per_s as f64;
+        if now > SECONDS {
+            break;
+        }
+        due += 1;
+        free = free.max(now) + service_ms / 1_000.0 * exponential(random);
+        if free <= SECONDS {
+            done += 1;
+            waited += free - now;
+        }
+    }
+    let mean_ns = (waited / f64::from(done.max(1)) * 1e9) as u64;
+    let offered_per_s = f64::from(due) / SECONDS;
+    LoadPoint { offered_per_s, ..point(asked_per_s, f64::from(done) / SECONDS, mean_ns) }
+}
+
+/// Ten load points up to the heaviest.
+fn simulated(seed: u64, heaviest: u64, service_ms: f64) -> Curve {
+    let mut random = SplitMix64::new(seed);
+    Curve::new((1..=10).map(|n| queued(&mut random, n * heaviest / 10, service_ms)).collect())
+}
+
+/// Of all pairs of curves, those with these outcomes of response time, and of the peak.
+fn count(heaviest: [u64; 2], service_ms: [f64; 2], is: impl Fn(Outcome, Outcome) -> bool) -> u64 {
+    let told = |seed: &u64| {
+        let [before, after] = [0, 1].map(|side| {
+            simulated(2 * seed + side, heaviest[side as usize], service_ms[side as usize])
+        });
+        let compared = CurvesCompared::of(&before, &after, 0.05);
+        is(compared.time, compared.peak)
+    };
+    (0..CURVES).filter(told).count() as u64
+}
+
+const fn differs(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Higher | Outcome::Lower)
+}
+
+#[test]
+fn the_same_server_twice_does_not_differ() {
+    for heaviest in [[300, 300], [300, 270]] {
+        let wrong = count(heaviest, [4.0, 4.0], |time, peak| differs(time) || differs(peak));
+        assert!(wrong * 50 <= CURVES, "{heaviest:?}: {wrong} of {CURVES}");
+    }
+}
+
+#[test]
+fn a_slower_server_is_told() {
+    let slower = |time, peak| {
+        assert!(time != Outcome::Lower && peak != Outcome::Higher);
+        time == Outcome::Higher || peak == Outcome::Lower
+    };
+    for (service_ms, least) in [(5.0, 20), (6.0, 75), (8.0, 95)] {
+        let found = count([300, 300], [4.0, service_ms], slower);
+        assert!(found * 100 >= CURVES * least, "{service_ms}: {found} of {CURVES}");
+    }
+}
+
+#[test]
+fn pairs_at_the_same_load_give_ratio_overall_and_interval() {
+    let before =
+        curve(&[(100, 100.0, 1_000_000), (200, 200.0, 2_000_000), (300, 300.0, 4_000_000)]);
+    let after = curve(&[(100, 100.0, 2_000_000), (200, 200.0, 4_000_000), (300, 300.0, 8_000_000)]);
+    let compared = CurvesCompared::of(&before, &after, 0.05);
+    let ratio = compared.time_ratio.unwrap();
+    assert!([ratio.at, ratio.low, ratio.high].iter().all(|r| (r - 2.0).abs() < 1e-9), "{ratio:?}");
+    // (100 x 1.5 + 100 x 3) / 300.
+    let (from, to) = compared.overall_ns.unwrap();
+    assert!((from - 1.5e6).abs() < 1e-3 && (to.at - 3e6).abs() < 1e-3, "{from} {to:?}");
+    assert_eq!(compared.time, Outcome::Higher);
+    // Nobody knows how much more they would have carried.
+    assert_eq!((compared.peak, compared.knee), (Outcome::Unclear, Outcome::Unclear));
+    assert_eq!(CurvesCompared::of(&after, &before, 0.05).time, Outcome::Lower);
+}
+
+#[test]
+fn a_load_that_the_other_curve_has_not_lies_between_two_that_it_has() {
+    let before = curve(&[(100, 100.0, 1_000), (150, 150.0, 1_000), (400, 400.0, 9_000)]);
+    let after = curve(&[(100, 100.0, 1_000), (200, 200.0, 3_000), (300, 200.0, 900_000)]);
+    let compared = CurvesCompared::of(&before, &after, 0.05);
+    let pair = |asked_per_s, other, is_between| TimePair {
+        asked_per_s,
+        mean_ns: [1_000.0, other],
+        is_between,
+    };
+    assert_eq!(compared.pairs, [pair(100, 1_000.0, false), pair(150, 2_000.0, true)]);
+    assert_eq!((compared.time_ratio, compared.time), (None, Outcome::Unclear));
+}
+
+#[test]
+fn peaks_differ_where_what_is_carried_lies_beyond_what_the_other_does_not() {
+    let of = |carried: u64, short: u64| {
+        curve(&[(carried, carried as f64, 1), (short, carried as f64, 900)])
+    };
+    let peak = |before: &Curve, after: &Curve| CurvesCompared::of(before, after, 0.05).peak;
+    let (low, high) = (of(100, 120), of(140, 160));
+    assert_eq!(peak(&low, &high), Outcome::Higher);
+    assert_eq!(peak(&high, &low), Outcome::Lower);
+    assert_eq!(peak(&low, &of(110, 130)), Outcome::Unclear);
+    assert_eq!(peak(&low, &of(100, 110)), Outcome::Same);
+    assert_eq!(peak(&low, &Curve::new(Vec::new())), Outcome::Unclear);
+}

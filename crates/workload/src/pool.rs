@@ -1,0 +1,172 @@
+//! The random bytes that content is cut from, made as far as they are asked for.
+//!
+//! [`Pool`] is memory that the system hands out as zeros, and only where it is touched: of a
+//! process that works on one small file a page is made, not all of it. What is not made is never
+//! handed out: [`Pool::has`] says what is, block by block. Byte `p` depends on seed and `p %
+//! PERIOD` only, so it is the same whatever was made before. Nothing is made while anybody else
+//! holds the bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::random::draw;
+
+use crate::pattern::PERIOD;
+use crate::stamp::BLOCK_BYTES;
+
+/// Bytes of one draw.
+const WORD: usize = 8;
+
+/// Bytes that repeat after [`PERIOD`], and which of them are made.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    seed: u64,
+    /// Bytes at the start of each block that are random; the rest of it is zeros.
+    random_bytes: usize,
+    bytes: Arc<Vec<u8>>,
+    /// A bit for each block; none where all are made.
+    made: Option<Box<[u64]>>,
+}
+
+impl Pool {
+    /// Of [`PERIOD`] bytes and `more`, none of which is made.
+    pub(crate) fn unmade(seed: u64, more: usize, random_bytes: usize) -> Self {
+        let blocks = (PERIOD + more).div_ceil(BLOCK_BYTES);
+        let made = Some(vec![0; blocks.div_ceil(64)].into());
+        Self { seed, random_bytes, bytes: Arc::new(vec![0; PERIOD + more]), made }
+    }
+
+    /// How long it is, in bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Its bytes; zeros where they are not made.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same, for those who use them later.
+    pub(crate) fn shared(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.bytes)
+    }
+
+    /// Says whether another has the same bytes, where both have them.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let what = |pool: &Self| (pool.seed, pool.random_bytes, pool.len());
+        what(self) == what(other)
+    }
+
+    /// Says whether a range is made.
+    #[inline]
+    pub(crate) fn has(&self, range: &Range<usize>) -> bool {
+        let Some(made) = &self.made else { return true };
+        range.is_empty() || blocks_of(range).all(|block| made[block / 64] >> (block % 64) & 1 == 1)
+    }
+
+    /// Makes all of it.
+    pub(crate) fn make_all(&mut self) {
+        self.make_range(&(0..self.len()));
+        self.made = None;
+    }
+
+    /// Makes what can be asked for of so many bytes from a place within the period on: as they lie,
+    /// and those behind the period at its beginning, too.
+    pub(crate) fn make(&mut self, begin: usize, bytes: usize) {
+        let end = begin + bytes;
+        self.make_range(&(begin..end.min(self.len())));
+        if end > PERIOD {
+            self.make_range(&(0..end - PERIOD));
+        }
+    }
+
+    fn make_range(&mut self, range: &Range<usize>) {
+        let Some(made) = &mut self.made else { return };
+        if range.is_empty() {
+            return;
+        }
+        let bytes = Arc::make_mut(&mut self.bytes);
+        for block in blocks_of(range) {
+            let (word, bit) = (&mut made[block / 64], 1 << (block % 64));
+            if *word & bit == 0 {
+                *word |= bit;
+                let begin = block * BLOCK_BYTES;
+                let end = bytes.len().min(begin + BLOCK_BYTES);
+                write(&mut bytes[begin..end], begin, self.seed, self.random_bytes);
+            }
+        }
+    }
+}
+
+/// The blocks that a range touches, which is not empty.
+#[inline]
+fn blocks_of(range: &Range<usize>) -> Range<usize> {
+    range.start / BLOCK_BYTES..(range.end - 1) / BLOCK_BYTES + 1
+}
+
+/// Makes the bytes that stand at a place of the pool, a multiple of a word.
+fn write(out: &mut [u8], begin: usize, seed: u64, random_bytes: usize) {
+    for (index, word) in out.chunks_mut(WORD).enumerate() {
+        let place = (begin + index * WORD) % PERIOD;
+        let random = random_bytes.saturating_sub(place % BLOCK_BYTES).min(word.len());
+        let drawn = draw(seed, (place / WORD) as u64).to_le_bytes();
+        word[..random].copy_from_slice(&drawn[..random]);
+        // Zeros are written, too: memory is there once it is touched.
+        word[random..].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MORE: usize = 70_001;
+
+    fn whole(random_bytes: usize) -> Pool {
+        let mut pool = Pool::unmade(5, MORE, random_bytes);
+        pool.make_all();
+        pool
+    }
+
+    #[test]
+    fn what_is_made_in_part_is_what_is_made_at_once() {
+        for random_bytes in [0, 1, 409, 3072, BLOCK_BYTES] {
+            let (all, mut pool) = (whole(random_bytes), Pool::unmade(5, MORE, random_bytes));
+            for (begin, bytes) in [(8, 1), (4095, 2), (PERIOD - 9, 20_000), (60_000, 70_000)] {
+                pool.make(begin, bytes);
+                let range = begin..begin + bytes;
+                assert!(pool.has(&range));
+                assert_eq!(pool.bytes()[range.clone()], all.bytes()[range]);
+            }
+            assert!(!pool.has(&(0..pool.len())));
+            pool.make_all();
+            assert!(pool.has(&(0..pool.len())) && pool.bytes() == all.bytes());
+        }
+    }
+
+    #[test]
+    fn the_head_stands_behind_the_end_once_more() {
+        let pool = whole(BLOCK_BYTES);
+        assert_eq!(pool.bytes()[..MORE], pool.bytes()[PERIOD..]);
+        assert_ne!(pool.bytes()[..MORE], pool.bytes()[8..MORE + 8]);
+    }
+
+    #[test]
+    fn what_wraps_is_there_on_both_sides_and_nothing_else_is() {
+        let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
+        assert!(!pool.has(&(0..1)) && pool.has(&(7..7)));
+        pool.make(PERIOD - 100, 5_000);
+        assert!(pool.has(&(PERIOD - 100..PERIOD + 4_900)) && pool.has(&(0..4_900)));
+        assert!(!pool.has(&(8_192..8_193)) && !pool.has(&(4_000..8_200)));
+    }
+
+    #[test]
+    fn whoever_holds_the_bytes_keeps_them_as_they_are() {
+        let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
+        let held = pool.shared();
+        pool.make(0, 8);
+        assert!(held[..8] == [0; 8] && pool.bytes()[..8] == draw(5, 0).to_le_bytes());
+    }
+}
