@@ -9,6 +9,7 @@
 
 mod crew;
 mod ladder;
+mod load;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,10 @@ pub fn run(checks: &mut Checks) {
     checks.run("what is killed with its agents is put back by clean", || cleaned(&lab));
     checks.run("a ladder starts a server of ours on the server's host", || ladder::climbed(&lab));
     checks.run("which clean ends after its agent was killed", || ladder::cleaned(&lab));
+    checks.run("a host that is cut off and one that is killed lose nothing in a soak", || {
+        load::soaked(&lab)
+    });
+    checks.run("two hosts draw the curve of a server", || load::curved(&lab));
     let Some(crew) = checks.get("ten hosts share a folder", || Crew::of(&lab)) else { return };
     checks.run("ten hosts start together, trial after trial", || crew::together(&crew));
     checks.run("agents say little while they measure", || crew::quiet(&crew));
