@@ -53,12 +53,29 @@ const OPTIONS: [&str; 7] = [
 
 /// Says where our folder is, after seeing that it is ours, and which program is in it.
 ///
+/// Programs of other versions are removed that campaigns left there which were killed: those that
+/// no process executes, and that nobody has looked for of late. Whoever looks for a program starts
+/// it well within that time ([`PUSH_WITHIN`]), so none is removed that is about to be started.
+///
 /// It is fed to `sh`; the only thing that is put into it is a hash.
 const LOOK: &str = r#"umask 077
 if [ -n "$XDG_CACHE_HOME" ]; then dir=$XDG_CACHE_HOME/dfsbench; else dir=/tmp/dfsbench-$(id -u); fi
 mkdir -p "$dir" || exit 1
 if [ -h "$dir" ] || [ ! -O "$dir" ]; then echo "$dir belongs to somebody else" >&2; exit 1; fi
 chmod 700 "$dir" || exit 1
+touch -c "$dir/dfsbench-HASH"
+find "$dir" -maxdepth 1 -type f -mmin +15 2>/dev/null | while read -r old; do
+  name=${old##*/}
+  case $name in
+    dfsbench-*[!0-9a-f]*) continue ;;
+    dfsbench-*) [ ${#name} -eq 73 ] || continue ;;
+    new-*[!0-9]*) continue ;;
+    new-[0-9]*) ;;
+    *) continue ;;
+  esac
+  for program in /proc/[0-9]*/exe; do [ "$program" -ef "$old" ] && continue 2; done
+  rm -f "$old"
+done
 there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
 echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *}"
 echo "$dir"
@@ -303,6 +320,44 @@ mod tests {
         assert_eq!((found.hash.as_str(), found.directory.as_str()), ("ab12", "/tmp/dfsbench-0"));
         // Nothing is there yet.
         assert_eq!(Found::parse("dfsbench-host Linux x86_64 \n/x\n").unwrap().hash, "");
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "files are made to look old")]
+    fn programs_that_killed_campaigns_left_are_removed_unless_somebody_needs_them() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join("dfsbench");
+        std::fs::create_dir(&folder).unwrap();
+        let (mine, old, used, new) =
+            ("a".repeat(64), "b".repeat(64), "c".repeat(64), "d".repeat(64));
+        let of = |hash: &str| folder.join(format!("dfsbench-{hash}"));
+        let others = ["dfsbench-notes", "dfsbench-12", "new-notes", "results.db"];
+        for path in [of(&mine), of(&old), of(&used), of(&new), folder.join("new-12")] {
+            std::fs::copy("/bin/sleep", path).unwrap();
+        }
+        others.map(|name| std::fs::write(folder.join(name), "").unwrap());
+        let an_hour_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
+        for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if file != of(&new) {
+                let file = std::fs::File::options().write(true).open(file).unwrap();
+                file.set_modified(an_hour_ago).unwrap();
+            }
+        }
+        let mut agent = Command::new(of(&used)).arg("600").spawn().unwrap();
+        let mut look = Command::new("sh");
+        look.arg("-c").arg(LOOK.replace("HASH", &mine)).env("XDG_CACHE_HOME", cache.path());
+        let said = look.output();
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        let found = Found::parse(&String::from_utf8(said.unwrap().stdout).unwrap()).unwrap();
+        assert_eq!((found.hash.len(), found.directory.as_str()), (64, folder.to_str().unwrap()));
+        let left: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
+        assert!(!left.contains(&of(&old)) && !left.contains(&folder.join("new-12")), "{left:?}");
+        assert_eq!(left.len(), 3 + others.len(), "{left:?}");
+        // Who looks for it next is not the one who would remove it.
+        let touched = std::fs::metadata(of(&mine)).unwrap().modified().unwrap();
+        assert!(touched > an_hour_ago + Duration::from_secs(60));
     }
 
     #[test]
