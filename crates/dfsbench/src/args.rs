@@ -16,9 +16,10 @@ mod serve;
 mod settings;
 mod soak;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
 pub use curve::CurveArgs;
@@ -285,6 +286,20 @@ pub struct AgentArgs {
     pub pushed: bool,
 }
 
+impl AgentArgs {
+    /// What the words of a command line are where they start an agent; none where they don't, or
+    /// where something is to be said about them.
+    ///
+    /// To know all other commands, too, would take a third of the memory of an agent that waits,
+    /// and there may be a thousand on one host.
+    pub fn alone(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let mut words = words.into_iter().skip(1).peekable();
+        words.next_if(|word| word == "agent")?;
+        let only = Self::augment_args(clap::Command::new("agent").no_binary_name(true));
+        Self::from_arg_matches(&only.try_get_matches_from(words).ok()?).ok()
+    }
+}
+
 /// Forms of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -327,6 +342,29 @@ impl From<Format> for report::Format {
             Format::OpenMetrics => Self::OpenMetrics,
             Format::Sar => Self::Sar,
             Format::Trials => Self::Trials,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_start_an_agent_are_known_without_all_other_commands() {
+        for words in [
+            "dfsbench agent --stdio",
+            "dfsbench agent --stdio --pushed",
+            "dfsbench agent --meet --meet-within 3s",
+        ] {
+            let alone = AgentArgs::alone(words.split(' ').map(OsString::from)).unwrap();
+            let all = Args::try_parse_from(words.split(' ')).unwrap();
+            let Some(Command::Agent(all)) = all.command else { panic!("{words}") };
+            assert_eq!(format!("{alone:?}"), format!("{all:?}"));
+        }
+        // Whoever knows all commands says what is to be said.
+        for words in ["dfsbench", "dfsbench run agent", "dfsbench agent", "dfsbench agent --help"] {
+            assert!(AgentArgs::alone(words.split(' ').map(OsString::from)).is_none(), "{words}");
         }
     }
 }

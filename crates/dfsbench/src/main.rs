@@ -43,10 +43,13 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use args::{Args, Command};
+use args::{AgentArgs, Args, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
+    if let Some(args) = AgentArgs::alone(std::env::args_os()) {
+        return agent_command::run(&args).unwrap_or_else(|failure| Failure::end(&failure));
+    }
     let args = Args::parse();
     let result = match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
