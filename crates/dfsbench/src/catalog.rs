@@ -13,7 +13,7 @@ use results::{Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
-use crate::{campaign, output, render, room};
+use crate::{campaign, output, render};
 
 /// Lists campaigns.
 ///
@@ -27,7 +27,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
             && args.state.is_none_or(|state| line.state == state.into())
             && args.name.as_ref().is_none_or(|name| line.name.contains(name));
         if wanted {
-            let campaign = room::load(&store, line.id)?;
+            let campaign = store.outline(line.id)?;
             campaigns.push(listed(&store, line, &campaign)?);
         }
     }
@@ -42,7 +42,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = render::campaign_id(&store, args.campaign)?;
-    let campaign = room::load(&store, id)?;
+    let campaign = store.outline(id)?;
     let text = if args.plan {
         campaign.plan_toml
     } else {

@@ -20,25 +20,25 @@ const MEMORY_PER_FILE_BYTE: u64 = 5;
 /// # Errors
 /// When there is no such campaign, the file can't be read, or memory would not do.
 pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
-    check_room(store, id)?;
+    check_room(store, &[id])?;
     Ok(store.load(id)?)
 }
 
-/// Says whether there is memory for a campaign; one that is not there takes none.
+/// Says whether there is memory for campaigns at once; one that is not there takes none.
 ///
 /// # Errors
 /// When there is not, or the file can't be read.
-pub fn check_room(store: &Store, id: i64) -> Result<(), Failure> {
-    check(store, id, available())
+pub fn check_room(store: &Store, ids: &[i64]) -> Result<(), Failure> {
+    check(store, ids, available())
 }
 
-fn check(store: &Store, id: i64, available_bytes: Option<u64>) -> Result<(), Failure> {
+fn check(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Result<(), Failure> {
     let lines = store.list()?;
-    let trials = |wanted: Option<i64>| -> u64 {
-        let some = lines.iter().filter(|line| wanted.is_none_or(|id| line.id == id));
-        some.map(|line| u64::from(line.trials)).sum()
+    let trials = |id: i64| -> u64 {
+        lines.iter().filter(|line| line.id == id).map(|line| u64::from(line.trials)).sum()
     };
-    let (of_it, all) = (trials(Some(id)), trials(None));
+    let of_it: u64 = ids.iter().map(|id| trials(*id)).sum();
+    let all: u64 = lines.iter().map(|line| u64::from(line.trials)).sum();
     let file_bytes = std::fs::metadata(store.path()).map_or(0, |file| file.len());
     let Some(available_bytes) = available_bytes.filter(|_| of_it >= u64::from(TRIALS_MIN)) else {
         return Ok(());
@@ -48,13 +48,17 @@ fn check(store: &Store, id: i64, available_bytes: Option<u64>) -> Result<(), Fai
     if needed_bytes <= u128::from(available_bytes) {
         return Ok(());
     }
+    let which: Vec<String> = ids.iter().map(i64::to_string).collect();
+    let has = if ids.len() == 1 { "campaign" } else { "campaigns" };
+    let which = which.join(" and ");
     let gib = |bytes: u128| bytes as f64 / f64::from(1 << 30);
     Err(Failure::Lab(format!(
-        "campaign {id} has {of_it} trials: to report it takes about {:.1} GiB of memory, and this \
-         host has {:.1} GiB left (hint: `dfsbench export --campaign {id} DIR` writes it piece by \
-         piece, for DuckDB and others)",
+        "{has} {which}, {of_it} trials: a report takes about {:.1} GiB of memory, and this host \
+         has {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it piece by piece, \
+         for DuckDB and others)",
         gib(needed_bytes),
-        gib(available_bytes.into())
+        gib(available_bytes.into()),
+        ids[0]
     )))
 }
 
@@ -90,9 +94,12 @@ mod tests {
         .unwrap();
         drop(db);
         let store = Store::open_existing(&path).unwrap();
-        assert!(check(&store, 1, Some(1 << 40)).is_ok() && check(&store, 1, None).is_ok());
-        let refused = check(&store, 1, Some(1 << 10)).unwrap_err().to_string();
+        assert!(check(&store, &[1], Some(1 << 40)).is_ok() && check(&store, &[1], None).is_ok());
+        let refused = check(&store, &[1], Some(1 << 10)).unwrap_err().to_string();
         assert!(refused.contains("20001 trials") && refused.contains("export"), "{refused}");
+        // Two at once take the room of two.
+        let both = check(&store, &[1, 1], Some(1 << 10)).unwrap_err().to_string();
+        assert!(both.starts_with("campaigns 1 and 1, 40002 trials"), "{both}");
         assert!(available().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{StoreError, explain};
 use crate::identity;
 use crate::read::{count, header, rows};
 use crate::store::Store;
-use crate::tree::{ROOT, Tree};
+use crate::tree::{Column, ROOT, Table, Tree};
 use crate::write::whole;
 
 /// Characters of a tag, at most.
@@ -18,6 +18,9 @@ pub const TAG_LENGTH_MAX: usize = 64;
 
 /// Characters of a note, at most: a note is no file.
 pub const NOTE_LENGTH_MAX: usize = 10_000;
+
+/// Runs of a campaign that are measured for its size, at least, where it has as many.
+const SIZED_RUNS_MIN: i64 = 500;
 
 /// What somebody wrote beside a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,30 +50,45 @@ impl Store {
         latest.map_err(|error| explain(&self.path, error))
     }
 
-    /// About how many bytes of the file a campaign takes: its values without what SQLite adds.
+    /// About how many bytes of the file a campaign takes: its values without what SQLite adds. Of
+    /// a campaign of thousands of runs every so manieth is measured, for the others beside it.
     ///
     /// # Errors
     /// As [`Store::list`].
     pub fn size_bytes(&self, campaign_id: i64) -> Result<u64, StoreError> {
         let measured = || {
+            let sql = "SELECT count(*) FROM runs WHERE campaign_id = ?1";
+            let runs: i64 = self.connection.query_row(sql, [campaign_id], |row| row.get(0))?;
+            let every = (runs / SIZED_RUNS_MIN).max(1);
+            let sized = format!("campaign_id = ?1 AND run_index % {every} = 0");
             let tree = Tree::of(&self.connection, "main")?;
             let mut sum = 0;
             for table in &tree.tables {
                 let Some(below) = tree.below(table, ROOT, "id = ?1", "") else { continue };
-                let lengths: Vec<String> = table
-                    .columns
-                    .iter()
-                    .map(|column| format!("coalesce(length({}), 0)", column.name))
-                    .collect();
-                let lengths = lengths.join(" + ");
-                let sql =
-                    format!("SELECT coalesce(sum({lengths}), 0) FROM {} WHERE {below}", table.name);
-                let bytes: i64 = self.connection.query_row(&sql, [campaign_id], |r| r.get(0))?;
-                sum += bytes.unsigned_abs();
+                match tree.below(table, "runs", &sized, "").filter(|_| every > 1) {
+                    None => sum += self.values(table, &below, campaign_id)?,
+                    Some(of_runs) => {
+                        sum += self.values(table, &of_runs, campaign_id)? * every;
+                        // What may hang on a run and does not: facts of the host.
+                        for key in table.columns.iter().filter(|column| column.is_loose()) {
+                            let loose = format!("{below} AND {} IS NULL", key.name);
+                            sum += self.values(table, &loose, campaign_id)?;
+                        }
+                    }
+                }
             }
-            Ok(sum)
+            Ok(sum.unsigned_abs())
         };
         measured().map_err(|error| explain(&self.path, error))
+    }
+
+    /// Bytes of the values in the rows of a table of which a condition is true.
+    fn values(&self, table: &Table, condition: &str, campaign_id: i64) -> rusqlite::Result<i64> {
+        let length = |column: &Column| format!("coalesce(length({}), 0)", column.name);
+        let lengths: Vec<String> = table.columns.iter().map(length).collect();
+        let (name, lengths) = (&table.name, lengths.join(" + "));
+        let sql = format!("SELECT coalesce(sum({lengths}), 0) FROM {name} WHERE {condition}");
+        self.connection.query_row(&sql, [campaign_id], |row| row.get(0))
     }
 
     /// What was written beside a campaign, oldest first.

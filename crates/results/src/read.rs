@@ -1,7 +1,8 @@
 //! Reading a results file: whole campaigns as they were stored.
 //!
 //! A load sees one state of the file even while a campaign adds to it. What does not fit the
-//! types (an unknown pass, a broken histogram) is reported as damage, never guessed.
+//! types (an unknown pass, a broken histogram) is reported as damage, never guessed. Who only asks
+//! whether figures count reads an outline, without what makes files large.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -25,15 +26,35 @@ impl Store {
     /// # Errors
     /// When there is no such campaign, or the file is locked or damaged.
     pub fn load(&self, id: i64) -> Result<Campaign, StoreError> {
+        self.read(id, Depth::Whole)
+    }
+
+    /// Gives as much of a campaign as its verdicts and its conditions follow from: amounts, samples
+    /// and doubts, without histograms and without what hosts, clients and watchers told of a pass.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn outline(&self, id: i64) -> Result<Campaign, StoreError> {
+        self.read(id, Depth::Outline)
+    }
+
+    fn read(&self, id: i64, depth: Depth) -> Result<Campaign, StoreError> {
         let read = || {
             let snapshot = self.connection.unchecked_transaction()?;
-            campaign(&snapshot, id)
+            campaign(&snapshot, id, depth)
         };
         read().map_err(|error| explain(&self.path, error))?.ok_or_else(|| self.missing(id))
     }
 }
 
-fn campaign(connection: &Connection, id: i64) -> rusqlite::Result<Option<Campaign>> {
+/// How much of a campaign is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Outline,
+    Whole,
+}
+
+fn campaign(connection: &Connection, id: i64, depth: Depth) -> rusqlite::Result<Option<Campaign>> {
     let sql = "SELECT * FROM campaigns WHERE id = ?1";
     let header = connection.query_row(sql, [id], header).optional()?;
     let Some(mut campaign) = header else {
@@ -58,27 +79,48 @@ fn campaign(connection: &Connection, id: i64) -> rusqlite::Result<Option<Campaig
     each(connection, ("passes", "trial_id", "id"), &trials.ids, |trial, row| {
         passes.add(trial, row, pass(row)?)
     })?;
-    fill(connection, &mut passes)?;
+    outline(connection, &mut passes)?;
+    match depth {
+        Depth::Outline => amounts(connection, &mut passes)?,
+        Depth::Whole => fill(connection, &mut passes)?,
+    }
     passes.give(|trial, pass| trials.values[trial].passes.push(pass));
     trials.give(|run, trial| runs[run].trials.push(trial));
     campaign.runs = runs;
     Ok(Some(campaign))
 }
 
-/// Reads what stands below passes, each table at once: a campaign may have a hundred thousand.
-fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+/// Reads of what stands below passes as much as every verdict needs, each table at once: a campaign
+/// may have a hundred thousand.
+fn outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
     let below = |table| (table, "pass_id", "id");
-    each(connection, below("truths"), ids, |at, row| {
-        passes[at].truths.push(truth(row)?);
-        Ok(())
-    })?;
     each(connection, below("samples"), ids, |at, row| {
         passes[at].samples.push(sample(row)?);
         Ok(())
     })?;
     each(connection, below("caveats"), ids, |at, row| {
         passes[at].caveats.push(caveat(row)?);
+        Ok(())
+    })
+}
+
+/// Reads what was done of each kind, without its histograms.
+fn amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+    let columns = "pass_id, id, kind, issued, done, bytes";
+    let below = ("kinds", "pass_id", "id");
+    each_of(connection, below, columns, &passes.ids, |at, row| {
+        passes.values[at].kinds.push(kind(row, Histogram::sparse(), Histogram::sparse())?);
+        Ok(())
+    })
+}
+
+/// Reads the rest.
+fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+    let (ids, passes) = (&passes.ids, &mut passes.values);
+    let below = |table| (table, "pass_id", "id");
+    each(connection, below("truths"), ids, |at, row| {
+        passes[at].truths.push(truth(row)?);
         Ok(())
     })?;
     each(connection, below("clients"), ids, |at, row| {
@@ -102,7 +144,10 @@ fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Re
         Ok(())
     })?;
     let mut kinds = Level::default();
-    each(connection, below("kinds"), ids, |at, row| kinds.add(at, row, kind(row)?))?;
+    each(connection, below("kinds"), ids, |at, row| {
+        let times = |column| histogram(row, column);
+        kinds.add(at, row, kind(row, times("service_time")?, times("response_time")?)?)
+    })?;
     each(connection, ("op_errors", "kind_id", "id"), &kinds.ids, |at, row| {
         let error = (OpError(row.get("code")?), count(row, "count")?);
         kinds.values[at].errors.push(error);
@@ -159,7 +204,18 @@ impl<T> Level<T> {
 /// read along the index, in its order, and those of other campaigns are passed over.
 fn each(
     connection: &Connection,
+    table: (&str, &str, &str),
+    parents: &[i64],
+    read: impl FnMut(usize, &Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    each_of(connection, table, "*", parents, read)
+}
+
+/// The same with some columns of it, among which are both keys.
+fn each_of(
+    connection: &Connection,
     (table, key, own): (&str, &str, &str),
+    columns: &str,
     parents: &[i64],
     mut read: impl FnMut(usize, &Row<'_>) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
@@ -170,7 +226,9 @@ fn each(
         return Ok(());
     }
     let places: HashMap<i64, usize> = parents.iter().copied().zip(0..).collect();
-    let sql = format!("SELECT * FROM {table} WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key}, {own}");
+    let sql = format!(
+        "SELECT {columns} FROM {table} WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key}, {own}"
+    );
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([first, last])?;
     while let Some(row) = rows.next()? {
@@ -281,15 +339,19 @@ fn pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
     })
 }
 
-fn kind(row: &Row<'_>) -> rusqlite::Result<KindResult> {
+fn kind(
+    row: &Row<'_>,
+    service_time: Histogram,
+    response_time: Histogram,
+) -> rusqlite::Result<KindResult> {
     Ok(KindResult {
         kind: named(row, "kind", OpKind::from_name)?,
         issued: count(row, "issued")?,
         done: count(row, "done")?,
         bytes: count(row, "bytes")?,
         errors: Vec::new(),
-        service_time: histogram(row, "service_time")?,
-        response_time: histogram(row, "response_time")?,
+        service_time,
+        response_time,
     })
 }
 

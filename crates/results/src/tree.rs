@@ -39,6 +39,13 @@ pub(crate) struct Column {
     pub parent: Option<String>,
 }
 
+impl Column {
+    /// Says whether it holds the key of another row, or none.
+    pub fn is_loose(&self) -> bool {
+        self.may_be_null && self.parent.is_some()
+    }
+}
+
 /// A statement that makes something of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Made {

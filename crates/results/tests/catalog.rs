@@ -3,7 +3,7 @@
 mod material;
 
 use material::{campaign, filled, keep};
-use model::CampaignState;
+use model::{CampaignState, Histogram, PassResult};
 use results::{Note, Store, StoreError};
 use rusqlite::Connection;
 
@@ -31,6 +31,59 @@ fn tags_and_notes_are_kept_and_added_to() {
     assert_eq!((line.state, line.uuid.len()), (CampaignState::Complete, 36));
     let notes = store.notes(1).unwrap();
     assert_eq!(notes, [note("disk <b>7</b> was replaced"), note("=1+1")]);
+}
+
+/// An outline is the campaign without what verdicts don't ask for, and nothing else is missing.
+#[test]
+fn an_outline_is_a_campaign_without_its_large_parts() {
+    let (_directory, path) = filled();
+    let store = Store::open_existing(&path).unwrap();
+    let mut expected = store.load(1).unwrap();
+    for pass in expected.runs.iter_mut().flat_map(|r| &mut r.trials).flat_map(|t| &mut t.passes) {
+        let bare = PassResult::new(pass.pass);
+        (pass.truths, pass.clients, pass.hosts) = (bare.truths, bare.clients, bare.hosts);
+        (pass.pulses, pass.upsets, pass.scope) = (bare.pulses, bare.upsets, bare.scope);
+        pass.telemetry = bare.telemetry;
+        for kind in &mut pass.kinds {
+            (kind.service_time, kind.response_time) = (Histogram::sparse(), Histogram::sparse());
+            kind.errors.clear();
+        }
+    }
+    let whole = store.load(1).unwrap();
+    assert_ne!(expected, whole, "the material has none of what is left out");
+    assert_eq!(store.outline(1).unwrap(), expected);
+}
+
+/// A campaign of thousands of runs is measured by some of them; all weigh the same here.
+#[test]
+fn a_large_campaign_is_sized_by_a_sample() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.db");
+    let mut store = Store::open_or_create(&path).unwrap();
+    let like = campaign();
+    let id = store.begin_campaign(&like).unwrap();
+    let run = store.add_run(id, 0, &like.runs[0].spec).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&format!(
+        "CREATE TEMP TABLE n AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+             WHERE i < 1299) SELECT i FROM n;
+         INSERT INTO runs SELECT id + i, campaign_id, i, target_name, target, backend, workload,
+             spec_json FROM runs, n WHERE id = {run};
+         INSERT INTO settings SELECT run_id + i, name, value FROM settings, n WHERE run_id = {run}"
+    ))
+    .unwrap();
+    let least: i64 = db
+        .query_row(
+            "SELECT (SELECT sum(length(spec_json)) FROM runs)
+                 + (SELECT sum(length(name) + length(value)) FROM settings)",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let least = least.unsigned_abs();
+    let sized = Store::open_existing(&path).unwrap().size_bytes(id).unwrap();
+    assert!(sized > least && sized < least * 6 / 5, "{sized} bytes, {least} of them in settings");
 }
 
 #[test]

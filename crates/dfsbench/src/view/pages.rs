@@ -17,9 +17,6 @@ use super::{error, not_found};
 use crate::exit::Failure;
 use crate::room;
 
-/// Runs of both sides together that are compared in a page.
-const RUNS_COMPARED_MAX: usize = 4_000;
-
 /// Makes pages.
 pub struct Pages {
     news: Arc<News>,
@@ -119,11 +116,7 @@ impl Maker {
             return Ok(ok(served.list(&file, &copy.list()?)));
         }
         if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
-            return match room::check_room(copy, id) {
-                Ok(()) => Ok(ok(served.campaign(&copy.load(id)?))),
-                Err(Failure::Store(failure)) => Err(failure),
-                Err(why) => Ok(error("507 Insufficient Storage", "", &why.to_string())),
-            };
+            return within_memory(copy, &[id], || Ok(ok(served.campaign(&copy.load(id)?))));
         }
         if page == "compare" {
             let id = |name| request.asked(name).and_then(|id| id.parse::<i64>().ok());
@@ -131,23 +124,28 @@ impl Maker {
                 let sentence = "Which campaigns? Choose one as before and one as after.";
                 return Ok(error("400 Bad Request", "", sentence));
             };
-            return compared(copy, [before, after], served);
+            let ids = [before, after];
+            return within_memory(copy, &ids, || Ok(ok(compared(copy, ids, served)?)));
         }
         Ok(not_found())
     }
 }
 
-fn compared(copy: &Store, ids: [i64; 2], served: Served) -> Result<Answer, StoreError> {
-    let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
-    if before.runs.len() + after.runs.len() > RUNS_COMPARED_MAX {
-        let sentence = format!(
-            "These campaigns have more than {RUNS_COMPARED_MAX} runs together: use `dfsbench \
-             compare {} {}`.",
-            ids[0], ids[1]
-        );
-        return Ok(error("400 Bad Request", "", &sentence));
+/// Makes a page of campaigns where memory does for them, else one that says so.
+fn within_memory(
+    copy: &Store,
+    ids: &[i64],
+    made: impl FnOnce() -> Result<Answer, StoreError>,
+) -> Result<Answer, StoreError> {
+    match room::check_room(copy, ids) {
+        Ok(()) => made(),
+        Err(Failure::Store(failure)) => Err(failure),
+        Err(why) => Ok(error("507 Insufficient Storage", "", &why.to_string())),
     }
+}
+
+fn compared(copy: &Store, ids: [i64; 2], served: Served) -> Result<String, StoreError> {
+    let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
-    let body = served.comparison(ids, &Compared::of(one, other, Rules::default()));
-    Ok(Answer { status: "200 OK", fields: "", body })
+    Ok(served.comparison(ids, &Compared::of(one, other, Rules::default())))
 }
