@@ -59,8 +59,7 @@ pub struct Agent {
 impl Agent {
     /// Tells what the clocks show.
     fn clocks(&self) -> Report {
-        let (mono_ns, wall_ns) = (self.clock.now_ns(), self.clock.calendar_ns());
-        Report::Clock(Reading { mono_ns, wall_ns })
+        Report::Clock(read(&*self.clock))
     }
 
     /// Watches this host from now on.
@@ -68,6 +67,11 @@ impl Agent {
         let clock = Arc::clone(&self.clock);
         Watch::start(WATCH_INTERVAL, move || clock.now_ns())
     }
+}
+
+/// What the clocks of a host show now.
+pub fn read(clock: &dyn Clock) -> Reading {
+    Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() }
 }
 
 /// A server of ours in this process, whose counters are known.

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use agent::Agent;
 use engine::SystemClock;
-use fleet::in_process::AgentEnd;
 use fleet::meet::{self, Hello, Joined, Place};
 use model::units;
 
@@ -34,16 +33,19 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let leave = signals::leave_flag()?;
     embedded::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));
+    let clock = SystemClock::new();
     let agent = Agent {
-        clock: Arc::new(SystemClock::new()),
+        clock: Arc::new(clock),
         stop: Arc::clone(&stop),
         state_dir: hosts::state_dir(),
         local_server: None,
     };
+    let read_clocks = move || agent::read(&clock);
     let end = if args.meet {
-        meet(&args.meet_within, stop, leave)?
+        let Joined { input, output } = meet(&args.meet_within, &leave)?;
+        fleet::stdio::agent_end(input, output, read_clocks, (stop, leave))
     } else {
-        fleet::stdio::agent_end(io::stdin(), io::stdout(), stop, leave)
+        fleet::stdio::agent_end(io::stdin(), io::stdout(), read_clocks, (stop, leave))
     };
     let left = agent::serve(&agent, &end);
     for sentence in &left {
@@ -58,7 +60,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Goes to the controller that the environment names.
-fn meet(within: &str, stop: Arc<AtomicBool>, leave: Arc<AtomicBool>) -> Result<AgentEnd, Failure> {
+fn meet(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     let place = Place::of_environment(&variable).map_err(Failure::Usage)?;
     let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("agent, {place}: {why}"));
@@ -74,9 +76,7 @@ fn meet(within: &str, stop: Arc<AtomicBool>, leave: Arc<AtomicBool>) -> Result<A
     let host = host.unwrap_or_else(job::host_name);
     let hello = Hello { rank: place.rank, size: place.size, host };
     let within = Duration::from_nanos(within);
-    let joined = meet::join(&address, &token, &hello, within, &leave);
-    let Joined { input, output } = joined.map_err(|error| failed(&error))?;
-    Ok(fleet::stdio::agent_end(input, output, stop, leave))
+    meet::join(&address, &token, &hello, within, leave).map_err(|error| failed(&error))
 }
 
 /// Removes a program that a controller put here, and its folder unless others use it.

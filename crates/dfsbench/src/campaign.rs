@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
-use engine::{Clock as _, SystemClock};
-use fleet::{Opening, Reading, in_process};
+use engine::SystemClock;
+use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict};
 use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
 use results::Store;
@@ -352,7 +352,7 @@ pub fn with_agents<T>(
         let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
-        let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
+        let read_clocks = || agent::read(&*clock);
         let opening = Opening {
             campaign: controller::campaign_name(token),
             allow_destroy: means.allow_destroy.to_vec(),

@@ -13,6 +13,7 @@ pub mod remote;
 pub mod ssh;
 pub mod stdio;
 mod stream;
+mod voice;
 pub mod wire;
 
 pub use bell::Bell;
@@ -20,6 +21,7 @@ pub use order::{
     Assignment, Books, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report,
 };
 pub use remote::Remote;
+pub use voice::Output;
 
 /// The other side is gone; says why, as far as that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -178,7 +178,7 @@ impl Remote {
         }
         if self.stop.load(Relaxed) && !self.told_to_stop {
             // An agent that can't be told is noticed at the next event.
-            let _ = stream.messages.send(Message::Stop);
+            let _ = stream.voice.say(Message::Stop);
             self.told_to_stop = true;
         }
         Ok(None)
@@ -202,7 +202,7 @@ impl Transport for Remote {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         self.look()?;
         // Whether it arrives shows in the answer.
-        let sent = self.stream.as_ref().map(|stream| stream.messages.send(Message::Said(order)));
+        let sent = self.stream.as_ref().map(|stream| stream.voice.say(Message::Said(order)));
         if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(self.lose("the agent is gone")) }
     }
 
@@ -233,7 +233,7 @@ impl Transport for Remote {
     fn cancel(&mut self) {
         // An agent that can't be told is noticed at the next event.
         if let Some(stream) = &self.stream {
-            let _ = stream.messages.send(Message::Cancel);
+            let _ = stream.voice.say(Message::Cancel);
         }
     }
 

@@ -8,7 +8,7 @@
     reason = "how often progress travels is a matter of real time"
 )]
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,8 +20,9 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::in_process::AgentEnd;
 use crate::stream::{self, Event, Heard};
+use crate::voice::{Output, Voice};
 use crate::wire::Message;
-use crate::{Order, Report};
+use crate::{Order, Reading, Report};
 
 /// A controller that says nothing for so long is gone; it notices a lost agent before.
 pub const LOST_AFTER: Duration = Duration::from_secs(5);
@@ -35,21 +36,28 @@ const TICK: Duration = Duration::from_millis(200);
 /// Serves a controller at the other end of a stream.
 ///
 /// `stop` ends what is under way, and is set when the controller wants that or is lost. When
-/// `leave` is set, by a signal maybe, the controller is left as if it were lost.
+/// `leave` is set, by a signal maybe, the controller is left as if it were lost. What the clocks
+/// show, `read_clocks` tells on the thread that hears the question: whoever else had to be woken
+/// for it would be late, and the clocks no better known.
 pub fn agent_end(
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
-    stop: Arc<AtomicBool>,
-    leave: Arc<AtomicBool>,
+    output: impl Output + 'static,
+    read_clocks: impl Fn() -> Reading + Send + 'static,
+    (stop, leave): (Arc<AtomicBool>, Arc<AtomicBool>),
 ) -> AgentEnd {
     let (orders, incoming) = channel();
     let cancelled = Arc::new(AtomicBool::new(false));
     let over = |stop: &Arc<AtomicBool>| Over { stop: Arc::clone(stop), orders: orders.clone() };
     let (gone, left) = (over(&stop), over(&stop));
     let cancels = Arc::clone(&cancelled);
-    let hear = move |event| {
+    let hear = move |event, voice: Option<Voice<Report>>| {
         match event {
             Event::Said(Order::Perish) => perish(),
+            Event::Said(Order::Clock) => {
+                // A controller that is gone needs no answer.
+                let report = Message::Said(Report::Clock(read_clocks()));
+                let _ = voice.map(|voice| voice.say(report));
+            }
             Event::Said(order) => return gone.orders.send(Some(order)).is_ok(),
             Event::Stop => stop.store(true, Relaxed),
             Event::Cancel => cancels.store(true, Relaxed),
@@ -57,10 +65,13 @@ pub fn agent_end(
         }
         true
     };
-    let (messages, heard) = stream::open::<Order, Report>(input, output, hear);
+    let (voice, heard) = stream::open(input, output, |voice: &Voice<Report>| {
+        let voice = voice.faint();
+        move |event| hear(event, voice())
+    });
     let (is_there, ended) = channel();
     thread::spawn(move || watch(&heard, &leave, &ended, left));
-    let mut teller = Teller { messages, held: None, told: Instant::now(), _is_there: is_there };
+    let mut teller = Teller { voice, held: None, told: Instant::now(), _is_there: is_there };
     AgentEnd::of(incoming, cancelled, move |report| teller.tell(report))
 }
 
@@ -92,7 +103,7 @@ fn watch(heard: &Heard, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
 /// tell a controller ten times a second what they do would keep it, and the network that is
 /// measured, busy.
 struct Teller {
-    messages: Sender<Message<Report>>,
+    voice: Voice<Report>,
     held: Option<IntervalSample>,
     told: Instant,
     /// Ends the watch when it is dropped.
@@ -127,6 +138,6 @@ impl Teller {
 
     /// A controller that is gone needs no answer.
     fn say(&self, report: Report) {
-        let _ = self.messages.send(Message::Said(report));
+        let _ = self.voice.say(Message::Said(report));
     }
 }

@@ -1,16 +1,16 @@
-//! Both ends of a stream of messages: a thread reads, a thread writes and beats.
+//! Both ends of a stream of messages: a thread reads, and a [`Voice`] speaks and beats.
 //!
 //! [`open`] greets at once and turns what comes into [`Event`]s, which whoever opens it hears on
 //! the thread that reads: each thread between a socket and whoever waits for it costs a wake-up for
-//! every message. Beats are written each [`BEAT_EVERY`] whatever else is under way, and are not
-//! events: [`Heard::silence`] says how long the other side has said nothing at all. A stream that
-//! ends or fails is the last event.
+//! every message. Beats come whatever else is under way, and are not events: [`Heard::silence`]
+//! says how long the other side has said nothing at all. A stream that ends or fails is the last
+//! event.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,13 +19,11 @@ use serde::de::DeserializeOwned;
 
 use crate::Bell;
 use crate::bell::Rope;
+use crate::voice::{Output, Voice};
 use crate::wire::{self, Greeting, Message, WireError};
 
 /// What is read at a time, in bytes: most messages are smaller.
 const READ_BYTES: usize = 4 << 10;
-
-/// How often each side says that it is there.
-pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// What the other side did.
 pub(crate) enum Event<In> {
@@ -48,7 +46,7 @@ pub(crate) struct Stream<In, Out> {
     /// What the other side did, in order.
     pub events: Receiver<Event<In>>,
     /// What is said to it; the stream ends with the last of its clones.
-    pub messages: Sender<Message<Out>>,
+    pub voice: Voice<Out>,
     heard: Arc<Heard>,
     rope: Rope,
 }
@@ -59,15 +57,12 @@ where
     Out: Serialize + Send + 'static,
 {
     /// Opens one.
-    pub(crate) fn open(
-        input: impl Read + Send + 'static,
-        output: impl Write + Send + 'static,
-    ) -> Self {
+    pub(crate) fn open(input: impl Read + Send + 'static, output: impl Output + 'static) -> Self {
         let (happen, events) = channel();
         let rope = Rope::default();
         let happen = Happen { sender: Some(happen), rope: rope.clone() };
-        let (messages, heard) = open(input, output, move |event| happen.tell(event));
-        Self { events, messages, heard, rope }
+        let (voice, heard) = open(input, output, |_| move |event| happen.tell(event));
+        Self { events, voice, heard, rope }
     }
 }
 
@@ -127,23 +122,24 @@ impl Heard {
     }
 }
 
-/// Starts the two threads of one end. `hear` is told what the other side does, until it no longer
-/// wants to know; it is dropped when nothing more comes. The stream ends with the last sender.
-pub(crate) fn open<In, Out>(
+/// Starts the two threads of one end. What `listener` makes, with the voice of this end before it,
+/// is told what the other side does, until it no longer wants to know; it is dropped when nothing
+/// more comes. The stream ends with the last voice.
+pub(crate) fn open<In, Out, Hear>(
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
-    hear: impl FnMut(Event<In>) -> bool + Send + 'static,
-) -> (Sender<Message<Out>>, Arc<Heard>)
+    output: impl Output + 'static,
+    listener: impl FnOnce(&Voice<Out>) -> Hear,
+) -> (Voice<Out>, Arc<Heard>)
 where
     In: DeserializeOwned + 'static,
     Out: Serialize + Send + 'static,
+    Hear: FnMut(Event<In>) -> bool + Send + 'static,
 {
     let heard = Arc::new(Heard { begin: Instant::now(), last_ms: AtomicU64::new(0) });
-    let (messages, outgoing) = channel();
-    let ears = Arc::clone(&heard);
+    let voice = Voice::begin(output);
+    let (ears, hear) = (Arc::clone(&heard), listener(&voice));
     thread::spawn(move || listen(BufReader::with_capacity(READ_BYTES, input), &ears, hear));
-    thread::spawn(move || talk(output, &outgoing));
-    (messages, heard)
+    (voice, heard)
 }
 
 /// Reads until the stream ends, fails, or nobody wants to know.
@@ -178,26 +174,5 @@ fn failed<In>(error: WireError) -> Event<In> {
     match error {
         WireError::Io(error) if error.kind() == ErrorKind::UnexpectedEof => Event::Closed,
         error => Event::Failed(error),
-    }
-}
-
-/// Writes what is said, and beats in between, until nobody can say anything any more.
-fn talk<Out: Serialize>(mut output: impl Write, outgoing: &Receiver<Message<Out>>) {
-    let greet = |output: &mut dyn Write| {
-        output.write_all(&Greeting::ours().to_bytes()).and_then(|()| output.flush())
-    };
-    if greet(&mut output).is_err() {
-        return;
-    }
-    loop {
-        let message = match outgoing.recv_timeout(BEAT_EVERY) {
-            Ok(message) => message,
-            Err(RecvTimeoutError::Timeout) => Message::Beat,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        // A peer that can't be written to can't be read from either: the other thread tells.
-        if wire::write(&mut output, &message).is_err() {
-            return;
-        }
     }
 }

@@ -178,21 +178,29 @@ fn printable(bytes: &[u8]) -> String {
     text.chars().map(|c| if c.is_control() { '.' } else { c }).collect()
 }
 
+/// Puts one message into a frame.
+///
+/// # Errors
+/// When it is too long, or can't be put into bytes.
+pub fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError> {
+    let unsendable = |error: postcard::Error| WireError::Unsendable(error.to_string());
+    let mut frame = postcard::to_extend(message, vec![0; 4]).map_err(unsendable)?;
+    let bytes = frame.len() - 4;
+    let len = u32::try_from(bytes).unwrap_or(u32::MAX);
+    if len > FRAME_BYTES_MAX {
+        let most = format!("it has {bytes} bytes, where {FRAME_BYTES_MAX} are the most");
+        return Err(WireError::Unsendable(most));
+    }
+    frame[..4].copy_from_slice(&len.to_be_bytes());
+    Ok(frame)
+}
+
 /// Writes one message and sees that it leaves.
 ///
 /// # Errors
-/// When it is too long, can't be put into bytes, or the stream fails.
+/// When it has no frame, or the stream fails.
 pub fn write<T: Serialize>(output: &mut impl Write, message: &Message<T>) -> Result<(), WireError> {
-    let body = postcard::to_stdvec(message).map_err(|e| WireError::Unsendable(e.to_string()))?;
-    let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    if len > FRAME_BYTES_MAX {
-        return Err(WireError::Unsendable(format!(
-            "it has {} bytes, where {FRAME_BYTES_MAX} are the most",
-            body.len()
-        )));
-    }
-    output.write_all(&len.to_be_bytes())?;
-    output.write_all(&body)?;
+    output.write_all(&to_frame(message)?)?;
     output.flush()?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "bytes are counted over real time")]
 
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fleet::wire::{self, Greeting, Message};
-use fleet::{Report, stdio};
+use fleet::{Reading, Report, stdio};
 use model::IntervalSample;
 
 /// What both sides may say to each other, in bytes per second.
@@ -29,12 +30,19 @@ impl Write for Counted {
     }
 }
 
+impl AsFd for Counted {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 #[test]
 fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_completely() {
     let (agent, mut controller) = UnixStream::pair().unwrap();
     let said = Arc::new(AtomicU64::new(0));
     let output = Counted(agent.try_clone().unwrap(), Arc::clone(&said));
-    let end = stdio::agent_end(agent, output, Arc::default(), Arc::default());
+    let clocks = || Reading { mono_ns: 0, wall_ns: 0 };
+    let end = stdio::agent_end(agent, output, clocks, <_>::default());
     controller.write_all(&Greeting::ours().to_bytes()).unwrap();
     let seconds = 3;
     let working = thread::spawn(move || {

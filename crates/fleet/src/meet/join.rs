@@ -4,7 +4,7 @@
 //! a controller refuses is final. It ends with the two halves of a sealed stream.
 #![allow(clippy::disallowed_methods, reason = "whether a peer answers is a matter of real time")]
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::handshake::{Answer, Hello, Knock, Refusal};
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
+use crate::voice::Output;
 use crate::wire::{Greeting, WireError};
 
 /// How long one try to connect may take.
@@ -75,7 +76,7 @@ pub struct Joined {
     /// What it says.
     pub input: Box<dyn Read + Send>,
     /// What it is told.
-    pub output: Box<dyn Write + Send>,
+    pub output: Box<dyn Output>,
 }
 
 /// Goes to the controller at an address such as `host:port`.

@@ -10,6 +10,7 @@
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use snow::StatelessTransportState as Keys;
@@ -104,6 +105,12 @@ impl Write for Sealer {
         self.number += 1;
         self.text.clear();
         (&self.link.socket).write_all(&self.record)
+    }
+}
+
+impl AsFd for Sealer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.socket.as_fd()
     }
 }
 

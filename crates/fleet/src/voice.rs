@@ -1,0 +1,240 @@
+//! What one end of a stream says: at once where that keeps nobody waiting, else by a thread.
+//!
+//! A [`Voice`] writes a short message itself while nothing waits before it and the stream has room:
+//! a thread between whoever speaks and the stream costs a wake-up for every message. All else goes
+//! to that thread, which greets and beats, too; so whoever speaks never waits for the other side.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+
+use crate::wire::{self, Greeting, Message};
+
+/// How often each side says that it is there.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// A message of no more bytes is short: wherever anything at all can be written, it can be. A pipe
+/// that has room takes a page, and a socket a third of what it keeps.
+///
+/// **Source:** pipe(7), `PIPE_BUF`; `sk_stream_is_writeable` of Linux.
+const SHORT_BYTES: usize = 1 << 10;
+
+/// Where bytes go that are said.
+pub trait Output: Write + AsFd + Send {}
+
+impl<O: Write + AsFd + Send> Output for O {}
+
+/// Says things; the stream ends with the last one of its clones.
+pub(crate) struct Voice<Out>(Arc<Mouth<Out>>);
+
+impl<Out> Clone for Voice<Out> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// What all clones of a voice share.
+struct Mouth<Out> {
+    later: Sender<Message<Out>>,
+    way: Arc<Way>,
+}
+
+/// What whoever speaks and the thread share.
+struct Way {
+    /// `None` once it has failed.
+    output: Mutex<Option<Box<dyn Output>>>,
+    /// How many messages the thread has yet to write; the greeting is one.
+    waiting: AtomicUsize,
+}
+
+/// The stream takes nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unheard;
+
+impl<Out: Serialize + Send + 'static> Voice<Out> {
+    /// Starts the thread, which greets at once.
+    pub(crate) fn begin(output: impl Output + 'static) -> Self {
+        let output: Box<dyn Output> = Box::new(output);
+        let way = Way { output: Mutex::new(Some(output)), waiting: AtomicUsize::new(1) };
+        let (later, outgoing) = channel();
+        let mouth = Mouth { later, way: Arc::new(way) };
+        let way = Arc::clone(&mouth.way);
+        thread::spawn(move || talk(&way, &outgoing));
+        Self(Arc::new(mouth))
+    }
+
+    /// Says something, without waiting.
+    ///
+    /// # Errors
+    /// When nothing can be said any more.
+    pub(crate) fn say(&self, message: Message<Out>) -> Result<(), Unheard> {
+        let Mouth { later, way } = &*self.0;
+        if way.take_at_once(&message)? {
+            return Ok(());
+        }
+        way.waiting.fetch_add(1, AcqRel);
+        later.send(message).map_err(|_| Unheard)
+    }
+
+    /// The same voice for whoever must not keep the stream open; none once it has ended.
+    pub(crate) fn faint(&self) -> impl Fn() -> Option<Self> + Send + use<Out> {
+        let mouth = Arc::downgrade(&self.0);
+        move || mouth.upgrade().map(Self)
+    }
+}
+
+impl Way {
+    /// Writes a short message where nothing waits and the stream has room; says whether it has.
+    fn take_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, Unheard> {
+        if self.waiting.load(Acquire) > 0 {
+            return Ok(false);
+        }
+        // Whoever holds it writes just now.
+        let Ok(mut output) = self.output.try_lock() else { return Ok(false) };
+        let open = output.as_mut().ok_or(Unheard)?;
+        if !has_room(open) {
+            return Ok(false);
+        }
+        // One that has no frame ends the stream by way of the thread.
+        let Some(frame) = wire::to_frame(message).ok().filter(|it| it.len() <= SHORT_BYTES) else {
+            return Ok(false);
+        };
+        let written = put(open, &frame);
+        if written.is_err() {
+            *output = None;
+        }
+        written.map(|()| true).map_err(|_| Unheard)
+    }
+
+    /// Writes bytes, however long that takes; a stream that fails is closed.
+    fn take(&self, bytes: &[u8]) -> Result<(), Unheard> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = put(output.as_mut().ok_or(Unheard)?, bytes);
+        if written.is_err() {
+            *output = None;
+        }
+        written.map_err(|_| Unheard)
+    }
+
+    fn close(&self) {
+        *self.output.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn put(output: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    output.write_all(bytes)?;
+    output.flush()
+}
+
+/// Says whether a short message can be written without waiting.
+fn has_room(output: &impl AsFd) -> bool {
+    let mut watched = [PollFd::new(output, PollFlags::OUT)];
+    let looked = poll(&mut watched, Some(&Timespec::default()));
+    looked.is_ok() && watched[0].revents().contains(PollFlags::OUT)
+}
+
+/// Writes what waits, and beats in between, until nobody can say anything any more.
+///
+/// A peer that can't be written to can't be read from either: whoever listens tells.
+fn talk<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) {
+    let _ = speak(way, outgoing);
+    way.close();
+}
+
+fn speak<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) -> Result<(), Unheard> {
+    way.take(&Greeting::ours().to_bytes())?;
+    way.waiting.fetch_sub(1, AcqRel);
+    loop {
+        let (message, waited) = match outgoing.recv_timeout(BEAT_EVERY) {
+            Ok(message) => (message, 1),
+            Err(RecvTimeoutError::Timeout) => (Message::Beat, 0),
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        way.take(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
+        way.waiting.fetch_sub(waited, AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A voice and what hears it, once it has greeted.
+    fn pair() -> (Voice<String>, UnixStream) {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let voice = Voice::begin(here);
+        Greeting::expect(&mut there).unwrap();
+        while voice.0.way.waiting.load(Acquire) > 0 {
+            thread::yield_now();
+        }
+        (voice, there)
+    }
+
+    /// The next thing that is said.
+    fn heard(there: &mut UnixStream) -> Option<String> {
+        loop {
+            match wire::read(there).unwrap() {
+                Some(Message::Said(said)) => return Some(said),
+                Some(_) => {}
+                None => return None,
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_speaks_never_waits_for_the_other_side_and_nothing_is_said_out_of_turn() {
+        let (voice, mut there) = pair();
+        let long = "x".repeat(1 << 22);
+        // Nobody reads yet, and a stream keeps less than that.
+        for said in ["first", &long, "third", &long, "last"] {
+            voice.say(Message::Said(said.to_owned())).unwrap();
+        }
+        for said in ["first", &long, "third", &long, "last"] {
+            assert!(heard(&mut there).unwrap() == said, "{said:.5}");
+        }
+        let faint = voice.faint();
+        faint().unwrap().say(Message::Said("faint".into())).unwrap();
+        drop(voice);
+        assert!(faint().is_none());
+        assert_eq!(heard(&mut there).as_deref(), Some("faint"));
+        assert_eq!(heard(&mut there), None);
+    }
+
+    #[test]
+    fn short_messages_that_nobody_reads_wait_for_room() {
+        let (voice, mut there) = pair();
+        let short = "x".repeat(SHORT_BYTES - 16);
+        // A stream of this kind keeps some 200 KiB.
+        let count = 2_000;
+        for _ in 0..count {
+            voice.say(Message::Said(short.clone())).unwrap();
+        }
+        assert!(voice.0.way.waiting.load(Acquire) > 0);
+        drop(voice);
+        assert_eq!((0..).take_while(|_| heard(&mut there).is_some()).count(), count);
+    }
+
+    #[test]
+    fn a_stream_that_fails_is_told_to_whoever_speaks_next() {
+        let (voice, mut there) = pair();
+        voice.say(Message::Said("heard".into())).unwrap();
+        assert_eq!(heard(&mut there).as_deref(), Some("heard"));
+        drop(there);
+        assert_eq!(voice.say(Message::Said("lost".into())), Err(Unheard));
+        assert_eq!(voice.say(Message::Said("lost".into())), Err(Unheard));
+        let (voice, mut there) = pair();
+        drop(voice);
+        assert_eq!(there.read(&mut [0]).unwrap(), 0);
+    }
+}
