@@ -335,7 +335,9 @@ mod tests {
         for path in [of(&mine), of(&old), of(&used), of(&new), folder.join("new-12")] {
             std::fs::copy("/bin/sleep", path).unwrap();
         }
-        others.map(|name| std::fs::write(folder.join(name), "").unwrap());
+        for name in others {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
         let an_hour_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
         for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             if file != of(&new) {

@@ -222,7 +222,7 @@ mod tests {
         }
         assert!(voice.0.way.waiting.load(Acquire) > 0);
         drop(voice);
-        assert_eq!((0..).take_while(|_| heard(&mut there).is_some()).count(), count);
+        assert_eq!(std::iter::from_fn(|| heard(&mut there)).count(), count);
     }
 
     #[test]
