@@ -148,8 +148,6 @@ struct Ready {
     stream: OpStream,
     pace: Option<Pace>,
     touched: Option<Touched>,
-    io_before: Option<ThreadIo>,
-    times_before: Option<ThreadTimes>,
 }
 
 impl Ready {
@@ -164,10 +162,7 @@ impl Ready {
         let stream = OpStream::new(spec, pass, worker, seed);
         let pace = Pace::new(spec, &stream, opened.queue_depth);
         let touched = Touched::new(spec, pass, seed);
-        // Reading it is itself counted by what follows, which stays next to the ops.
-        let times_before = ThreadTimes::now();
-        let io_before = opened.kernel_counts.then(ThreadIo::now).flatten();
-        Ok(Self { opened, recorder, stream, pace, touched, io_before, times_before })
+        Ok(Self { opened, recorder, stream, pace, touched })
     }
 
     /// Has what a soak acknowledges booked, and what it does lately counted.
@@ -184,7 +179,11 @@ impl Ready {
         (spec, pass): (&RunSpec, Pass),
         (shared, progress): (&Shared, &Progress),
     ) -> WorkerReport {
-        let Opened { mut backend, caveats, queue_depth, .. } = self.opened;
+        let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
+        // Not before: what it and its group waited for until all were ready is no part of the pass.
+        let times_before = ThreadTimes::now();
+        // Reading those is itself counted by what follows, which stays next to the ops.
+        let io_before = kernel_counts.then(ThreadIo::now).flatten();
         let is_early = clock.now_ns() < begun_ns;
         if self.pace.is_some() || is_early {
             // Sleeps end when they should, not up to 50 us later; where refused, they don't.
@@ -218,22 +217,19 @@ impl Ready {
         // A pass that warmed up and never got further has a window of nothing.
         let start_ns = timing.counts_ns.min(end_ns);
         let mut tally = backend.tally();
-        if let Some((before, after)) = self.io_before.zip(ThreadIo::now()) {
+        if let Some((before, after)) = io_before.zip(ThreadIo::now()) {
             let (read_bytes, write_bytes) = after.since(before);
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
         let of_ns = end_ns - started_ns;
-        let times = self.times_before.zip(ThreadTimes::now());
+        let times = times_before.zip(ThreadTimes::now());
         let due_span_ns = timing.due_span_ns(end.recorder.due().1);
         WorkerReport {
             end,
             start_ns,
             end_ns,
             due_span_ns,
-            wait: times.map(|(before, after)| ProcessorWait {
-                waited_ns: after.kept_since(before, of_ns),
-                of_ns,
-            }),
+            wait: times.map(|(before, after)| after.kept_since(before, of_ns)),
             slots: queue_depth as u32,
             tally,
             clients: backend.clients(),

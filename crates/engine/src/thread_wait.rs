@@ -12,6 +12,8 @@
 use std::fs::{File, read_to_string};
 use std::io::Read as _;
 
+use model::ProcessorWait;
+
 /// What a thread had been given of processors, and what not, at some instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTimes {
@@ -35,12 +37,13 @@ impl ThreadTimes {
     }
 
     /// How long it was kept from running since `before`, within `of_ns` that passed: in a queue, or
-    /// together with its group.
-    pub fn kept_since(self, before: Self, of_ns: u64) -> u64 {
+    /// together with its group; never more than it did not run.
+    pub fn kept_since(self, before: Self, of_ns: u64) -> ProcessorWait {
         let ran_ns = self.ran_ns.saturating_sub(before.ran_ns);
+        let idle_ns = of_ns.saturating_sub(ran_ns);
         let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
-        let throttled_ns = self.throttled_ns.saturating_sub(before.throttled_ns);
-        waited_ns.max(throttled_ns.min(of_ns.saturating_sub(ran_ns)))
+        let held_ns = self.throttled_ns.saturating_sub(before.throttled_ns).min(idle_ns);
+        ProcessorWait { waited_ns: waited_ns.max(held_ns).min(idle_ns), held_ns, of_ns }
     }
 }
 
@@ -96,10 +99,17 @@ mod tests {
     fn a_group_that_is_held_back_keeps_its_threads_from_running() {
         let at = |ran_ns, waited_ns, throttled_ns| ThreadTimes { ran_ns, waited_ns, throttled_ns };
         let before = at(5, 7, 100);
-        assert_eq!(at(15, 17, 100).kept_since(before, 100), 10);
-        assert_eq!(at(15, 17, 140).kept_since(before, 100), 40);
+        let kept = |now: ThreadTimes| {
+            let ProcessorWait { waited_ns, held_ns, of_ns } = now.kept_since(before, 100);
+            assert_eq!(of_ns, 100);
+            (waited_ns, held_ns)
+        };
+        assert_eq!(kept(at(15, 17, 100)), (10, 0));
+        assert_eq!(kept(at(15, 17, 140)), (40, 40));
         // Two processors were held back at one time: no more than what it did not run.
-        assert_eq!(at(15, 17, 280).kept_since(before, 100), 90);
+        assert_eq!(kept(at(15, 17, 280)), (90, 90));
+        // It waited before there was anything to do, too.
+        assert_eq!(kept(at(15, 900, 100)), (90, 0));
     }
 
     #[test]

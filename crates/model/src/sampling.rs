@@ -82,6 +82,8 @@ pub struct Work {
 pub struct ProcessorWait {
     /// Waited, all workers together, in nanoseconds.
     pub waited_ns: u64,
+    /// Of that, while a quota held back their control group.
+    pub held_ns: u64,
     /// Of so much time, from their starts to their ends.
     pub of_ns: u64,
 }
@@ -98,12 +100,18 @@ impl ProcessorWait {
     /// Adds what another worker waited.
     pub const fn add(&mut self, more: Self) {
         self.waited_ns += more.waited_ns;
+        self.held_ns += more.held_ns;
         self.of_ns += more.of_ns;
     }
 
     /// The share that was waited, 0 to 1.
     pub fn share(self) -> f64 {
         self.waited_ns as f64 / self.of_ns.max(1) as f64
+    }
+
+    /// The share in which a quota held them back, 0 to 1.
+    pub fn held_share(self) -> f64 {
+        self.held_ns as f64 / self.of_ns.max(1) as f64
     }
 }
 
@@ -123,8 +131,9 @@ mod tests {
 
     #[test]
     fn a_wait_is_a_share_of_the_time_there_was() {
-        let wait = ProcessorWait { waited_ns: 250, of_ns: 1_000 };
+        let wait = ProcessorWait { waited_ns: 250, held_ns: 200, of_ns: 1_000 };
         assert!((wait.share() - 0.25).abs() < 1e-12);
+        assert!((wait.held_share() - 0.2).abs() < 1e-12);
         assert!(ProcessorWait::default().share().abs() < 1e-12);
     }
 }

@@ -23,6 +23,9 @@ const DRAWS: usize = 1_000;
 /// longer, and chance alone makes less of a difference between medians.
 const CROSSED: f64 = 1.25;
 
+/// More than this share of a time is most of it.
+const MOST: f64 = 0.5;
+
 /// One rung, measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -33,6 +36,8 @@ pub struct Measured {
     /// Share of its time in each of these trials in which the workers were ready and waited for a
     /// processor, 0 to 1.
     pub waits: Vec<f64>,
+    /// The part of that in which the kernel says that a quota held them back; it misses some.
+    pub held: Vec<f64>,
 }
 
 /// What limits.
@@ -52,6 +57,8 @@ pub struct Climbed {
     pub shares: Vec<(Rung, Option<f64>)>,
     /// Share of all its time in which it was ready and waited for a processor, 0 to 1.
     pub waited: f64,
+    /// A quota holds the client back for most of its time.
+    pub is_held: bool,
     /// What would win most if it were not there.
     pub limit: Limit,
     /// Which answers the draws gave, the most frequent first, as shares of the draws.
@@ -84,7 +91,9 @@ pub fn climb(rungs: &[Measured]) -> Option<Climbed> {
         return None;
     }
     let kinds: Vec<Rung> = rungs.iter().map(|rung| rung.rung).collect();
-    let ladder = Built { parts: contained(&kinds), kinds };
+    // Single pauses are not always counted, but no quota is so small and seen on no rung.
+    let is_held = rungs.iter().flat_map(|rung| &rung.held).any(|share| *share > MOST);
+    let ladder = Built { parts: contained(&kinds), kinds, is_held };
     let times: Vec<_> = samples.iter().map(Sample::usual).collect();
     let usual = ladder.walk(&times);
     let fewest = rungs.iter().map(|rung| rung.times_ns.len()).min()?;
@@ -112,6 +121,7 @@ pub fn climb(rungs: &[Measured]) -> Option<Climbed> {
     Some(Climbed {
         shares: ladder.shares(&usual),
         waited: usual.waited,
+        is_held: ladder.is_held && usual.waited > MOST,
         limit: usual.limit,
         votes,
         confidence: agreed.min(surest(fewest)),
@@ -185,6 +195,8 @@ impl Sample {
 struct Built {
     kinds: Vec<Rung>,
     parts: Vec<Vec<usize>>,
+    /// Some rung was held back by a quota for most of its time.
+    is_held: bool,
 }
 
 /// A walk down the critical path.
@@ -214,6 +226,11 @@ impl Built {
         own_ns[at] = left;
         let waited = waited_ns / (working_ns + waited_ns).max(f64::MIN_POSITIVE);
         let (mut limit, mut most) = (Limit::Processor, waited);
+        // No rung can take as much of the time then. Other waiting follows from the work, and is
+        // weighed against the rungs; a quota is a setting of the client's.
+        if self.is_held && waited > MOST {
+            most = 1.0;
+        }
         for (rung, own) in self.kinds.iter().zip(&own_ns) {
             let share = own / working_ns.max(f64::MIN_POSITIVE);
             if share > most {

@@ -2,19 +2,22 @@
 //! qperf for a round trip.
 //!
 //! Both ends of each are processes of their own on loopback. qperf tells the time of one way; a
-//! round trip is two. Nothing is claimed: ours counts and times every call, and both are shown.
+//! round trip is two. Round trips are made on one processor: over two they are as fast as the
+//! scheduler's choice of where the ends run, which differs tenfold from one run to the next.
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Setting;
 use super::case::{self, Case, Figure, Rival, Row, Unit};
 use super::load::{self, CONGESTION};
 use super::ours::{self, OURS};
 use crate::proc::{self, Background};
+use crate::real::ours::Serve;
 
 const MEMORY: &str = "1600MiB";
 
@@ -23,48 +26,89 @@ const MESSAGE_BYTES: &str = "16";
 
 /// A stream, and one message at a time.
 pub fn raw(setting: &Setting) -> Vec<Row> {
+    let mut rows = stream(setting);
+    rows.extend(calls(setting));
+    rows
+}
+
+fn stream(setting: &Setting) -> Vec<Row> {
     let server = OURS.serve(MEMORY, &["--discard"]).map_err(|error| format!("{error:#}"));
-    let plan = |work: &str| -> Result<String> {
+    let ours = || {
         let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
-        let at = setting.folder.path().join("tcp.toml");
-        let port = server.export.port;
-        fs::write(&at, format!("{TARGET}tcp = \"127.0.0.1:{port}\"\n[[workload]]\n{work}"))?;
-        Ok(at.display().to_string())
+        ours::bytes_of_pass(&plan(STREAM, server, setting)?, &ONE, "write", setting)
     };
-    let stream = || ours::bytes_of_pass(&plan(STREAM)?, &ONE, "write", setting);
-    let mut rows = case::run(
+    case::run(
         Case {
             name: "TCP without RPC, 1 MiB, 8 in flight".to_owned(),
             unit: Unit::Bytes,
-            ours: Box::new(stream),
+            ours: Box::new(ours),
             rivals: vec![Rival {
                 name: format!("iperf3, one stream, {CONGESTION}"),
-                rate_target: 0.0,
+                rate_target: STREAM_RATIO,
                 cpu_target: None,
                 measure: Box::new(|| load::by_iperf3(setting.seconds)),
             }],
         },
         setting.rounds,
-    );
-    let calls = || {
+    )
+}
+
+fn calls(setting: &Setting) -> Vec<Row> {
+    // Whatever is started from here on inherits it.
+    let _one = OneProcessor::new();
+    let server = OURS.serve(MEMORY, &["--discard"]).map_err(|error| format!("{error:#}"));
+    let ours = || {
+        let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
         let work = format!("{CALLS}duration = \"{}s\"\n", setting.seconds);
-        ours::ops_of_pass(&plan(&work)?, &ONE, "op_mix", setting)
+        ours::ops_of_pass(&plan(&work, server, setting)?, &ONE, "op_mix", setting)
     };
-    rows.extend(case::run(
+    case::run(
         Case {
-            name: "TCP without RPC, empty calls, one after the other".to_owned(),
+            name: "TCP without RPC, empty calls one by one, on one processor".to_owned(),
             unit: Unit::Ops,
-            ours: Box::new(calls),
+            ours: Box::new(ours),
             rivals: vec![Rival {
                 name: format!("qperf tcp_lat, {MESSAGE_BYTES} bytes, round trips"),
-                rate_target: 0.0,
+                rate_target: CALLS_RATIO,
                 cpu_target: None,
                 measure: Box::new(|| by_qperf(setting.seconds)),
             }],
         },
         setting.rounds,
-    ));
-    rows
+    )
+}
+
+/// Writes a plan for a server of ours; gives its path.
+fn plan(work: &str, server: &Serve, setting: &Setting) -> Result<String> {
+    let at = setting.folder.path().join("tcp.toml");
+    let port = server.export.port;
+    fs::write(&at, format!("{TARGET}tcp = \"127.0.0.1:{port}\"\n[[workload]]\n{work}"))?;
+    Ok(at.display().to_string())
+}
+
+/// Has this thread, and what it starts, on the first of its processors as long as it lives.
+struct OneProcessor(Option<CpuSet>);
+
+impl OneProcessor {
+    fn new() -> Self {
+        let before = sched_getaffinity(None).ok();
+        let first = before.and_then(|all| (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)));
+        if let Some(first) = first {
+            let mut one = CpuSet::new();
+            one.set(first);
+            // Refused, both sides run wherever they like.
+            let _ = sched_setaffinity(None, &one);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for OneProcessor {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
 }
 
 /// Sends a message to and fro.
@@ -88,12 +132,18 @@ fn one_way_ns(said: &str) -> Option<f64> {
     number.trim().replace(',', "").parse().ok().filter(|ns| *ns > 0.0)
 }
 
+/// Ours counts and times each MiB and has it answered; iperf3 does neither.
+const STREAM_RATIO: f64 = 0.7;
+
+/// Ours asks the kernel whether anything has come before it waits, and times every call.
+const CALLS_RATIO: f64 = 0.7;
+
 const ONE: [&str; 4] = ["--trials", "1", "--workers", "1"];
 
 const TARGET: &str = "name = \"tcp\"\n[[target]]\nname = \"tcp\"\n";
 
 const STREAM: &str = "kind = \"stream\"\npasses = [\"write\"]\nio_size = \"1MiB\"\n\
-                      file_size = \"1GiB\"\nqueue_depth = 8\n";
+                      file_size = \"4GiB\"\nqueue_depth = 8\n";
 
 const CALLS: &str = "kind = \"op_mix\"\nshares = { null = 100 }\nqueue_depth = 1\nrate = 0\n\
                      set_per_rate = \"0\"\n";

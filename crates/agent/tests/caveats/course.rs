@@ -242,7 +242,7 @@ fn processors_that_others_take_are_missed() {
 #[test]
 fn waits_within_a_tenth_are_no_doubt() {
     let doubted = |waited_ns| {
-        let processor_wait = Some(ProcessorWait { waited_ns, of_ns: SECOND });
+        let processor_wait = Some(ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND });
         let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
         let caveats = doubts::about_figures(&stream(Path::new("/")), &result);
         evidence(&caveats, CaveatCode::ClientSaturated).is_some()

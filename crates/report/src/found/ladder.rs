@@ -89,12 +89,14 @@ fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
     let load = &row.run.spec.load;
     let is_paced = load.rate_per_s > 0 || load.think_time_ns > 0 || load.bytes_per_s > 0;
     let computes = matches!(rung, Rung::Null | Rung::Memory) && !is_paced;
-    let mut found = Measured { rung, times_ns: Vec::new(), waits: Vec::new() };
+    let mut found = Measured { rung, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
     for point in judged.points.iter().filter(|point| point.used && point.per_s > 0.0) {
         let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
         let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
         found.times_ns.push(1e9 * at_once / point.per_s);
         found.waits.push(result.map_or(0.0, |result| wait(computes, result)));
+        let told = result.and_then(|result| result.scope.processor_wait);
+        found.held.push(told.map_or(0.0, ProcessorWait::held_share));
     }
     (!found.times_ns.is_empty()).then_some(found)
 }
@@ -204,6 +206,7 @@ fn data(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
         "gain_interval": climbed.map(|climbed| climbed.gain_interval),
         "next": climbed.and_then(|climbed| climbed.next).map(words::code),
         "processor_wait_share": climbed.map(|climbed| climbed.waited),
+        "is_held_back": climbed.is_some_and(|climbed| climbed.is_held),
         "votes": climbed.map(|climbed| {
             let vote = |(limit, share): &(Limit, f64)| json!({
                 "limit": words::code(*limit), "share": share
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
-        let told = ProcessorWait { waited_ns: 10, of_ns: 100 };
+        let told = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
         let share = |computes, cpu_ns| (waited(computes, told, cpu_ns) * 100.0).round();
         assert_eq!((share(false, 20), share(true, 20)), (10.0, 80.0));
         // Other threads of the program have worked, too.

@@ -109,7 +109,7 @@ pub fn scope() -> Scope {
             count: 2,
             longest: Stall { at_ns: 5, lasts_ns: 2_000_000_000, workers: 3 },
         }),
-        processor_wait: Some(ProcessorWait { waited_ns: 1, of_ns: 2 }),
+        processor_wait: Some(ProcessorWait { waited_ns: 1, held_ns: 1, of_ns: 2 }),
         slots: 16,
         recovery: Some(Recovery { reconnects: 1, resent_bytes: 4096, ..Recovery::default() }),
         kept: Some(Kept { blocks: 4, written: 3, lost: 1, ..Kept::default() }),

@@ -14,7 +14,7 @@ fn rung(rung: Rung, time_ns: f64) -> Measured {
 
 fn waiting(rung: Rung, time_ns: f64, wait: f64) -> Measured {
     let times_ns = [0.98, 0.99, 1.0, 1.01, 1.02].map(|x| x * time_ns).to_vec();
-    Measured { rung, times_ns, waits: vec![wait; 5] }
+    Measured { rung, times_ns, waits: vec![wait; 5], held: vec![0.0; 5] }
 }
 
 fn share(climbed: &Climbed, wanted: Rung) -> Option<f64> {
@@ -98,6 +98,33 @@ fn a_client_without_processors_is_named_whatever_the_rungs_say() {
 }
 
 #[test]
+fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
+    // Of what is left of the time nearly all is NFS in our client: more than the 85 % that it was
+    // held back for, and still only what it did while it was let.
+    let mut ladder = usual(0.1, 20.0, 0.1, 20.0);
+    for rung in &mut ladder {
+        rung.waits = vec![0.85; 5];
+    }
+    assert_eq!(climb(&ladder).unwrap().limit, Limit::Rung(Rung::Own));
+    // The kernel does not count each pause.
+    ladder[1].held = vec![0.0, 0.0, 0.85, 0.0, 0.0];
+    let climbed = climb(&ladder).unwrap();
+    assert_eq!((climbed.limit, climbed.is_held), (Limit::Processor, true));
+    assert!(climbed.is_sure() && (climbed.gain - 1.0 / 0.15).abs() < 1e-9, "{climbed:?}");
+    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Own)));
+    // A quota that is met now and then does not decide it.
+    ladder[1].held = vec![0.2; 5];
+    assert_eq!(climb(&ladder).unwrap().limit, Limit::Rung(Rung::Own));
+    // Nor does one that the way in question hardly meets.
+    ladder[1].held = vec![0.85; 5];
+    for rung in &mut ladder {
+        rung.waits = vec![0.3; 5];
+    }
+    let climbed = climb(&ladder).unwrap();
+    assert_eq!((climbed.limit, climbed.is_held), (Limit::Rung(Rung::Own), false));
+}
+
+#[test]
 fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
     // Small transfers take processor time, and on a busy host they wait for it.
     let ladder = [
@@ -139,6 +166,7 @@ fn what_can_not_be_told_is_not_claimed() {
         rung,
         times_ns: [0.4, 0.6, 1.0, 1.5, 2.0].map(|x| x * time).to_vec(),
         waits: vec![0.0; 5],
+        held: vec![0.0; 5],
     };
     let ladder = [rung(Rung::Memory, 0.1), scattered(Rung::Tcp, 1.0), scattered(Rung::Own, 2.0)];
     let climbed = climb(&ladder).unwrap();
@@ -167,7 +195,8 @@ fn a_part_that_is_slower_than_its_whole_is_told() {
 fn one_rung_is_no_ladder() {
     assert_eq!(climb(&[rung(Rung::Server, 1.0)]), None);
     assert_eq!(climb(&[]), None);
-    let empty = Measured { rung: Rung::Tcp, times_ns: Vec::new(), waits: Vec::new() };
+    let empty =
+        Measured { rung: Rung::Tcp, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
     assert_eq!(climb(&[empty, rung(Rung::Own, 1.0)]), None);
 }
 

@@ -122,7 +122,10 @@ impl<'s> Words<'s> {
         let what = self.limit(climbed.limit);
         let Limit::Rung(limit) = climbed.limit else {
             let waited = show::percent(climbed.waited);
-            return format!("{what} limit: it was ready and waited for one {waited} of the time");
+            let quota = if climbed.is_held { ", held back by a quota" } else { "" };
+            return format!(
+                "{what} limit: it was ready and waited for one {waited} of the time{quota}"
+            );
         };
         let share = climbed.shares.iter().find(|(rung, _)| *rung == limit);
         let share = share.and_then(|(_, share)| *share).unwrap_or(0.0);
