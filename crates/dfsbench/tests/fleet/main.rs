@@ -1,5 +1,5 @@
 //! Trials that agents in processes of their own make together, and what becomes of them when one of
-//! the processes is killed or stands still: at each step of a trial.
+//! the processes is killed, stands still or is cut off: at each step of a trial.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is told where that fails")]
 
@@ -54,6 +54,7 @@ fn two_runs(directory: &Path, step: &str) -> plan::Plan {
 /// A fault at each step: the trial says why it failed, soon; the next is made without the lost one,
 /// and nothing is left.
 fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
+    let mut harmed = Vec::new();
     for (step, at, after_ms) in STEPS {
         let target = tempfile::tempdir().unwrap();
         let mut plan = two_runs(target.path(), step);
@@ -70,6 +71,12 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
         assert_eq!(only(&campaign, 1).state, TrialState::Done, "{step}");
         assert_counted(&only(&campaign, 1).passes[0], 2);
         crew.assert_left();
+        harmed.push((step, crew, target));
+    }
+    for (step, crew, target) in harmed {
+        if matches!(harm, Harm::Cut) {
+            crew.await_left();
+        }
         let left: Vec<_> = std::fs::read_dir(target.path()).unwrap().collect();
         assert_eq!(left.len(), 0, "{step}: {left:?}");
     }
@@ -83,6 +90,11 @@ fn an_agent_that_is_killed_at_any_step_is_named_at_once() {
 #[test]
 fn an_agent_that_stands_still_at_any_step_is_named_within_three_seconds() {
     lost_at_each_step(Harm::Stop, remote::LOST_AFTER, "no sign of life for 3 s");
+}
+
+#[test]
+fn an_agent_that_is_cut_off_at_any_step_is_named_within_three_seconds_and_leaves_by_itself() {
+    lost_at_each_step(Harm::Cut, remote::LOST_AFTER, "no sign of life for 3 s");
 }
 
 #[test]

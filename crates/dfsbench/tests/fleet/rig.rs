@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ pub enum Harm {
     Kill,
     /// It is stopped, and never goes on.
     Stop,
+    /// Nothing comes through to it or from it any more, as where a network is cut; it works on.
+    Cut,
     /// It is stopped for a while, then again and again for a shorter one, awake in between, until
     /// its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
@@ -38,29 +40,55 @@ pub struct Fault {
     pub harm: Harm,
 }
 
+/// An agent that is reached by way of two programs that hand on what comes, one for each direction;
+/// that they stand still is what its host sees of a cut.
+const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
+
+/// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
+const LEAVING: Duration = Duration::from_secs(60);
+
 /// Agents, and what is to happen to one of them.
 pub struct Crew {
     fault: Option<Fault>,
     processes: Vec<u32>,
+    /// The wires of an agent, which stand still once they were cut.
+    wires: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Crew {
     pub fn with(fault: Fault) -> Self {
-        Self { fault: Some(fault), processes: Vec::new() }
+        Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
     }
 
     /// Makes a campaign; what is stored, and how long each trial took.
     pub fn made(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
-        let Self { fault, processes } = self;
+        let Self { fault, processes, wires } = self;
         walked(plan, &mut |host: &Host| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
-            command.args(["agent", "--stdio"]);
+            let program = env!("CARGO_BIN_EXE_dfsbench");
+            let fault = fault.take_if(|fault| fault.host == host.name);
+            let has_wires = fault.is_some_and(|fault| matches!(fault.harm, Harm::Cut));
+            let mut command = Command::new(if has_wires { "sh" } else { program });
+            if has_wires {
+                command.args(["-c", BY_WIRE, program]);
+            } else {
+                command.args(["agent", "--stdio"]);
+            }
             let agent = Remote::start(&mut command, &host.name, Arc::default())?;
             processes.extend(agent.process_id());
-            let is_ours = fault.is_some_and(|fault| fault.host == host.name);
-            let fault = if is_ours { fault.take() } else { None };
-            Ok(Box::new(Mortal { agent, fault, doing: None }))
+            Ok(Box::new(Mortal { agent, fault, doing: None, wires: Arc::clone(wires) }))
         })
+    }
+
+    /// Waits until an agent that was cut off has left by itself, and removes its wires.
+    pub fn await_left(&self) {
+        let wires = std::mem::take(&mut *self.wires.lock().unwrap());
+        assert!(wires.len() == 3, "the wires and the agent between: {wires:?}");
+        let begun = Instant::now();
+        while wires.iter().any(|process| name_of(*process) == AGENT) {
+            assert!(begun.elapsed() < LEAVING, "the agent is left");
+            thread::park_timeout(Duration::from_millis(50));
+        }
+        wires.into_iter().for_each(|wire| signal(wire, Signal::KILL));
     }
 
     /// Sees that no agent is left.
@@ -77,6 +105,8 @@ struct Mortal {
     fault: Option<Fault>,
     /// What is being done to it, until it is over.
     doing: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+    /// Where those wait that were stopped to cut it off.
+    wires: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Mortal {
@@ -84,13 +114,13 @@ impl Mortal {
     fn harm(&mut self, fault: Fault) {
         let process = self.agent.process_id().expect("it was started here");
         if fault.after.is_zero() && !matches!(fault.harm, Harm::Doze { .. }) {
-            return do_harm(process, fault.harm, &AtomicBool::new(true));
+            return do_harm(process, fault.harm, &AtomicBool::new(true), &self.wires);
         }
         let is_over = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&is_over);
+        let (until, wires) = (Arc::clone(&is_over), Arc::clone(&self.wires));
         let thread = thread::spawn(move || {
             thread::park_timeout(fault.after);
-            do_harm(process, fault.harm, &until);
+            do_harm(process, fault.harm, &until, &wires);
         });
         self.doing = Some((is_over, thread));
     }
@@ -103,8 +133,15 @@ impl Mortal {
     }
 }
 
-fn do_harm(process: u32, harm: Harm, is_over: &AtomicBool) {
+fn do_harm(process: u32, harm: Harm, is_over: &AtomicBool, wires: &Mutex<Vec<u32>>) {
     match harm {
+        Harm::Cut => {
+            let all = children(process);
+            for wire in all.iter().filter(|child| name_of(**child) == "cat") {
+                signal(*wire, Signal::STOP);
+            }
+            *wires.lock().unwrap() = all;
+        }
         Harm::Kill => signal(process, Signal::KILL),
         Harm::Stop => signal(process, Signal::STOP),
         Harm::Doze { first, then, awake } => {
@@ -125,6 +162,22 @@ fn doze(process: u32, nap: Duration) {
         thread::park_timeout(nap.saturating_sub(begun.elapsed()));
     }
     signal(process, Signal::CONT);
+}
+
+/// What the kernel calls the program of an agent.
+const AGENT: &str = "dfsbench";
+
+fn children(process: u32) -> Vec<u32> {
+    let ids = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    ids.split_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+/// What a process is called; nothing once it is gone, or nothing but a line in a table.
+fn name_of(process: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let Some((_, named)) = stat.split_once('(') else { return String::new() };
+    let Some((name, state)) = named.rsplit_once(") ") else { return String::new() };
+    if state.starts_with('Z') { String::new() } else { name.to_owned() }
 }
 
 fn signal(process: u32, signal: Signal) {
