@@ -88,7 +88,9 @@ impl Crew {
             assert!(begun.elapsed() < LEAVING, "the agent is left");
             thread::park_timeout(Duration::from_millis(50));
         }
-        wires.into_iter().for_each(|wire| signal(wire, Signal::KILL));
+        for wire in wires {
+            signal(wire, Signal::KILL);
+        }
     }
 
     /// Sees that no agent is left.
