@@ -39,7 +39,7 @@ const RESULTS: &str = "dfsbench.db";
 const EXAMPLES: &str = "\
 Examples:
   dfsbench                                    measure this machine: NFS over loopback and the
-                                              temporary directory, within 90 seconds
+                                              temporary directory, in about a minute
   dfsbench run /mnt/data --direct true        a directory, past the page cache
   dfsbench run 'nfs://server/export'          an NFS server, without mounting it
   dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4

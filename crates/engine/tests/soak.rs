@@ -1,4 +1,4 @@
-//! A soak of a million ops: what it books and watches takes no more memory at its end than before.
+//! A soak of some million ops: what it books and watches takes no more memory at its end than before.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use engine::beat::resident_bytes;
 use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 
-const OPS: u64 = 1_000_000;
+/// A fast machine needs two seconds for them, which is twenty intervals.
+const OPS: u64 = 8_000_000;
 
 /// A mix that nobody executes, booked as a soak is.
 fn spec() -> RunSpec {
@@ -26,7 +27,7 @@ fn spec() -> RunSpec {
 }
 
 #[test]
-fn memory_is_steady_over_a_million_ops() {
+fn memory_is_steady_over_millions_of_ops() {
     let spec = spec();
     let work_name = ".dfsbench-soak".to_owned();
     let config = SiteConfig {
@@ -55,7 +56,7 @@ fn memory_is_steady_over_a_million_ops() {
     let booked: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
     assert_eq!(booked, OPS, "every op is in an interval");
     let kept = site.journal().unwrap().kept(|_| true);
-    // Each block is written about 120 times, and what is not safe was written since its last sync.
+    // Each block is written about 1,000 times, and what is not safe was written since its last sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");
     let pulses = &result.pulses;

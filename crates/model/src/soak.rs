@@ -211,9 +211,10 @@ pub struct Finding {
     pub offset_bytes: u64,
     /// The generation that was found; `None` where nothing whole of ours is there.
     pub found: Option<u32>,
-    /// The oldest generation that may stand there.
+    /// The latest generation that was acknowledged as safe when the segment ended: it may have been
+    /// written after the block was found so.
     pub safe: u32,
-    /// The latest generation that was acknowledged.
+    /// The latest generation that was acknowledged, then, too.
     pub acknowledged: u32,
 }
 

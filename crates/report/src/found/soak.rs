@@ -128,7 +128,7 @@ fn said(effect: &Effect, leases: u32) -> String {
     };
     let what = format!("{}{host} at {}{by}", upset.blow, Nanos(effect.begun_ns));
     if let Some(why) = &upset.failed {
-        return format!("{what} could not be made: {why}.");
+        return format!("{what} could not be made: {}.", why.trim_end_matches('.'));
     }
     if upset.blow == Blow::ClientKill {
         return format!("{what}: {}.", of_kill(effect, leases));

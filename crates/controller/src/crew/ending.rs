@@ -1,0 +1,159 @@
+//! How a trial ends on its agents: all at one moment, and whatever became of some of them.
+//!
+//! After any failure a crew is settled: whoever works is told to end, and whoever does not answer in
+//! time is left. At the end of a trial whoever has one removes what it made; but nobody is waited
+//! for without a limit.
+
+use std::ops::Range;
+
+use fleet::Order;
+use model::units::Nanos;
+
+use super::rounds::{Round, Rounds};
+use super::{Crew, Member, State};
+use crate::trial::Trouble;
+use crate::{ControllerError, Walk};
+
+/// How long agents have to remove what a trial made, in nanoseconds: a million files on a slow
+/// server take a good part of it.
+const END_WITHIN_NS: u64 = 1_800_000_000_000;
+
+/// How long agents have to end what is under way when others can't go on, in nanoseconds.
+const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
+
+impl Crew<'_> {
+    /// Wants those that have not answered to end what is under way.
+    pub(super) fn cancel(&self, walk: &mut Walk<'_>) {
+        for member in self.members.iter().filter(|member| member.is_asked()) {
+            match &member.host {
+                Some(host) => walk.hosts.cancel(host),
+                None => walk.agent.cancel(),
+            }
+        }
+    }
+
+    /// Has all agents end what is under way after something went wrong, so that they are free.
+    ///
+    /// # Errors
+    /// When the agent of this process is gone.
+    pub(crate) fn settle(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+        self.cancel(walk);
+        self.disarm(walk)?;
+        let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
+        let mut rounds = Rounds::of(self, walk, 0..self.len());
+        while self.members.iter().any(Member::is_asked) {
+            // What went wrong first says more.
+            let (is_quiet, _) = self.hear_asked(walk, &rounds.next(walk))?;
+            self.disarm(walk)?;
+            if walk.hosts.now_ns() > until_ns {
+                self.leave_asked(walk);
+            }
+            if is_quiet {
+                rounds.wait(walk);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come from those of a round that have yet to answer: whether nothing has, and
+    /// what the first said that is lost or could not obey.
+    ///
+    /// # Errors
+    /// When the agent of this process is gone.
+    fn hear_asked(
+        &mut self,
+        walk: &mut Walk<'_>,
+        round: &Round,
+    ) -> Result<(bool, Result<(), Trouble>), ControllerError> {
+        let (mut is_quiet, mut refused) = (true, Ok(()));
+        for &index in &round.who {
+            while self.members[index].is_asked() {
+                match self.try_receive(walk, index) {
+                    Ok(None) => break,
+                    Ok(Some(_)) => is_quiet = false,
+                    Err(Trouble::Over(error)) => return Err(error),
+                    Err(why) => (is_quiet, refused) = (false, refused.and(Err(why))),
+                }
+            }
+        }
+        Ok((is_quiet, refused))
+    }
+
+    /// Sends workers home that wait to start.
+    fn disarm(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+        for index in 0..self.len() {
+            if self.members[index].state == State::Armed
+                && let Err(Trouble::Over(error)) = self.send(walk, index, Order::Disarm)
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the hosts that take too long to end their trial, and names the first of them.
+    fn give_up_asked(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        let asked = self.members.iter().find(|member| member.is_asked());
+        let Some(host) = asked.and_then(|member| member.host.clone()) else { return Ok(()) };
+        self.leave_asked(walk);
+        let limit = Nanos(END_WITHIN_NS);
+        let why = format!("host {host}: it still removes its files after {limit}");
+        Err(Trouble::Row(format!("{why}, and is left to it")))
+    }
+
+    /// Leaves the hosts that don't answer.
+    fn leave_asked(&mut self, walk: &mut Walk<'_>) {
+        for member in self.members.iter_mut().filter(|member| member.is_asked()) {
+            if let Some(host) = &member.host {
+                walk.hosts.leave_one(host);
+                member.state = State::Away;
+            }
+        }
+    }
+
+    /// Ends the trial of all agents that have one, those that joined first; whoever is last
+    /// inherits where the first one is lost.
+    ///
+    /// # Errors
+    /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
+    pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+        let has_trial = |member: &Member| !matches!(member.state, State::Away | State::Fallen);
+        let Some(first) = self.members.iter().position(has_trial) else { return Ok(()) };
+        let joined = self.end_some(walk, first + 1..self.len(), false);
+        let last = self.end_some(walk, first..first + 1, !self.members[first].is_maker);
+        joined.and(last)
+    }
+
+    /// Ends the trial of some that have one and waits for each, whatever becomes of the others; but
+    /// not for ever.
+    fn end_some(
+        &mut self,
+        walk: &mut Walk<'_>,
+        who: Range<usize>,
+        inherits: bool,
+    ) -> Result<(), Trouble> {
+        let mut ended = Ok(());
+        for index in who.clone() {
+            if !matches!(self.members[index].state, State::Away | State::Fallen) {
+                ended = ended.and(self.send(walk, index, Order::End { inherits }));
+            }
+        }
+        let until_ns = walk.hosts.now_ns().saturating_add(END_WITHIN_NS);
+        let mut rounds = Rounds::of(self, walk, who.clone());
+        while self.members[who.clone()].iter().any(Member::is_asked) {
+            let round = rounds.next(walk);
+            let (is_quiet, refused) = self.hear_asked(walk, &round)?;
+            ended = ended.and(refused);
+            if walk.hosts.now_ns() > until_ns {
+                ended = ended.and(self.give_up_asked(walk));
+            }
+            if round.is_of_all {
+                ended = ended.and(self.look_at_server(walk));
+            }
+            if is_quiet {
+                rounds.wait(walk);
+            }
+        }
+        ended
+    }
+}
