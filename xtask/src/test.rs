@@ -1,15 +1,20 @@
 //! `cargo xtask test` and `check`: the one command that checks everything, the same that CI runs.
 //!
 //! The order is cheapest first, and steps that build share what they build: clippy and doc only
-//! check, `cargo test` builds the debug binary, and the checks against real peers use that one.
+//! check, `cargo test` builds the debug binary and the examples, and the checks against real peers
+//! use those.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result};
 
 use crate::steps::{Count, Steps};
 use crate::{fuzz, proc, real, repo, setup, tidy};
+
+/// How many tests of a binary run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Runs the quick part: no root, no peers.
 pub fn check() -> bool {
@@ -26,7 +31,6 @@ pub fn everything() -> bool {
     quick(&mut steps);
     steps.one("doc", doc);
     steps.many("cargo test", || tests(&["--workspace"]));
-    steps.one("build", build);
     steps.many("real peers and browser", || Ok(real::run(None)));
     steps.many("fuzz", fuzz::everything);
     steps.finish()
@@ -87,6 +91,11 @@ fn done(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
 fn tests(args: &[&str]) -> Result<Count> {
     let mut command = cargo(&["test", "--no-fail-fast"]);
     command.args(args).stdout(Stdio::piped());
+    if std::env::var_os(THREADS).is_none() {
+        // The long ones wait for servers and rates: there is work for others meanwhile.
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        command.env(THREADS, (processors + 1).to_string());
+    }
     let mut child = command.spawn().context("cannot start `cargo test`")?;
     let stdout = child.stdout.take().expect("stdout was asked to be a pipe");
     let mut count = Count::default();
