@@ -1,4 +1,5 @@
-//! A soak of some million ops: what it books and watches takes no more memory at its end than before.
+//! A soak of some million ops: what it books and watches takes no more memory at its end than
+//! before.
 
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ fn memory_is_steady_over_millions_of_ops() {
     let booked: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
     assert_eq!(booked, OPS, "every op is in an interval");
     let kept = site.journal().unwrap().kept(|_| true);
-    // Each block is written about 1,000 times, and what is not safe was written since its last sync.
+    // Each block is written about 1,000 times; what is not safe was written since its last sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");
     let pulses = &result.pulses;

@@ -2,7 +2,9 @@
 //!
 //! A [`Voice`] writes a short message itself while nothing waits before it and the stream has room:
 //! a thread between whoever speaks and the stream costs a wake-up for every message. All else goes
-//! to that thread, which greets and beats, too; so whoever speaks never waits for the other side.
+//! to that thread, so whoever speaks never waits for the other side. It greets, too, and beats
+//! where nothing else was said of late.
+#![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,14 +13,14 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::wire::{self, Greeting, Message};
 
-/// How often each side says that it is there.
+/// How often each side says that it is there, where it says nothing else.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// A message of no more bytes is short: wherever anything at all can be written, it can be. A pipe
@@ -50,9 +52,16 @@ struct Mouth<Out> {
 /// What whoever speaks and the thread share.
 struct Way {
     /// `None` once it has failed.
-    output: Mutex<Option<Box<dyn Output>>>,
+    output: Mutex<Option<Open>>,
     /// How many messages the thread has yet to write; the greeting is one.
     waiting: AtomicUsize,
+}
+
+/// A stream that takes what is said.
+struct Open {
+    output: Box<dyn Output>,
+    /// When something was said last.
+    said: Instant,
 }
 
 /// The stream takes nothing any more.
@@ -62,8 +71,8 @@ pub(crate) struct Unheard;
 impl<Out: Serialize + Send + 'static> Voice<Out> {
     /// Starts the thread, which greets at once.
     pub(crate) fn begin(output: impl Output + 'static) -> Self {
-        let output: Box<dyn Output> = Box::new(output);
-        let way = Way { output: Mutex::new(Some(output)), waiting: AtomicUsize::new(1) };
+        let open = Open { output: Box::new(output), said: Instant::now() };
+        let way = Way { output: Mutex::new(Some(open)), waiting: AtomicUsize::new(1) };
         let (later, outgoing) = channel();
         let mouth = Mouth { later, way: Arc::new(way) };
         let way = Arc::clone(&mouth.way);
@@ -100,14 +109,14 @@ impl Way {
         // Whoever holds it writes just now.
         let Ok(mut output) = self.output.try_lock() else { return Ok(false) };
         let open = output.as_mut().ok_or(Unheard)?;
-        if !has_room(open) {
+        if !has_room(&open.output) {
             return Ok(false);
         }
         // One that has no frame ends the stream by way of the thread.
         let Some(frame) = wire::to_frame(message).ok().filter(|it| it.len() <= SHORT_BYTES) else {
             return Ok(false);
         };
-        let written = put(open, &frame);
+        let written = open.put(&frame);
         if written.is_err() {
             *output = None;
         }
@@ -117,11 +126,18 @@ impl Way {
     /// Writes bytes, however long that takes; a stream that fails is closed.
     fn take(&self, bytes: &[u8]) -> Result<(), Unheard> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = put(output.as_mut().ok_or(Unheard)?, bytes);
+        let written = output.as_mut().ok_or(Unheard)?.put(bytes);
         if written.is_err() {
             *output = None;
         }
         written.map_err(|_| Unheard)
+    }
+
+    /// How long nothing was said; a beat's time where nothing can be said any more, which is told
+    /// whoever tries.
+    fn silence(&self) -> Duration {
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.as_ref().map_or(BEAT_EVERY, |open| open.said.elapsed())
     }
 
     fn close(&self) {
@@ -129,9 +145,13 @@ impl Way {
     }
 }
 
-fn put(output: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    output.write_all(bytes)?;
-    output.flush()
+impl Open {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output.write_all(bytes)?;
+        self.output.flush()?;
+        self.said = Instant::now();
+        Ok(())
+    }
 }
 
 /// Says whether a short message can be written without waiting.
@@ -152,12 +172,20 @@ fn talk<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) {
 fn speak<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) -> Result<(), Unheard> {
     way.take(&Greeting::ours().to_bytes())?;
     way.waiting.fetch_sub(1, AcqRel);
+    let mut silence = Duration::ZERO;
     loop {
-        let (message, waited) = match outgoing.recv_timeout(BEAT_EVERY) {
+        let (message, waited) = match outgoing.recv_timeout(BEAT_EVERY.saturating_sub(silence)) {
             Ok(message) => (message, 1),
-            Err(RecvTimeoutError::Timeout) => (Message::Beat, 0),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                silence = way.silence();
+                if silence < BEAT_EVERY {
+                    continue;
+                }
+                (Message::Beat, 0)
+            }
         };
+        silence = Duration::ZERO;
         way.take(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
         way.waiting.fetch_sub(waited, AcqRel);
     }

@@ -1,8 +1,8 @@
 //! How a trial ends on its agents: all at one moment, and whatever became of some of them.
 //!
-//! After any failure a crew is settled: whoever works is told to end, and whoever does not answer in
-//! time is left. At the end of a trial whoever has one removes what it made; but nobody is waited
-//! for without a limit.
+//! After any failure a crew is settled: whoever works is told to end, and whoever does not answer
+//! in time is left. At the end of a trial whoever has one removes what it made; but nobody is
+//! waited for without a limit.
 
 use std::ops::Range;
 
