@@ -33,8 +33,8 @@ const TRAFFIC_MAX: f64 = 1024.0;
 /// Trials behind the medians.
 const TRIALS: u32 = 20;
 
-/// How long the traffic is watched.
-const WATCHED: Duration = Duration::from_secs(2);
+/// How long the traffic is watched: a message more or less is no matter then.
+const WATCHED: Duration = Duration::from_secs(4);
 
 /// How long a lost host may go unnoticed: 3 s, and what a busy machine adds.
 const NOTICED: Duration = Duration::from_secs(6);
@@ -169,7 +169,7 @@ pub fn together(crew: &Crew<'_>) -> Result<()> {
 
 /// What goes over the wire of each host while a pass is measured.
 pub fn quiet(crew: &Crew<'_>) -> Result<()> {
-    let mut campaign = crew.started(&crew.shared, 1, &mix("64KiB", "8s"))?;
+    let mut campaign = crew.started(&crew.shared, 1, &mix("64KiB", "10s"))?;
     let all = u64::from(HOSTS) << 16;
     within(PATIENCE, "preparing", || crew.written() >= all)?;
     thread::sleep(Duration::from_secs(2));
