@@ -58,6 +58,10 @@ impl Member {
     const fn is_asked(&self) -> bool {
         matches!(self.state, State::Asked { .. })
     }
+
+    const fn has_trial(&self) -> bool {
+        !matches!(self.state, State::Away | State::Fallen)
+    }
 }
 
 /// Hears each report of an agent as it comes; gives back what is its answer. Whoever keeps an

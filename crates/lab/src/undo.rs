@@ -8,6 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::work::directory_name;
 use serde::{Deserialize, Serialize};
@@ -185,8 +186,12 @@ fn remove_tree(runner: &Runner, path: &Path) -> Result<(), LabError> {
     if !path.exists() {
         return Ok(());
     }
+    remove_all(runner, path, SOON)
+}
+
+fn remove_all(runner: &Runner, path: &Path, within: Duration) -> Result<(), LabError> {
     let path = path.display().to_string();
-    runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], SOON)?;
+    runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], within)?;
     Ok(())
 }
 
@@ -197,8 +202,7 @@ fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(),
     for entry in entries.flatten() {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_directory && entry.file_name().as_bytes().starts_with(ours.as_bytes()) {
-            let path = entry.path().display().to_string();
-            runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], LONG)?;
+            remove_all(runner, &entry.path(), LONG)?;
         }
     }
     Ok(())

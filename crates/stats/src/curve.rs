@@ -131,11 +131,11 @@ impl Curve {
 
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // exact figures are the point
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A point that keeps all rules.
-    fn point(asked_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
+    pub(crate) fn point(asked_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
         LoadPoint {
             asked_per_s,
             offered_per_s: asked_per_s as f64,

@@ -117,8 +117,7 @@ impl Crew<'_> {
     /// # Errors
     /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
     pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
-        let has_trial = |member: &Member| !matches!(member.state, State::Away | State::Fallen);
-        let Some(first) = self.members.iter().position(has_trial) else { return Ok(()) };
+        let Some(first) = self.members.iter().position(Member::has_trial) else { return Ok(()) };
         let joined = self.end_some(walk, first + 1..self.len(), false);
         let last = self.end_some(walk, first..first + 1, !self.members[first].is_maker);
         joined.and(last)
@@ -134,7 +133,7 @@ impl Crew<'_> {
     ) -> Result<(), Trouble> {
         let mut ended = Ok(());
         for index in who.clone() {
-            if !matches!(self.members[index].state, State::Away | State::Fallen) {
+            if self.members[index].has_trial() {
                 ended = ended.and(self.send(walk, index, Order::End { inherits }));
             }
         }

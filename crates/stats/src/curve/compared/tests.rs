@@ -3,22 +3,12 @@
 use model::random::SplitMix64;
 
 use super::*;
+use crate::curve::tests::point;
 
 const CURVES: u64 = 100;
 
 /// Seconds of each load point.
 const SECONDS: f64 = 20.0;
-
-fn point(asked_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
-    LoadPoint {
-        asked_per_s,
-        offered_per_s: asked_per_s as f64,
-        achieved_per_s,
-        mean_ns,
-        ..LoadPoint::missing(0, String::new())
-    }
-    .with_figure()
-}
 
 fn curve(points: &[(u64, f64, u64)]) -> Curve {
     Curve::new(points.iter().map(|(asked, done, ns)| point(*asked, *done, *ns)).collect())
