@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::Checks;
 use super::ours::Ours;
 use crate::proc;
-use crate::repo::Profile;
+use crate::repo::{self, Profile};
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
@@ -57,6 +57,7 @@ ls -A target | sed 's/^/left: /'
 /// Runs the checks of this group.
 pub fn run(checks: &mut Checks) {
     checks.run("no space left half way", full_half_way);
+    checks.run("no space left at any step of several agents", full_at_each_step);
     checks.run("a file system without O_DIRECT", without_direct);
     checks.run("zeros on a file system that compresses", compressing);
     checks.run("a file system that doesn't tell where reads come from", untold);
@@ -68,6 +69,21 @@ fn full_half_way() -> Result<()> {
     for words in ["ENOSPC", "exit 4"] {
         ensure!(said.contains(words), "`{words}` is not in:\n{said}");
     }
+    Ok(())
+}
+
+/// Arguments: folder, and the program that finds a small file system there.
+const SMALL: &str = "mount -t tmpfs -o size=16m none \"$1\"; shift; exec \"$@\"";
+
+/// The steps are those of a test, which knows when agents come to them.
+fn full_at_each_step() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-euc", SMALL, "disk"]);
+    command.arg(folder.path()).args(["cargo", "test", "--quiet", "--workspace", "--test", "fleet"]);
+    command.args(["full::", "--", "--ignored"]).env("DFSBENCH_SMALL_DISK", folder.path());
+    let said = proc::text(command.current_dir(repo::root()))?;
+    ensure!(said.contains("ok. 1 passed"), "{said}");
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! Trials that agents in processes of their own make together, and what becomes of them when one of
-//! the processes is killed, stands still or is cut off: at each step of a trial.
+//! the processes is killed, stands still, is cut off or has no room left: at each step of a trial.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is told where that fails")]
 
 #[path = "../command/rig.rs"]
 #[allow(dead_code, reason = "what is served is for the tests of commands")]
 mod command;
+mod full;
 mod many;
 #[path = "../../../controller/tests/nobody/mod.rs"]
 mod nobody;

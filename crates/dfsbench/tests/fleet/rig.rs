@@ -26,6 +26,8 @@ pub enum Harm {
     /// It is stopped for a while, then again and again for a shorter one, awake in between, until
     /// its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
+    /// Its machine comes to harm, by this.
+    ToMachine(fn()),
 }
 
 /// One harm, once.
@@ -146,6 +148,7 @@ fn do_harm(process: u32, harm: Harm, is_over: &AtomicBool, wires: &Mutex<Vec<u32
         }
         Harm::Kill => signal(process, Signal::KILL),
         Harm::Stop => signal(process, Signal::STOP),
+        Harm::ToMachine(come) => come(),
         Harm::Doze { first, then, awake } => {
             doze(process, first);
             let begun = Instant::now();

@@ -1,0 +1,88 @@
+//! What becomes of a trial whose disk is full all of a sudden, at each of its steps.
+//!
+//! Needs a small file system to itself, which [`PLACE`] names: `cargo xtask real disk` mounts one.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fleet::Order;
+use model::{CaveatCode, Trial, TrialState};
+
+use crate::rig::{Crew, Fault, Harm};
+use crate::walked::{only, plan};
+use crate::{At, STEPS};
+
+/// Names the folder that lies on the small file system.
+const PLACE: &str = "DFSBENCH_SMALL_DISK";
+
+/// Reads and writes of what is there already.
+const MIX: &str = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
+                   file_size = \"64KiB\"\nduration = \"500ms\"\n";
+
+/// Writes what is not there yet.
+const STREAM: &str = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfile_size = \"1MiB\"\n\
+                      passes = [\"write\"]\n";
+
+fn place() -> PathBuf {
+    PathBuf::from(std::env::var_os(PLACE).expect("a small file system is named"))
+}
+
+fn hog() -> PathBuf {
+    place().join("hog")
+}
+
+/// Takes all room that is left.
+fn fill() {
+    let mut hog = File::create(hog()).unwrap();
+    let block = vec![1; 1 << 16];
+    let error = loop {
+        if let Err(error) = hog.write_all(&block) {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+}
+
+/// The first trial of a campaign of three agents, whose disk is full from a step on.
+fn made(text: &str, at: At, after_ms: u64) -> Trial {
+    let target = place().join("work");
+    fs::create_dir(&target).unwrap();
+    let after = Duration::from_millis(after_ms);
+    let harm = Harm::ToMachine(fill);
+    let mut crew = Crew::with(Fault { host: "c2", at, after, harm });
+    let (campaign, _) = crew.made(&plan(&target, 3, text));
+    assert!(hog().exists(), "the disk was never full");
+    fs::remove_file(hog()).unwrap();
+    crew.assert_left();
+    // What was made is removed without any room for it.
+    fs::remove_dir(&target).unwrap();
+    only(&campaign, 0).clone()
+}
+
+#[test]
+#[ignore = "`cargo xtask real disk` runs it, with a small file system"]
+fn a_disk_that_is_full_from_any_step_on_fails_what_needs_room_and_nothing_is_left() {
+    for (step, at, after_ms) in STEPS {
+        let trial = made(MIX, at, after_ms);
+        if !matches!(step, "begin" | "prepare") {
+            assert_eq!(trial.state, TrialState::Done, "{step}");
+            continue;
+        }
+        let TrialState::Failed(said) = &trial.state else { panic!("{step}: {:?}", trial.state) };
+        let is_full = ["not enough space", "No space left"].iter().any(|it| said.contains(it));
+        assert!(is_full && said.contains("host c"), "{step}: {said}");
+    }
+    let to_write: [(&str, At); 2] = [
+        ("arm to write", |order| matches!(order, Order::Arm { .. })),
+        ("write", |order| matches!(order, Order::Go { .. })),
+    ];
+    for (step, at) in to_write {
+        let trial = made(STREAM, at, 0);
+        let caveats = &trial.passes[0].caveats;
+        let errors = caveats.iter().find(|caveat| caveat.code == CaveatCode::Errors);
+        let said = &errors.unwrap_or_else(|| panic!("{step}: {caveats:?}")).evidence;
+        assert!(said.contains("host c") && said.contains("ENOSPC on write"), "{step}: {said}");
+    }
+}
