@@ -133,7 +133,7 @@ fn writes(run: &RunSpec) -> bool {
 }
 
 fn size(bytes: u64) -> String {
-    Size(bytes).to_string()
+    Size(bytes).exact()
 }
 
 fn ms(ms: u64) -> String {
@@ -195,10 +195,10 @@ impl RunSpec {
             settings.push((files, self.files.to_string()));
         }
         if !matches!(self.workload, Workload::OpMix | Workload::Transactions) {
-            settings.push((file_size, Size(self.file_size_bytes).to_string()));
+            settings.push((file_size, Size(self.file_size_bytes).exact()));
         }
         if self.workload != Workload::Metadata {
-            settings.push(("io_size", Size(u64::from(self.io_size_bytes)).to_string()));
+            settings.push(("io_size", Size(u64::from(self.io_size_bytes)).exact()));
             settings.push(("direct", self.direct.to_string()));
         }
         if self.workload == Workload::Mixed {
@@ -232,7 +232,7 @@ impl RunSpec {
 
     /// How NFS is spoken, by whomever.
     fn wire_settings(&self, nfs: &NfsSettings) -> Vec<(&'static str, String)> {
-        let transfer_size = self.transfer_size_bytes.map(|bytes| Size(bytes.into()).to_string());
+        let transfer_size = self.transfer_size_bytes.map(|bytes| Size(bytes.into()).exact());
         vec![
             ("nfsvers", nfs.version.to_string()),
             ("proto", nfs.proto.to_string()),

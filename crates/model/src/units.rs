@@ -144,17 +144,41 @@ fn scaled(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
+impl Size {
+    const UNITS: [(&'static str, u64); 6] = [
+        ("EiB", 1 << 60),
+        ("PiB", 1 << 50),
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
+
+    /// The same without anything lost, for sizes that somebody set: `1.5 GiB`, `1510 MiB`, `1 GB`,
+    /// `1000001 B`. Two of them are alike only where the sizes are.
+    pub fn exact(self) -> String {
+        const DECIMAL: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+        let tenths = |factor: u64| u128::from(self.0) * 10 % u128::from(factor) == 0;
+        let is_short = |factor: u64| self.0 >= factor && self.0 / factor < 10_000;
+        let mut binary = Self::UNITS.iter().filter(|(_, factor)| is_short(*factor));
+        if let Some((unit, factor)) = binary.find(|(_, factor)| tenths(*factor)) {
+            return if self.0.is_multiple_of(*factor) {
+                format!("{} {unit}", self.0 / factor)
+            } else {
+                format!("{:.1} {unit}", self.0 as f64 / *factor as f64)
+            };
+        }
+        let mut decimal = DECIMAL.iter().filter(|(_, factor)| self.0 >= *factor);
+        match decimal.find(|(_, factor)| self.0.is_multiple_of(*factor)) {
+            Some((unit, factor)) => format!("{} {unit}", self.0 / factor),
+            None => format!("{} B", self.0),
+        }
+    }
+}
+
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 6] = [
-            ("EiB", 1 << 60),
-            ("PiB", 1 << 50),
-            ("TiB", 1 << 40),
-            ("GiB", 1 << 30),
-            ("MiB", 1 << 20),
-            ("KiB", 1 << 10),
-        ];
-        let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
+        let Some((unit, factor)) = Self::UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
             return write!(f, "{} B", self.0);
         };
         if self.0.is_multiple_of(*factor) {
@@ -235,6 +259,23 @@ mod tests {
         // A bare number and a size of bytes would be taken for something else.
         assert!(["100", "10MB", "", "1.00001kbit"].iter().all(|t| parse_bit_rate(t).is_err()));
         assert!(["2400", "2.4Ghz0", "0.5kHz"].iter().all(|t| parse_frequency_khz(t).is_err()));
+    }
+
+    #[test]
+    fn sizes_that_were_set_lose_nothing() {
+        for (bytes, text) in [
+            (1_610_612_736, "1.5 GiB"),
+            (1_583_349_760, "1510 MiB"),
+            (1_000_000_000, "1 GB"),
+            (100_000_000, "100 MB"),
+            (65_536, "64 KiB"),
+            (1_000_001, "1000001 B"),
+            (0, "0 B"),
+            (u64::MAX, "18446744073709551615 B"),
+        ] {
+            assert_eq!(Size(bytes).exact(), text);
+            assert_eq!(parse_size(text).unwrap(), bytes);
+        }
     }
 
     #[test]

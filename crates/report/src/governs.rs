@@ -11,7 +11,7 @@ mod table;
 use std::fmt::Write as _;
 
 use model::{Campaign, Pass};
-use stats::effects::Interaction;
+use stats::effects::{FactorEffect, Interaction};
 use stats::{Effects, Observation, effects};
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
@@ -164,8 +164,34 @@ impl PassFactors {
 }
 
 impl PassFactors {
+    /// What must be known to read the ratios: which factors lie within others, and which depend on
+    /// each other.
+    pub(crate) fn notes(&self, effects: &Effects) -> Vec<String> {
+        let nested = effects.factors.iter().filter(|effect| !effect.within.is_empty());
+        let nested = nested.map(|effect| {
+            let (name, outer) = (self.factors[effect.factor].name, self.outer(effect));
+            if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
+                return format!(
+                    "{name} changes with {outer} alone: what it does can't be told from what \
+                     {outer} does."
+                );
+            }
+            format!(
+                "{name} lies within {outer}: its levels are compared where {outer} is the same, \
+                 and the ratio of {outer} is a mean over them."
+            )
+        });
+        nested.chain(effects.interactions.iter().map(|both| self.told(both))).collect()
+    }
+
+    /// The factors that one lies within.
+    fn outer(&self, effect: &FactorEffect) -> String {
+        let names = effect.within.iter().map(|outer| self.factors[*outer].name.to_owned());
+        show::listed(&names.collect::<Vec<_>>())
+    }
+
     /// Says in sentences that two factors depend on each other, and how.
-    pub(crate) fn told(&self, interaction: &Interaction) -> String {
+    fn told(&self, interaction: &Interaction) -> String {
         let [first, second] =
             [interaction.factors.0, interaction.factors.1].map(|factor| &self.factors[factor]);
         let p = interaction.probability;
@@ -177,13 +203,14 @@ impl PassFactors {
             second.name,
             show::percent(interaction.share),
         );
-        for (level, name) in second.levels.iter().enumerate().skip(1) {
+        for (level, name) in second.levels.iter().enumerate() {
             let under = interaction.within.iter().filter(|within| within.level == level);
+            let against = under.clone().map(|within| within.against).next();
             let ratios: Vec<String> = under
                 .map(|w| format!("{:.2} with {} {}", w.ratio, first.name, first.levels[w.under]))
                 .collect();
-            if !ratios.is_empty() {
-                let against = &second.levels[0];
+            if let Some(against) = against {
+                let against = &second.levels[against];
                 let ratios = show::listed(&ratios);
                 // Writing to a string can't fail.
                 let _ = write!(told, " {} {name} against {against}: {ratios}.", second.name);
@@ -225,6 +252,15 @@ impl Factor {
             self.levels.push(level);
             self.levels.len() - 1
         })
+    }
+
+    /// A level, with the one that it is compared with where that is not the same for all.
+    pub(crate) fn compared(&self, effect: &FactorEffect, number: usize) -> String {
+        let (level, against) = (&self.levels[number], effect.levels[number].against);
+        if effect.within.is_empty() || against == number {
+            return level.clone();
+        }
+        format!("{level} against {}", self.levels[against])
     }
 
     /// Says whether the level means that the setting does not apply.

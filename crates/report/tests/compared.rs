@@ -145,6 +145,27 @@ fn what_has_no_factor_says_so() {
 }
 
 #[test]
+fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
+    let run = |target, backend, speed| (spec(target, backend, Workload::Mixed), speed, 5);
+    let governing = Governing::of(&made(vec![
+        run("server", BackendKind::Nfs, 10),
+        run("dir", BackendKind::Posix, 20),
+        run("dir", BackendKind::Uring, 24),
+    ]));
+    let told = governing.render(FactorsFormat::Table);
+    assert!(told.contains("uring against posix"), "{told}");
+    assert!(told.contains("alone in its target"), "{told}");
+    assert!(told.contains("backend lies within target: its levels are compared where"), "{told}");
+    let json: serde_json::Value =
+        serde_json::from_str(&governing.render(FactorsFormat::Json)).unwrap();
+    let factors = json["passes"][0]["factors"].as_array().unwrap();
+    let backend = factors.iter().find(|factor| factor["name"] == "backend").unwrap();
+    assert_eq!(backend["within"][0], "target");
+    assert_eq!(backend["levels"][0]["ratio"], serde_json::Value::Null);
+    assert_eq!(backend["levels"][2]["against"], backend["levels"][1]["level"]);
+}
+
+#[test]
 fn the_page_draws_the_factors_where_there_are_some() {
     let page = render(&transports(), Format::Html);
     let plot = page.split("id=\"factors-1-desc\">").nth(1).unwrap();

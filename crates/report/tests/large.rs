@@ -3,10 +3,15 @@
 mod campaigns;
 
 use model::{BackendKind, Campaign, RunSpec, Workload};
-use report::{Format, render};
+use report::{CompareFormat, Compared, Format, Rules, Selection, render};
 
 /// A campaign with a factor that has a level of its own in every run, and three with a few.
 fn campaign(runs: u32) -> Campaign {
+    with_last_at(runs, None)
+}
+
+/// The same, whose last run may have a speed of its own.
+fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
     let specs = (0..runs).map(|index| {
         let spec = campaigns::spec("posix", BackendKind::Posix, Workload::Mixed);
         let spec = RunSpec {
@@ -15,9 +20,24 @@ fn campaign(runs: u32) -> Campaign {
             io_size_bytes: 4096 << (index % 5),
             ..spec
         };
-        (spec, 5 + u64::from(index % 11), 3)
+        let usual = 5 + u64::from(index % 11);
+        (spec, speed.filter(|_| index + 1 == runs).unwrap_or(usual), 3)
     });
     campaigns::made(specs.collect())
+}
+
+#[test]
+fn a_page_that_compares_thousands_of_rows_has_what_changed_in_front() {
+    let (before, after) = (campaign(2_500), with_last_at(2_500, Some(90)));
+    let side = |campaign| Selection { campaign, only: &[] };
+    let compared = Compared::of(side(&before), side(&after), Rules::default());
+    assert_eq!(compared.pairs.len(), 2_500);
+    let page = compared.render(CompareFormat::Html);
+    assert!(page.contains("The 2000 of 2500 rows that changed most"));
+    let first_row = page.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
+    let last_run = before.runs[2_499].spec.settings();
+    let size = last_run.iter().find(|(name, _)| *name == "file_size").unwrap();
+    assert!(first_row.contains(&size.1), "{size:?} is not in {first_row}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Which factor governs a figure, by how much, and how sure that is.
 //!
 //! [`effects`] is the way in, [`Effects`] what comes out. Factors multiply: the model is additive
-//! in the logarithm of the figure, so an effect is a ratio, here of each level to the first one.
+//! in the logarithm of the figure, so an effect is a ratio, here of each level to the first one,
+//! or, where a factor lies within another one, to the first one under the same level of that.
 //! A factor's share is what the fit loses when the factor is left out, as a share of the whole
 //! variance; two factors interact where their levels together say more than each alone. The
 //! intervals are those of Student's t: what the factors don't explain counts as noise, and an
@@ -11,10 +12,13 @@
 //! of Computer Systems Performance Analysis" (1991), chapters 18 and 22 (multiplicative models,
 //! allocation of variation).
 
+mod nesting;
+
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor, StudentsT};
 
 use crate::criteria::{CONFIDENCE, INTERACTION_PROBABILITY_MAX, INTERACTION_SHARE_MIN};
 use crate::regression::{CrossProducts, Fit};
+use nesting::Nesting;
 
 /// A figure, and the level of each factor that it was measured under.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +57,8 @@ pub struct FactorEffect {
     pub factor: usize,
     /// Share of the variance that it governs, 0 to 1.
     pub share: f64,
+    /// Numbers of the factors that it lies within: each of its levels comes with one of theirs.
+    pub within: Vec<usize>,
     /// One for each level.
     pub levels: Vec<LevelEffect>,
 }
@@ -60,7 +66,9 @@ pub struct FactorEffect {
 /// What one level does to the figure, all else alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelEffect {
-    /// The figure under it, divided by that under the first level; 1 for the first.
+    /// The level that it is compared with: the first one, as a rule; itself where it is that.
+    pub against: usize,
+    /// The figure under it, divided by that under the level that it is compared with.
     pub ratio: f64,
     /// The 95 % confidence interval of the ratio; from 0 to infinity where too little is known.
     pub interval: (f64, f64),
@@ -86,7 +94,9 @@ pub struct Within {
     pub under: usize,
     /// The level.
     pub level: usize,
-    /// The figure under both, divided by that under `under` and the first level.
+    /// The level that it is compared with.
+    pub against: usize,
+    /// The figure under both, divided by that under `under` and the level it is compared with.
     pub ratio: f64,
 }
 
@@ -99,28 +109,44 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
     if !levels.iter().any(|count| *count > 1) || !observations.iter().all(sound) {
         return None;
     }
-    let columns = Columns::new(levels);
+    let nesting = Nesting::of(levels, observations);
+    let columns = Columns::new(&nesting);
     let products = columns.products(observations);
-    let main = products.fit(columns.main(None));
+    let main = products.fit(columns.main(&[]));
     let whole = products.fit([INTERCEPT]).residual();
     if main.freedom() == 0 || whole <= f64::EPSILON {
         return None;
     }
-    let share = |fit: &Fit, less: &Fit| ((less.residual() - fit.residual()) / whole).max(0.0);
     let mut factors: Vec<FactorEffect> = (0..levels.len())
-        .map(|factor| FactorEffect {
-            factor,
-            share: share(&main, &products.fit(columns.main(Some(factor)))),
-            levels: (0..levels[factor]).map(|l| level_effect(&main, &columns, factor, l)).collect(),
+        .map(|factor| {
+            // What lies within it would say all that it does.
+            let mut without: Vec<usize> = nesting.inner(factor).collect();
+            let fit = products.fit(columns.main(&without));
+            without.push(factor);
+            let lost = products.fit(columns.main(&without)).residual() - fit.residual();
+            let level = |level| level_effect(&fit, (&columns, &nesting), factor, level);
+            FactorEffect {
+                factor,
+                share: (lost / whole).max(0.0),
+                within: nesting.outer[factor].clone(),
+                levels: (0..levels[factor]).map(level).collect(),
+            }
         })
         .collect();
     factors.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let full = products.fit(columns.main(None).chain(columns.all_pairs()));
-    let ground = Ground { columns: &columns, products: &products, main: &main, full: &full, whole };
+    let full = products.fit(columns.main(&[]).chain(columns.all_pairs()));
+    let ground = Ground {
+        columns: &columns,
+        nesting: &nesting,
+        products: &products,
+        main: &main,
+        full: &full,
+        whole,
+    };
     let mut interactions: Vec<Interaction> =
         columns.pairs.iter().filter_map(|pair| ground.interaction(pair, observations)).collect();
     interactions.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let explained = columns.main(None).chain(
+    let explained = columns.main(&[]).chain(
         columns
             .pairs
             .iter()
@@ -134,11 +160,11 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
 /// The column that is 1 in every observation.
 const INTERCEPT: usize = 0;
 
-/// Which columns stand for what: one for each level but the first of each factor, and one for each
-/// pair of such levels of two factors.
+/// Which columns stand for what: one for each level of each factor that is compared with another
+/// one, and one for each pair of such levels of two factors, neither of which lies within the other.
 struct Columns {
-    /// First column of each factor, and its number of levels.
-    factors: Vec<(usize, usize)>,
+    /// The column of each level of each factor.
+    factors: Vec<Vec<Option<usize>>>,
     pairs: Vec<Pair>,
     count: usize,
 }
@@ -149,22 +175,34 @@ struct Pair {
 }
 
 impl Columns {
-    fn new(levels: &[usize]) -> Self {
+    fn new(nesting: &Nesting) -> Self {
         let mut count = INTERCEPT + 1;
-        let mut factors = Vec::with_capacity(levels.len());
-        for &levels in levels {
-            factors.push((count, levels));
-            count += levels.saturating_sub(1);
-        }
+        let mut next = |width| {
+            count += width;
+            count - width..count
+        };
+        let mut column =
+            |(level, against): (usize, &usize)| (level != *against).then(|| next(1).start);
+        let factors: Vec<Vec<Option<usize>>> = nesting
+            .against
+            .iter()
+            .map(|levels| levels.iter().enumerate().map(&mut column).collect())
+            .collect();
         let mut pairs = Vec::new();
-        for second in 0..levels.len() {
-            for first in 0..second {
-                let width = levels[first].saturating_sub(1) * levels[second].saturating_sub(1);
-                pairs.push(Pair { factors: (first, second), columns: count..count + width });
-                count += width;
+        for second in 0..factors.len() {
+            for first in (0..second).filter(|first| !nesting.are_nested(*first, second)) {
+                let width = factors[first].len() * factors[second].len();
+                pairs.push(Pair { factors: (first, second), columns: next(width) });
             }
         }
         Self { factors, pairs, count }
+    }
+
+    /// The column of two levels together; none where one of them is what others are compared with.
+    fn both(&self, pair: &Pair, (first, second): (usize, usize)) -> Option<usize> {
+        let [of_first, of_second] = [pair.factors.0, pair.factors.1].map(|f| &self.factors[f]);
+        (of_first[first].is_some() && of_second[second].is_some())
+            .then(|| pair.columns.start + second * of_first.len() + first)
     }
 
     fn products(&self, observations: &[Observation]) -> CrossProducts {
@@ -184,26 +222,17 @@ impl Columns {
     fn ones(&self, levels: &[usize], ones: &mut Vec<usize>) {
         ones.clear();
         ones.push(INTERCEPT);
-        for (&(start, _), &level) in self.factors.iter().zip(levels) {
-            if level > 0 {
-                ones.push(start + level - 1);
-            }
-        }
-        for Pair { factors: (first, second), columns } in &self.pairs {
-            let (a, b) = (levels[*first], levels[*second]);
-            if a > 0 && b > 0 {
-                ones.push(columns.start + (b - 1) * (self.factors[*first].1 - 1) + a - 1);
-            }
-        }
+        ones.extend(self.factors.iter().zip(levels).filter_map(|(of, &level)| of[level]));
+        let both = |pair: &Pair| self.both(pair, (levels[pair.factors.0], levels[pair.factors.1]));
+        ones.extend(self.pairs.iter().filter_map(both));
     }
 
-    /// The columns of all factors, but for one.
-    fn main(&self, without: Option<usize>) -> impl Iterator<Item = usize> {
+    /// The columns of all factors, but for some.
+    fn main(&self, without: &[usize]) -> impl Iterator<Item = usize> {
         let factors = self.factors.iter().enumerate();
-        let kept = factors.filter(move |(factor, _)| Some(*factor) != without);
-        let columns =
-            kept.flat_map(|(_, (start, levels))| *start..start + levels.saturating_sub(1));
-        std::iter::once(INTERCEPT).chain(columns)
+        let kept = factors.filter(move |(factor, _)| !without.contains(factor));
+        std::iter::once(INTERCEPT)
+            .chain(kept.flat_map(|(_, levels)| levels.iter().flatten().copied()))
     }
 
     fn all_pairs(&self) -> impl Iterator<Item = usize> {
@@ -211,25 +240,31 @@ impl Columns {
     }
 }
 
-fn level_effect(fit: &Fit, columns: &Columns, factor: usize, level: usize) -> LevelEffect {
-    if level == 0 {
-        return LevelEffect { ratio: 1.0, interval: (1.0, 1.0) };
-    }
-    let column = columns.factors[factor].0 + level - 1;
-    let Some(log) = fit.coefficient(column) else {
-        return LevelEffect { ratio: 1.0, interval: (0.0, f64::INFINITY) };
+fn level_effect(
+    fit: &Fit,
+    (columns, nesting): (&Columns, &Nesting),
+    factor: usize,
+    level: usize,
+) -> LevelEffect {
+    let against = nesting.against[factor][level];
+    let unknown = LevelEffect { against, ratio: 1.0, interval: (0.0, f64::INFINITY) };
+    let Some(column) = columns.factors[factor][level] else {
+        let is_alone = nesting.is_alone(factor, level);
+        return if is_alone { unknown } else { LevelEffect { interval: (1.0, 1.0), ..unknown } };
     };
+    let Some(log) = fit.coefficient(column) else { return unknown };
     let freedom = fit.freedom() as f64;
     let deviation = (fit.residual() / freedom * fit.variance_share(column)).sqrt();
     let t = StudentsT::new(0.0, 1.0, freedom)
         .map_or(f64::INFINITY, |t| t.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)));
     let half = if deviation > 0.0 { t * deviation } else { 0.0 };
-    LevelEffect { ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
+    LevelEffect { against, ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
 }
 
 /// What interactions are looked for with.
 struct Ground<'a> {
     columns: &'a Columns,
+    nesting: &'a Nesting,
     products: &'a CrossProducts,
     /// All factors, and no pair.
     main: &'a Fit,
@@ -242,7 +277,7 @@ struct Ground<'a> {
 impl Ground<'_> {
     /// What a pair adds to the factors; `None` where that is too little or may well be chance.
     fn interaction(&self, pair: &Pair, observations: &[Observation]) -> Option<Interaction> {
-        let with = self.products.fit(self.columns.main(None).chain(pair.columns.clone()));
+        let with = self.products.fit(self.columns.main(&[]).chain(pair.columns.clone()));
         let added = self.main.freedom() - with.freedom();
         let gained = (self.main.residual() - with.residual()).max(0.0);
         let share = gained / self.whole;
@@ -269,14 +304,18 @@ impl Ground<'_> {
         };
         // A column that others determine is left out of the fit, and the others stand for it.
         let log = |column: usize| with.coefficient(column).unwrap_or(0.0);
-        let [(_, unders), (start, levels)] = [first, second].map(|f| self.columns.factors[f]);
+        let [unders, levels] = [first, second].map(|factor| &self.columns.factors[factor]);
         let mut found = Vec::new();
-        for under in (0..unders).filter(|under| measured(*under, 0)) {
-            for level in (1..levels).filter(|level| measured(under, *level)) {
-                let both = pair.columns.start + (level - 1) * unders.saturating_sub(1);
-                let together = if under == 0 { 0.0 } else { log(both + under - 1) };
-                let ratio = (log(start + level - 1) + together).exp();
-                found.push(Within { under, level, ratio });
+        for under in 0..unders.len() {
+            for (level, column) in levels.iter().enumerate() {
+                let against = self.nesting.against[second][level];
+                let Some(column) = column else { continue };
+                if !measured(under, against) || !measured(under, level) {
+                    continue;
+                }
+                let together = self.columns.both(pair, (under, level)).map_or(0.0, log);
+                let ratio = (log(*column) + together).exp();
+                found.push(Within { under, level, against, ratio });
             }
         }
         found
@@ -380,6 +419,48 @@ mod tests {
         assert!((transfer[2].ratio - 2.2).abs() < 0.01, "{transfer:?}");
         let version = found.factors.iter().find(|effect| effect.factor == 2).unwrap();
         assert_eq!(version.levels[2].interval, (0.0, f64::INFINITY));
+    }
+
+    /// Three trials each of a server, of a directory by calls and of one by rings; the server at
+    /// half the speed of calls, rings at 1.2 of it.
+    fn servers_and_directories(random: &mut SplitMix64) -> Vec<Observation> {
+        let runs = [([0, 0], 50.0), ([1, 1], 100.0), ([1, 2], 120.0)];
+        let trials = runs.iter().flat_map(|run| std::iter::repeat_n(run, 3));
+        let figure = |random: &mut SplitMix64, at: f64| at * (0.005 * normal(random)).exp();
+        let observed = |(levels, at): &([usize; 2], f64)| Observation {
+            levels: levels.to_vec(),
+            figure: figure(random, *at),
+        };
+        trials.map(observed).collect()
+    }
+
+    #[test]
+    fn levels_within_another_factor_are_compared_there_and_that_one_has_its_share() {
+        let found = effects(&[2, 3], &servers_and_directories(&mut SplitMix64::new(7))).unwrap();
+        let [target, backend] = [0, 1]
+            .map(|number| found.factors.iter().find(|effect| effect.factor == number).unwrap());
+        assert_eq!((&target.within[..], &backend.within[..]), (&[][..], &[0][..]));
+        // The mean of both ways into a directory against the server: 2 * sqrt(1.2).
+        assert!((target.levels[1].ratio - 2.0 * 1.2_f64.sqrt()).abs() < 0.03, "{target:?}");
+        assert!(target.share > 0.9 && target.share + backend.share > 0.99, "{found:?}");
+        // The server's way in is the only one that it has.
+        assert_eq!(backend.levels[0].interval, (0.0, f64::INFINITY));
+        let against: Vec<usize> = backend.levels.iter().map(|level| level.against).collect();
+        assert_eq!(against, [0, 1, 1]);
+        let (lo, hi) = backend.levels[2].interval;
+        assert!(lo <= 1.2 && 1.2 <= hi && hi - lo < 0.1, "{backend:?}");
+        assert_eq!(found.interactions, []);
+    }
+
+    #[test]
+    fn of_two_factors_that_change_together_the_first_has_it_all() {
+        let mut observations = servers_and_directories(&mut SplitMix64::new(8));
+        observations.iter_mut().for_each(|o| o.levels = vec![o.levels[1], o.levels[1]]);
+        let found = effects(&[3, 3], &observations).unwrap();
+        assert_eq!((found.factors[0].factor, found.factors[1].share), (0, 0.0));
+        assert!((found.factors[0].levels[2].ratio - 2.4).abs() < 0.05, "{found:?}");
+        let unknown = |level: &LevelEffect| level.interval == (0.0, f64::INFINITY);
+        assert!(found.factors[1].levels.iter().all(unknown), "{found:?}");
     }
 
     #[test]

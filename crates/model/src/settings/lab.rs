@@ -44,7 +44,7 @@ const OPTIONAL: &[Optional] = &[
     ),
     option("mount_options", LabSpec::is_mounted, |l| l.mounting.options.join(",")),
     option("bdi_read_ahead", LabSpec::is_mounted, |l| {
-        or_unchanged(l.mounting.read_ahead_kib, |kib| Size(u64::from(kib) << 10).to_string())
+        or_unchanged(l.mounting.read_ahead_kib, |kib| Size(u64::from(kib) << 10).exact())
     }),
     option("tunnel_compression", is_tunnel, |l| l.tunnelling.compression.to_string()),
     option("tunnel_cipher", is_tunnel, |l| {
@@ -61,7 +61,7 @@ const OPTIONAL: &[Optional] = &[
         or_unchanged(l.tuning.congestion.as_ref(), Clone::clone)
     }),
     option("tcp_buffer", LabSpec::is_served, |l| {
-        or_unchanged(l.tuning.tcp_buffer_bytes, |bytes| Size(bytes).to_string())
+        or_unchanged(l.tuning.tcp_buffer_bytes, |bytes| Size(bytes).exact())
     }),
     option("slots", LabSpec::is_mounted, |l| or_unchanged(l.tuning.slots, |n| n.to_string())),
     option("cpu_frequency", |_| true, |l| or_unchanged(l.tuning.cpu_khz, frequency)),

@@ -77,7 +77,7 @@ fn governs(sheet: &Sheet<'_>) -> Option<String> {
             effect.share >= SHARE_MIN && !OF_TARGETS.contains(&pass.factors[effect.factor].name)
         };
         for effect in effects.factors.iter().filter(told) {
-            for (number, level) in effect.levels.iter().enumerate().skip(1) {
+            for (number, level) in effect.levels.iter().enumerate() {
                 let size = level.ratio.ln().abs();
                 let is_larger = largest.is_none_or(|(.., known)| size > known);
                 if is_apart(level) && is_larger {
@@ -89,7 +89,7 @@ fn governs(sheet: &Sheet<'_>) -> Option<String> {
     let (pass, effect, number, _) = largest?;
     let factor = &pass.factors[effect.factor];
     let level = &effect.levels[number];
-    let (first, other) = (&factor.levels[0], &factor.levels[number]);
+    let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low, ratio) = if level.ratio < 1.0 {
         (first, other, 1.0 / level.ratio)
     } else {

@@ -2,7 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::Compared;
+use stats::Outcome;
+
+use super::{Compared, Pair};
 use crate::html::{self, Frame};
 
 /// More rows of a comparison are for JSON.
@@ -50,12 +52,41 @@ pub fn figures(compared: &Compared) -> Markup {
     }
 }
 
+/// All rows in their order, or of very many those that changed most.
+fn shown(pairs: &[Pair]) -> Vec<&Pair> {
+    let mut shown: Vec<&Pair> = pairs.iter().collect();
+    if pairs.len() > PAIRS_MAX {
+        let weights = pairs.iter().map(weight).collect::<Vec<_>>();
+        let mut places: Vec<usize> = (0..pairs.len()).collect();
+        places.sort_by(|a, b| {
+            let (one, other) = (weights[*a], weights[*b]);
+            (other.0, other.1).cmp(&(one.0, one.1)).then(other.2.total_cmp(&one.2))
+        });
+        shown = places.into_iter().take(PAIRS_MAX).map(|place| &pairs[place]).collect();
+    }
+    shown
+}
+
+/// What a row is shown for: that it got worse than it may, that its change is sure, and how large
+/// it is, as the logarithm of the ratio.
+fn weight(pair: &Pair) -> (bool, bool, f64) {
+    let weights = pair.figures.iter().map(|figure| {
+        let outcome = figure.comparison.outcome();
+        let is_sure = matches!(outcome, Outcome::Higher | Outcome::Lower);
+        (figure.is_regression(), is_sure, figure.comparison.ratio.ln().abs())
+    });
+    weights.fold((false, false, 0.0), |(lost, sure, most), (is_lost, is_sure, change)| {
+        (lost | is_lost, sure | is_sure, f64::max(most, change))
+    })
+}
+
 fn comparison(compared: &Compared) -> Markup {
     html! {
         @if compared.pairs.len() > PAIRS_MAX {
             p.legend {
-                "The first " (PAIRS_MAX) " of " (compared.pairs.len())
-                " rows; dfsbench compare --format json has them all."
+                "The " (PAIRS_MAX) " of " (compared.pairs.len()) " rows that changed most, what got "
+                "worse than it may and what is sure in front; dfsbench compare --format json has "
+                "them all."
             }
         }
         div.scroll.sortable #comparison role="region" aria-labelledby="figures" tabindex="0" {
@@ -73,7 +104,7 @@ fn comparison(compared: &Compared) -> Markup {
                     }
                 }
                 tbody {
-                    @for pair in compared.pairs.iter().take(PAIRS_MAX) {
+                    @for pair in shown(&compared.pairs) {
                         @for (number, cells) in pair.cells().enumerate() {
                             tr.first[number == 0] {
                                 th scope="row" { (pair.name) }

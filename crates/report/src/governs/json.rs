@@ -34,6 +34,8 @@ struct PassPart<'a> {
 struct FactorPart<'a> {
     name: &'a str,
     share: f64,
+    /// The factors that it lies within: its levels are compared where these are the same.
+    within: Vec<&'a str>,
     levels: Vec<LevelPart<'a>>,
 }
 
@@ -41,6 +43,8 @@ struct FactorPart<'a> {
 #[derive(Serialize)]
 struct LevelPart<'a> {
     level: &'a str,
+    /// The level that it is compared with: the first one, unless the factor lies within others.
+    against: &'a str,
     ratio: Option<f64>,
     ratio_interval_lo: Option<f64>,
     ratio_interval_hi: Option<f64>,
@@ -54,8 +58,8 @@ struct InteractionPart<'a> {
     within: Vec<WithinPart<'a>>,
 }
 
-/// The rate under a level of the second factor against that under its first one, where the first
-/// factor has the level `under`.
+/// The rate under a level of the second factor against that under the level it is compared with,
+/// where the first factor has the level `under`.
 #[derive(Serialize)]
 struct WithinPart<'a> {
     under: &'a str,
@@ -91,12 +95,18 @@ fn factors<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<'a>> 
             let known = found.interval.1.is_finite();
             LevelPart {
                 level,
+                against: &factor.levels[found.against],
                 ratio: known.then_some(found.ratio),
                 ratio_interval_lo: known.then_some(found.interval.0),
                 ratio_interval_hi: known.then_some(found.interval.1),
             }
         });
-        FactorPart { name: factor.name, share: effect.share, levels: levels.collect() }
+        FactorPart {
+            name: factor.name,
+            share: effect.share,
+            within: effect.within.iter().map(|outer| pass.factors[*outer].name).collect(),
+            levels: levels.collect(),
+        }
     };
     effects.factors.iter().map(part).collect()
 }

@@ -4,11 +4,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Factor, Governing, PassFactors};
+use super::{Governing, PassFactors};
 use crate::grid::{Align, Grid, wrap};
 use crate::markdown::{escaped, line};
 use crate::show;
-use stats::effects::{Effects, LevelEffect};
+use stats::effects::{Effects, FactorEffect, LevelEffect};
 
 const WIDTH_MAX: usize = 100;
 
@@ -79,28 +79,34 @@ fn rows(pass: &PassFactors, effects: &Effects) -> Vec<[String; 5]> {
     let mut rows = Vec::new();
     for effect in &effects.factors {
         let factor = &pass.factors[effect.factor];
-        for (number, level) in effect.levels.iter().enumerate() {
+        for number in 0..effect.levels.len() {
             let [name, share] = match number {
                 0 => [factor.name.to_owned(), show::percent(effect.share)],
                 _ => [String::new(), String::new()],
             };
-            let [ratio, interval] = figures(factor, number, level);
-            rows.push([name, share, factor.levels[number].clone(), ratio, interval]);
+            let [ratio, interval] = figures(pass, effect, number);
+            rows.push([name, share, factor.compared(effect, number), ratio, interval]);
         }
     }
     rows
 }
 
-fn figures(factor: &Factor, number: usize, level: &LevelEffect) -> [String; 2] {
+fn figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [String; 2] {
+    let level = &effect.levels[number];
     let (lo, hi) = level.interval;
-    match number {
-        0 => ["1".to_owned(), "(reference)".to_owned()],
-        _ if !hi.is_finite() && factor.applies(number) => {
-            ["–".to_owned(), "not separable".to_owned()]
+    let is_reference = level.against == number;
+    let why = match () {
+        () if hi.is_finite() && is_reference => {
+            return ["1".to_owned(), "(reference)".to_owned()];
         }
-        _ if !hi.is_finite() => ["–".to_owned(), "not applicable".to_owned()],
-        _ => [format!("{:.3}", level.ratio), format!("{lo:.3} to {hi:.3}")],
-    }
+        () if hi.is_finite() => {
+            return [format!("{:.3}", level.ratio), format!("{lo:.3} to {hi:.3}")];
+        }
+        () if !pass.factors[effect.factor].applies(number) => "not applicable".to_owned(),
+        () if is_reference => format!("alone in its {}", pass.outer(effect)),
+        () => "not separable".to_owned(),
+    };
+    ["–".to_owned(), why]
 }
 
 fn grid(pass: &PassFactors, effects: &Effects) -> Grid {
@@ -140,8 +146,7 @@ fn picture(level: &LevelEffect, reach: f64) -> String {
 }
 
 fn sentences(pass: &PassFactors, effects: &Effects) -> Vec<String> {
-    let mut sentences: Vec<String> =
-        effects.interactions.iter().map(|interaction| pass.told(interaction)).collect();
+    let mut sentences = pass.notes(effects);
     sentences
         .push(format!("Not explained by any of this: {}.", show::percent(effects.unexplained)));
     if pass.left_out > 0 {

@@ -1,6 +1,6 @@
 //! The picture of the factors: a forest plot for each kind of pass whose settings vary.
 //!
-//! One row per level that is compared with the first one of its factor; the axis is logarithmic
+//! One row per level that is compared with another one of its factor; the axis is logarithmic
 //! and has 1, "no difference", as its line.
 
 use maud::{Markup, html};
@@ -22,8 +22,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="factors" {
                 h2 #factors { "Factors" }
                 p.legend {
-                    "ratio of each level to the first one of its factor, all else alike, with its \
-                     95 % interval; share of the variance that the factor governs; logarithmic"
+                    "ratio of each level to the one that it is compared with, all else alike, with \
+                     its 95 % interval; share of the variance that the factor governs; logarithmic"
                 }
                 (figures(&drawn))
             }
@@ -47,8 +47,9 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 }
 
 fn notes(pass: &PassFactors, effects: &Effects) -> Vec<String> {
-    let told = effects.interactions.iter().map(|interaction| pass.told(interaction));
-    told.chain([format!("Not explained: {}.", show::percent(effects.unexplained))]).collect()
+    let mut notes = pass.notes(effects);
+    notes.push(format!("Not explained: {}.", show::percent(effects.unexplained)));
+    notes
 }
 
 fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
@@ -58,8 +59,9 @@ fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
         .iter()
         .flat_map(|effect| {
             let factor = &pass.factors[effect.factor];
-            let levels = effect.levels.iter().enumerate().skip(1);
-            let known = levels.filter(|(_, level)| level.interval.1.is_finite());
+            let levels = effect.levels.iter().enumerate();
+            let compared = levels.filter(|(number, level)| level.against != *number);
+            let known = compared.filter(|(_, level)| level.interval.1.is_finite());
             known.map(|(number, level)| strip(factor, number, effect.share, level, &axis))
         })
         .collect();
@@ -81,7 +83,7 @@ fn strip(
     axis: &RatioAxis,
 ) -> Strip {
     let (lo, hi) = level.interval;
-    let against = format!("{} against {}", factor.levels[number], factor.levels[0]);
+    let against = format!("{} against {}", factor.levels[number], factor.levels[level.against]);
     Strip {
         name: cut(&format!("{} ({})", factor.name, show::percent(share)), 30),
         value: format!("{:.2} ({lo:.2} to {hi:.2})", level.ratio),
