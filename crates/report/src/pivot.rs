@@ -5,6 +5,8 @@
 //! medians side by side, as reports of such experiments do: two factors across, the last ones that
 //! fit, and one row for each combination of the others.
 
+use std::collections::HashMap;
+
 use model::Pass;
 
 use crate::grid::{Align, Grid};
@@ -49,40 +51,58 @@ fn pairs(varying: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
     pairs
 }
 
+/// The levels that lead a row of the table, or stand above a column of it.
+type Levels<'s> = Vec<&'s str>;
+
 /// One table; `None` where it would have one row or one column, or too many.
 fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize]) -> Option<Grid> {
-    let key = |row: &Row<'_>, of: &[usize]| -> Vec<String> {
-        let mut key: Vec<String> = of.iter().map(|&column| row.values[column].clone()).collect();
-        key.insert(0, row.run.spec.target_name.clone());
-        key
-    };
-    let (mut leads, mut heads): (Vec<Vec<String>>, Vec<Vec<String>>) = (Vec::new(), Vec::new());
+    let (mut leads, mut heads) = (Places::default(), Places::default());
+    let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
-        let (lead, head) = (key(row, down), key(row, across)[1..].to_vec());
-        if !leads.contains(&lead) {
-            leads.push(lead);
+        let levels =
+            |of: &[usize]| of.iter().map(|&c| row.values[c].as_str()).collect::<Levels<'_>>();
+        let mut lead = levels(down);
+        lead.insert(0, row.run.spec.target_name.as_str());
+        let place = (leads.of(lead), heads.of(levels(across)));
+        if heads.all.len() > ACROSS_MAX {
+            return None;
         }
-        if !heads.contains(&head) {
-            heads.push(head);
-        }
+        cells.entry(place).or_insert(row);
     }
-    if leads.len() < 2 || !(2..=ACROSS_MAX).contains(&heads.len()) {
+    if leads.all.len() < 2 || heads.all.len() < 2 {
         return None;
     }
-    let titles: Vec<String> = heads.iter().map(|head| head.join(BETWEEN)).collect();
+    let titles: Vec<String> = heads.all.iter().map(|head| head.join(BETWEEN)).collect();
     let mut columns = vec![("target", Align::Left)];
     columns.extend(down.iter().map(|&column| (sheet.columns[column], Align::Right)));
     columns.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
     let mut grid = Grid::new(&columns);
-    for lead in &leads {
-        let figure = |head: &Vec<String>| {
-            let same = |row: &&&Row<'_>| key(row, down) == *lead && key(row, across)[1..] == **head;
-            rows.iter().find(same).map_or_else(|| NOT_APPLICABLE.to_owned(), |row| cell(row))
+    for (number, lead) in leads.all.iter().enumerate() {
+        let figure = |head| {
+            let row = cells.get(&(number, head));
+            row.map_or_else(|| NOT_APPLICABLE.to_owned(), |row| cell(row))
         };
-        let figures = heads.iter().map(figure);
-        grid.row(&lead.iter().cloned().chain(figures).collect::<Vec<_>>());
+        let figures = (0..heads.all.len()).map(figure);
+        let lead = lead.iter().map(|level| (*level).to_owned());
+        grid.row(&lead.chain(figures).collect::<Vec<_>>());
     }
     Some(grid)
+}
+
+/// Levels in their order of appearance, each with its place.
+#[derive(Default)]
+struct Places<'s> {
+    all: Vec<Levels<'s>>,
+    known: HashMap<Levels<'s>, usize>,
+}
+
+impl<'s> Places<'s> {
+    fn of(&mut self, levels: Levels<'s>) -> usize {
+        *self.known.entry(levels).or_insert_with_key(|levels| {
+            self.all.push(levels.clone());
+            self.all.len() - 1
+        })
+    }
 }
 
 /// The factors that differ among some rows.

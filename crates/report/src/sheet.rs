@@ -332,28 +332,34 @@ impl Settings {
         shown.collect::<Vec<_>>().join(", ")
     }
 
-    /// The value of a setting for each combination of the keys; `None` when they don't decide it.
-    /// Runs to which the setting does not apply are left out. Target and workload go by their
-    /// values alone, other keys by name and value.
+    /// The value of a setting for each combination of at most two keys; `None` when they don't
+    /// decide it. Runs to which the setting does not apply are left out. Target and workload go by
+    /// their values alone, other keys by name and value.
     fn grouped(&self, name: &str, keys: &[&'static str]) -> Option<Vec<(String, String)>> {
-        let mut groups: Vec<(String, String)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        debug_assert!(keys.len() <= 2, "{keys:?}");
+        let mut order = Vec::new();
+        let mut groups = HashMap::new();
         for run in &self.runs {
             let Some(value) = run.get(name) else { continue };
-            let part = |key: &&str| {
-                let value = run.get(key)?;
-                Some(if LEADING.contains(key) { value.clone() } else { format!("{key} {value}") })
-            };
-            let key = keys.iter().filter_map(part).collect::<Vec<_>>().join(" ");
-            match places.get(&key) {
-                Some(place) if groups[*place].1 == *value => {}
+            let level = |number: usize| keys.get(number).and_then(|key| run.get(key));
+            let group = (level(0), level(1));
+            match groups.get(&group) {
+                Some(known) if *known == value => {}
                 Some(_) => return None,
                 None => {
-                    places.insert(key.clone(), groups.len());
-                    groups.push((key, value.clone()));
+                    groups.insert(group, value);
+                    order.push(group);
                 }
             }
         }
-        Some(groups)
+        let part = |(key, level): (&&'static str, Option<&String>)| {
+            let level = level?;
+            Some(if LEADING.contains(key) { level.clone() } else { format!("{key} {level}") })
+        };
+        let named = |group: (Option<&String>, Option<&String>)| {
+            let parts = keys.iter().zip([group.0, group.1]).filter_map(part);
+            (parts.collect::<Vec<_>>().join(" "), groups[&group].clone())
+        };
+        Some(order.into_iter().map(named).collect())
     }
 }

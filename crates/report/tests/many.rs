@@ -32,4 +32,6 @@ fn a_hundred_thousand_runs_are_reported() {
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
     assert!(page.contains("The first 30000 of 100000 rows"));
     assert_eq!(render(&campaign, Format::Csv).lines().count(), 100_001);
+    let rows = |text: String| text.lines().filter(|line| line.contains("mixed")).count();
+    assert!(rows(render(&campaign, Format::Table)) >= 100_000);
 }

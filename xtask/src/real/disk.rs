@@ -58,6 +58,7 @@ ls -A target | sed 's/^/left: /'
 pub fn run(checks: &mut Checks) {
     checks.run("no space left half way", full_half_way);
     checks.run("no space left at any step of several agents", full_at_each_step);
+    checks.run("results on a file system that is read only", read_only);
     checks.run("a file system without O_DIRECT", without_direct);
     checks.run("zeros on a file system that compresses", compressing);
     checks.run("a file system that doesn't tell where reads come from", untold);
@@ -82,8 +83,38 @@ fn full_at_each_step() -> Result<()> {
     command.args(["--mount", "--propagation", "private", "sh", "-euc", SMALL, "disk"]);
     command.arg(folder.path()).args(["cargo", "test", "--quiet", "--workspace", "--test", "fleet"]);
     command.args(["full::", "--", "--ignored"]).env("DFSBENCH_SMALL_DISK", folder.path());
-    let said = proc::text(command.current_dir(repo::root()))?;
-    ensure!(said.contains("ok. 1 passed"), "{said}");
+    let output = proc::output(command.current_dir(repo::root()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success() && said.contains("ok. 1 passed"), "{said}");
+    Ok(())
+}
+
+/// Arguments: folder, program. What each command prints, and its exit code.
+const READ_ONLY: &str = r#"
+mount -t tmpfs none "$1"
+cd "$1"
+mkdir target
+"$2" run target --workload stream --file-size 8MiB --trials 1 --quiet --results r.db
+mount -o remount,ro "$1"
+for words in list show report "report --format csv" "note 1 later" "tag 1 +slow" "rm 1"; do
+    "$2" $words --results r.db 2>&1 | cat
+    echo "$words: exit ${PIPESTATUS[0]}"
+done
+"#;
+
+fn read_only() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "bash", "-c", READ_ONLY, "disk"]);
+    command.arg(folder.path()).arg(OURS.command().get_program());
+    let said = proc::text(&mut command)?;
+    for words in ["list", "show", "report", "report --format csv"] {
+        ensure!(said.contains(&format!("\n{words}: exit 0\n")), "`{words}`:\n{said}");
+    }
+    for words in ["note 1 later", "tag 1 +slow", "rm 1"] {
+        ensure!(said.contains(&format!("\n{words}: exit 2\n")), "`{words}`:\n{said}");
+    }
+    ensure!(said.matches("error: ").count() == 3, "not one error each:\n{said}");
     Ok(())
 }
 

@@ -21,9 +21,9 @@ const PLACE: &str = "DFSBENCH_SMALL_DISK";
 const MIX: &str = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
                    file_size = \"64KiB\"\nduration = \"500ms\"\n";
 
-/// Writes what is not there yet.
-const STREAM: &str = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfile_size = \"1MiB\"\n\
-                      passes = [\"write\"]\n";
+/// Writes what is not there yet, a file by each agent.
+const STREAM: &str = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfiles = 3\n\
+                      file_size = \"1MiB\"\npasses = [\"write\"]\n";
 
 fn place() -> PathBuf {
     PathBuf::from(std::env::var_os(PLACE).expect("a small file system is named"))
@@ -83,6 +83,9 @@ fn a_disk_that_is_full_from_any_step_on_fails_what_needs_room_and_nothing_is_lef
         let caveats = &trial.passes[0].caveats;
         let errors = caveats.iter().find(|caveat| caveat.code == CaveatCode::Errors);
         let said = &errors.unwrap_or_else(|| panic!("{step}: {caveats:?}")).evidence;
-        assert!(said.contains("host c") && said.contains("ENOSPC on write"), "{step}: {said}");
+        // The agent before may be at work when its disk fills up, and get some of what it asks for.
+        let is_full =
+            ["ENOSPC on write", "short transfer on write"].iter().any(|it| said.contains(it));
+        assert!(is_full, "{step}: {said}");
     }
 }
