@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{getegid, geteuid};
 
-use crate::actions::{clock, grace};
+use crate::actions::{clock, grace, outage};
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;
 use crate::{RUN, packages, servers};
@@ -63,6 +63,8 @@ pub enum Step {
     Await(u16),
     /// Waits until the kernel's server lets clients open files.
     AwaitGrace,
+    /// Takes all room of a file system, but for a mebibyte, by a file of ours.
+    Fill(PathBuf),
     /// Sets the calendar.
     Calendar {
         /// How far ahead of the time since boot, in nanoseconds.
@@ -116,6 +118,7 @@ impl Step {
             Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
             Self::Await(port) => servers::await_port(*port),
             Self::AwaitGrace => grace::await_end(),
+            Self::Fill(file) => outage::fill(runner, file),
             Self::Calendar { offset_ns, .. } => clock::set(runner, *offset_ns),
         }
     }
@@ -135,6 +138,9 @@ impl fmt::Display for Step {
             Self::Start { argv, .. } => write!(f, "{} &", commands::show(argv)),
             Self::Await(port) => write!(f, "wait for port {port} of 127.0.0.1"),
             Self::AwaitGrace => f.write_str(&grace::shown()),
+            Self::Fill(file) => {
+                write!(f, "fallocate --length (all but 1 MiB) -- {}", file.display())
+            }
             Self::Calendar { by_ms, .. } => {
                 write!(f, "date --set '{:+.3} seconds'", *by_ms as f64 / 1e3)
             }

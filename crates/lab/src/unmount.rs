@@ -17,9 +17,11 @@ use crate::processes;
 const LIMIT: Duration = Duration::from_secs(120);
 /// What unmounting from a server that is gone may take before it is forced.
 const NFS_LIMIT: Duration = Duration::from_secs(20);
-/// How often a busy file system is asked for again: the kernel's server lets files go after a
-/// while.
+/// How often a busy file system is asked for again.
 const TRIES: u32 = 20;
+/// The same where no process holds it: the kernel's server lets files go after a while, a busy
+/// machine's after a longer one.
+const TRIES_OF_KERNEL: u32 = 120;
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Unmounts a mount point of ours; does nothing where nothing of that type is mounted.
@@ -28,19 +30,24 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Where it is busy, with those who hold it.
 pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
     let is_ours = |mount: &Mount| mount.file_system.starts_with(file_system);
-    for _ in 0..TRIES {
-        if !mounts::at(point).is_some_and(|mount| is_ours(&mount)) {
+    let is_there = || mounts::at(point).is_some_and(|mount| is_ours(&mount));
+    for tried in 0..TRIES_OF_KERNEL {
+        if !is_there() {
             return Ok(());
+        }
+        if tried >= TRIES && !holders(point).is_empty() {
+            break;
         }
         if file_system == "nfs" { nfs(runner, point)? } else { local(runner, point)? }
     }
-    match mounts::at(point) {
-        Some(mount) if is_ours(&mount) => {
-            let holders = holders(point);
-            Err(LabError::Busy { point: point.to_owned(), holders })
-        }
-        _ => Ok(()),
+    if !is_there() {
+        return Ok(());
     }
+    let mut holders = holders(point);
+    if holders.is_empty() {
+        holders.push("held by the kernel, such as by its NFS server or a loop device".to_owned());
+    }
+    Err(LabError::Busy { point: point.to_owned(), holders })
 }
 
 fn local(runner: &Runner, point: &Path) -> Result<(), LabError> {
@@ -81,8 +88,5 @@ fn holders(point: &Path) -> Vec<String> {
     let inner = mounts.into_iter().flat_map(|mounts| mounts.0).map(|mount| mount.mount_point);
     let inner = inner.filter(|inner| inner != point && inner.starts_with(point));
     holders.extend(inner.map(|inner| format!("the mount on {}", inner.display())));
-    if holders.is_empty() {
-        holders.push("held by the kernel, such as by its NFS server or a loop device".to_owned());
-    }
     holders
 }

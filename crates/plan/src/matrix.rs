@@ -128,7 +128,9 @@ impl RawPlan {
             let fault = Fault::new("no run of this plan depends on it");
             fault.hint(meaning(setting)).of(setting.key(), place).in_source(&self.source_name)
         };
-        of_factors.chain(of_targets).chain(of_workloads).map(warning).collect()
+        let all = of_factors.chain(of_targets).chain(of_workloads);
+        // What a ladder sets on its rungs nobody wrote.
+        all.filter(|(_, place)| *place != Place::Whole).map(warning).collect()
     }
 }
 

@@ -420,7 +420,7 @@ kind = "stream"
 const LONG: &str = r#"
 file_size = "4MiB"
 files = 1
-duration = "20s"
+duration = "10s"
 [[workload]]
 kind = "mixed"
 "#;

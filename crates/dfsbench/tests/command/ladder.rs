@@ -71,6 +71,21 @@ fn a_server_with_a_narrow_bandwidth_is_named() {
 }
 
 #[test]
+fn a_rung_that_fails_is_a_short_row_and_the_sentence_says_why() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "error CREATE ACCES 100%"]);
+    let (end, _) = ladder(&rig, &served.url, &SMALL_OPS);
+    assert_eq!(end.code, 4, "{end:?}");
+    let told = rig.run(&["report"]);
+    let lines: Vec<&str> = told.stdout.lines().collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{}", told.stdout);
+    assert!(told.stdout.contains("`the server, our client` has no figure: "), "{}", told.stdout);
+    let is_short =
+        |line: &&&str| line.starts_with("the server, our client") && line.ends_with("failed");
+    assert_eq!(lines.iter().filter(is_short).count(), 3, "{}", told.stdout);
+}
+
+#[test]
 fn small_transfers_are_named() {
     let rig = Rig::new();
     let (_, json) = ladder(&rig, "embedded", &["--transfer-size", "4KiB"]);

@@ -15,6 +15,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing,
     a_busy_mount_says_who_holds_it,
     a_disk_that_was_filled_takes_nothing_and_is_emptied_again,
+    a_loop_device_that_somebody_uses_is_named_and_goes_when_it_may,
     a_device_that_vanished_is_one_error_and_the_rest_is_put_back,
     dropped_caches_are_counted_not_assumed,
 ];
@@ -107,6 +108,25 @@ fn a_busy_mount_says_who_holds_it() {
     assert!(error.contains(&format!("sleep (pid {})", sleeper.id())), "{error}");
     assert_eq!(lab.height(), 1);
     lab.undo_all().unwrap();
+    host.assert_as_before(&before);
+}
+
+fn a_loop_device_that_somebody_uses_is_named_and_goes_when_it_may() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let [file, format, _] = stack(host.path("disk"), FileSystem::Ext4, 64 << 20);
+    let found = lab.apply(&file).unwrap();
+    let node = fact(&found, "loop device").to_owned();
+    lab.apply(&format).unwrap();
+    let elsewhere = host.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let elsewhere = elsewhere.display().to_string();
+    run(&["mount", &node, &elsewhere]);
+    let error = lab.undo_all().unwrap_err().to_string();
+    run(&["umount", &elsewhere]);
+    assert!(error.contains(&format!("{node} is in use still")), "{error}");
+    lab.undo_all().unwrap();
+    fs::remove_dir(&elsewhere).unwrap();
     host.assert_as_before(&before);
 }
 

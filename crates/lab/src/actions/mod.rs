@@ -47,8 +47,6 @@ pub struct Known {
     pub own: own::Host,
     /// Something answers to rpcbind's port.
     pub rpcbind: bool,
-    /// Bytes that are free where a file system is to be filled.
-    pub free_bytes: u64,
     /// How far the calendar is ahead of the time since boot, in nanoseconds.
     pub calendar_ns: i64,
 }
@@ -72,10 +70,6 @@ impl Known {
                 _ => own::Host::default(),
             },
             rpcbind: nfsd::rpcbind_runs(),
-            free_bytes: match action {
-                Action::Fill { point } => outage::free_bytes(point),
-                _ => 0,
-            },
             calendar_ns: clock::offset_ns(),
         })
     }
@@ -157,7 +151,7 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         Action::Cores { online } => cpu::core_steps(*online, known),
         Action::NfsdStop => outage::stop_steps(),
         Action::Cut { interface, port } => outage::cut_steps(interface, *port),
-        Action::Fill { point } => outage::fill_steps(point, known),
+        Action::Fill { point } => outage::fill_steps(point),
         Action::ClockStep { by_ms, .. } => clock::steps(*by_ms, known),
     }
 }

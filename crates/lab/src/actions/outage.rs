@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use model::InForce;
 
 use super::{Known, nfsd, shape};
+use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::inforce::Findings;
 use crate::step::Step;
@@ -16,6 +17,12 @@ use crate::undo::Undo;
 
 /// What fills a file system.
 const FILLER: &str = ".dfsbench-filler";
+
+/// What is left of a file system that is filled, in bytes.
+const LEFT: u64 = 1 << 20;
+
+/// A smaller piece of room than this isn't asked for.
+const PIECE_MIN: u64 = 64 << 10;
 
 /// Stops the kernel's server.
 pub fn stop_steps() -> Vec<Step> {
@@ -67,10 +74,43 @@ pub fn cut_steps(interface: &str, port: u16) -> Vec<Step> {
 }
 
 /// Fills a file system, but for a last mebibyte.
-pub fn fill_steps(point: &Path, known: &Known) -> Vec<Step> {
-    let bytes = known.free_bytes.saturating_sub(1 << 20).max(1).to_string();
-    let file = filler(point).display().to_string();
-    vec![Step::run(["fallocate", "--length", &bytes, "--", &file])]
+pub fn fill_steps(point: &Path) -> Vec<Step> {
+    vec![Step::Fill(filler(point))]
+}
+
+/// Takes all room of the file system that a file is on, but for a last mebibyte.
+///
+/// A file system keeps some of its room for itself (ext4: 16 MiB), and others write meanwhile: what
+/// can't be had at once is asked for in smaller pieces. Of what is refused a part may be taken.
+///
+/// # Errors
+/// Where hardly anything can be had.
+pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
+    let point = file.parent().unwrap_or(file);
+    let path = file.display().to_string();
+    let room = free_bytes(point);
+    let mut piece = room;
+    loop {
+        // Root's files are not always ours to read, but how long they are can be seen.
+        let taken = file.metadata().map_or(0, |found| found.len());
+        piece = piece.min(free_bytes(point).saturating_sub(LEFT)).max(1);
+        let [offset, length] = [taken, piece].map(|bytes| bytes.to_string());
+        let argv = ["fallocate", "--offset", &offset, "--length", &length, "--", &path];
+        let refused = match runner.run(&argv, SOON) {
+            Ok(_) => None,
+            Err(error) => {
+                piece /= 16;
+                Some(error)
+            }
+        };
+        let free = free_bytes(point);
+        let is_over = piece < PIECE_MIN || taken >= room || free <= LEFT + PIECE_MIN;
+        match refused {
+            Some(error) if is_over && free > room / 2 => return Err(error),
+            _ if is_over => return Ok(()),
+            _ => {}
+        }
+    }
 }
 
 /// Removes what fills it.
@@ -125,10 +165,10 @@ mod tests {
 
     #[test]
     fn a_disk_is_filled_but_for_a_mebibyte_and_the_filler_is_removed() {
-        let known = Known { free_bytes: 5 << 20, ..Known::default() };
         let folder = tempfile::tempdir().unwrap();
-        let steps = fill_steps(folder.path(), &known);
-        assert!(steps[0].to_string().starts_with("fallocate --length 4194304 -- "), "{steps:?}");
+        let steps = fill_steps(folder.path());
+        let said = steps[0].to_string();
+        assert!(said.starts_with("fallocate --length (all but 1 MiB) -- /"), "{said}");
         let file = folder.path().join(FILLER);
         assert_eq!(fill_undo(folder.path()).unwrap(), [Undo::File { path: file.clone() }]);
         std::fs::write(&file, "x").unwrap();

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{Device, FileSystem, InForce, Raid};
 
@@ -13,8 +14,13 @@ use super::{Known, folder_undo};
 use crate::commands::{LONG, Runner, SOON};
 use crate::error::LabError;
 use crate::inforce::Findings;
+use crate::processes;
 use crate::step::Step;
 use crate::undo::Undo;
+
+/// How often a loop device is asked to go, and how long is waited where something holds it.
+const DETACHES: u32 = 100;
+const DETACH_PAUSE: Duration = Duration::from_millis(50);
 
 /// The node of a device as it is now.
 ///
@@ -84,13 +90,22 @@ pub fn loop_undo(file: &Path) -> Result<Vec<Undo>, LabError> {
 /// Detaches every loop device of a file.
 ///
 /// # Errors
-/// Where losetup can't.
+/// Where losetup can't, or something holds one for long: the kernel detaches it only then.
 pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
-    while let Some(node) = loop_node(file) {
+    for _ in 0..DETACHES {
+        let Some(node) = loop_node(file) else { return Ok(()) };
         let node = node.display().to_string();
         runner.run(&["losetup", "--detach", node.as_str()], SOON)?;
+        if loop_node(file).is_some() {
+            processes::pause(DETACH_PAUSE);
+        }
     }
-    Ok(())
+    let Some(node) = loop_node(file) else { return Ok(()) };
+    Err(LabError::Unable(format!(
+        "{} is in use still, and so keeps {}",
+        node.display(),
+        file.display()
+    )))
 }
 
 /// Reads a loop device back.

@@ -137,7 +137,10 @@ fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> FoundTable {
         let judged = &row.judged;
         let name = words.rung(*rung);
         let Some(rate) = &judged.rate else {
-            let mut cells = vec![name, row.missing()];
+            // Why is told in the sentences above the table.
+            let missing = row.missing();
+            let short = missing.split(':').next().unwrap_or_default().to_owned();
+            let mut cells = vec![name, short];
             cells.resize(columns.len(), String::new());
             return cells;
         };

@@ -20,6 +20,7 @@ mod mountstats;
 mod options;
 mod ours;
 mod plans;
+mod questions;
 mod secured;
 
 /// Folder of the laboratory of kernels 6.12 and 6.1.

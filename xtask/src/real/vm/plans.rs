@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Checks, FRESH_EXPORT, NEW, OLD, run_apart};
+use super::{Checks, FRESH_EXPORT, NEW, OLD, questions, run_apart};
 use crate::proc::{self, Background};
 use crate::real::ours::exit;
 use crate::repo::{self, Profile};
@@ -94,20 +94,47 @@ impl<'a> Plans<'a> {
         run("a setting of a mount is in force, or the run is failed", &|| self.in_force());
         run("two clients of one server at one moment", &|| self.scaling());
         run("two kernels of the client are one factor", &|| self.kernels());
+        run("a ladder has every rung on real kernels", &|| questions::ladder(self));
+        run("a soak stops, cuts off, fills and sets machines, and undoes it", &|| {
+            questions::soak(self)
+        });
         run("machines of a controller that was killed put themselves back", &|| self.killed());
+    }
+
+    /// The machines.
+    pub fn lab(&self) -> &Lab {
+        self.lab
+    }
+
+    /// A file of the checks.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a plan, and says where.
+    pub fn written(&self, name: &str, plan: &str) -> Result<PathBuf> {
+        let path = self.at(name);
+        fs::write(&path, plan)?;
+        Ok(path)
+    }
+
+    /// Our program.
+    pub fn program(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env("NO_COLOR", "1").env_remove("DFSBENCH_AGENT_BINARY").stdin(Stdio::null());
+        command
     }
 
     /// The command of a small run, with flags that win over the preset.
     fn command(&self, plan: &str, flags: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.env("NO_COLOR", "1").env_remove("DFSBENCH_AGENT_BINARY").stdin(Stdio::null());
-        command.arg("run").arg(self.folder.path().join(plan));
+        let mut command = self.program();
+        command.arg("run").arg(self.at(plan));
         command.args(["--proto", "tcp", "--file-size", "1MiB", "--quiet"]);
         if !flags.contains(&"--trials") {
             command.args(["--trials", "1"]);
         }
         command.args(["--io-size", "64KiB", "--format", "json", "--results"]);
-        command.arg(self.folder.path().join("results.db")).args(flags);
+        command.arg(self.at("results.db")).args(flags);
         command
     }
 
@@ -176,7 +203,7 @@ impl<'a> Plans<'a> {
     fn kernels(&self) -> Result<()> {
         let config = self.lab.ssh_config().display().to_string();
         let plan = PLAN_OF_KERNELS.replace("CONFIG", &config);
-        fs::write(self.folder.path().join(KERNELS), plan)?;
+        self.written(KERNELS, &plan)?;
         let (_, json) = self.result(KERNELS, &["--trials", "2"])?;
         let runs = json["runs"].as_array().context("no runs")?;
         ensure!(runs.len() == 2, "{} runs", runs.len());
@@ -200,7 +227,7 @@ impl<'a> Plans<'a> {
         }
         let mut factors = Command::new(&self.program);
         factors.args(["factors", "--format", "json", "--results"]);
-        let said = proc::text(factors.arg(self.folder.path().join("results.db")))?;
+        let said = proc::text(factors.arg(self.at("results.db")))?;
         ensure!(said.contains("\"target\""), "target is no factor: {said}");
         self.is_as_before()
     }
@@ -260,7 +287,8 @@ impl<'a> Plans<'a> {
         }
     }
 
-    fn is_as_before(&self) -> Result<()> {
+    /// Waits until nothing of ours is left on any machine.
+    pub fn is_as_before(&self) -> Result<()> {
         self.await_traces(str::is_empty, "nothing of ours")
     }
 
