@@ -161,7 +161,7 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
 const INTERCEPT: usize = 0;
 
 /// Which columns stand for what: one for each level of each factor that is compared with another
-/// one, and one for each pair of such levels of two factors, neither of which lies within the other.
+/// one, and one for each pair of such levels of two factors that don't lie within each other.
 struct Columns {
     /// The column of each level of each factor.
     factors: Vec<Vec<Option<usize>>>,

@@ -18,10 +18,19 @@ const RUNGS: [&str; 8] = ["null", "memory", "disk", "tcp", "own", "server", "loo
 
 const HOSTS: &str = r#"
 name = "questions"
-host = [
-    { name = "server", ssh = "server", ssh_config = "CONFIG", address = "10.77.0.1", interface = "eth0" },
-    { name = "client", ssh = "CLIENT", ssh_config = "CONFIG", address = "10.77.0.11" },
-]
+
+[[host]]
+name = "server"
+ssh = "server"
+ssh_config = "CONFIG"
+address = "10.77.0.1"
+interface = "eth0"
+
+[[host]]
+name = "client"
+ssh = "CLIENT"
+ssh_config = "CONFIG"
+address = "10.77.0.11"
 "#;
 
 const LADDER: &str = r#"
