@@ -9,6 +9,10 @@
 
 use super::Observation;
 
+/// The level of one factor that each level of another comes with; `None` where one of them comes
+/// with several. A level that was never measured comes with none.
+type Decided = Option<Vec<Option<usize>>>;
+
 /// How the factors lie within each other.
 pub struct Nesting {
     /// For each factor, those that it lies within.
@@ -20,7 +24,7 @@ pub struct Nesting {
 impl Nesting {
     /// Finds it in what was observed; `levels` says how many each factor has.
     pub fn of(levels: &[usize], observations: &[Observation]) -> Self {
-        let decided: Vec<Vec<Option<Vec<Option<usize>>>>> = (0..levels.len())
+        let decided: Vec<Vec<Decided>> = (0..levels.len())
             .map(|inner| {
                 let by = |outer| decided_by(inner, outer, levels[inner], observations);
                 (0..levels.len()).map(by).collect()
@@ -72,14 +76,8 @@ impl Nesting {
     }
 }
 
-/// The level of a factor that each level of another comes with; `None` where one of them comes with
-/// several. A level that was never measured comes with none.
-fn decided_by(
-    inner: usize,
-    outer: usize,
-    levels: usize,
-    observations: &[Observation],
-) -> Option<Vec<Option<usize>>> {
+/// Finds what the levels of one factor say of another's.
+fn decided_by(inner: usize, outer: usize, levels: usize, observations: &[Observation]) -> Decided {
     let mut found = vec![None; levels];
     for observation in observations {
         let level = observation.levels[outer];
