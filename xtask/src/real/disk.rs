@@ -59,6 +59,7 @@ pub fn run(checks: &mut Checks) {
     checks.run("no space left half way", full_half_way);
     checks.run("no space left at any step of several agents", full_at_each_step);
     checks.run("results on a file system that is read only", read_only);
+    checks.run("a disturbance without rights is one clear sentence", without_rights);
     checks.run("a file system without O_DIRECT", without_direct);
     checks.run("zeros on a file system that compresses", compressing);
     checks.run("a file system that doesn't tell where reads come from", untold);
@@ -115,6 +116,42 @@ fn read_only() -> Result<()> {
         ensure!(said.contains(&format!("\n{words}: exit 2\n")), "`{words}`:\n{said}");
     }
     ensure!(said.matches("error: ").count() == 3, "not one error each:\n{said}");
+    Ok(())
+}
+
+/// Arguments: folder, program. A soak by a user who may not do what it is to do to its host.
+const WITHOUT_RIGHTS: &str = r#"
+chmod 777 "$1"
+cp "$2" "$1/dfsbench"
+cd "$1"
+cat > plan.toml <<'PLAN'
+name = "rights"
+[[host]]
+name = "one"
+[[target]]
+name = "t"
+server = "one"
+[factors]
+data_path = "disk"
+file_system = "tmpfs"
+[[workload]]
+kind = "mixed"
+PLAN
+setpriv --reuid 65534 --regid 65534 --clear-groups env HOME="$1" ./dfsbench soak plan.toml \
+    --duration 4s --segment 4s --rate 20 --disturb 'disk-full on one at 1s for 1s' --quiet 2>&1
+echo "exit $?"
+"#;
+
+fn without_rights() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("bash");
+    command.args(["-c", WITHOUT_RIGHTS, "disk"]).arg(folder.path());
+    let said = proc::text(command.arg(OURS.command().get_program()))?;
+    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["Whether it survives can't be told: host one: ", "needs root, and `sudo -n`"] {
+        ensure!(flat.contains(words), "`{words}` is not in:\n{said}");
+    }
+    ensure!(said.ends_with("exit 4\n"), "{said}");
     Ok(())
 }
 
