@@ -162,16 +162,20 @@ impl Size {
         let is_short = |factor: u64| self.0 >= factor && self.0 / factor < 10_000;
         let mut binary = Self::UNITS.iter().filter(|(_, factor)| is_short(*factor));
         if let Some((unit, factor)) = binary.find(|(_, factor)| tenths(*factor)) {
-            return if self.0.is_multiple_of(*factor) {
-                format!("{} {unit}", self.0 / factor)
-            } else {
-                format!("{:.1} {unit}", self.0 as f64 / *factor as f64)
-            };
+            return self.in_unit(unit, *factor);
         }
         let mut decimal = DECIMAL.iter().filter(|(_, factor)| self.0 >= *factor);
         match decimal.find(|(_, factor)| self.0.is_multiple_of(*factor)) {
             Some((unit, factor)) => format!("{} {unit}", self.0 / factor),
             None => format!("{} B", self.0),
+        }
+    }
+
+    fn in_unit(self, unit: &str, factor: u64) -> String {
+        if self.0.is_multiple_of(factor) {
+            format!("{} {unit}", self.0 / factor)
+        } else {
+            format!("{:.1} {unit}", self.0 as f64 / factor as f64)
         }
     }
 }
@@ -181,11 +185,7 @@ impl fmt::Display for Size {
         let Some((unit, factor)) = Self::UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
             return write!(f, "{} B", self.0);
         };
-        if self.0.is_multiple_of(*factor) {
-            write!(f, "{} {unit}", self.0 / factor)
-        } else {
-            write!(f, "{:.1} {unit}", self.0 as f64 / *factor as f64)
-        }
+        f.write_str(&self.in_unit(unit, *factor))
     }
 }
 
