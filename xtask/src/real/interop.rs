@@ -93,29 +93,40 @@ pub struct Counters {
 
 /// Runs the checks of this group.
 pub fn run(checks: &mut Checks) {
-    if let Some(server) = checks.get("our server starts", || OURS.serve("256MiB", &[])) {
-        for way in OURS_SPEAK {
-            let Way { version, proto } = way;
-            let name = format!("our client, our server, v{version} over {proto}");
-            checks.run(&name, || whole(&way.address(&server.export), &[]).map(|_| ()));
-            let name = format!("tshark takes v{version} over {proto} apart");
-            checks.run(&name, || captured(way, &server.export));
-        }
-        for version in LIBNFS_SPEAKS {
-            let name = format!("libnfs, our server, v{version} over tcp");
-            checks.run(&name, || by_libnfs(version, &server.export));
-        }
-    }
+    checks.beside(with_ours, |checks| {
+        with_ganesha(checks);
+        by_proxy(checks);
+    });
     under_tls(checks);
-    by_proxy(checks);
-    if let Some(server) = checks.get("nfs-ganesha starts", Ganesha::start) {
-        for way in GANESHA_SPEAKS {
-            let Way { version, proto } = way;
-            let name = format!("our client, nfs-ganesha, v{version} over {proto}");
-            // Its READ_PLUS (4.3, FSAL VFS) answers with one piece of no bytes.
-            let flags = ["--empty-read-plus"];
-            checks.run(&name, || whole(&way.address(&server.export("/vfs")), &flags).map(|_| ()));
-        }
+}
+
+/// Our client and libnfs, our server.
+fn with_ours(checks: &mut Checks) {
+    let Some(server) = checks.get("our server starts", || OURS.serve("256MiB", &[])) else {
+        return;
+    };
+    for way in OURS_SPEAK {
+        let Way { version, proto } = way;
+        let name = format!("our client, our server, v{version} over {proto}");
+        checks.run(&name, || whole(&way.address(&server.export), &[]).map(|_| ()));
+        let name = format!("tshark takes v{version} over {proto} apart");
+        checks.run(&name, || captured(way, &server.export));
+    }
+    for version in LIBNFS_SPEAKS {
+        let name = format!("libnfs, our server, v{version} over tcp");
+        checks.run(&name, || by_libnfs(version, &server.export));
+    }
+}
+
+/// Our client, nfs-ganesha.
+fn with_ganesha(checks: &mut Checks) {
+    let Some(server) = checks.get("nfs-ganesha starts", Ganesha::start) else { return };
+    for way in GANESHA_SPEAKS {
+        let Way { version, proto } = way;
+        let name = format!("our client, nfs-ganesha, v{version} over {proto}");
+        // Its READ_PLUS (4.3, FSAL VFS) answers with one piece of no bytes.
+        let flags = ["--empty-read-plus"];
+        checks.run(&name, || whole(&way.address(&server.export("/vfs")), &flags).map(|_| ()));
     }
 }
 
