@@ -62,7 +62,7 @@ const OPTIONAL: &[Optional] = &[
     option(
         "think_time",
         |r| is_ours(r) && r.load.rate_per_s == 0,
-        |r| Nanos(r.load.think_time_ns).to_string(),
+        |r| Nanos(r.load.think_time_ns).exact(),
     ),
     option("bandwidth", is_ours, |r| size(r.load.bytes_per_s)),
     option("ramp", |r| r.load.rate_per_s > 0, |r| ms(r.load.ramp_ms)),
@@ -137,7 +137,7 @@ fn size(bytes: u64) -> String {
 }
 
 fn ms(ms: u64) -> String {
-    Nanos(ms.saturating_mul(1_000_000)).to_string()
+    Nanos(ms.saturating_mul(1_000_000)).exact()
 }
 
 fn passes(passes: &[Pass]) -> String {

@@ -193,6 +193,21 @@ impl fmt::Display for Size {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nanos(pub u64);
 
+impl Nanos {
+    /// The same without anything lost, for times that somebody set: `1.231 s`, `500 µs`. Two of
+    /// them are alike only where the times are.
+    pub fn exact(self) -> String {
+        const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)];
+        let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
+            return format!("{} ns", self.0);
+        };
+        let (whole, rest) = (self.0 / factor, self.0 % factor);
+        let digits = factor.ilog10() as usize;
+        let number = format!("{whole}.{rest:0digits$}");
+        format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
@@ -249,6 +264,23 @@ mod tests {
             .map(|ns| Nanos(ns).to_string())
             .to_vec();
         assert_eq!(shown, ["999 ns", "1.00 µs", "15.2 µs", "2.50 ms", "1.03 s", "75.0 s"]);
+    }
+
+    #[test]
+    fn times_that_were_set_lose_nothing() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (500_000, "500 µs"),
+            (1_001_000, "1.001 ms"),
+            (1_100_000_000, "1.1 s"),
+            (1_231_000_000, "1.231 s"),
+            (60_000_000_000, "60 s"),
+            (u64::MAX, "18446744073.709551615 s"),
+        ] {
+            assert_eq!(Nanos(ns).exact(), text);
+            assert_eq!(parse_time_ns(text).unwrap(), ns);
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@
 use std::collections::HashSet;
 
 use model::{
-    BackendKind, DataPath, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Sharing, Stable, Target,
-    Workload,
+    BackendKind, DataPath, NfsSettings, NfsVersion, Pass, Proto, RunSpec, ServerKind, Sharing,
+    Stable, Target, Workload,
 };
 
 use crate::checks::{self, Written};
@@ -171,6 +171,17 @@ fn counts(
         Setting::Mtu | Setting::RateLimit | Setting::Delay | Setting::ClientSysctl => {
             travels(&[DataPath::Network.name(), DataPath::Tunnel.name()])
         }
+        Setting::FileSystem
+        | Setting::Raid
+        | Setting::Crypt
+        | Setting::FormatOptions
+        | Setting::FsMountOptions => {
+            let kinds = workload.settings.get(Setting::ServerKind);
+            let kinds = kinds.or_else(|| raw.factors.get(Setting::ServerKind));
+            let own = Value::Word(ServerKind::Own.name());
+            kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.value != own))
+                || travels(&[DataPath::Disk.name()])
+        }
         Setting::Timeo | Setting::Retrans => is(Setting::Proto, Proto::Udp.name()),
         Setting::Arrivals | Setting::Ramp => {
             workload.kind.value == Workload::OpMix || above_zero(Setting::Rate)
@@ -266,6 +277,7 @@ pub(crate) fn product(
     base: RunSpec,
     levels: impl Fn(Setting, &RunSpec) -> Vec<Value>,
 ) -> Result<Vec<RunSpec>, PlanError> {
+    let storage = base.lab.as_ref().map(|lab| lab.storage.clone());
     let mut runs = vec![base];
     for setting in Setting::ALL {
         let mut longer = Vec::with_capacity(runs.len());
@@ -284,6 +296,11 @@ pub(crate) fn product(
             }
         }
         runs = longer;
+    }
+    // Only the kind of the server, which comes later, says whether files lie on a file system.
+    let labs = runs.iter_mut().filter_map(|run| run.lab.as_mut());
+    for lab in labs.filter(|lab| !lab.has_storage()) {
+        lab.storage.clone_from(storage.as_ref().expect("a product keeps its hosts"));
     }
     Ok(runs)
 }

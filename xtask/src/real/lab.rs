@@ -28,7 +28,8 @@ pub fn run(checks: &mut Checks) {
 /// Builds the program of the checks and returns its path.
 pub fn build() -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--package", "lab", "--example", "lab_real", "--quiet"]);
+    // With the whole workspace, or crates from outside have other features and are built anew.
+    cargo.args(["build", "--workspace", "--example", "lab_real", "--quiet"]);
     proc::run(cargo.current_dir(repo::root()))?;
     Ok(repo::example(Profile::Debug, "lab_real"))
 }

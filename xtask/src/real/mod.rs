@@ -51,18 +51,11 @@ const GROUPS: [&[(&str, Group)]; 10] = [
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for at_once in GROUPS {
-        let wanted = |(group, _): &&(&str, Group)| filter.is_none_or(|part| group.contains(part));
+        let wanted = at_once.iter().filter(|(group, _)| filter.is_none_or(|f| group.contains(f)));
         thread::scope(|scope| {
-            let start = |&(group, run): &(&'static str, Group)| {
-                scope.spawn(move || {
-                    let mut checks = Checks { group, count: Count::default() };
-                    run(&mut checks);
-                    checks.count
-                })
-            };
-            let started: Vec<_> = at_once.iter().filter(wanted).map(start).collect();
-            for checks in started {
-                count.add(checks.join().expect("a check fails, and doesn't panic"));
+            let begun = wanted.map(|&(group, run)| scope.spawn(move || Checks::made(group, run)));
+            for group in begun.collect::<Vec<_>>() {
+                count.add(group.join().expect("a check fails, and doesn't panic"));
             }
         });
     }
@@ -76,6 +69,13 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// Makes all checks of a group, or of a part of it.
+    fn made(group: &'static str, run: impl FnOnce(&mut Self)) -> Count {
+        let mut checks = Self { group, count: Count::default() };
+        run(&mut checks);
+        checks.count
+    }
+
     /// Runs one check, prints and counts it.
     pub fn run(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
         self.get(name, check);
@@ -96,12 +96,9 @@ impl Checks {
 
     /// Runs two parts of the group at once, which have nothing to do with each other.
     pub fn beside(&mut self, one: impl FnOnce(&mut Self), other: impl FnOnce(&mut Self) + Send) {
-        let mut apart = Self { group: self.group, count: Count::default() };
+        let group = self.group;
         let count = thread::scope(|scope| {
-            let other = scope.spawn(move || {
-                other(&mut apart);
-                apart.count
-            });
+            let other = scope.spawn(move || Self::made(group, other));
             one(self);
             other.join().expect("a check fails, and doesn't panic")
         });

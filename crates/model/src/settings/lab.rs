@@ -55,7 +55,7 @@ const OPTIONAL: &[Optional] = &[
         or_unchanged(l.tuning.rate_bits_per_s, bit_rate)
     }),
     option("delay", LabSpec::leaves_server, |l| {
-        or_unchanged(l.tuning.delay_us, |us| Nanos(u64::from(us) * 1_000).to_string())
+        or_unchanged(l.tuning.delay_us, |us| Nanos(u64::from(us) * 1_000).exact())
     }),
     option("congestion", LabSpec::is_served, |l| {
         or_unchanged(l.tuning.congestion.as_ref(), Clone::clone)

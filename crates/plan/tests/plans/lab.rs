@@ -115,6 +115,21 @@ fn every_setting_of_hosts_reads_back() {
 }
 
 #[test]
+fn file_systems_are_no_factor_of_a_server_that_keeps_its_files_in_memory() {
+    let plan = on_hosts(
+        "devices = \"/dev/vdb\"",
+        "file_system = [\"xfs\", \"tmpfs\"]\nserver_kind = [\"dfsbench\", \"knfsd\"]\n",
+    );
+    let made: Vec<_> = plan.runs.iter().map(|run| lab(run).serving.kind.to_string()).collect();
+    assert_eq!(made, ["dfsbench", "knfsd", "knfsd"]);
+    reads_back(&plan);
+    let mut raw = RawPlan::parse(&text("", "server_kind = \"dfsbench\""), "p.toml").unwrap();
+    raw.apply(&Overrides::default().with(Setting::FileSystem, &["xfs", "tmpfs"])).unwrap();
+    let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+    assert!(error.starts_with("--file-system: no run of this plan depends on it"), "{error}");
+}
+
+#[test]
 fn runs_with_the_same_hosts_stand_together() {
     let factors = "io_size = [\"4KiB\", \"1MiB\"]\nnfsvers = [3, 4.1]\n\
                    file_system = [\"xfs\", \"tmpfs\"]\nqueue_depth = [1, 2]\n";
