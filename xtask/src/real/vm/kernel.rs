@@ -90,8 +90,16 @@ fn large_packets(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
+/// Exports a file system and holds the client's counters to what was read.
+///
+/// XFS counts a new access time as a change of the file. A client without a delegation then reads
+/// again what it has, and whether it gets one is the server's luck: handles of the past half minute
+/// that were recalled share a small filter. Hence `noatime`.
+///
+/// **Source:** measured with Linux 6.12: 30 of 60 second readings came from the server, all of 20
+/// without leases, none of 20 with `noatime`. The filter is that of nfsd's `delegation_blocked`.
 fn exported(lab: &Lab, kind: &str) -> Result<()> {
-    lab.ssh("server", &format!("lab-export {kind}"))?;
+    lab.ssh("server", &format!("lab-export {kind} && mount -o remount,noatime /export"))?;
     let found = lab.ssh("server", "findmnt -no FSTYPE /export")?;
     ensure!(found.trim() == kind, "{found:?} is exported");
     data(lab, NEW, SOURCE, "4.2")
