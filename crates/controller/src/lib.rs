@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::{Bell, Gone, Transport};
 use model::{
-    BackendKind, Campaign, CampaignState, Ceiling, IntervalSample, Pass, PassResult, RunSpec,
-    Target, Trial, TrialState, Workload,
+    Campaign, CampaignState, Ceiling, IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState,
+    Workload,
 };
 use plan::{Plan, Step};
 use results::{Standing, Store, StoreError};
@@ -133,27 +133,51 @@ pub enum Event<'a> {
 /// # Errors
 /// When none can; with the reason of the first.
 pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
-    let moves_data = |spec: &&RunSpec| spec.workload != Workload::Metadata;
-    let any_moves_data = walk.plan.runs.iter().any(|spec| moves_data(&spec));
-    let mut tried: Vec<(&Target, BackendKind, bool)> = Vec::new();
     let mut reason = None;
     if reach_hosts(walk, &mut reason) {
         return Ok(());
     }
-    let possible = walk.plan.runs.iter().filter(|spec| spec.impossible().is_none());
-    let here = possible.filter(|spec| spec.lab.is_none());
-    for spec in here.filter(|spec| !any_moves_data || moves_data(spec)) {
-        let key = (&spec.target, spec.backend, spec.direct);
-        if tried.contains(&key) {
-            continue;
-        }
-        tried.push(key);
-        match trial::check(walk, spec, tried.len())? {
+    for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
+        match trial::check(walk, spec, number + 1)? {
             None => return Ok(()),
             Some(why) => _ = reason.get_or_insert(why),
         }
     }
     reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
+}
+
+/// As [`preflight`], but every target that is used from this host has to be usable: for a question
+/// that is not answered without one of them.
+///
+/// # Errors
+/// When one can't be used; with its reason.
+pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+    preflight(walk)?;
+    for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
+        if let Some(why) = trial::check(walk, spec, number + 1)? {
+            return Err(ControllerError::Unusable(why));
+        }
+    }
+    Ok(())
+}
+
+/// A run for each way in which a target is used from this host.
+fn uses_from_here(plan: &Plan) -> Vec<&RunSpec> {
+    let moves_data = |spec: &&RunSpec| spec.workload != Workload::Metadata;
+    let any_moves_data = plan.runs.iter().any(|spec| moves_data(&spec));
+    let possible = plan.runs.iter().filter(|spec| spec.impossible().is_none());
+    let here = possible.filter(|spec| spec.lab.is_none());
+    let mut uses: Vec<&RunSpec> = Vec::new();
+    for spec in here.filter(|spec| !any_moves_data || moves_data(spec)) {
+        let is_like = |other: &&RunSpec| {
+            (&other.target, other.backend, other.direct)
+                == (&spec.target, spec.backend, spec.direct)
+        };
+        if !uses.iter().any(is_like) {
+            uses.push(spec);
+        }
+    }
+    uses
 }
 
 /// Sees whether the hosts of some run can be used, and keeps the first reason why not.

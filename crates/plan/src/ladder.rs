@@ -39,6 +39,20 @@ pub struct BesideServer {
     pub disk: Option<PathBuf>,
 }
 
+impl BesideServer {
+    /// Refuses what is said of a server where there is none.
+    fn check_none(&self) -> Result<(), PlanError> {
+        let flag = match self {
+            Self { own_server: Some(_), .. } => "--own-server",
+            Self { disk: Some(_), .. } => "--server-disk",
+            _ => return Ok(()),
+        };
+        let hint = "leave it out, or name nfs://server/export";
+        let fault = Fault::new("is for a ladder to a server outside of this process").hint(hint);
+        Err(fault.at(Place::Flag(flag)))
+    }
+}
+
 /// What follows from where a ladder leads.
 struct Rungs {
     ladder: Ladder,
@@ -129,6 +143,9 @@ impl RawPlan {
     ) -> Result<Rungs, PlanError> {
         let mut rungs = Rungs { ladder: Ladder::default(), targets: Vec::new() };
         rungs.add(Rung::Null, "null", TargetArg::Null);
+        if !matches!(top.what, TargetArg::Null | TargetArg::Nfs(_) | TargetArg::Lab(_)) {
+            beside.check_none()?;
+        }
         match &top.what {
             TargetArg::Null => {
                 let what = "the null target is the lowest rung itself, and one rung is no ladder";

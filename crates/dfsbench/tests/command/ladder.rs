@@ -86,6 +86,15 @@ fn a_rung_that_fails_is_a_short_row_and_the_sentence_says_why() {
 }
 
 #[test]
+fn a_server_that_is_not_there_is_refused_before_anything_is_measured() {
+    let rig = Rig::new();
+    let words = ["nfs://127.0.0.1:1/x", "no connection", "is the server running"];
+    rig.refused(&["ladder", "nfs://127.0.0.1:1/x"], 3, &words);
+    let served = Served::start(&rig, &[]);
+    rig.refused(&["ladder", &served.url, "--own-server", "nfs://127.0.0.1:1/x"], 3, &words[1..]);
+}
+
+#[test]
 fn small_transfers_are_named() {
     let rig = Rig::new();
     let (_, json) = ladder(&rig, "embedded", &["--transfer-size", "4KiB"]);
@@ -126,6 +135,11 @@ fn what_is_no_ladder_is_refused() {
     rig.refused(&["ladder", "throughput-factors"], 2, &["ladder"]);
     let own = ["ladder", "embedded", "--own-server", "/tmp"];
     rig.refused(&own, 2, &["--own-server", "nfs://host:port/export"]);
+    for idle in [["--own-server", "nfs://127.0.0.1:1/x"], ["--server-disk", "/tmp"]] {
+        let words = [idle[0], "to a server outside of this process"];
+        rig.refused(&["ladder", "embedded", idle[0], idle[1]], 2, &words);
+        rig.refused(&["ladder", "/tmp", idle[0], idle[1]], 2, &words);
+    }
     rig.refused(&["ladder", "--until-broken"], 2, &["--until-broken"]);
     let dry = rig.run(&["ladder", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
