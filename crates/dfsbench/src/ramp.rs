@@ -240,8 +240,8 @@ fn raised(
             let named = raw.targets.iter().map(|target| target.agents(around).len() as u32);
             Ok((Setting::ClientHosts, 1, most.min(named.min().unwrap_or(1))))
         }
-        None | Some(Raise::Clients) if with_hosts == 0 && emulated => {
-            let workers = plan.runs.iter().map(|run| run.workers).max().unwrap_or(1);
+        None | Some(Raise::Clients) if emulated && (with_hosts == 0 || wish.raise.is_some()) => {
+            let workers = plan.runs.iter().map(RunSpec::all_workers).max().unwrap_or(1);
             Ok((Setting::Clients, workers, most.max(workers)))
         }
         Some(Raise::Rate) if offered => {

@@ -53,6 +53,7 @@ pub fn run(checks: &mut Checks) {
         load::soaked(&lab)
     });
     checks.run("two hosts draw the curve of a server", || load::curved(&lab));
+    checks.run("two hosts find with how many clients a server hangs", || load::ramped(&lab));
     let Some(crew) = checks.get("ten hosts share a folder", || Crew::of(&lab)) else { return };
     checks.run("ten hosts start together, trial after trial", || crew::together(&crew));
     checks.run("agents say little while they measure", || crew::quiet(&crew));

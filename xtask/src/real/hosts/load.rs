@@ -1,4 +1,4 @@
-//! Soaks and curves by several hosts: what is true of the server is what they answer.
+//! Soaks, curves and ramps by several hosts: what is true of the server is what they answer.
 //!
 //! A server that takes [`SERVICE_MS`] for each read has, with one call of each of two hosts at a
 //! time, [`MOST_PER_S`] answers a second and never one more, however busy this machine is.
@@ -25,6 +25,9 @@ const SERVICE_MS: u64 = 20;
 
 /// What two hosts with a call each get from it at most.
 const MOST_PER_S: f64 = 2.0 * 1_000.0 / SERVICE_MS as f64;
+
+/// Connections that the server of a ramp answers. Each host has one beside those of its clients.
+const ANSWERED: u64 = 12;
 
 /// How long the server may take to say where it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -115,6 +118,25 @@ pub fn curved(lab: &Lab) -> Result<()> {
     let peak = curve["peak_ops_per_s"].as_f64().with_context(|| found.to_string())?;
     // How much of it a busy machine gets is left open.
     ensure!(peak > 0.0 && peak <= 1.05 * MOST_PER_S, "{found}");
+    (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}
+
+/// Under how many clients, dealt out to two hosts, a server hangs; that it serves again, and at once,
+/// when they are gone.
+pub fn ramped(lab: &Lab) -> Result<()> {
+    let hang = format!("hang_from_clients {ANSWERED}");
+    let slow = format!("service_time {SERVICE_MS}ms on READ");
+    let (_server, work) = served(lab, SLOW, &["--fault", &hang, "--fault", &slow])?;
+    let most = (2 * ANSWERED).to_string();
+    let flags = ["--raise", "clients", "--max", &most, "--duration", "300ms", "--timeout", "1s"];
+    let mut ramp = command(lab, "ramp", &work, &[&flags[..], &["--recovery", "20s"]].concat())?;
+    let found = found(&mut ramp, 0)?;
+    println!("  {}", found["sentences"][0].as_str().unwrap_or_default());
+    let search = &found["figures"]["searches"][0];
+    ensure!(search["way"] == "hangs" && search["is_known"] == true, "{search}");
+    let borne = ANSWERED - HOSTS as u64;
+    ensure!(search["borne"] == borne && search["gave_in_at"] == borne + 1, "{search}");
+    ensure!(search["recovery"]["kind"] == "recovered", "{search}");
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
