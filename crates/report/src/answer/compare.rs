@@ -68,8 +68,10 @@ pub fn finding(group: &Group<'_>) -> Option<Finding> {
     match findings.told() {
         Some(finding) if is_whole || !finding.by_intervals => Some(finding),
         Some(finding) => {
-            let sentence = format!("{}. {}", finding.sentence, ends_apart(group).sentence);
-            Some(Finding { sentence, by_intervals: true })
+            let ends = ends_apart(group);
+            let sentence = format!("{}. {}", finding.sentence, ends.sentence);
+            let apart = finding.apart.max(ends.apart);
+            Some(Finding { sentence, by_intervals: true, apart })
         }
         None => Some(ends_apart(group)),
     }
@@ -194,12 +196,9 @@ fn sides_apart<'a>(
                 findings.ahead(place(fast), place(slow), (*ratio, *ratio));
             }
         } else if !apart.is_empty() {
-            findings.text(format!(
-                "{fast} is {} {slow} in {} of {} pairs",
-                times(ratios),
-                apart.len(),
-                pairs.len()
-            ));
+            let (some, all) = (apart.len(), pairs.len());
+            let told = format!("{fast} is {} {slow} in {some} of {all} pairs", times(ratios));
+            findings.difference(told, ratios.1);
         }
     }
 }
@@ -207,7 +206,7 @@ fn sides_apart<'a>(
 /// Tells how far the ends lie apart and how many are level with the highest, where more would be
 /// too much to tell. The ends of different targets are not compared: their settings may differ.
 fn ends_apart(group: &Group<'_>) -> Finding {
-    let said = |sentence: String, by_intervals| Finding { sentence, by_intervals };
+    let said = |sentence: String, by_intervals| Finding { sentence, by_intervals, apart: 1.0 };
     let (lowest, highest) = group.extremes();
     let figures = group.measured();
     let same_target = lowest.target() == highest.target();
@@ -220,7 +219,8 @@ fn ends_apart(group: &Group<'_>) -> Finding {
     match relation(&highest, &lowest) {
         Relation::Unknown => said("Too few trials to tell them apart".into(), false),
         Relation::Above(ratio) if same_target => {
-            said(format!("The highest is {} the lowest; {count}", times((ratio, ratio))), true)
+            let told = format!("The highest is {} the lowest; {count}", times((ratio, ratio)));
+            Finding { apart: ratio, ..said(told, true) }
         }
         Relation::Above(_) => said(count, true),
         Relation::Below(_) | Relation::Level => {

@@ -13,6 +13,8 @@ pub struct Finding {
     pub sentence: String,
     /// Whether intervals were compared for it; else there were too few trials.
     pub by_intervals: bool,
+    /// The largest ratio that it tells; 1 where it tells none.
+    pub apart: f64,
 }
 
 /// A difference to be told.
@@ -29,12 +31,23 @@ pub struct Findings {
     clauses: Vec<Clause>,
     level: usize,
     unknown: usize,
+    apart: Option<f64>,
 }
 
 impl Findings {
-    /// Adds a difference in words.
+    /// Adds in words what is no difference, or none of a known size.
     pub fn text(&mut self, text: String) {
         self.clauses.push(Clause::Text(text));
+    }
+
+    /// Adds in words a difference that is so large at most.
+    pub fn difference(&mut self, text: String, apart: f64) {
+        self.text(text);
+        self.hear(apart);
+    }
+
+    fn hear(&mut self, apart: f64) {
+        self.apart = Some(self.apart.map_or(apart, |known| known.max(apart)));
     }
 
     /// Counts pairs that can't be told apart.
@@ -45,6 +58,7 @@ impl Findings {
 
     /// Adds that one side is ahead; whoever else is ahead of the same side joins it.
     pub fn ahead(&mut self, fast_side: String, slow_side: String, ratio: (f64, f64)) {
+        self.hear(ratio.1);
         for clause in &mut self.clauses {
             if let Clause::Ahead { fast, slow, ratios } = clause
                 && *slow == slow_side
@@ -80,7 +94,7 @@ impl Findings {
         if alone {
             sentence[..1].make_ascii_uppercase();
         }
-        Some(Finding { sentence, by_intervals: compared })
+        Some(Finding { sentence, by_intervals: compared, apart: self.apart.unwrap_or(1.0) })
     }
 }
 

@@ -11,6 +11,11 @@ use crate::show::listed;
 /// So many figures of a target are named; more are counted.
 const NAMED_MAX: usize = 2;
 
+/// Whether anything makes a finding hollow.
+pub fn is_hollow(group: &Group<'_>) -> bool {
+    !notes(group).is_empty()
+}
+
 /// Adds to a finding what makes it hollow, and ends the sentence.
 pub fn with_notes(group: &Group<'_>, finding: &str) -> String {
     let notes = notes(group);

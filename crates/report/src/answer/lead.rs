@@ -1,13 +1,15 @@
 //! The answer in three sentences: what was reached, what makes the difference, how far to trust it.
 //!
 //! [`lead`] is the way in. What makes the difference is the setting whose levels lie farthest
-//! apart, all else alike, where one varies; else what was found among the targets.
+//! apart, all else alike, where one varies; else what was found among the targets: what compares
+//! like with like before what doesn't, and the largest first. What makes it hollow is said with it.
 
+use model::CaveatCode;
 use stats::effects::{FactorEffect, LevelEffect};
 
-use super::doubts;
 use super::findings::{Finding, times};
-use super::group::Group;
+use super::group::{Figure, Group};
+use super::{doubts, hollow};
 use crate::governs::{Governing, PassFactors};
 use crate::sheet::Sheet;
 use crate::show::{counted, percent};
@@ -38,7 +40,7 @@ fn reached(groups: &[Group<'_>]) -> String {
         let (_, highest) = group.extremes();
         let up_to = if group.measured().len() > 1 { "up to " } else { "" };
         let (figure, place) = (group.shown(&highest), group.place(&highest));
-        format!("{} {up_to}{figure} on {place}", group.name)
+        format!("{} {up_to}{figure} on {place}{}", group.name, hollowed(&highest))
     };
     let named: Vec<String> = groups.iter().take(PASSES_MAX).map(highest).collect();
     let more = match groups.len().saturating_sub(PASSES_MAX) {
@@ -49,6 +51,13 @@ fn reached(groups: &[Group<'_>]) -> String {
     format!("Reached: {}{more}.", named.join("; "))
 }
 
+/// What a figure must not be told without.
+fn hollowed(figure: &Figure<'_>) -> String {
+    let known = figure.row.judged.caveats.iter().map(|caveat| caveat.code);
+    let telling = [CaveatCode::Cached, CaveatCode::NotDurable];
+    known.filter(|code| telling.contains(code)).map(|code| format!(", {}", code.code())).collect()
+}
+
 /// What makes the largest difference; `None` where there is but one figure in every pass.
 fn difference(
     sheet: &Sheet<'_>,
@@ -56,19 +65,26 @@ fn difference(
     findings: &[Option<Finding>],
 ) -> Option<String> {
     if !sheet.columns.is_empty()
-        && let Some(sentence) = governs(sheet)
+        && let Some((pass, sentence)) = governs(sheet)
     {
-        return Some(sentence);
+        let group = groups.iter().find(|group| group.name == pass);
+        return Some(group.map_or(format!("{sentence}."), |of| hollow::with_notes(of, &sentence)));
     }
-    let mut found =
+    let found =
         groups.iter().zip(findings).filter_map(|(group, found)| Some((group, found.as_ref()?)));
-    let first = found.clone().next()?;
-    let (group, finding) = found.find(|(_, finding)| finding.by_intervals).unwrap_or(first);
-    Some(format!("{}: {}.", group.name, lowered(&finding.sentence)))
+    let weight = |(group, finding): &(&Group<'_>, &Finding)| {
+        // Of ratios within a tenth of each other the first is as good.
+        let tenths = (finding.apart.ln() * 10.0).round() as i64;
+        (finding.by_intervals, !hollow::is_hollow(group), tenths)
+    };
+    let heavier = |best, next| if weight(&next) > weight(&best) { next } else { best };
+    let (group, finding) = found.reduce(heavier)?;
+    let told = format!("{}: {}", group.name, lowered(&finding.sentence));
+    Some(hollow::with_notes(group, &told))
 }
 
-/// The setting with the largest effect of all kinds of pass, and how large it is.
-fn governs(sheet: &Sheet<'_>) -> Option<String> {
+/// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
+fn governs(sheet: &Sheet<'_>) -> Option<(String, String)> {
     let governing = Governing::of_sheet(sheet);
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &governing.passes {
@@ -95,15 +111,16 @@ fn governs(sheet: &Sheet<'_>) -> Option<String> {
     } else {
         (other, first, level.ratio)
     };
-    Some(format!(
+    let told = format!(
         "{} matters most, in {}: {high} is {} {low}, all else alike; it governs {} of the variance \
-         there ({}).",
+         there ({})",
         factor.name,
         pass.name,
         times((ratio, ratio)),
         percent(effect.share),
         counted(pass.trials, "trial"),
-    ))
+    );
+    Some((pass.name.clone(), told))
 }
 
 /// Whether the ratio is surely another one than 1.

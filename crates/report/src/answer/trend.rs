@@ -54,7 +54,8 @@ pub fn along<'a>(
         let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
         let (times, along) = (times((*ratio, *ratio)), along_with(name, &parts).join(", "));
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
-        findings.text(format!("{target} is best at {best}: {times} that at {worst}{along}"));
+        let told = format!("{target} is best at {best}: {times} that at {worst}{along}");
+        findings.difference(told, *ratio);
         return;
     }
     let told = |count: usize, words: &str| match count {
@@ -65,8 +66,9 @@ pub fn along<'a>(
     let falls = ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
     for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
         if !ratios.is_empty() {
-            let times = times(range(ratios.iter().copied()));
-            findings.text(told(ratios.len(), &format!("{verb} {times}")));
+            let range = range(ratios.iter().copied());
+            let told = told(ratios.len(), &format!("{verb} {}", times(range)));
+            findings.difference(told, range.1);
         }
     }
     let count = |wanted: fn(&Trend<'_>) -> bool| trends.iter().filter(|t| wanted(t)).count();
