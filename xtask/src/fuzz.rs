@@ -40,8 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const KEPT_MAX: usize = 100;
 /// Inputs that once failed carry this in their names, and are kept when a corpus is made anew.
 const REGRESSION: &str = "regression-";
-/// What `everything` draws from, so that a failure is a change's doing rather than the day's. Targets
-/// without a hash table repeat themselves exactly, as far as their minute goes.
+/// What `everything` draws from, so that a failure is a change's doing rather than the day's.
+/// Targets without a hash table repeat themselves exactly, as far as their minute goes.
 const SEED: NonZeroU32 = NonZeroU32::MIN;
 
 /// What to run.

@@ -54,8 +54,8 @@ fn reached(groups: &[Group<'_>]) -> String {
 /// What a figure must not be told without.
 fn hollowed(figure: &Figure<'_>) -> String {
     let known = figure.row.judged.caveats.iter().map(|caveat| caveat.code);
-    let telling = [CaveatCode::Cached, CaveatCode::NotDurable];
-    known.filter(|code| telling.contains(code)).map(|code| format!(", {}", code.code())).collect()
+    let telling = known.filter(|code| matches!(code, CaveatCode::Cached | CaveatCode::NotDurable));
+    telling.fold(String::new(), |told, code| told + ", " + code.code())
 }
 
 /// What makes the largest difference; `None` where there is but one figure in every pass.

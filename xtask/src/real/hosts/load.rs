@@ -121,8 +121,8 @@ pub fn curved(lab: &Lab) -> Result<()> {
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// Under how many clients, dealt out to two hosts, a server hangs; that it serves again, and at once,
-/// when they are gone.
+/// With how many clients, dealt out to two hosts, a server hangs; it serves again when they are
+/// gone.
 pub fn ramped(lab: &Lab) -> Result<()> {
     let hang = format!("hang_from_clients {ANSWERED}");
     let slow = format!("service_time {SERVICE_MS}ms on READ");
