@@ -196,12 +196,11 @@ pub struct MakingArgs {
 /// Renders a campaign from the results file, offline; the same bytes every time.
 #[derive(Debug, Parser)]
 pub struct ReportArgs {
+    /// Number of the campaign [default: the last]
+    pub campaign: Option<i64>,
     /// Where results are kept
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Number of the campaign [default: the last]
-    #[arg(long, value_name = "N")]
-    pub campaign: Option<i64>,
     /// Form of the report
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,

@@ -99,6 +99,9 @@ fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
         raw.server.faults.planned.push(plan::fault::PlannedFault::LoseUnstable);
     }
     plan::fault::check_faults(&raw.server.faults.planned)?;
+    if raw.name == "run" {
+        "soak".clone_into(&mut raw.name);
+    }
     Ok(raw)
 }
 

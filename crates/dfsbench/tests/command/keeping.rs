@@ -50,7 +50,7 @@ fn a_removal_asks_for_the_number_twice() {
     rig.refused(&["rm", "7", "--really", "7"], 2, &["no campaign 7"]);
     let end = rig.run(&["rm", "2", "--really", "2"]);
     assert!(end.code == 0 && end.stderr.contains("removed campaign 2"), "{end:?}");
-    rig.refused(&["report", "--campaign", "2"], 2, &["no campaign 2"]);
+    rig.refused(&["report", "2"], 2, &["no campaign 2"]);
     assert_eq!(rig.run(&RUN).code, 0);
     let list = rig.run(&["list", "--format", "csv"]).stdout;
     let ids: Vec<&str> = list.lines().skip(1).map(|line| &line[..2]).collect();
@@ -63,7 +63,7 @@ fn another_file_is_merged_once() {
     std::fs::copy(other.folder().join("dfsbench.db"), rig.folder().join("other.db")).unwrap();
     let end = rig.run(&["import", "other.db"]);
     assert!(end.code == 0 && end.stdout.contains("campaign 2 (run) is campaign 4"), "{end:?}");
-    let report = |rig: &Rig, id| rig.run(&["report", "--campaign", id, "--format", "csv"]).stdout;
+    let report = |rig: &Rig, id| rig.run(&["report", id, "--format", "csv"]).stdout;
     let figures = |text: &str| text.lines().skip(1).map(|line| line[1..].to_owned()).collect();
     let [here, there]: [Vec<String>; 2] =
         [figures(&report(&rig, "4")), figures(&report(&other, "2"))];

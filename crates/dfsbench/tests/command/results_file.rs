@@ -49,7 +49,7 @@ fn no_file_and_no_campaign() {
     let rig = Rig::new();
     rig.refused(&["report"], 2, &["dfsbench.db"]);
     assert_eq!(rig.run(&RUN).code, 0);
-    rig.refused(&["report", "--results", "r.db", "--campaign", "7"], 2, &["7"]);
+    rig.refused(&["report", "--results", "r.db", "7"], 2, &["7"]);
     rig.refused(&["run", "null", "--results", "no/such/folder/r.db"], 2, &["no/such/folder"]);
 }
 

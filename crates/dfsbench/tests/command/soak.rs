@@ -33,6 +33,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
         ["--disturb", "server-restart at 1500ms", "--disturb", "server-stall at 5s for 1s"];
     let end = soaked(&rig, &[&["--duration", "8s", "--segment", "4s"], &disturb[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert!(end.stdout.starts_with("soak: complete, "), "{}", end.stdout);
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
     // When it began is told, which is later than planned where others take the processors.
     let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));

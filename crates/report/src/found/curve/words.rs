@@ -145,6 +145,7 @@ fn others(curve: &Curve) -> Vec<String> {
                 .to_owned(),
         );
     }
+    said.extend(limited_ones(curve));
     if holes > 0 {
         said.push(format!(
             "{} below the peak {} not count, so the curve is not one by the rules: repeat it when \
@@ -154,6 +155,23 @@ fn others(curve: &Curve) -> Vec<String> {
         ));
     }
     said
+}
+
+/// Of how many load points that count the response times may be the client's.
+fn limited_ones(curve: &Curve) -> Option<String> {
+    let counts = |point: &&LoadPoint| point.standing() == Standing::Carried;
+    let all = curve.points().iter().filter(counts).count();
+    let limited = curve.points().iter().filter(counts).filter(|point| point.client_saturated);
+    let which = match (limited.count(), all) {
+        (0, _) => return None,
+        (1, 1) => "the one load point that was carried".to_owned(),
+        (some, _) if some == all => format!("all {all} load points that were carried"),
+        (some, _) => format!("{some} of the {all} load points that were carried"),
+    };
+    Some(format!(
+        "In {which} the client was at its own limit (client-saturated): response times there are \
+         its own as much as the server's."
+    ))
 }
 
 fn told(point: &LoadPoint) -> String {
@@ -218,4 +236,35 @@ pub fn conditions(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<String> {
     };
     said.push(format!("{mix}, each load point {times}{short}. These are results of no benchmark."));
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Load points of 100, 200 ... op/s, carried all of them, in some of which the client was at
+    /// its own limit.
+    fn curve(limited: &[bool]) -> Curve {
+        let point = |(number, client_saturated): (u64, &bool)| LoadPoint {
+            offered_per_s: number as f64 * 100.0,
+            achieved_per_s: number as f64 * 100.0,
+            client_saturated: *client_saturated,
+            missing: None,
+            ..LoadPoint::missing(number * 100, String::new())
+        };
+        Curve::new((1..).zip(limited).map(point).collect())
+    }
+
+    #[test]
+    fn what_was_carried_while_the_client_was_at_its_limit_is_told() {
+        let told = |limited: &[bool]| others(&curve(limited)).join(" ");
+        assert_eq!(told(&[false, false]), "");
+        let which = |said: String| said.split(" the client was").next().unwrap().to_owned();
+        assert_eq!(
+            which(told(&[false, true, true])),
+            "In 2 of the 3 load points that were carried"
+        );
+        assert_eq!(which(told(&[true, true])), "In all 2 load points that were carried");
+        assert_eq!(which(told(&[true])), "In the one load point that was carried");
+    }
 }
