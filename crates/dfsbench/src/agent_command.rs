@@ -51,10 +51,8 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     for sentence in &left {
         output::message(sentence);
     }
-    if args.pushed
-        && let Ok(program) = std::env::current_exe()
-    {
-        remove(&program);
+    if let (Some(seen), Ok(program)) = (&args.pushed, std::env::current_exe()) {
+        remove(&program, seen);
     }
     Ok(if left.is_empty() { End::Ok } else { End::Invalid }.into())
 }
@@ -75,17 +73,31 @@ fn meet(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
     let host = HOST_NAMES.iter().find_map(|name| variable(name));
     let host = host.unwrap_or_else(job::host_name);
     let hello = Hello { rank: place.rank, size: place.size, host };
+    if !hello.is_plain() {
+        let why = "DFSBENCH_HOST: a host is called by letters, digits, `.`, `_` and `-`";
+        return Err(failed(&format!("{why}, and not `{}`", hello.host.escape_default())));
+    }
     let within = Duration::from_nanos(within);
     meet::join(&address, &token, &hello, within, leave).map_err(|error| failed(&error))
 }
 
-/// Removes a program that a controller put here, and its folder unless others use it.
-fn remove(program: &Path) {
+/// Removes a program that a controller put here, and its folder unless others use it; where another
+/// one has looked at the program since it was `seen`, that one takes it away.
+fn remove(program: &Path, seen: &str) {
     let ours = program.file_name().is_some_and(|name| name.to_string_lossy().contains("dfsbench-"));
     if !ours {
         return;
     }
     // Nobody is left to be told of a failure; `dfsbench clean` would meet it again.
-    let _ = std::fs::remove_file(program);
+    if time_of(program).is_none_or(|time| seen == time || seen.parse::<f64>().is_err()) {
+        let _ = std::fs::remove_file(program);
+    }
     let _ = program.parent().map(std::fs::remove_dir);
+}
+
+/// When a file was last looked at, in seconds since 1970, as `stat -c %.9Y` has it.
+fn time_of(file: &Path) -> Option<String> {
+    let modified = std::fs::metadata(file).and_then(|it| it.modified()).ok()?;
+    let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(format!("{}.{:09}", since.as_secs(), since.subsec_nanos()))
 }

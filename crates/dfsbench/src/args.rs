@@ -280,9 +280,9 @@ pub struct AgentArgs {
     /// How long a controller is looked for
     #[arg(long, value_name = "TIME", default_value = "2m")]
     pub meet_within: String,
-    /// This file was put here to be an agent: remove it at the end
-    #[arg(long)]
-    pub pushed: bool,
+    /// This file was put here to be an agent: remove it at the end, unless its time is another
+    #[arg(long, value_name = "SECONDS")]
+    pub pushed: Option<String>,
 }
 
 impl AgentArgs {
@@ -353,7 +353,7 @@ mod tests {
     fn words_that_start_an_agent_are_known_without_all_other_commands() {
         for words in [
             "dfsbench agent --stdio",
-            "dfsbench agent --stdio --pushed",
+            "dfsbench agent --stdio --pushed 1764060000.000000001",
             "dfsbench agent --meet --meet-within 3s",
         ] {
             let alone = AgentArgs::alone(words.split(' ').map(OsString::from)).unwrap();

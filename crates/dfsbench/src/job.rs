@@ -137,11 +137,14 @@ pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
     if raw.targets.iter().any(|target| target.used_from == UsedFrom::Job) {
         return Ok(());
     }
-    Err(Failure::Usage(
-        "no target of the plan can be used from the hosts of a job (hint: name a directory that \
-         all of them have, or nfs://server/export)"
-            .to_owned(),
-    ))
+    let of_plan = |target: &plan::RawTarget| matches!(target.used_from, UsedFrom::Hosts(_));
+    let hint = if raw.targets.iter().any(of_plan) {
+        "leave `hosts` and `clients` of the targets out: the job brings its own"
+    } else {
+        "name a directory that all of them have, or nfs://server/export"
+    };
+    let what = "no target of the plan can be used from the hosts of a job";
+    Err(Failure::Usage(format!("{what} (hint: {hint})")))
 }
 
 /// Other hosts know nothing of the folder that this process is in.

@@ -87,6 +87,9 @@ impl Mounted {
 
 fn manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failure> {
     check_name("--name", name, NAME_CHARACTERS_MAX)?;
+    if args.image.trim().is_empty() {
+        return Err(Failure::Usage("--image: an image has a name".to_owned()));
+    }
     args.namespace.iter().try_for_each(|it| check_name("--namespace", it, 63))?;
     let cast = Cast { args, name };
     let plan = json!({
@@ -181,6 +184,17 @@ impl Cast<'_> {
                 let why = "it is written CLAIM:/path";
                 return Err(Failure::Usage(format!("--volume {volume}: {why}")));
             };
+            let path = match path.trim_end_matches('/') {
+                "" => {
+                    let why = "the root of a container is its image's";
+                    return Err(Failure::Usage(format!("--volume {volume}: {why}")));
+                }
+                path => path,
+            };
+            if volumes.iter().any(|other: &Mounted| other.path == path) {
+                let why = format!("another volume is at `{path}`");
+                return Err(Failure::Usage(format!("--volume {volume}: {why}")));
+            }
             volumes.push(Mounted::claim(&format!("measured-{index}"), claim, path)?);
         }
         let meet = format!("{0}-controller-0.{0}-meet:{PORT}", self.name);

@@ -265,19 +265,19 @@ impl Drop for Remote {
     }
 }
 
-/// The last line that a process wrote to stderr.
+/// The last line with a letter or digit in it that a process wrote to stderr.
 pub(crate) struct Words {
     last: Arc<Mutex<Option<String>>>,
     reader: JoinHandle<()>,
 }
 
 impl Words {
-    /// Reads until the stream ends, and keeps the last line that isn't empty.
+    /// Reads until the stream ends, and keeps the last line that says something.
     pub(crate) fn of(stderr: impl Read + Send + 'static) -> Self {
         Self::heard_by(stderr, |_| ())
     }
 
-    /// As [`Words::of`]; `hear` gets each such line.
+    /// As [`Words::of`]; `hear` gets each line that isn't empty.
     pub(crate) fn heard_by(
         stderr: impl Read + Send + 'static,
         mut hear: impl FnMut(&str) + Send + 'static,
@@ -297,6 +297,8 @@ impl Words {
                 let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
                 if !text.is_empty() {
                     hear(&text);
+                }
+                if text.chars().any(char::is_alphanumeric) {
                     *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
                 }
             }

@@ -10,9 +10,12 @@
 mod binary;
 mod bounded;
 
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -36,6 +39,13 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(4);
 
 /// Hosts that are talked to at one moment, at most: each takes a process and some files.
 pub const AT_ONCE_MAX: usize = 64;
+
+/// How the folders of the connections' sockets begin, and the file that is locked in each.
+const CONTROL: &str = "dfsbench-ssh-";
+const LOCK: &str = "lock";
+
+/// What is in that file once it is locked.
+const LOCKED: &[u8] = b"locked while it is used\n";
 
 /// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
 const SSH_FAILED: i32 = 255;
@@ -77,23 +87,31 @@ find "$dir" -maxdepth 1 -type f -mmin +15 2>/dev/null | while read -r old; do
   rm -f "$old"
 done
 there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
-echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *}"
+echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *} $(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)"
 echo "$dir"
 "#;
 
-/// Takes the program from stdin. The folder has been looked at, and a hash is hexadecimal.
+/// Takes the program from stdin and says its time. The folder has been looked at, and a hash is
+/// hexadecimal.
 const TAKE: &str = r#"sh -c 'umask 077; cd DIR && cat > new-$$ && chmod 700 new-$$ &&
- there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH;
- else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
+ there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH &&
+ { stat -c %.9Y dfsbench-HASH; true; }; else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
 
-/// Takes away what [`TAKE`] put there; a folder that others use stays.
-const REMOVE: &str = "sh -c 'rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'";
+/// Takes away what [`TAKE`] put there, unless another campaign has looked at it since, which then
+/// takes it away; a folder that others use stays.
+const REMOVE: &str = r#"sh -c '[ "$(stat -c %.9Y DIR/dfsbench-HASH 2>/dev/null)" = "SEEN" ] &&
+ rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'"#;
+
+/// A host that does not tell the times of files.
+const UNSEEN: &str = "unknown";
 
 /// Starts agents on other hosts, on several at one moment where threads share it.
 pub struct Launcher {
     /// Programs, each read when a host first needs it.
     binaries: Vec<(PathBuf, OnceLock<Result<Binary, String>>)>,
     control: TempDir,
+    /// Locked as long as somebody uses the folder.
+    _lock: File,
     /// What is to be taken away from which host.
     left: Mutex<Vec<(Host, String)>>,
 }
@@ -105,6 +123,15 @@ struct Found {
     machine: String,
     /// The hash of the program that is there under the name that was looked for.
     hash: String,
+    /// When it was last looked at: by us, just now.
+    seen: String,
+}
+
+/// A program on a host.
+struct Put {
+    path: String,
+    /// When it was last looked at, in seconds since 1970.
+    seen: String,
 }
 
 impl Launcher {
@@ -116,12 +143,19 @@ impl Launcher {
         // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
         let long = std::env::temp_dir().as_os_str().len() > 30;
         let folder = if long { "/tmp".into() } else { std::env::temp_dir() };
-        let control = tempfile::Builder::new().prefix("dfsbench-ssh-").tempdir_in(&folder);
-        let control = control.map_err(|error| {
+        let control = tempfile::Builder::new().prefix(CONTROL).tempdir_in(&folder);
+        let control = control.and_then(|control| {
+            let lock = File::create(control.path().join(LOCK))?;
+            lock.lock()?;
+            (&lock).write_all(LOCKED)?;
+            sweep(&folder, control.path());
+            Ok((control, lock))
+        });
+        let (control, lock) = control.map_err(|error| {
             Gone(format!("can't make a folder in {}: {error}", folder.display()))
         })?;
         let binaries = binaries.into_iter().map(|path| (path, OnceLock::new())).collect();
-        Ok(Self { binaries, control, left: Mutex::default() })
+        Ok(Self { binaries, control, _lock: lock, left: Mutex::default() })
     }
 
     /// Puts an agent on a host and starts it.
@@ -129,14 +163,15 @@ impl Launcher {
     /// # Errors
     /// When the host can't be reached or used; one sentence with ssh's own last words.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
-        let program = self.put(host)?;
+        let Put { path, seen } = self.put(host)?;
+        let seen = if seen.is_empty() { UNSEEN } else { &seen };
         let mut command = self.ssh(host);
-        command.arg(format!("{program} agent --stdio --pushed"));
+        command.arg(format!("{path} agent --stdio --pushed {seen}"));
         Remote::start(&mut command, &host.name, Arc::clone(stop))
     }
 
     /// Sees that a host has a program that runs there, and says where.
-    fn put(&self, host: &Host) -> Result<String, Gone> {
+    fn put(&self, host: &Host) -> Result<Put, Gone> {
         let mut refused = None;
         for (path, binary) in &self.binaries {
             let binary = binary.get_or_init(|| Binary::read(path)).as_ref();
@@ -156,16 +191,15 @@ impl Launcher {
                 ));
             }
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
-            let remove = filled(REMOVE, &found.directory, &binary.hash);
-            self.left
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((host.clone(), remove.clone()));
+            // Whatever comes of it, the folder goes, too.
+            let mut remove = self.will_remove(host, &found, binary, &found.seen);
+            let mut seen = found.seen.clone();
             if found.hash != binary.hash {
-                self.push(host, binary, &found.directory)?;
+                seen = self.push(host, binary, &found.directory)?;
+                remove = self.will_remove(host, &found, binary, &seen);
             }
             match self.word(host, &format!("{program} --version"))? {
-                ended if ended.worked() => return Ok(program),
+                ended if ended.worked() => return Ok(Put { path: program, seen }),
                 ended => refused = ended.last_words,
             }
             // A host may have room for one of them.
@@ -180,6 +214,15 @@ impl Launcher {
                  DFSBENCH_AGENT_BINARY)"
             ),
         ))
+    }
+
+    /// Keeps in mind what is to be taken away, with the words that do it.
+    fn will_remove(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
+        let words = filled(REMOVE, &found.directory, &binary.hash);
+        let words = words.replace("SEEN", seen).replace('\n', "");
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.push((host.clone(), words.clone()));
+        words
     }
 
     fn look(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
@@ -202,14 +245,15 @@ impl Launcher {
         })
     }
 
-    fn push(&self, host: &Host, binary: &Binary, directory: &str) -> Result<(), Gone> {
+    /// Says when the program was put there.
+    fn push(&self, host: &Host, binary: &Binary, directory: &str) -> Result<String, Gone> {
         let mut command = self.ssh(host);
         command.arg(filled(TAKE, directory, &binary.hash).replace('\n', ""));
         let file = binary.open().map_err(|error| of(host, &error))?;
         let ended = bounded::with_file(&mut command, file, PUSH_WITHIN);
         let ended = ended.map_err(|error| of(host, &error))?;
         if ended.worked() {
-            return Ok(());
+            return Ok(time(&ended.stdout).to_owned());
         }
         let mib = binary.len_bytes.div_ceil(1 << 20);
         Err(refusal(host, &ended, &format!("{directory} does not take the agent of {mib} MiB")))
@@ -227,17 +271,28 @@ impl Launcher {
         Ok(ended)
     }
 
-    /// Takes the program away, and ends the connection.
+    /// Takes the program away.
     fn take_away(&self, host: &Host, remove: &str) {
         // An agent that ended as it should has taken itself away; `clean` can do it later.
         let _ = bounded::with_input(self.ssh(host).arg(remove), String::new(), LEAVE_WITHIN);
-        let mut leave = self.ssh(host);
-        leave.args(["-O", "exit"]).stdin(Stdio::null());
+    }
+
+    /// Ends the connection to a host.
+    fn hang_up(&self, host: &Host) {
+        let mut leave = self.options(host);
+        leave.args(["-O", "exit", "--"]).arg(address(host));
         let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
     }
 
     /// An ssh to a host, without the words for its shell.
     fn ssh(&self, host: &Host) -> Command {
+        let mut command = self.options(host);
+        command.arg("--").arg(address(host));
+        command
+    }
+
+    /// An ssh that doesn't know yet to which host.
+    fn options(&self, host: &Host) -> Command {
         let mut command = Command::new("ssh");
         // A ctrl-C is for the controller, which then ends things in order.
         command.process_group(0);
@@ -249,7 +304,6 @@ impl Launcher {
             command.args(["-o", option]);
         }
         command.arg("-o").arg(format!("ControlPath={}/%C", self.control.path().display()));
-        command.arg("--").arg(host.ssh.as_deref().unwrap_or("localhost"));
         command
     }
 }
@@ -264,6 +318,22 @@ impl Drop for Launcher {
                 }
             });
         }
+        // One host may have several agents, whose sessions share a connection.
+        let mut hosts: Vec<&Host> = Vec::new();
+        for (host, _) in &left {
+            let is_like =
+                |other: &&Host| (&other.ssh, &other.ssh_config) == (&host.ssh, &host.ssh_config);
+            if !hosts.iter().any(is_like) {
+                hosts.push(host);
+            }
+        }
+        for some in hosts.chunks(AT_ONCE_MAX) {
+            thread::scope(|scope| {
+                for host in some {
+                    scope.spawn(|| self.hang_up(host));
+                }
+            });
+        }
     }
 }
 
@@ -272,6 +342,7 @@ impl Found {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
         let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
         let (system, machine, hash) = (words.next()?, words.next()?, words.next()?);
+        let seen = time(words.next().unwrap_or_default());
         // It is put into words for a shell.
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
         (directory.starts_with('/') && directory.chars().all(plain)).then(|| Self {
@@ -279,8 +350,39 @@ impl Found {
             system: system.to_owned(),
             machine: machine.to_owned(),
             hash: hash.to_owned(),
+            seen: seen.to_owned(),
         })
     }
+}
+
+/// Removes the folders of our controllers that were killed: nobody holds their locks any more.
+fn sweep(folder: &Path, mine: &Path) {
+    let owner = |path: &Path| fs::symlink_metadata(path).map(|it| (it.is_dir(), it.uid())).ok();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|it| it.file_name().to_string_lossy().starts_with(CONTROL)) {
+        let path = entry.path();
+        if owner(&path) != owner(mine) {
+            continue;
+        }
+        let Ok(lock) = File::open(path.join(LOCK)) else { continue };
+        let was_locked = lock.metadata().is_ok_and(|it| it.len() == LOCKED.len() as u64);
+        if was_locked && lock.try_lock().is_ok() {
+            // What can't be removed now is met again.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Where a host is, in ssh's words.
+fn address(host: &Host) -> &str {
+    host.ssh.as_deref().unwrap_or("localhost")
+}
+
+/// The time in what a host's `stat` printed; nothing where that is none.
+fn time(text: &str) -> &str {
+    let text = text.trim();
+    let is_time = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_time { text } else { "" }
 }
 
 fn filled(words: &str, directory: &str, hash: &str) -> String {
@@ -297,8 +399,14 @@ fn refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
     if ended.code != Some(SSH_FAILED) {
         return of(host, &format!("{what}: {said}"));
     }
-    let name = host.ssh.as_deref().unwrap_or_default();
-    let why = if said.contains("Host key verification failed") {
+    let with_config = host.ssh_config.as_ref().map(|config| format!("-F {} ", config.display()));
+    let name = format!("{}{}", with_config.unwrap_or_default(), address(host));
+    let why = if ended.is_another {
+        format!(
+            "it has another host key than ssh knows: {said} (hint: `ssh {name}` says which; make \
+             sure that it is the host you mean)"
+        )
+    } else if said.contains("Host key verification failed") {
         format!("ssh does not know it: {said} (hint: log in by hand once: `ssh {name}`)")
     } else if said.contains("Permission denied") || said.contains("authentication failures") {
         format!("it does not let us in: {said} (hint: `ssh {name} true` must work and ask nothing)")
@@ -327,21 +435,21 @@ mod tests {
     fn programs_that_killed_campaigns_left_are_removed_unless_somebody_needs_them() {
         let cache = tempfile::tempdir().unwrap();
         let folder = cache.path().join("dfsbench");
-        std::fs::create_dir(&folder).unwrap();
+        fs::create_dir(&folder).unwrap();
         let (mine, old, used, new) =
             ("a".repeat(64), "b".repeat(64), "c".repeat(64), "d".repeat(64));
         let of = |hash: &str| folder.join(format!("dfsbench-{hash}"));
         let others = ["dfsbench-notes", "dfsbench-12", "new-notes", "results.db"];
         for path in [of(&mine), of(&old), of(&used), of(&new), folder.join("new-12")] {
-            std::fs::copy("/bin/sleep", path).unwrap();
+            fs::copy("/bin/sleep", path).unwrap();
         }
         for name in others {
-            std::fs::write(folder.join(name), "").unwrap();
+            fs::write(folder.join(name), "").unwrap();
         }
         let an_hour_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
-        for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             if file != of(&new) {
-                let file = std::fs::File::options().write(true).open(file).unwrap();
+                let file = File::options().write(true).open(file).unwrap();
                 file.set_modified(an_hour_ago).unwrap();
             }
         }
@@ -353,13 +461,58 @@ mod tests {
         agent.wait().unwrap();
         let found = Found::parse(&String::from_utf8(said.unwrap().stdout).unwrap()).unwrap();
         assert_eq!((found.hash.len(), found.directory.as_str()), (64, folder.to_str().unwrap()));
-        let left: Vec<_> =
-            std::fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
         assert!(!left.contains(&of(&old)) && !left.contains(&folder.join("new-12")), "{left:?}");
         assert_eq!(left.len(), 3 + others.len(), "{left:?}");
         // Who looks for it next is not the one who would remove it.
-        let touched = std::fs::metadata(of(&mine)).unwrap().modified().unwrap();
+        let touched = fs::metadata(of(&mine)).unwrap().modified().unwrap();
         assert!(touched > an_hour_ago + Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_program_goes_unless_another_campaign_has_looked_at_it_since() {
+        let cache = tempfile::tempdir().unwrap();
+        let hash = "a".repeat(64);
+        let sh = |words: &str| {
+            let mut sh = Command::new("sh");
+            let output = sh.arg("-c").arg(words).env("XDG_CACHE_HOME", cache.path()).output();
+            String::from_utf8(output.unwrap().stdout).unwrap()
+        };
+        let look = || Found::parse(&sh(&LOOK.replace("HASH", &hash))).unwrap();
+        let empty = look();
+        assert_eq!((empty.hash.as_str(), empty.seen.as_str()), ("", ""));
+        let program = cache.path().join("dfsbench").join(format!("dfsbench-{hash}"));
+        fs::write(&program, "program").unwrap();
+        let words = |seen: &str| {
+            filled(REMOVE, &empty.directory, &hash).replace("SEEN", seen).replace('\n', "")
+        };
+        let first = look().seen;
+        let second = (0..1_000).map(|_| look().seen).find(|seen| *seen != first).unwrap();
+        for seen in [first.as_str(), ""] {
+            sh(&words(seen));
+            assert!(program.exists(), "{seen}");
+        }
+        sh(&words(&second));
+        assert!(!program.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn folders_of_controllers_that_were_killed_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, text: &[u8]| {
+            let path = folder.path().join(format!("{CONTROL}{name}"));
+            fs::create_dir(&path).unwrap();
+            let mut lock = File::create(path.join(LOCK)).unwrap();
+            lock.write_all(text).unwrap();
+            (path, lock)
+        };
+        let (dead, used, new) = (of("dead", LOCKED), of("used", LOCKED), of("new", b""));
+        used.1.lock().unwrap();
+        fs::create_dir(folder.path().join("other")).unwrap();
+        sweep(folder.path(), &used.0);
+        let there = |path: &Path| path.exists();
+        assert_eq!((there(&dead.0), there(&used.0), there(&new.0)), (false, true, true));
+        assert!(folder.path().join("other").exists());
     }
 
     #[test]
@@ -389,11 +542,14 @@ mod tests {
         let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
         let said = |words: &str| {
             let last_words = Some(words.to_owned());
-            let ended = Ended { code: Some(SSH_FAILED), stdout: String::new(), last_words };
+            let is_another = words.contains("known otherwise");
+            let stdout = String::new();
+            let ended = Ended { code: Some(SSH_FAILED), stdout, last_words, is_another };
             refusal(&host, &ended, "").to_string()
         };
         let known = [
             ("Host key verification failed.", "host web: ssh does not know it: Host key"),
+            ("Host key, known otherwise.", "host web: it has another host key than ssh knows: H"),
             ("root@h: Permission denied (publickey).", "host web: it does not let us in: root@h"),
             ("ssh: connect to host h port 22: No route", "host web: it can't be reached: ssh: con"),
         ];

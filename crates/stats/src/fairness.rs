@@ -51,7 +51,7 @@ impl Fairness {
         let window_ns: u64 = passes.iter().map(|pass| pass.window_ns).sum();
         let share = |client: &ClientResult| ClientShare::of(client, window_ns);
         let speed = |client: &&ClientResult| (client.ops, Reverse(client.times.quantile(0.5)));
-        let ops: Vec<u64> = clients.values().map(|client| client.ops).collect();
+        let ops: Vec<f64> = clients.values().map(|client| client.ops as f64).collect();
         Some(Self {
             clients: clients.len(),
             index: jain_index(&ops)?,
@@ -82,9 +82,9 @@ impl ClientShare {
 /// **Source:** R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
 /// for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984, section 4:
 /// `(sum x)^2 / (n * sum x^2)`.
-pub fn jain_index(amounts: &[u64]) -> Option<f64> {
-    let sum: f64 = amounts.iter().map(|amount| *amount as f64).sum();
-    let squares: f64 = amounts.iter().map(|amount| (*amount as f64).powi(2)).sum();
+pub fn jain_index(amounts: &[f64]) -> Option<f64> {
+    let sum: f64 = amounts.iter().sum();
+    let squares: f64 = amounts.iter().map(|amount| amount.powi(2)).sum();
     (squares > 0.0).then(|| sum * sum / (amounts.len() as f64 * squares))
 }
 
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn the_index_is_that_of_the_paper() {
-        assert_eq!(jain_index(&[7, 7, 7]), Some(1.0));
+        assert_eq!(jain_index(&[7.0, 7.0, 7.0]), Some(1.0));
         // k of n share all of it.
-        assert_eq!(jain_index(&[5, 0, 0, 0]), Some(0.25));
-        assert_eq!(jain_index(&[3, 3, 0, 0]), Some(0.5));
-        assert_eq!(jain_index(&[1, 3]), Some(0.8));
-        assert_eq!((jain_index(&[0, 0]), jain_index(&[])), (None, None));
+        assert_eq!(jain_index(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain_index(&[3.0, 3.0, 0.0, 0.0]), Some(0.5));
+        assert_eq!(jain_index(&[1.0, 3.0]), Some(0.8));
+        assert_eq!((jain_index(&[0.0, 0.0]), jain_index(&[])), (None, None));
     }
 }

@@ -58,7 +58,7 @@ pub struct HostShare {
 pub struct HostsCompared {
     /// Each host, in the order of their workers.
     pub hosts: Vec<HostShare>,
-    /// [`jain_index`] of what they did while all were busy; over everything where that was nothing.
+    /// [`jain_index`] of their rates.
     pub index: Option<f64>,
     /// Between the first and the last start of any host: the median over the trials, in
     /// nanoseconds.
@@ -83,11 +83,8 @@ impl HostsCompared {
             host.straggles = per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
         let skews: Vec<f64> = passes.iter().map(|pass| skew_ns(&pass.hosts) as f64).collect();
-        let sums = |of: fn(&HostResult) -> u64| -> Vec<u64> {
-            first.hosts.iter().map(|host| own(host).iter().map(|part| of(part)).sum()).collect()
-        };
-        let index = jain_index(&sums(|host| host.common.ops));
-        let index = index.or_else(|| jain_index(&sums(|host| host.ops)));
+        let all: Vec<f64> = hosts.iter().map(|host| host.rate.per_s()).collect();
+        let index = jain_index(&all);
         Some(Self { hosts, index, skew_ns: median(&skews).unwrap_or(0.0) as u64 })
     }
 
@@ -265,8 +262,8 @@ mod tests {
         let ends = (compared.slowest().unwrap(), compared.fastest().unwrap());
         assert_eq!((slow, ends.0.host.as_str(), ends.1.host.as_str()), (vec!["b"], "b", "a"));
         assert_eq!(compared.middle_per_s(), Some(55.0));
-        // 135 and 30 ops while all were busy: 165^2 / (2 (135^2 + 30^2)).
-        assert!((compared.index.unwrap() - 27_225.0 / 38_250.0).abs() < 1e-12);
+        // 110^2 / (2 (90^2 + 20^2)).
+        assert!((compared.index.unwrap() - 12_100.0 / 17_000.0).abs() < 1e-12);
         assert_eq!(HostsCompared::of(&[&alone]), None);
     }
 }

@@ -135,6 +135,9 @@ fn what_an_agent_needs_and_does_not_find_is_named() {
     variables.push(("DFSBENCH_TOKEN", TOKEN));
     let said = refused(&variables);
     assert!(said.contains("no controller at 127.0.0.1:1 in 0 s"), "{said}");
+    variables.push(("DFSBENCH_HOST", "a b"));
+    let said = refused(&variables);
+    assert!(said.contains("DFSBENCH_HOST: ") && said.contains("not `a b`"), "{said}");
 }
 
 #[test]
@@ -181,5 +184,10 @@ fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
     let own = PLAN.replace("url = \"nfs://server/export\"", "temporary = true");
     std::fs::write(rig.folder().join("own.toml"), own).unwrap();
     rig.refused(&["slurm", "own.toml", "--nodes", "3"], 2, &["no target of the plan can be used"]);
+    let with_hosts = PLAN.replace("\nurl", "\nhosts = [\"a\", \"b\"]\nurl");
+    let hosts = "[[host]]\nname = \"a\"\nssh = \"a\"\n[[host]]\nname = \"b\"\nssh = \"b\"\n";
+    std::fs::write(rig.folder().join("hosts.toml"), format!("{with_hosts}{hosts}")).unwrap();
+    let words = ["no target of the plan can be used", "the job brings its own"];
+    rig.refused(&["slurm", "hosts.toml", "--nodes", "3"], 2, &words);
     rig.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
 }

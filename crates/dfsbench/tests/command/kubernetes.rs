@@ -133,5 +133,10 @@ fn names_that_kubernetes_does_not_take_are_refused() {
     };
     rig.refused(&run(&["--name", "A b"]), 2, &["--name `A b`", "a-z, 0-9 and -"]);
     rig.refused(&run(&["--volume", "scratch"]), 2, &["--volume scratch", "CLAIM:/path"]);
+    rig.refused(&run(&["--volume", "a:/"]), 2, &["--volume a:/", "root of a container"]);
+    let twice = ["--volume", "a:/x", "--volume", "b:/x/"];
+    rig.refused(&run(&twice), 2, &["--volume b:/x/", "another volume is at `/x`"]);
     rig.refused(&run(&["--results-claim", "X"]), 2, &["the claim `X`"]);
+    let nameless = ["k8s", "scan.toml", "--image", "", "--agents", "3"];
+    rig.refused(&nameless, 2, &["--image: an image has a name"]);
 }

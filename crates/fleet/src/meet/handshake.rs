@@ -39,8 +39,8 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Names become part of messages, tables and file names.
-    fn is_plain(&self) -> bool {
+    /// Whether the host's name can be one: it becomes part of messages, tables and file names.
+    pub fn is_plain(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         (1..=NAME_BYTES_MAX).contains(&self.host.len()) && self.host.bytes().all(plain)
     }

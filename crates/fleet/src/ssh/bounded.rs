@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +27,12 @@ pub(super) struct Ended {
     pub stdout: String,
     /// The last line of its stderr.
     pub last_words: Option<String>,
+    /// It is ssh, and a host has another key than it knows.
+    pub is_another: bool,
 }
+
+/// What ssh shouts where a host has another key than it knows.
+const ANOTHER: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 impl Ended {
     /// Says whether it ended well.
@@ -78,7 +85,11 @@ fn end(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, St
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         unreachable!("two pipes were asked for");
     };
-    let words = Words::of(stderr);
+    let is_another = Arc::new(AtomicBool::new(false));
+    let heard = Arc::clone(&is_another);
+    let words = Words::heard_by(stderr, move |line| {
+        heard.fetch_or(line.contains(ANOTHER), Relaxed);
+    });
     let printed = thread::spawn(move || {
         let mut bytes = Vec::new();
         // What can't be read was not printed.
@@ -101,7 +112,8 @@ fn end(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, St
     };
     let stdout = printed.join().unwrap_or_default();
     let stdout = String::from_utf8_lossy(&stdout).into_owned();
-    Ok(Ended { code: status.code(), stdout, last_words: words.last() })
+    let last_words = words.last();
+    Ok(Ended { code: status.code(), stdout, last_words, is_another: is_another.load(Relaxed) })
 }
 
 #[cfg(test)]
@@ -114,9 +126,11 @@ mod tests {
 
     #[test]
     fn what_a_process_says_and_how_it_ends_is_kept() {
-        let ended = sh("cat; echo first >&2; echo last >&2; echo >&2; exit 3", WIDE).unwrap();
+        let ended = sh("cat; echo first >&2; echo last >&2; echo ---- >&2; exit 3", WIDE).unwrap();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "given\n"));
-        assert_eq!(ended.last_words.as_deref(), Some("last"));
+        assert_eq!((ended.last_words.as_deref(), ended.is_another), (Some("last"), false));
+        let shout = format!("echo '@ WARNING: {ANOTHER}! @' >&2; echo failed >&2; exit 255");
+        assert!(sh(&shout, WIDE).unwrap().is_another);
     }
 
     #[test]

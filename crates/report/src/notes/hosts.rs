@@ -37,7 +37,7 @@ fn line(compared: &HostsCompared) -> String {
         parts.push(format!("fastest {}", share(fastest)));
     }
     parts.extend(compared.index.map(|index| format!("Jain's fairness index {index:.3}")));
-    parts.push(format!("all started within {}", Nanos(compared.skew_ns)));
+    parts.push(format!("all started within {} (median of the trials)", Nanos(compared.skew_ns)));
     parts.extend(stragglers(compared));
     parts.join("; ")
 }
