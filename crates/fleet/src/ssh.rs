@@ -87,7 +87,8 @@ find "$dir" -maxdepth 1 -type f -mmin +15 2>/dev/null | while read -r old; do
   rm -f "$old"
 done
 there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
-echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *} $(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)"
+seen=$(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)
+echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *} $seen"
 echo "$dir"
 "#;
 
