@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return ramp::until_broken(args, &raw, &around, max);
     }
     let mut plan = Plan::resolve(&raw, &around)?;
-    warn_of_idle(&raw);
+    warn_of_idle_settings(&plan);
     if args.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
         return Ok(End::Ok.into());
@@ -79,9 +79,9 @@ pub fn bring(
     Ok(true)
 }
 
-/// Tells of what was written and serves nothing.
-pub fn warn_of_idle(raw: &RawPlan) {
-    for idle in raw.without_effect() {
+/// Warns of settings that were written and that no run depends on.
+pub fn warn_of_idle_settings(plan: &Plan) {
+    for idle in &plan.without_effect {
         output::message(&format!("warning: {idle}"));
     }
 }

@@ -11,9 +11,10 @@ mod maximum;
 use std::process::ExitCode;
 
 use model::question::{CurveAsked, LoadMaximum, Question, ResponseBound};
+use model::setting::Setting;
 use model::units::parse_time_ns;
 use model::{OpKind, RunSpec, Workload};
-use plan::{Overrides, Plan, RawPlan, Setting, Surroundings};
+use plan::{Overrides, Plan, RawPlan, Surroundings};
 use workload::opmix;
 
 use crate::args::CurveArgs;
@@ -34,9 +35,9 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let mut around = target::surroundings(campaign::token() % 1_000_000_000);
     around.job = job::stand_ins(&args.run.job)?;
     let raw = asked::plan(args, &around)?;
-    campaign::warn_of_idle(&raw);
     let mut ask = Asking { args, raw: &raw, around };
     let light = ask.plan(&[1])?;
+    campaign::warn_of_idle_settings(&light);
     light.check_destroy(&args.run.making.allow_destroy)?;
     if args.run.dry_run {
         return ask.describe(&light);

@@ -28,7 +28,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     let (raw, ladder) = read(args)?.into_ladder(beside)?;
     let mut plan = Plan::resolve(&raw, &campaign::surroundings())?;
     plan.check_ladder()?;
-    campaign::warn_of_idle(&raw);
+    campaign::warn_of_idle_settings(&plan);
     if args.run.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
         for missing in &ladder.missing {

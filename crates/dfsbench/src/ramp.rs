@@ -11,9 +11,10 @@ use std::process::ExitCode;
 use controller::search::Keeping;
 use controller::{ControllerError, Walk};
 use model::question::{Question, RampAsked};
+use model::setting::Setting;
 use model::units::parse_time_ns;
 use model::{BackendKind, Campaign, CampaignState, RunSpec, Workload};
-use plan::{Overrides, Plan, PlanError, RawPlan, Setting, Surroundings, TargetArg, User};
+use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, User};
 use results::Store;
 use stats::breaking::{Recovery, replay};
 
@@ -110,7 +111,7 @@ fn make(
 ) -> Result<ExitCode, Failure> {
     let raising = Raising::of(raw, around, wish)?;
     let plan = raising.plan(raising.asked.first)?;
-    campaign::warn_of_idle(raw);
+    campaign::warn_of_idle_settings(&plan);
     if args.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
         output::data(format!("until broken: {}\n", raising.told()).as_bytes())?;
@@ -233,7 +234,7 @@ fn raised(
     let with_hosts = plan.runs.iter().filter(hosts).count();
     let all_have_hosts = with_hosts == plan.runs.len();
     let emulated = plan.runs.iter().all(|run| run.backend == BackendKind::Nfs);
-    let offered = plan.runs.iter().all(|run| Setting::Rate.concerns(run.workload));
+    let offered = plan.runs.iter().all(|run| Setting::Rate.has_workload(run.workload));
     let most = wish.max.unwrap_or(MAX);
     match wish.raise {
         None | Some(Raise::ClientHosts) if all_have_hosts => {

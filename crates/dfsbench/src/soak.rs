@@ -10,8 +10,9 @@ mod lease;
 
 use std::process::ExitCode;
 
+use model::setting::{Setting, Value};
 use model::{Order, Pass, Question, Soak, Workload};
-use plan::{Overrides, Plan, RawPlan, Setting, Value};
+use plan::{Overrides, Plan, RawPlan};
 
 use crate::args::SoakArgs;
 use crate::campaign::{self, Means};

@@ -22,7 +22,7 @@ pub mod random;
 pub mod repetition;
 pub mod sampling;
 pub mod scope;
-mod settings;
+pub mod setting;
 pub mod share;
 pub mod soak;
 pub mod spec;

@@ -256,7 +256,7 @@ impl RunSpec {
             invalidate: false,
             durability: Durability::None,
             verify: false,
-            timeout_ms: 5_000,
+            timeout_ms: workload.default_timeout_ms(),
             passes: Vec::new(),
             layout: Layout::default(),
             load: Load::default(),

@@ -111,6 +111,13 @@ impl Workload {
         matches!(self, Self::App | Self::Fio | Self::Iozone | Self::Bonniexx | Self::Dd)
     }
 
+    /// How long a reply, or a program, may take where nobody says, in milliseconds: for a reply ten
+    /// times what a loaded disk takes, and less than a person's patience; for a program a build,
+    /// or a tool over a whole matrix of its own.
+    pub const fn default_timeout_ms(self) -> u64 {
+        if self.is_external() { 3_600_000 } else { 5_000 }
+    }
+
     /// Says whether the run is about names and many small files.
     pub const fn is_about_names(self) -> bool {
         matches!(self, Self::Metadata | Self::Transactions)

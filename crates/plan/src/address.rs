@@ -9,15 +9,16 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use model::nfs::GROUPS_MAX;
+use model::setting::Setting;
 use model::{Family, Identity, NfsTarget, Sec, TlsOptions};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
 use crate::error::{Fault, Place, Spot};
 use crate::keys::unknown_word;
+use crate::level;
 use crate::raw::Settings;
 use crate::resolve::Surroundings;
-use crate::setting::Setting;
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 
@@ -105,7 +106,7 @@ impl NfsAddress {
         };
         for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {
             if let Some(levels) = self.settings.get(setting) {
-                setting.set_nfs(&mut target.settings, levels[0].value.clone());
+                level::put_nfs(setting, &mut target.settings, levels[0].value.clone());
             }
         }
         target
@@ -190,7 +191,7 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
         other => key == other.key(),
     });
     if let Some(setting) = setting {
-        let level = setting.read(value).map_err(|fault| Fault {
+        let level = level::read(setting, value).map_err(|fault| Fault {
             message: format!("`{written}`: {}", fault.message),
             ..fault
         })?;

@@ -6,6 +6,7 @@
 pub(crate) mod lab;
 mod work;
 
+use model::setting::{Setting, Value};
 use model::{Impossible, RunSpec, Sharing, Target, Workload};
 
 use workload::opmix::OpMixSet;
@@ -14,7 +15,6 @@ use crate::error::{Fault, Place, PlanError, Spot};
 use crate::limits::{self, show_size};
 use crate::raw::Settings;
 use crate::server::ServerPlan;
-use crate::setting::{Setting, Value};
 use crate::{defaults, text};
 
 /// What was written for a run: by its workload, which wins, with its target, or as a factor.
@@ -140,10 +140,10 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
         return Ok(());
     }
     check_files(run, written)?;
-    if Setting::FileSize.concerns(run.workload) {
+    if Setting::FileSize.has_workload(run.workload) {
         check_data(run, written)?;
     }
-    if Setting::IoSize.concerns(run.workload) {
+    if Setting::IoSize.has_workload(run.workload) {
         check_direct(run, written)?;
     }
     check_buffers(run, written)?;
@@ -174,7 +174,7 @@ fn set_of(run: &RunSpec) -> [Setting; 2] {
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let [files, _] = set_of(run);
     let directories = defaults::directories(run);
-    if u64::from(run.files) < directories && files.concerns(run.workload) {
+    if u64::from(run.files) < directories && files.has_workload(run.workload) {
         let what = format!("{} files leave some of {directories} directories idle", run.files);
         let fault = Fault::new(what).hint(format!("at least {directories}"));
         return Err(written.fault(run, &[files], fault));

@@ -1,15 +1,18 @@
 //! The one table of keys that a plan may hold.
 //!
 //! The reader refuses what isn't in it, and the reference of the manual is printed from it, so
-//! that the two can't part. Limits and defaults are repeated here in words; tests compare them
-//! with `limits` and `defaults`.
+//! that the two can't part. The rows of settings come from `model::setting`.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
+use model::setting::{Kind, Setting, Value};
 
 use crate::error::Fault;
+use crate::limits::legal;
 use crate::reference::KEYS;
-use crate::setting::Setting;
-use crate::text;
+use crate::{level, text};
 
 /// Where in a plan a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +66,7 @@ impl Section {
 }
 
 /// One key: all that a reference page says of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDoc {
     /// As it is written.
     pub key: &'static str,
@@ -74,22 +77,53 @@ pub struct KeyDoc {
     /// Unit of the number; empty where there is none.
     pub unit: &'static str,
     /// Legal values.
-    pub legal: &'static str,
+    pub legal: Cow<'static, str>,
     /// What holds where it is left out.
-    pub default: &'static str,
+    pub default: Cow<'static, str>,
     /// What it does.
     pub meaning: &'static str,
 }
 
 /// Every key, in the order in which a plan is best written.
 pub fn reference() -> &'static [KeyDoc] {
-    KEYS
+    static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
+        let settings = Setting::ALL.into_iter().map(KeyDoc::of_setting);
+        KEYS.iter().cloned().chain(settings).collect()
+    });
+    &ALL
 }
 
-/// What a setting does, as the reference says it.
-pub(crate) fn meaning(setting: Setting) -> &'static str {
-    let of_setting = |doc: &&KeyDoc| doc.section == Settings && doc.key == setting.key();
-    KEYS.iter().find(of_setting).map_or("", |doc| doc.meaning)
+impl KeyDoc {
+    /// Describes a setting, from its row.
+    pub fn of_setting(setting: Setting) -> Self {
+        let kind = match setting.kind() {
+            Kind::Size => "size",
+            Kind::Count | Kind::Kib | Kind::Percent => "integer",
+            Kind::Time | Kind::FineTime | Kind::MicroTime => "time",
+            Kind::BitRate => "rate",
+            Kind::Frequency => "frequency",
+            Kind::Flag => "true or false",
+            Kind::Word | Kind::Mix | Kind::Passes | Kind::Text | Kind::Words => "text",
+        };
+        Self {
+            key: setting.key(),
+            section: Settings,
+            kind,
+            unit: setting.unit(),
+            legal: Cow::Owned(legal(setting)),
+            default: Cow::Owned(describe_default(setting)),
+            meaning: setting.meaning(),
+        }
+    }
+}
+
+/// Says for people what a setting is where it is left out.
+fn describe_default(setting: Setting) -> String {
+    match (setting.default_rule(), setting.default_level()) {
+        (Some(rule), _) => rule.to_owned(),
+        (None, None | Some(Value::Words(_))) => "none".to_owned(),
+        (None, Some(level)) => level::write(setting, &level).replace('"', ""),
+    }
 }
 
 /// What other tools call our keys.
@@ -141,7 +175,8 @@ const LISTED_MAX: usize = 20;
 
 /// Says whether `key` may stand in `section`; if not, what may.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
-    let here: Vec<&str> = KEYS.iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
+    let here: Vec<&str> =
+        reference().iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
     if here.contains(&key) {
         return Ok(());
     }
@@ -156,7 +191,7 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
         return format!("it is called `{ours}` here");
     }
     // The settings stand last, and are what is meant most often.
-    if let Some(doc) = KEYS.iter().rev().find(|doc| doc.key == key) {
+    if let Some(doc) = reference().iter().rev().find(|doc| doc.key == key) {
         let other = match doc.section {
             Settings => "in [factors] or a [[workload]]".to_owned(),
             Plan => "at top level, before any table".to_owned(),
@@ -204,35 +239,30 @@ pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{self, legal, span};
+    use crate::limits::{self, span};
 
     #[test]
-    fn every_setting_has_its_row_with_its_true_limits() {
-        for setting in Setting::ALL {
-            let of_setting = |doc: &&KeyDoc| doc.section == Settings && doc.key == setting.key();
-            let docs: Vec<&KeyDoc> = KEYS.iter().filter(of_setting).collect();
-            assert_eq!(docs.len(), 1, "{setting:?}");
-            assert_eq!(docs[0].legal, legal(setting), "{setting:?}");
-        }
-        let rows = KEYS.iter().filter(|doc| doc.section == Settings).count();
-        assert_eq!(rows, Setting::ALL.len());
+    fn limits_are_those_that_the_reader_obeys() {
         let legal_of = |section, name: &str| {
-            KEYS.iter().find(|doc| doc.section == section && doc.key == name).unwrap().legal
+            let doc = reference().iter().find(|doc| doc.section == section && doc.key == name);
+            doc.unwrap().legal.as_ref()
         };
         assert_eq!(legal_of(Plan, "trials"), span(limits::TRIALS, &|n| n.to_string()));
         assert_eq!(legal_of(Server, "memory"), span(limits::SERVER_MEMORY, &limits::show_size));
         assert_eq!(legal_of(Server, "threads"), span(limits::SERVER_THREADS, &|n| n.to_string()));
+        assert_eq!(legal_of(Settings, "workers"), "1 to 1024");
+        assert_eq!(legal_of(Settings, "mtu"), "576 to 65535, or \"unchanged\"");
     }
 
     #[test]
     fn no_key_stands_twice_in_a_section() {
-        for (index, doc) in KEYS.iter().enumerate() {
+        for (index, doc) in reference().iter().enumerate() {
             let again = |other: &KeyDoc| (other.section, other.key) == (doc.section, doc.key);
-            assert!(!KEYS[index + 1..].iter().any(again), "{}", doc.key);
+            assert!(!reference()[index + 1..].iter().any(again), "{}", doc.key);
             assert!(!doc.meaning.is_empty() && !doc.default.is_empty(), "{}", doc.key);
         }
         for (theirs, ours) in ALIASES {
-            assert!(KEYS.iter().any(|doc| doc.key == *ours), "{theirs}");
+            assert!(reference().iter().any(|doc| doc.key == *ours), "{theirs}");
         }
     }
 

@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 
 use model::question::ladder::{Ladder, Missing, Placed, Rung};
+use model::setting::{Setting, Value};
 use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Workload, XprtSec};
 
 use crate::address::NfsAddress;
@@ -16,7 +17,6 @@ use crate::parse_targets::fits;
 use crate::placement::UsedFrom;
 use crate::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::resolve::Plan;
-use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
 use crate::work::OWN_MIX;
 

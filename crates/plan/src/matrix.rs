@@ -7,33 +7,37 @@
 
 use std::collections::HashSet;
 
-use model::{
-    BackendKind, DataPath, NfsSettings, NfsVersion, Pass, Proto, RunSpec, ServerKind, Sharing,
-    Stable, Target, Workload,
-};
+use model::setting::{Setting, Value};
+use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Target, Workload};
 
 use crate::checks::{self, Written};
-use crate::defaults;
 use crate::error::{Fault, Place, PlanError};
-use crate::keys::{meaning, unknown_word};
-use crate::lab;
+use crate::keys::unknown_word;
 use crate::limits::RUNS_MAX;
 use crate::placement::{self, UsedFrom};
-use crate::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::raw::{RawPlan, RawTarget, RawWorkload, Settings};
 use crate::resolve::Surroundings;
 use crate::server::ServerPlan;
-use crate::setting::{Setting, Value};
+use crate::{lab, level};
 
-/// Makes the runs of a plan with this in-memory server.
-pub(crate) fn runs(
+/// The runs of a plan, and what was written for none of them.
+pub(crate) struct Matrix {
+    pub runs: Vec<RunSpec>,
+    /// A warning for each setting that was written and that no run depends on.
+    pub without_effect: Vec<PlanError>,
+}
+
+/// Multiplies the factors of a plan with this in-memory server.
+pub(crate) fn multiply(
     raw: &RawPlan,
     around: &Surroundings,
     server: &ServerPlan,
-) -> Result<Vec<RunSpec>, PlanError> {
+) -> Result<Matrix, PlanError> {
     let mut runs = Vec::new();
     let mut seen = HashSet::new();
     let mut refused = Vec::new();
-    for workload in &raw.workloads {
+    let mut used = UsedSettings::default();
+    for (number, workload) in raw.workloads.iter().enumerate() {
         check_names(raw, workload)?;
         for (target, backend) in places(raw, workload) {
             let written = Written {
@@ -47,6 +51,7 @@ pub(crate) fn runs(
             base.command = workload.command.clone();
             base.op_mix = workload.mix.clone();
             for mut run in product(base, |setting, run| written.levels(setting, run))? {
+                used.add(number, &run, &written);
                 if run.workload == Workload::App {
                     run.command.limit_ms = run.timeout_ms;
                 }
@@ -71,8 +76,75 @@ pub(crate) fn runs(
     }
     check_possible(&runs, refused)?;
     checks::lab::check_used(raw, &runs)?;
-    check_flags(raw)?;
-    Ok(runs)
+    let without_effect = used.list_unused(raw);
+    // Whoever typed a flag expects it to change something.
+    if let Some(flag) = without_effect.iter().find(|idle| matches!(idle.place, Place::Flag(_))) {
+        return Err(flag.clone());
+    }
+    Ok(Matrix { runs, without_effect })
+}
+
+/// Where a setting was written, for the question whether it had any effect there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Factors,
+    Target(String),
+    /// The workload of this number.
+    Workload(usize),
+}
+
+/// The settings that some run depends on, each with the place where that run's level was written.
+#[derive(Default)]
+struct UsedSettings(HashSet<(Setting, Source)>);
+
+impl UsedSettings {
+    /// Adds what a run of the workload of this number depends on.
+    fn add(&mut self, number: usize, run: &RunSpec, written: &Written<'_>) {
+        for setting in Setting::ALL {
+            if !setting.applies(run) {
+                continue;
+            }
+            let is_of_target = || written.target.is_some_and(|own| own.get(setting).is_some());
+            let source = if written.workload.get(setting).is_some() {
+                Source::Workload(number)
+            } else if is_of_target() {
+                Source::Target(run.target_name.clone())
+            } else if written.factors.get(setting).is_some() {
+                Source::Factors
+            } else {
+                continue;
+            };
+            self.0.insert((setting, source));
+        }
+    }
+
+    /// Lists a warning for each setting that was written and that no run depends on.
+    fn list_unused(&self, raw: &RawPlan) -> Vec<PlanError> {
+        let mut unused = self.unused_of(&raw.factors, &Source::Factors);
+        for target in &raw.targets {
+            if let Some(settings) = target.what.settings() {
+                unused.extend(self.unused_of(settings, &Source::Target(target.name.value.clone())));
+            }
+        }
+        for (number, workload) in raw.workloads.iter().enumerate() {
+            unused.extend(self.unused_of(&workload.settings, &Source::Workload(number)));
+        }
+        unused.into_iter().map(|warning| warning.in_source(&raw.source_name)).collect()
+    }
+
+    fn unused_of(&self, settings: &Settings, source: &Source) -> Vec<PlanError> {
+        let mut unused = Vec::new();
+        for setting in Setting::ALL {
+            let Some([first, ..]) = settings.get(setting) else { continue };
+            let is_used = self.0.contains(&(setting, source.clone()));
+            // A ladder sets some for its layers that nobody wrote.
+            if !is_used && first.place != Place::Whole {
+                let fault = Fault::new("no run of this plan depends on it");
+                unused.push(fault.hint(setting.meaning()).of(setting.key(), first.place));
+            }
+        }
+        unused
+    }
 }
 
 /// Runs that belong together: those of one workload on one target.
@@ -90,118 +162,6 @@ fn check_possible(
         runs.iter().filter(|run| run.impossible().is_none()).map(group).collect();
     let alone = refused.into_iter().find(|(group, _)| !possible.contains(group));
     alone.map_or(Ok(()), |(_, error)| Err(error))
-}
-
-impl RawPlan {
-    /// Lists the settings that were written but that no run depends on, as warnings.
-    ///
-    /// Those of flags are errors of [`crate::Plan::resolve`] already.
-    pub fn without_effect(&self) -> Vec<PlanError> {
-        let of_factors = Setting::ALL.into_iter().filter_map(|setting| {
-            let matters = |workload: &RawWorkload| {
-                workload.settings.get(setting).is_none() && matters(self, workload, setting)
-            };
-            let idle = !self.workloads.iter().any(matters);
-            Some((setting, self.factors.get(setting)?[0].place)).filter(|_| idle)
-        });
-        let of_targets = self.targets.iter().flat_map(|target| {
-            let settings = target.what.settings();
-            Setting::OF_TARGETS.into_iter().filter_map(move |setting| {
-                let place = settings?.get(setting)?[0].place;
-                let matters = |workload: &RawWorkload| {
-                    let named = |(other, _): (&RawTarget, _)| other.name == target.name;
-                    places(self, workload).any(|place| {
-                        let backend = place.1;
-                        named(place) && counts(self, workload, target, backend, setting)
-                    })
-                };
-                Some((setting, place)).filter(|_| !self.workloads.iter().any(matters))
-            })
-        });
-        let of_workloads = self.workloads.iter().flat_map(|workload| {
-            Setting::ALL.into_iter().filter_map(move |setting| {
-                let place = workload.settings.get(setting)?[0].place;
-                Some((setting, place)).filter(|_| !matters(self, workload, setting))
-            })
-        });
-        let warning = |(setting, place): (Setting, Place)| {
-            let fault = Fault::new("no run of this plan depends on it");
-            fault.hint(meaning(setting)).of(setting.key(), place).in_source(&self.source_name)
-        };
-        let all = of_factors.chain(of_targets).chain(of_workloads);
-        // What a ladder sets on its rungs nobody wrote.
-        all.filter(|(_, place)| *place != Place::Whole).map(warning).collect()
-    }
-}
-
-fn matters(raw: &RawPlan, workload: &RawWorkload, setting: Setting) -> bool {
-    places(raw, workload).any(|(target, backend)| counts(raw, workload, target, backend, setting))
-}
-
-/// Says whether some run of a workload at a place depends on a setting.
-fn counts(
-    raw: &RawPlan,
-    workload: &RawWorkload,
-    target: &RawTarget,
-    backend: BackendKind,
-    setting: Setting,
-) -> bool {
-    let some = |of: Setting, wanted: &dyn Fn(&Value) -> bool| {
-        let own = workload.settings.get(of).or_else(|| target.what.settings()?.get(of));
-        let levels = own.or_else(|| raw.factors.get(of));
-        levels.is_some_and(|levels| levels.iter().any(|level| wanted(&level.value)))
-    };
-    let is = |of: Setting, word: &'static str| some(of, &|level| *level == Value::Word(word));
-    let above_zero = |of: Setting| some(of, &|level| matches!(level, Value::Number(1..)));
-    let strided = |level: &Value| match level {
-        Value::Passes(passes) => passes.contains(&Pass::StrideRead),
-        _ => false,
-    };
-    let travels = |paths: &[&'static str]| {
-        let default = target.what.lab().map(|lab| lab.spec(backend).path.name());
-        let written = workload.settings.get(Setting::DataPath);
-        let written = written.or_else(|| raw.factors.get(Setting::DataPath));
-        match written {
-            None => default.is_some_and(|path| paths.contains(&path)),
-            Some(_) => paths.iter().any(|path| is(Setting::DataPath, path)),
-        }
-    };
-    let by_settings = match setting {
-        Setting::TunnelCompression | Setting::TunnelCipher => travels(&[DataPath::Tunnel.name()]),
-        Setting::Mtu | Setting::RateLimit | Setting::Delay | Setting::ClientSysctl => {
-            travels(&[DataPath::Network.name(), DataPath::Tunnel.name()])
-        }
-        Setting::FileSystem
-        | Setting::Raid
-        | Setting::Crypt
-        | Setting::FormatOptions
-        | Setting::FsMountOptions => {
-            let kinds = workload.settings.get(Setting::ServerKind);
-            let kinds = kinds.or_else(|| raw.factors.get(Setting::ServerKind));
-            let own = Value::Word(ServerKind::Own.name());
-            kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.value != own))
-                || travels(&[DataPath::Disk.name()])
-        }
-        Setting::Timeo | Setting::Retrans => is(Setting::Proto, Proto::Udp.name()),
-        Setting::Arrivals | Setting::Ramp => {
-            workload.kind.value == Workload::OpMix || above_zero(Setting::Rate)
-        }
-        Setting::BlockSize => is(Setting::Sharing, Sharing::Shared.name()),
-        Setting::ClientHosts | Setting::Neighbour | Setting::OnLost => {
-            target.used_from.is_of_hosts()
-        }
-        Setting::Stride => some(Setting::Passes, &strided),
-        Setting::Branching => above_zero(Setting::Depth),
-        _ => true,
-    };
-    let on_lab = target.what.lab().is_some();
-    by_settings && setting.matters(workload.kind.value, backend, on_lab)
-}
-
-/// Refuses a flag that changes nothing: whoever typed it expects it to.
-fn check_flags(raw: &RawPlan) -> Result<(), PlanError> {
-    let of_flag = |warning: &PlanError| matches!(warning.place, Place::Flag(_));
-    raw.without_effect().into_iter().find(of_flag).map_or(Ok(()), Err)
 }
 
 fn too_many() -> PlanError {
@@ -262,7 +222,7 @@ fn base(
         target_name: target.name.value.clone(),
         target: what,
         backend,
-        timeout_ms: defaults::TIMEOUT_MS,
+        timeout_ms: Workload::Stream.default_timeout_ms(),
         lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
         ..RunSpec::null(workload)
     };
@@ -282,13 +242,13 @@ pub(crate) fn product(
     for setting in Setting::ALL {
         let mut longer = Vec::with_capacity(runs.len());
         for run in runs {
-            if !setting.matters_in(&run) {
+            if !setting.applies(&run) {
                 longer.push(without(setting, run));
                 continue;
             }
             for level in levels(setting, &run) {
                 let mut next = run.clone();
-                setting.set(&mut next, level);
+                level::put(setting, &mut next, level);
                 longer.push(next);
             }
             if longer.len() > RUNS_MAX {

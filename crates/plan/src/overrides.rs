@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use model::setting::{Range, Setting};
 use model::{BackendKind, Workload};
 
 use crate::error::{Fault, Place, PlanError, Spot};
-use crate::level::{in_range, read_integer};
-use crate::limits::{self, Range};
+use crate::level::{self, in_range, read_integer};
+use crate::limits;
 use crate::parse::{backend_named, workload_named};
 use crate::raw::{RawPlan, RawWorkload};
 use crate::repetition::{self, RawRepetition};
 use crate::server::read_memory;
-use crate::setting::Setting;
 use crate::target::TargetArg;
 use crate::text::either;
 
@@ -75,7 +75,7 @@ impl RawPlan {
         for (&setting, levels) in &flags.settings {
             let place = Place::Flag(setting.flag());
             let levels = read_each(levels, setting.flag(), |text| {
-                setting.read(text).map(|value| Spot { value, place })
+                level::read(setting, text).map(|value| Spot { value, place })
             })?;
             if levels.is_empty() {
                 continue;

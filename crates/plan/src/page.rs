@@ -61,7 +61,7 @@ fn row(doc: &KeyDoc) -> String {
     let holds = if unit.is_empty() || unit == kind { String::new() } else { format!(" ({unit})") };
     let legal =
         if legal.is_empty() || legal == kind { String::new() } else { format!(", {legal}") };
-    let default = match *default {
+    let default = match default.as_ref() {
         "required" => "required".to_owned(),
         default => format!("left out: {default}"),
     };

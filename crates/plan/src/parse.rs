@@ -3,6 +3,7 @@
 //! Stops at the first fault, in the order of the text within a table. A value that passes is
 //! within its own limits; see `limits`.
 
+use model::setting::{Kind, Range, Setting, Value};
 use model::units::parse_size;
 use model::{BackendKind, Workload};
 
@@ -10,12 +11,11 @@ use crate::disturb::read_disturbances;
 use crate::document::{self, Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::{Section, unknown_word};
-use crate::level::in_range;
-use crate::limits::{self, Range};
+use crate::level::{self, in_range};
+use crate::limits;
 use crate::raw::{RawPlan, RawWorkload, Settings};
 use crate::repetition::RawRepetition;
 use crate::server::read_server;
-use crate::setting::{Kind, Setting, Value};
 use crate::work;
 use crate::{parse_hosts, parse_targets};
 
@@ -140,7 +140,7 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
     let target = |item: &Field<'_>| {
         item.text("\"nfs\"").map(|name| Spot { value: name.value.to_owned(), place: name.place })
     };
-    for setting in Setting::ALL.into_iter().filter(|setting| !setting.concerns(kind)) {
+    for setting in Setting::ALL.into_iter().filter(|setting| !setting.has_workload(kind)) {
         if let Some(field) = table.field(setting.key()) {
             let hint = match setting.counterpart() {
                 Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
@@ -181,17 +181,17 @@ fn settings(table: &Table<'_>) -> Result<Settings, PlanError> {
 pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Settings, PlanError> {
     let mut settings = Settings::default();
     for &setting in known {
-        if let Some(levels) = each(table.field(setting.key()), |item| level(setting, item))? {
+        if let Some(levels) = each(table.field(setting.key()), |item| read_level(setting, item))? {
             settings.insert(setting, levels);
         }
     }
     Ok(settings)
 }
 
-fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
+fn read_level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
     let (wanted, example) = match setting.kind() {
         Kind::Size => ("a size", "\"64KiB\""),
-        Kind::Count => ("an integer", "4"),
+        Kind::Count | Kind::Kib => ("an integer", "4"),
         Kind::Percent => ("an integer", "70"),
         Kind::Time | Kind::FineTime | Kind::MicroTime => ("a time", "\"500ms\""),
         Kind::BitRate => ("the rate of a link", "\"100mbit\""),
@@ -204,14 +204,17 @@ fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
         Kind::Word => ("a word", "\"..\""),
     };
     let open = |text| setting.open() == Some(text);
-    let by_text = !matches!(setting.kind(), Kind::Count | Kind::Percent | Kind::Flag);
-    let by_number = matches!(setting.kind(), Kind::Size | Kind::Count | Kind::Percent);
+    let is_number = matches!(setting.kind(), Kind::Count | Kind::Kib | Kind::Percent);
+    let by_text = !is_number && setting.kind() != Kind::Flag;
+    let by_number = is_number || setting.kind() == Kind::Size;
     let read = match (item.as_text(), item.as_number(), item.as_flag()) {
-        (Some(text), _, _) if by_text || open(text) => setting.read(text),
-        (_, Some(number), _) if by_number => setting.within(Value::Number(number), &item.shown()),
+        (Some(text), _, _) if by_text || open(text) => level::read(setting, text),
+        (_, Some(number), _) if by_number => {
+            level::check(setting, Value::Number(number), &item.shown())
+        }
         (_, _, Some(yes)) if setting.kind() == Kind::Flag => Ok(Value::Flag(yes)),
         // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
-        _ if setting.looks_numeric() && item.is_numeric() => setting.read(&item.shown()),
+        _ if has_numeric_words(setting) && item.is_numeric() => level::read(setting, &item.shown()),
         _ if by_number && item.is_integer() => {
             return Err(item.out_of_range(&limits::legal(setting)));
         }
@@ -225,6 +228,11 @@ fn level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
     };
     let value = read.map_err(|fault| item.error(fault))?;
     Ok(Spot { value, place: item.place() })
+}
+
+/// Says whether its words look like numbers, and may be written as such: `nfsvers = 4.1`.
+fn has_numeric_words(setting: Setting) -> bool {
+    setting.words().iter().any(|word| word.parse::<f64>().is_ok())
 }
 
 /// How the words of a setting are written, for people.

@@ -3,6 +3,7 @@
 //! What is read here ends up in arguments of `ssh`, so that names and addresses are held to what
 //! such names are made of.
 
+use model::setting::Range;
 use std::path::PathBuf;
 
 use model::Host;
@@ -191,11 +192,7 @@ fn read_file(field: &Field<'_>) -> Result<Spot<PathBuf>, PlanError> {
     Ok(Spot { value: PathBuf::from(path.value), place: path.place })
 }
 
-fn read_size(
-    table: &Table<'_>,
-    key: &'static str,
-    range: limits::Range,
-) -> Result<Option<u64>, PlanError> {
+fn read_size(table: &Table<'_>, key: &'static str, range: Range) -> Result<Option<u64>, PlanError> {
     let Some(field) = table.field(key) else { return Ok(None) };
     bounded_size(&field, range).map(|spot| Some(spot.value))
 }

@@ -4,17 +4,16 @@
 //! that can execute ops on it.
 
 use model::BackendKind;
+use model::setting::{Range, Setting};
 
 use crate::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
 use crate::document::{Field, Table};
 use crate::error::{Fault, PlanError, Spot};
 use crate::keys::{Section, unknown_word};
-use crate::limits::Range;
 use crate::parse::{backend, bounded, settings_among};
 use crate::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
 use crate::placement::{self, PlannedHost, UsedFrom};
 use crate::raw::RawTarget;
-use crate::setting::Setting;
 use crate::target::{self, TargetArg};
 use crate::text::either;
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use model::setting::{Setting, Value};
 use model::{Host, RunSpec};
 
 use crate::checks::Written;
@@ -13,7 +14,6 @@ use crate::error::{Fault, PlanError, Spot};
 use crate::keys::unknown_word;
 use crate::raw::RawTarget;
 use crate::resolve::Surroundings;
-use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
 
 /// The word for the hosts of a job that others start.
@@ -53,11 +53,6 @@ impl UsedFrom {
             })
         };
         Self::Hosts((1..=most).flat_map(of_slot).collect())
-    }
-
-    /// Says whether agents on hosts that the plan names, or a job has, do the work.
-    pub(crate) fn is_of_hosts(&self) -> bool {
-        *self != Self::One
     }
 
     /// The hosts, each agent apart; none where this process works.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use model::setting::{Setting, Value};
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
@@ -13,7 +14,6 @@ use crate::fault::PlannedFault;
 use crate::placement::UsedFrom;
 use crate::repetition::RawRepetition;
 use crate::resolve::Surroundings;
-use crate::setting::{Setting, Value};
 use crate::target::TargetArg;
 
 /// A plan as it was written.

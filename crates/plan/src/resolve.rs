@@ -9,7 +9,7 @@ use model::soak::Disturbance;
 use model::{Host, Order, Repetition, RunSpec, Target};
 
 use crate::error::{Fault, Place, PlanError};
-use crate::matrix;
+use crate::matrix::{self, Matrix};
 use crate::raw::RawPlan;
 use crate::server::ServerPlan;
 
@@ -47,6 +47,9 @@ pub struct Plan {
     pub server: ServerPlan,
     /// The points of the matrix, none twice, in the order of tables.
     pub runs: Vec<RunSpec>,
+    /// A warning for each setting that was written and that no run depends on; those of flags are
+    /// errors.
+    pub without_effect: Vec<PlanError>,
     /// What is done to hosts meanwhile, where that is a soak.
     pub disturbances: Vec<Disturbance>,
 }
@@ -69,7 +72,7 @@ impl Plan {
         let seed = raw.seed.map_or(around.seed, |seed| seed.value);
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;
-        let mut runs = matrix::runs(raw, around, &server)?;
+        let Matrix { mut runs, without_effect } = matrix::multiply(raw, around, &server)?;
         for run in &mut runs {
             run.repetition = repeated.each;
         }
@@ -84,6 +87,7 @@ impl Plan {
             seed,
             server,
             runs,
+            without_effect,
             disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
         })
     }

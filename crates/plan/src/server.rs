@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};
 
 use crate::defaults;
@@ -12,11 +13,10 @@ use crate::document::Field;
 use crate::error::{Fault, Place, PlanError, Spot};
 use crate::fault::{KINDS, PlannedFault};
 use crate::keys::Section;
-use crate::level::in_range;
+use crate::level::{self, in_range};
 use crate::limits;
 use crate::parse::{bounded, bounded_size};
 use crate::raw::{RawFaults, RawServer};
-use crate::setting::Setting;
 use crate::text::{quoted, size};
 
 /// The in-memory server of targets with `embedded = true`.
@@ -146,7 +146,7 @@ fn read_versions(field: &Field<'_>) -> Result<Vec<NfsVersion>, PlanError> {
 /// Reads a version of NFS.
 fn read_version(text: &str) -> Result<NfsVersion, Fault> {
     let mut nfs = NfsSettings::default();
-    Setting::NfsVers.set_nfs(&mut nfs, Setting::NfsVers.read(text)?);
+    level::put_nfs(Setting::NfsVers, &mut nfs, level::read(Setting::NfsVers, text)?);
     Ok(nfs.version)
 }
 

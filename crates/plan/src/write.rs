@@ -6,14 +6,15 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use model::setting::{Setting, Value};
 use model::{Host, LabSpec, NfsTarget, Repetition, RunSpec, Sec, Target, TcpTarget};
 
 use crate::address::write_url;
 use crate::disturb;
+use crate::level;
 use crate::matrix::product;
 use crate::placement::JOB;
 use crate::resolve::Plan;
-use crate::setting::{Setting, Value};
 use crate::text::{self, quoted};
 use crate::work;
 
@@ -215,7 +216,7 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
 /// The levels that runs have, in the order of their first use; one where it doesn't matter.
 fn levels(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
     let mut levels = vec![setting.get(&runs[0])];
-    if runs.iter().any(|run| setting.matters_in(run)) {
+    if runs.iter().any(|run| setting.applies(run)) {
         for run in runs {
             let level = setting.get(run);
             if !levels.contains(&level) {
@@ -237,10 +238,11 @@ fn write_workload(out: &mut String, runs: &[RunSpec], levels: &[(Setting, Vec<Va
     );
     work::write(out, &run.command, &run.op_mix);
     for (setting, levels) in levels {
-        if !runs.iter().any(|run| setting.matters_in(run)) {
+        if !runs.iter().any(|run| setting.applies(run)) {
             continue;
         }
-        let written: Vec<String> = levels.iter().map(|level| setting.write(level)).collect();
+        let written: Vec<String> =
+            levels.iter().map(|level| level::write(*setting, level)).collect();
         let _ = match written.as_slice() {
             [one] => writeln!(out, "{} = {one}", setting.key()),
             many => writeln!(out, "{} = [{}]", setting.key(), many.join(", ")),

@@ -1,12 +1,14 @@
 //! The report as CSV: one line per run and pass, the same columns for every campaign.
 //!
-//! Numbers are plain, with their unit in the column's name; what is not known is empty. Rates are
+//! First what tells rows apart, every setting among it, then the figures. A setting is empty where
+//! the run does not depend on it, or where it is left to the server or the host. Numbers are plain, with their unit in the column's name; what is not known is empty. Rates are
 //! per second over the whole window. For a mix, `rate` is in ops; `bytes_per_s` stands beside it.
 //!
 //! **Source:** RFC 4180; lines end with a line feed, as every tool of this field reads.
 
 use model::Histogram;
 use model::csv::quoted;
+use model::setting::Setting;
 use stats::Summary;
 
 use crate::sheet::{Row, Sheet};
@@ -14,25 +16,26 @@ use crate::sheet::{Row, Sheet};
 /// One column: its name, and how a row fills it.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
-const COLUMNS: &[Column] = &[
+/// What was measured.
+const IDENTITY: &[Column] = &[
     ("run", |r| r.run.index.to_string()),
     ("target", |r| r.run.spec.target_name.clone()),
     ("target_place", |r| r.run.spec.target.to_string()),
     ("backend", |r| r.run.spec.backend.name().to_owned()),
     ("workload", |r| r.run.spec.workload.name().to_owned()),
     ("pass", |r| r.judged.pass.name().to_owned()),
-    ("workers", |r| r.run.spec.workers.to_string()),
-    ("queue_depth", |r| r.run.spec.queue_depth.to_string()),
-    ("files", |r| r.run.spec.files.to_string()),
-    ("file_size_bytes", |r| r.run.spec.file_size_bytes.to_string()),
-    ("io_size_bytes", |r| r.run.spec.io_size_bytes.to_string()),
-    ("transfer_size_bytes", |r| known(r.run.spec.transfer_size_bytes)),
-    ("read_percent", |r| r.run.spec.read_percent.to_string()),
-    ("duration_ms", |r| r.run.spec.duration_ms.to_string()),
-    ("direct", |r| r.run.spec.direct.to_string()),
-    ("invalidate", |r| r.run.spec.invalidate.to_string()),
-    ("durability", |r| r.run.spec.durability.name().to_owned()),
-    ("verify", |r| r.run.spec.verify.to_string()),
+];
+
+/// How the run was repeated, and what it executed: settings that stand in no table of the matrix.
+const REPETITION: &[Column] = &[
+    ("discard", |r| r.run.spec.repetition.discard.to_string()),
+    ("until", |r| r.run.spec.repetition.until()),
+    ("warmup_trials", |r| r.run.spec.repetition.warmup_trials.to_string()),
+    ("command", |r| r.run.spec.command.run.join(" ")),
+];
+
+/// What came of it.
+const FIGURES: &[Column] = &[
     ("verdict", |r| r.judged.verdict.name().to_owned()),
     ("reason", |r| r.judged.reason().unwrap_or("").to_owned()),
     ("trials_made", |r| r.judged.trials_made.to_string()),
@@ -77,7 +80,7 @@ const COLUMNS: &[Column] = &[
     ("rss_max_bytes", |r| known(r.judged.program.map(|used| used.rss_max_bytes))),
     ("rate_common_window", |r| median(r.judged.common.as_ref())),
     ("cpu_server", |r| known(r.judged.cpu.and_then(|c| c.server).map(|s| format!("{s:.4}")))),
-    ("client_hosts", |r| known(r.judged.hosts.as_ref().map(|hosts| hosts.hosts.len()))),
+    ("hosts_measured", |r| known(r.judged.hosts.as_ref().map(|hosts| hosts.hosts.len()))),
     ("hosts_fairness_index", |r| {
         known(r.judged.hosts.as_ref().and_then(|hosts| hosts.index).map(|i| format!("{i:.4}")))
     }),
@@ -101,15 +104,30 @@ const COLUMNS: &[Column] = &[
 pub fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     let mut header = vec!["campaign".to_owned(), "campaign_name".to_owned()];
-    header.extend(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    header.extend(names_of(IDENTITY));
+    header.extend(Setting::ALL.into_iter().map(Setting::column));
+    header.extend(names_of(REPETITION).chain(names_of(FIGURES)));
     let mut out = header.join(",") + "\n";
     for row in &sheet.rows {
         let mut cells = vec![campaign.id.to_string(), quoted(&campaign.name)];
-        cells.extend(COLUMNS.iter().map(|(_, fill)| quoted(&fill(row))));
+        cells.extend(IDENTITY.iter().map(|(_, fill)| quoted(&fill(row))));
+        cells.extend(Setting::ALL.into_iter().map(|setting| quoted(&setting_cell(setting, row))));
+        let further = REPETITION.iter().chain(FIGURES);
+        cells.extend(further.map(|(_, fill)| quoted(&fill(row))));
         out.push_str(&cells.join(","));
         out.push('\n');
     }
     out
+}
+
+fn names_of(columns: &'static [Column]) -> impl Iterator<Item = String> {
+    columns.iter().map(|(name, _)| (*name).to_owned())
+}
+
+/// Writes a setting for programs; empty where the run does not depend on it.
+fn setting_cell(setting: Setting, row: &Row<'_>) -> String {
+    let spec = &row.run.spec;
+    if setting.applies(spec) { setting.plain(spec) } else { String::new() }
 }
 
 fn known<T: ToString>(value: Option<T>) -> String {

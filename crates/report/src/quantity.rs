@@ -3,6 +3,8 @@
 //! [`quantity`] reads the value itself, so a setting that is new is a number without being listed
 //! anywhere. Versions of a protocol look like numbers and are names.
 
+use model::setting::Setting;
+
 /// What one of a unit is in the smallest one of its kind; kinds are never mixed in one setting.
 const UNITS: [(&str, f64); 22] = [
     ("", 1.0),
@@ -29,9 +31,6 @@ const UNITS: [(&str, f64); 22] = [
     ("kop/s", 1e3),
 ];
 
-/// What a transfer size is where the server decides: the largest that it offers.
-const SERVERS: &str = "server's";
-
 /// Settings whose values look like numbers and are not: there is nothing between 3 and 4.
 const NAMES: [&str; 2] = ["nfsvers", "xprtsec"];
 
@@ -41,7 +40,9 @@ pub fn quantity(name: &str, shown: &str) -> Option<f64> {
     if NAMES.contains(&name) {
         return None;
     }
-    if shown == SERVERS {
+    // Where the server decides, a transfer is the largest that it offers.
+    let is_server_s_choice = Setting::TransferSize.open() == Some(shown);
+    if name == Setting::TransferSize.key() && is_server_s_choice {
         return Some(f64::INFINITY);
     }
     let value = shown.split(" (").next().unwrap_or(shown);
@@ -68,9 +69,10 @@ mod tests {
             assert_eq!(read(&Nanos(ns).to_string()), Some(ns as f64), "{}", Nanos(ns));
         }
         assert_eq!(
-            ["2.5 Gbit/s", "9000", "256 KiB (granted 64 KiB)", "server's"].map(read),
-            [Some(2.5e9), Some(9e3), Some(262_144.0), Some(f64::INFINITY)]
+            ["2.5 Gbit/s", "9000", "256 KiB (granted 64 KiB)"].map(read),
+            [Some(2.5e9), Some(9e3), Some(262_144.0)]
         );
+        assert_eq!(quantity("transfer_size", "server"), Some(f64::INFINITY));
         let names = ["true", "unchanged", "usual", "", ".", "1.2.3", "4 parsecs", "a=1+b=2"];
         assert!(names.iter().all(|name| read(name).is_none()));
         assert_eq!(quantity("nfsvers", "4.1"), None);

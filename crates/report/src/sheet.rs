@@ -4,7 +4,7 @@
 //! or target, workload or one column decide it; it is then stated once beside the table, with
 //! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
 use model::{Campaign, CaveatCode, Pass, Run, Verdict};
@@ -236,6 +236,8 @@ fn badness(extent: Extent, judged: &Judged) -> u32 {
 struct Settings {
     names: Vec<&'static str>,
     runs: Vec<BTreeMap<&'static str, String>>,
+    /// Those that some run has otherwise than a run where nobody asks for it.
+    asked_for: HashSet<&'static str>,
 }
 
 /// Shows the transfer size that was granted beside the one that was asked for, where they differ.
@@ -267,17 +269,21 @@ impl Settings {
     fn of(campaign: &Campaign) -> Self {
         let mut names = Vec::new();
         let mut runs = Vec::new();
+        let mut asked_for = HashSet::new();
         for run in &campaign.runs {
             let mut settings = run.spec.settings();
             show_granted(run, &mut settings);
-            for (name, _) in &settings {
+            for (name, value) in &settings {
+                if !run.spec.is_unset(name, value) {
+                    asked_for.insert(*name);
+                }
                 if !names.contains(name) && !LEADING.contains(name) {
                     names.push(*name);
                 }
             }
             runs.push(settings.into_iter().collect());
         }
-        Self { names, runs }
+        Self { names, runs, asked_for }
     }
 
     /// Adds a column for each setting that nothing decides so far; what follows from others
@@ -297,11 +303,8 @@ impl Settings {
     }
 
     fn stated(&self, columns: &[&'static str]) -> Vec<(&'static str, String)> {
-        let asked = |name: &str| {
-            let unset = model::RunSpec::unset(name);
-            self.runs.iter().filter_map(|run| run.get(name)).any(|v| Some(v) != unset.as_ref())
-        };
-        let others = self.names.iter().filter(|name| !columns.contains(name) && asked(name));
+        let unstated = |name: &&str| !columns.contains(name) && self.asked_for.contains(name);
+        let others = self.names.iter().filter(|name| unstated(name));
         others.map(|name| (*name, self.describe(name, columns))).collect()
     }
 

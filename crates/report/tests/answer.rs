@@ -244,8 +244,8 @@ fn many_runs_have_their_ends_and_counts() {
     let mut runs = Vec::new();
     for (target, speed) in [("nfs", 10), ("posix", 30)] {
         for workers in 1..=8 {
-            for queue_depth in 1..=8 {
-                let spec = RunSpec { queue_depth, ..stream(target, workers) };
+            for blocks in 1..=8 {
+                let spec = RunSpec { io_size_bytes: blocks << 12, ..stream(target, workers) };
                 runs.push((spec, speed * u64::from(workers), 5));
             }
         }

@@ -1,4 +1,4 @@
-//! The flags of settings, one for each of [`plan::Setting`].
+//! The flags of settings, one for each of [`Setting`].
 //!
 //! Their help is the reference of the plan's keys, so that a flag and a key can't say different
 //! things; their values stay text for the plan's own readers.
@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
-use plan::{Family, KeyDoc, Kind, Section, Setting};
+use model::setting::{Family, Kind, Setting};
+use plan::KeyDoc;
 
 /// What the flags of settings say.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +60,7 @@ const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Size => "SIZE",
         Kind::Count => "N",
+        Kind::Kib => "KIB",
         Kind::Percent => "PERCENT",
         Kind::Time | Kind::FineTime | Kind::MicroTime => "TIME",
         Kind::BitRate => "RATE",
@@ -85,8 +87,7 @@ const fn heading(family: Family) -> &'static str {
 
 /// What the setting does, what it may be where that is a choice, and its default.
 fn help(setting: Setting) -> String {
-    let of_setting = |doc: &&KeyDoc| doc.section == Section::Settings && doc.key == setting.key();
-    let Some(doc) = plan::reference().iter().find(of_setting) else { return String::new() };
+    let doc = KeyDoc::of_setting(setting);
     let choice = match setting.kind() {
         Kind::Word | Kind::Mix | Kind::Flag => format!(" One of: {}.", doc.legal.replace('"', "")),
         _ => String::new(),

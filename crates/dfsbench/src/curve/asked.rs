@@ -3,8 +3,9 @@
 //! What nobody says is as the rules of the field have it where a server is named, and quicker where
 //! the in-memory server is all there is. What a plan or a flag says goes before all that.
 
+use model::setting::Setting;
 use model::{BackendKind, RunSpec, Workload};
-use plan::{Overrides, Plan, RawPlan, Setting, Surroundings, TargetArg, User};
+use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
 
 use crate::args::CurveArgs;
 use crate::campaign;

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use model::Soak;
+use model::setting::{Setting, Value};
 use model::units::{Nanos, parse_time_ns};
-use plan::{Plan, RawPlan, Setting, Value};
+use plan::{Plan, RawPlan};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
 use super::disturbances::Planned;

@@ -2,12 +2,12 @@
 //!
 //! What a kernel can't do is found out where it is tried; what no hosts could do is refused here.
 
+use model::setting::Setting;
 use model::{BackendKind, DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
 
 use super::Written;
 use crate::error::{Fault, Place, PlanError};
 use crate::raw::{RawPlan, RawTarget};
-use crate::setting::Setting;
 
 /// Refuses what can't be set up for a run.
 pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {

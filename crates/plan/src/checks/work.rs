@@ -3,12 +3,12 @@
 //! Each check sees one run, as in `checks`: passes that its workload has not, blocks too few for
 //! the workers, places that nothing can be drawn from, trees and pools of impossible sizes.
 
+use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 
 use super::Written;
 use crate::error::{Fault, PlanError};
 use crate::limits::{self, show_size};
-use crate::setting::Setting;
 use crate::text;
 
 /// Refuses what this kind of work can't be.

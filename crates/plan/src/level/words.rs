@@ -3,8 +3,9 @@
 //! No shell ever reads them: they become single arguments. What is refused here is what could be
 //! taken for something else there, or what another setting says already.
 
+use model::setting::Setting;
+
 use crate::error::Fault;
-use crate::setting::Setting;
 
 /// Options of nfs(5) that are settings of their own, with those settings.
 ///

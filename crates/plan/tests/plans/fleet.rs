@@ -2,8 +2,9 @@
 
 use crate::common::{around, plan};
 use crate::round_trip::reads_back;
+use model::setting::Setting;
 use model::{DataPath, Host, RunSpec, Target};
-use plan::{Overrides, Plan, RawPlan, Setting, Surroundings};
+use plan::{Overrides, Plan, RawPlan, Surroundings};
 
 const NAME: &str = "name = \"t\"\ntrials = 1\nseed = 5\n";
 
@@ -55,7 +56,7 @@ fn the_first_clients_work_and_further_slots_are_used_last() {
     // One file for each worker of each host, and one host has no neighbour.
     let files: Vec<_> = plan.runs.iter().map(|run| (run.files, run.placement.neighbour)).collect();
     assert_eq!(files, [(2, 0), (6, 1), (8, 1)]);
-    assert_eq!(plan.varying(), ["files", "client_hosts"]);
+    assert_eq!(plan.varying(), ["client_hosts", "files"]);
     reads_back(&plan);
     // All of them where nobody says.
     assert_eq!(working(&made(MOUNTED, "").runs[0]).len(), 4);

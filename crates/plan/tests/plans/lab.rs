@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::common::{around, plan};
 use crate::round_trip::reads_back;
 use model::lab::{MOUNT_POINT, STORAGE_POINT, TUNNEL_PORT};
+use model::setting::Setting;
 use model::{DataPath, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
-use plan::{Overrides, Plan, RawPlan, Setting};
+use plan::{Overrides, Plan, RawPlan};
 
 const HOSTS: &str = "name = \"t\"\ntrials = 2\nseed = 5\n\
     [[host]]\nname = \"s\"\nssh = \"root@10.0.0.1\"\nssh_config = \"c f\"\ninterface = \"eth0\"\n\
@@ -101,9 +102,9 @@ fn every_setting_of_hosts_reads_back() {
     let told = |run: &RunSpec, name: &str| {
         let settings = run.settings();
         let found = settings.into_iter().find(|(known, _)| *known == name);
-        found.is_some_and(|(_, value)| RunSpec::unset(name).as_ref() != Some(&value))
+        found.is_some_and(|(_, value)| !run.is_unset(name, &value))
     };
-    let of_hosts = Setting::ALL.into_iter().filter(|s| s.family() == plan::Family::Lab);
+    let of_hosts = Setting::ALL.into_iter().filter(|s| s.family() == model::setting::Family::Lab);
     let always = [Setting::DataPath, Setting::FileSystem, Setting::Invalidation];
     let quiet = on_hosts("", "");
     for setting in of_hosts {

@@ -2,8 +2,9 @@
 
 use crate::common::around;
 use model::question::ladder::{Ladder, Rung};
+use model::setting::Setting;
 use model::{BackendKind, DataPath, Order, ServerKind, Target, Workload, XprtSec};
-use plan::{BesideServer, Overrides, Plan, PlanError, RawPlan, Setting, parse_target};
+use plan::{BesideServer, Overrides, Plan, PlanError, RawPlan, parse_target};
 
 fn ladder(raw: RawPlan, beside: BesideServer) -> Result<(Plan, Ladder), PlanError> {
     let (raw, ladder) = raw.into_ladder(beside)?;

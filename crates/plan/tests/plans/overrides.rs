@@ -1,8 +1,9 @@
 //! Flags win over the plan, and say their own name where they can't be used.
 
 use crate::common::around;
+use model::setting::Setting;
 use model::{BackendKind, Workload};
-use plan::{Overrides, Plan, PlanError, RawPlan, Setting, parse_target};
+use plan::{Overrides, Plan, PlanError, RawPlan, parse_target};
 
 const PLAN: &str = r#"
 name = "t"

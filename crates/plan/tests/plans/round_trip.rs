@@ -16,7 +16,9 @@ pub fn reads_back(first: &Plan) {
     for (run, read) in first.runs.iter().zip(again_runs) {
         assert_eq!(read, run, "{text}");
     }
-    assert_eq!(again.as_ref(), Ok(first), "{text}");
+    // What no run depends on is not written.
+    let written = Plan { without_effect: Vec::new(), ..first.clone() };
+    assert_eq!(again.as_ref(), Ok(&written), "{text}");
     assert_eq!(again.unwrap().to_toml(), text);
 }
 
@@ -197,8 +199,7 @@ fn the_preset_reads_back_and_fits_a_small_machine() {
     assert!(quick.server.memory_bytes <= 208 << 20);
     // The preset's first line says so.
     assert_eq!((plan::estimate(&quick).duration_ms + 30_000) / 60_000, 2);
-    let raw = RawPlan::parse(QUICK, "quick").unwrap();
-    assert_eq!(raw.without_effect(), []);
+    assert_eq!(quick.without_effect, []);
     reads_back(&quick);
 }
 

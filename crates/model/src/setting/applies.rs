@@ -1,0 +1,118 @@
+//! Conditions under which a run depends on a setting, by the settings before it.
+//!
+//! The rows of the table name these functions, so each reads as a sentence there: a setting
+//! applies `when(leaves_server)`. They see a run whose earlier settings are known.
+
+use crate::lab::{DataPath, FileSystem, LabSpec, ServerKind};
+use crate::nfs::{NfsVersion, Proto};
+use crate::pass::Pass;
+use crate::spec::{BackendKind, RunSpec};
+use crate::work::{Fill, Sharing};
+
+/// A synchronous system call is one op in flight, so there is no depth to choose.
+pub(super) fn is_asynchronous(run: &RunSpec) -> bool {
+    run.backend != BackendKind::Posix
+}
+
+pub(super) fn is_posix(run: &RunSpec) -> bool {
+    run.backend == BackendKind::Posix
+}
+
+pub(super) fn makes_system_calls(run: &RunSpec) -> bool {
+    matches!(run.backend, BackendKind::Posix | BackendKind::Uring)
+}
+
+/// On hosts that are set up, `invalidation` says what is dropped before a pass reads.
+pub(super) fn invalidates_itself(run: &RunSpec) -> bool {
+    makes_system_calls(run) && run.lab.is_none()
+}
+
+/// A stream repeats by itself what is lost.
+pub(super) fn uses_udp(run: &RunSpec) -> bool {
+    run.nfs().proto == Proto::Udp
+}
+
+/// A WRITE of v2 is always stable.
+pub(super) fn has_stable_writes(run: &RunSpec) -> bool {
+    run.nfs().version != NfsVersion::V2
+}
+
+pub(super) fn has_client_hosts(run: &RunSpec) -> bool {
+    !run.placement.hosts.is_empty()
+}
+
+pub(super) fn has_several_agents(run: &RunSpec) -> bool {
+    run.agents() > 1
+}
+
+pub(super) fn has_rate(run: &RunSpec) -> bool {
+    run.load.rate_per_s > 0
+}
+
+pub(super) fn is_closed_loop(run: &RunSpec) -> bool {
+    run.load.rate_per_s == 0
+}
+
+/// Shares that stand in the plan win over any name.
+pub(super) fn has_named_mix(run: &RunSpec) -> bool {
+    run.op_mix.shares.is_empty()
+}
+
+pub(super) fn shares_files(run: &RunSpec) -> bool {
+    run.layout.sharing == Sharing::Shared
+}
+
+pub(super) fn strides(run: &RunSpec) -> bool {
+    run.passes().contains(&Pass::StrideRead)
+}
+
+pub(super) fn has_subdirectories(run: &RunSpec) -> bool {
+    run.tree.depth > 0
+}
+
+pub(super) fn writes_random_data(run: &RunSpec) -> bool {
+    run.data.fill == Fill::Random
+}
+
+pub(super) fn leaves_server(run: &RunSpec) -> bool {
+    run.lab.as_deref().is_some_and(LabSpec::leaves_server)
+}
+
+pub(super) fn is_served(run: &RunSpec) -> bool {
+    run.lab.as_deref().is_some_and(LabSpec::is_served)
+}
+
+pub(super) fn is_mounted(run: &RunSpec) -> bool {
+    run.lab.as_deref().is_some_and(LabSpec::is_mounted)
+}
+
+/// Files lie on a file system of the server, and not in the memory of a server of ours.
+pub(super) fn has_storage(run: &RunSpec) -> bool {
+    run.lab.as_deref().is_some_and(LabSpec::has_storage)
+}
+
+pub(super) fn is_formatted(run: &RunSpec) -> bool {
+    run.lab.as_deref().is_some_and(|lab| lab.has_storage() && lab.storage.is_formatted())
+}
+
+pub(super) fn is_new_file_system(run: &RunSpec) -> bool {
+    let is_new = |lab: &LabSpec| lab.storage.file_system != FileSystem::Existing;
+    run.lab.as_deref().is_some_and(|lab| lab.has_storage() && is_new(lab))
+}
+
+pub(super) fn is_knfsd(run: &RunSpec) -> bool {
+    is_served_by(run, &[ServerKind::Knfsd])
+}
+
+pub(super) fn has_nfsd_threads(run: &RunSpec) -> bool {
+    is_served_by(run, &[ServerKind::Knfsd, ServerKind::Ganesha])
+}
+
+fn is_served_by(run: &RunSpec, kinds: &[ServerKind]) -> bool {
+    let Some(lab) = run.lab.as_deref() else { return false };
+    lab.is_served() && kinds.contains(&lab.serving.kind)
+}
+
+pub(super) fn is_tunnel(run: &RunSpec) -> bool {
+    run.lab.as_deref().is_some_and(|lab| lab.path == DataPath::Tunnel)
+}

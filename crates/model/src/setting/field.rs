@@ -1,0 +1,207 @@
+//! Where the value of a setting lives in a run, and how it is read and written there.
+//!
+//! [`Place`] is a pair of accessors, made by the macros `run`, `nfs` and `lab` from the path of a
+//! field. [`Field`] is what all such fields have in common. Data files and small files share
+//! their fields, because a run has only one of them.
+
+use super::Value;
+use crate::lab::{DataPath, FileSystem, Host, Invalidation, LabSpec, Raid, ServerKind};
+use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, XprtSec};
+use crate::pass::Pass;
+use crate::spec::{Durability, RunSpec};
+use crate::work::{Arrivals, Fill, Sharing};
+
+/// Accessors of the field that holds a setting, by the part of a run that it belongs to.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// A field of the run itself.
+    Run(fn(&RunSpec) -> &dyn Field, fn(&mut RunSpec) -> &mut dyn Field),
+    /// A field of how NFS is spoken, by our client or by a kernel that mounts.
+    Nfs(fn(&NfsSettings) -> &dyn Field, fn(&mut NfsSettings) -> &mut dyn Field),
+    /// A field of how hosts are set up.
+    Lab(fn(&LabSpec) -> &dyn Field, fn(&mut LabSpec) -> &mut dyn Field),
+}
+
+/// Names a field of [`RunSpec`].
+macro_rules! run {
+    ($($field:ident).+) => { Place::Run(|run| &run.$($field).+, |run| &mut run.$($field).+) };
+}
+
+/// Names a field of [`NfsSettings`].
+macro_rules! nfs {
+    ($($field:ident).+) => { Place::Nfs(|nfs| &nfs.$($field).+, |nfs| &mut nfs.$($field).+) };
+}
+
+/// Names a field of [`LabSpec`].
+macro_rules! lab {
+    ($($field:ident).+) => { Place::Lab(|lab| &lab.$($field).+, |lab| &mut lab.$($field).+) };
+}
+
+pub(super) use {lab, nfs, run};
+
+/// A field that holds the value of a setting.
+pub(super) trait Field {
+    /// Reads the value.
+    fn value(&self) -> Value;
+
+    /// Writes a value; returns false for one of another kind.
+    fn put(&mut self, value: Value) -> bool;
+}
+impl Field for u32 {
+    fn value(&self) -> Value {
+        Value::Number((*self).into())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Number(number) = value else { return false };
+        u32::try_from(number).map(|number| *self = number).is_ok()
+    }
+}
+
+impl Field for u64 {
+    fn value(&self) -> Value {
+        Value::Number(*self)
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Number(number) = value else { return false };
+        *self = number;
+        true
+    }
+}
+
+impl Field for bool {
+    fn value(&self) -> Value {
+        Value::Flag(*self)
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Flag(yes) = value else { return false };
+        *self = yes;
+        true
+    }
+}
+
+/// Makes fields of numbers that may be left to others.
+macro_rules! open_numbers {
+    ($($type:ident)+) => {
+        $(impl Field for Option<$type> {
+            fn value(&self) -> Value {
+                self.map_or(Value::Open, |number| Value::Number(number.into()))
+            }
+
+            fn put(&mut self, value: Value) -> bool {
+                *self = None;
+                value == Value::Open || self.insert(0).put(value)
+            }
+        })+
+    };
+}
+
+open_numbers! { u32 u64 }
+
+/// A name that is known elsewhere, or left to others.
+impl Field for Option<String> {
+    fn value(&self) -> Value {
+        self.clone().map_or(Value::Open, Value::Text)
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        *self = match value {
+            Value::Open => None,
+            Value::Text(name) => Some(name),
+            _ => return false,
+        };
+        true
+    }
+}
+
+/// A name that is known elsewhere.
+impl Field for String {
+    fn value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Text(name) = value else { return false };
+        *self = name;
+        true
+    }
+}
+
+/// Options and arguments.
+impl Field for Vec<String> {
+    fn value(&self) -> Value {
+        Value::Words(self.clone())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Words(words) = value else { return false };
+        *self = words;
+        true
+    }
+}
+
+/// Names with their values, each written `name=value`.
+impl Field for Vec<(String, String)> {
+    fn value(&self) -> Value {
+        Value::Words(self.iter().map(|(name, value)| format!("{name}={value}")).collect())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Words(words) = value else { return false };
+        let mut pairs = Vec::with_capacity(words.len());
+        for word in words {
+            let Some((name, value)) = word.split_once('=') else { return false };
+            pairs.push((name.to_owned(), value.to_owned()));
+        }
+        *self = pairs;
+        true
+    }
+}
+
+impl Field for Vec<Pass> {
+    fn value(&self) -> Value {
+        Value::Passes(self.clone())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Passes(passes) = value else { return false };
+        *self = passes;
+        true
+    }
+}
+
+/// Hosts: the value is how many of them are used, the first ones.
+impl Field for Vec<Host> {
+    fn value(&self) -> Value {
+        Value::Number(self.len() as u64)
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Number(number) = value else { return false };
+        self.truncate(usize::try_from(number).unwrap_or(usize::MAX));
+        self.len() as u64 == number
+    }
+}
+
+/// Makes fields of settings that are one of a few words.
+macro_rules! words {
+    ($($type:ident)+) => {
+        $(impl Field for $type {
+            fn value(&self) -> Value {
+                Value::Word(self.name())
+            }
+
+            fn put(&mut self, value: Value) -> bool {
+                let Value::Word(word) = value else { return false };
+                Self::from_name(word).map(|known| *self = known).is_some()
+            }
+        })+
+    };
+}
+
+words! {
+    Arrivals DataPath Durability FileSystem Fill Invalidation NfsVersion Proto Raid ServerKind
+    Sharing Stable XprtSec
+}

@@ -1,0 +1,288 @@
+//! One row of the table of settings, and the short constructors that the table is written with.
+//!
+//! Principal type: [`Row`]. The constructors are named after the kind of value; every further
+//! method states one fact that differs from the usual. All of it is evaluated at compile time.
+
+use super::field::Place;
+use super::{Family, Kind, Range, Value};
+use crate::spec::RunSpec;
+use crate::work::Workload;
+
+/// Everything that is known about a setting.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub key: &'static str,
+    pub kind: Kind,
+    pub family: Family,
+    /// Unit of a number; empty where there is none.
+    pub unit: &'static str,
+    pub place: Place,
+    /// Legal values of a [`Kind::Word`].
+    pub words: &'static [&'static str],
+    /// Legal values of a number.
+    pub range: Option<Range>,
+    /// The word for a value that is left to the server or the host.
+    pub open: Option<&'static str>,
+    /// What separates the items of a [`Kind::Words`].
+    pub separator: char,
+    /// The default, where it is another than in a run without settings.
+    pub default: Option<Stated>,
+    /// Describes a default that depends on other settings.
+    pub default_rule: &'static str,
+    pub workloads: &'static [Workload],
+    /// Whether a run with this workload and family depends on it.
+    pub when: fn(&RunSpec) -> bool,
+    /// It may stand in a target's address: it says how the server is spoken to.
+    pub of_targets: bool,
+    /// Tables state it even where nobody set it.
+    pub always_shown: bool,
+    pub meaning: &'static str,
+}
+
+/// A default that depends on no other setting.
+#[derive(Clone, Copy)]
+pub(super) enum Stated {
+    Number(u64),
+    Flag(bool),
+    Word(&'static str),
+    Text(&'static str),
+}
+
+impl Stated {
+    pub(super) fn value(self) -> Value {
+        match self {
+            Self::Number(number) => Value::Number(number),
+            Self::Flag(yes) => Value::Flag(yes),
+            Self::Word(word) => Value::Word(word),
+            Self::Text(text) => Value::Text(text.to_owned()),
+        }
+    }
+}
+
+/// All workloads.
+pub(super) const ALL: &[Workload] = Workload::ALL;
+
+/// The workloads that this program executes itself.
+const BUILT_IN: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Metadata,
+    Workload::Bonnie,
+    Workload::Transactions,
+    Workload::OpMix,
+];
+
+/// The workloads with a number of threads to choose.
+pub(super) const WITH_WORKERS: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Metadata,
+    Workload::Bonnie,
+    Workload::Transactions,
+    Workload::OpMix,
+    Workload::Fio,
+    Workload::Iozone,
+];
+
+/// The workloads whose passes can be chosen.
+pub(super) const WITH_PASSES: &[Workload] = &[
+    Workload::Stream,
+    Workload::Metadata,
+    Workload::Bonnie,
+    Workload::Fio,
+    Workload::Iozone,
+    Workload::Bonniexx,
+    Workload::Dd,
+];
+
+/// The workloads on data files of one size.
+pub(super) const WITH_FILE_SIZE: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Bonnie,
+    Workload::Fio,
+    Workload::Iozone,
+    Workload::Bonniexx,
+    Workload::Dd,
+];
+
+/// The workloads that read and write, by this program or by a tool whose figures are read.
+pub(super) const OF_DATA: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Bonnie,
+    Workload::OpMix,
+    Workload::Fio,
+    Workload::Iozone,
+    Workload::Bonniexx,
+    Workload::Dd,
+];
+
+/// The workloads with a size of one read or write.
+pub(super) const WITH_IO_SIZE: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Bonnie,
+    Workload::Transactions,
+    Workload::OpMix,
+    Workload::Fio,
+    Workload::Iozone,
+    Workload::Bonniexx,
+    Workload::Dd,
+];
+
+/// All workloads but `metadata`, whose files are too small for more than one transfer.
+pub(super) const BUT_METADATA: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Bonnie,
+    Workload::Transactions,
+    Workload::OpMix,
+    Workload::App,
+    Workload::Fio,
+    Workload::Iozone,
+    Workload::Bonniexx,
+    Workload::Dd,
+];
+
+impl Row {
+    const fn new(key: &'static str, kind: Kind, unit: &'static str, place: Place) -> Self {
+        let (family, workloads) = match place {
+            Place::Run(..) => (Family::Work, BUILT_IN),
+            Place::Nfs(..) => (Family::Nfs, BUILT_IN),
+            // A host is set up for whatever runs on it.
+            Place::Lab(..) => (Family::Lab, ALL),
+        };
+        Self {
+            key,
+            kind,
+            family,
+            unit,
+            place,
+            words: &[],
+            range: None,
+            open: None,
+            separator: ',',
+            default: None,
+            default_rule: "",
+            workloads,
+            when: |_| true,
+            of_targets: false,
+            always_shown: false,
+            meaning: "",
+        }
+    }
+
+    pub const fn family(self, family: Family) -> Self {
+        Self { family, ..self }
+    }
+
+    pub const fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// Sets the legal values of a number; `reason` is the hint for those who want more.
+    pub const fn range(self, min: u64, max: u64, reason: &'static str) -> Self {
+        Self { range: Some(Range { min, max, reason }), ..self }
+    }
+
+    pub const fn open(self, word: &'static str) -> Self {
+        Self { open: Some(word), ..self }
+    }
+
+    pub const fn separator(self, separator: char) -> Self {
+        Self { separator, ..self }
+    }
+
+    /// States the default.
+    pub const fn default(self, level: Stated) -> Self {
+        Self { default: Some(level), ..self }
+    }
+
+    /// Describes a default that depends on the settings before it.
+    pub const fn default_rule(self, described: &'static str) -> Self {
+        Self { default_rule: described, ..self }
+    }
+
+    /// Restricts it to some workloads.
+    pub const fn only(self, workloads: &'static [Workload]) -> Self {
+        Self { workloads, ..self }
+    }
+
+    /// Restricts it to runs with certain settings before it.
+    pub const fn when(self, when: fn(&RunSpec) -> bool) -> Self {
+        Self { when, ..self }
+    }
+
+    pub const fn of_targets(self) -> Self {
+        Self { of_targets: true, ..self }
+    }
+
+    pub const fn always_shown(self) -> Self {
+        Self { always_shown: true, ..self }
+    }
+
+    pub const fn meaning(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
+}
+
+pub(super) const fn size(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Size, "bytes", place)
+}
+
+pub(super) const fn count(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Count, "", place)
+}
+
+pub(super) const fn kib(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Kib, "KiB", place)
+}
+
+pub(super) const fn percent(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Percent, "percent", place).range(0, 100, "it is a share, in percent")
+}
+
+pub(super) const fn time(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Time, "ms", place)
+}
+
+pub(super) const fn fine_time(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::FineTime, "ns", place)
+}
+
+pub(super) const fn micro_time(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::MicroTime, "us", place)
+}
+
+pub(super) const fn bit_rate(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::BitRate, "bits/s", place)
+}
+
+pub(super) const fn frequency(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Frequency, "kHz", place)
+}
+
+pub(super) const fn flag(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Flag, "", place)
+}
+
+pub(super) const fn word(key: &'static str, place: Place, words: &'static [&'static str]) -> Row {
+    Row { words, ..Row::new(key, Kind::Word, "", place) }
+}
+
+pub(super) const fn mix(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Mix, "", place)
+}
+
+pub(super) const fn passes(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Passes, "", place)
+}
+
+pub(super) const fn text(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Text, "", place)
+}
+
+pub(super) const fn words(key: &'static str, place: Place) -> Row {
+    Row::new(key, Kind::Words, "", place)
+}

@@ -1,0 +1,267 @@
+//! The settings of a run, listed for people and for programs.
+//!
+//! [`RunSpec::settings`] lists what tells runs apart: rows of tables, `--where`, the dry run and
+//! the results file take it. Most runs leave most settings alone; tables keep silent about those,
+//! see [`RunSpec::is_unset`].
+
+use std::sync::LazyLock;
+
+use super::{Kind, Setting, Value};
+use crate::pass::Pass;
+use crate::spec::RunSpec;
+use crate::units::{Nanos, Size};
+use crate::work::Workload;
+
+impl Setting {
+    /// Shows its level in a run for people: `64 KiB`, `1.5 s`, `write+read`.
+    pub fn show(self, run: &RunSpec) -> String {
+        self.show_level(self.get(run))
+    }
+
+    /// Shows a level for people.
+    fn show_level(self, level: Value) -> String {
+        match level {
+            Value::Number(number) => match self.kind() {
+                Kind::Size => Size(number).exact(),
+                Kind::Kib => Size(number << 10).exact(),
+                Kind::Time => Nanos(number.saturating_mul(1_000_000)).exact(),
+                Kind::MicroTime => Nanos(number.saturating_mul(1_000)).exact(),
+                Kind::FineTime => Nanos(number).exact(),
+                Kind::BitRate => show_bit_rate(number),
+                Kind::Frequency => show_frequency(number),
+                _ => number.to_string(),
+            },
+            Value::Open => self.open().unwrap_or_default().to_owned(),
+            other => self.show_words(other),
+        }
+    }
+
+    /// Writes its level in a run for programs: a plain number in [`Setting::unit`], `true`, or
+    /// words; empty where it is left to the server or the host.
+    pub fn plain(self, run: &RunSpec) -> String {
+        match self.get(run) {
+            Value::Number(number) => number.to_string(),
+            Value::Open => String::new(),
+            other => self.show_words(other),
+        }
+    }
+
+    /// Names its column for programs: the key with its unit, such as `io_size_bytes`.
+    pub fn column(self) -> String {
+        let unit = match self.unit() {
+            unit if self.key().ends_with(unit) => "",
+            "bytes" => "_bytes",
+            "bytes/s" => "_bytes_per_s",
+            "bits/s" => "_bits_per_s",
+            "KiB" => "_kib",
+            "kHz" => "_khz",
+            "ms" => "_ms",
+            "us" => "_us",
+            "ns" => "_ns",
+            "percent" => "_percent",
+            "hundredths" => "_hundredths",
+            // Pieces of what the key names.
+            _ => "",
+        };
+        format!("{}{unit}", self.key())
+    }
+
+    fn show_words(self, value: Value) -> String {
+        match value {
+            Value::Flag(yes) => yes.to_string(),
+            Value::Word(word) => word.to_owned(),
+            Value::Text(name) => name,
+            Value::Words(words) => words.join(&self.separator().to_string()),
+            Value::Passes(passes) => show_passes(&passes),
+            Value::Number(_) | Value::Open => String::new(),
+        }
+    }
+}
+
+/// A run of each workload with every setting as plain as can be.
+static PLAIN: LazyLock<Vec<RunSpec>> =
+    LazyLock::new(|| Workload::ALL.iter().map(|workload| RunSpec::null(*workload)).collect());
+
+impl RunSpec {
+    /// Lists every setting that this run depends on, as (name, shown value): target, backend and
+    /// workload, then the settings in the order of the matrix, then how the run is repeated.
+    ///
+    /// The names are those of plans and of `--where`.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut shown = vec![
+            ("target", self.target_name.clone()),
+            ("backend", self.backend.name().to_owned()),
+            ("workload", self.workload.name().to_owned()),
+        ];
+        for setting in Setting::ALL {
+            if setting.applies(self) {
+                shown.push((setting.key(), setting.show(self)));
+            }
+        }
+        shown.extend(self.repetition_settings());
+        if !self.command.run.is_empty() {
+            shown.push(("run", self.command.run.join(" ")));
+        }
+        shown
+    }
+
+    /// Lists how the run is repeated.
+    fn repetition_settings(&self) -> [(&'static str, String); 3] {
+        [
+            ("discard", self.repetition.discard.to_string()),
+            ("until", self.repetition.until()),
+            ("warmup_trials", self.repetition.warmup_trials.to_string()),
+        ]
+    }
+
+    /// Says whether a setting has the shown value that it has where nobody asks for it, and is
+    /// none that tables always state.
+    pub fn is_unset(&self, name: &str, value: &str) -> bool {
+        let plain = &PLAIN[self.workload as usize];
+        if let Some(setting) = Setting::from_key(name) {
+            let default = setting.default_level().unwrap_or_else(|| setting.get(plain));
+            return !setting.row().always_shown && setting.show_level(default) == value;
+        }
+        let repetition = plain.repetition_settings();
+        repetition.iter().any(|(known, unset)| *known == name && unset == value)
+    }
+}
+
+fn show_passes(passes: &[Pass]) -> String {
+    let names: Vec<&str> = passes.iter().map(|pass| pass.name()).collect();
+    if names.is_empty() { "usual".to_owned() } else { names.join("+") }
+}
+
+fn show_bit_rate(bits_per_s: u64) -> String {
+    show_scaled(bits_per_s, &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000)])
+        .unwrap_or_else(|| format!("{bits_per_s} bit/s"))
+}
+
+fn show_frequency(khz: u64) -> String {
+    show_scaled(khz, &[("GHz", 1_000_000), ("MHz", 1_000)]).unwrap_or_else(|| format!("{khz} kHz"))
+}
+
+/// Shows a number in the first unit that it reaches, with no more digits than it has.
+fn show_scaled(value: u64, units: &[(&str, u64)]) -> Option<String> {
+    let (unit, factor) = units.iter().find(|(_, factor)| value >= *factor)?;
+    Some(format!("{} {unit}", value as f64 / *factor as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{DataPath, Host, LabSpec};
+    use crate::nfs::{NfsTarget, NfsVersion, Proto};
+    use crate::spec::{BackendKind, Target};
+    use crate::work::Sharing;
+
+    /// A run over NFS by our own client.
+    fn nfs_run(workload: Workload) -> RunSpec {
+        RunSpec {
+            target: Target::Nfs(NfsTarget::new("h", "/e")),
+            backend: BackendKind::Nfs,
+            ..RunSpec::null(workload)
+        }
+    }
+
+    /// A run on hosts that are set up so.
+    fn lab_run(change: impl Fn(&mut LabSpec)) -> RunSpec {
+        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        change(&mut lab);
+        RunSpec {
+            target: Target::Directory { path: "/m".into() },
+            backend: BackendKind::Posix,
+            lab: Some(Box::new(lab)),
+            ..RunSpec::null(Workload::Stream)
+        }
+    }
+
+    fn names(run: &RunSpec) -> Vec<&'static str> {
+        run.settings().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The settings that a table of this run alone would state.
+    fn stated(run: &RunSpec) -> Vec<(&'static str, String)> {
+        let mut settings = run.settings();
+        settings.retain(|(name, value)| !run.is_unset(name, value));
+        settings
+    }
+
+    #[test]
+    fn settings_are_those_that_the_run_depends_on() {
+        let mut run = RunSpec { backend: BackendKind::Uring, ..RunSpec::null(Workload::Stream) };
+        run.layout.sharing = Sharing::Shared;
+        run.load.rate_per_s = 100;
+        let all = names(&run);
+        assert!(["sharing", "block_size", "arrivals", "ramp"].iter().all(|n| all.contains(n)));
+        assert!(["think_time", "depth", "small_files", "nfsvers"].iter().all(|n| !all.contains(n)));
+        run.backend = BackendKind::Posix;
+        assert!(!names(&run).contains(&"queue_depth"));
+        let metadata = names(&RunSpec::null(Workload::Metadata));
+        assert!(metadata.contains(&"small_files") && !metadata.contains(&"files"));
+    }
+
+    #[test]
+    fn settings_of_nfs_are_those_that_the_version_and_the_transport_have() {
+        let has = |version, proto, name: &str| {
+            let mut run = nfs_run(Workload::Stream);
+            if let Target::Nfs(nfs) = &mut run.target {
+                (nfs.settings.version, nfs.settings.proto) = (version, proto);
+            }
+            names(&run).contains(&name)
+        };
+        assert!(has(NfsVersion::V3, Proto::Tcp, "stable"));
+        assert!(!has(NfsVersion::V3, Proto::Tcp, "retrans"));
+        assert!(!has(NfsVersion::V2, Proto::Udp, "stable"));
+        assert!(has(NfsVersion::V2, Proto::Udp, "retrans"));
+        assert!(!names(&nfs_run(Workload::Metadata)).contains(&"transfer_size"));
+    }
+
+    #[test]
+    fn a_mount_has_settings_of_nfs_and_a_disk_has_none() {
+        let mounted = names(&lab_run(|_| ()));
+        assert!(["data_path", "nfsvers", "mtu"].iter().all(|name| mounted.contains(name)));
+        assert!(["invalidate", "clients"].iter().all(|name| !mounted.contains(name)));
+        let disk = names(&lab_run(|lab| lab.path = DataPath::Disk));
+        assert!(disk.contains(&"data_path") && !disk.contains(&"nfsvers"));
+        let local = names(&lab_run(|lab| lab.path = DataPath::Loopback));
+        assert!(local.contains(&"nfsvers") && !local.contains(&"mtu"));
+    }
+
+    #[test]
+    fn what_was_changed_is_stated_with_its_unit() {
+        let shown = stated(&lab_run(|lab| {
+            lab.tuning.mtu_bytes = Some(9_000);
+            lab.tuning.rate_bits_per_s = Some(2_500_000_000);
+            lab.tuning.delay_us = Some(500);
+            lab.tuning.cpu_khz = Some(1_200_000);
+            lab.tuning.server_sysctls = vec![("a.b".into(), "1".into()), ("c".into(), "2".into())];
+            lab.mounting.read_ahead_kib = Some(128);
+        }));
+        let value = |name| shown.iter().find(|(known, _)| *known == name).unwrap().1.as_str();
+        assert_eq!((value("mtu"), value("rate_limit")), ("9000", "2.5 Gbit/s"));
+        assert_eq!((value("delay"), value("cpu_frequency")), ("500 µs", "1.2 GHz"));
+        assert_eq!((value("server_sysctl"), value("bdi_read_ahead")), ("a.b=1+c=2", "128 KiB"));
+        assert!(stated(&lab_run(|_| ())).iter().all(|(name, _)| *name != "mtu"));
+    }
+
+    #[test]
+    fn a_program_may_take_its_usual_time_without_a_word() {
+        let run = RunSpec::null(Workload::App);
+        assert!(stated(&run).iter().all(|(name, _)| *name != "timeout"));
+        let longer = RunSpec { timeout_ms: 7_200_000, ..run };
+        assert!(stated(&longer).iter().any(|(name, _)| *name == "timeout"));
+    }
+
+    #[test]
+    fn columns_for_programs_name_their_unit_and_no_two_are_equal() {
+        let mut columns = Setting::ALL.map(Setting::column);
+        assert!(columns.contains(&"io_size_bytes".to_owned()));
+        assert!(columns.contains(&"read_percent".to_owned()));
+        assert_eq!(Setting::Bandwidth.column(), "bandwidth_bytes_per_s");
+        columns.sort_unstable();
+        assert!(columns.windows(2).all(|pair| pair[0] != pair[1]));
+        assert_eq!(Setting::TransferSize.plain(&nfs_run(Workload::Stream)), "");
+        assert_eq!(Setting::FileSize.plain(&nfs_run(Workload::Stream)), "4096");
+    }
+}
