@@ -1,8 +1,9 @@
 //! The report as CSV: one line per run and pass, the same columns for every campaign.
 //!
 //! First what tells rows apart, every setting among it, then the figures. A setting is empty where
-//! the run does not depend on it, or where it is left to the server or the host. Numbers are plain, with their unit in the column's name; what is not known is empty. Rates are
-//! per second over the whole window. For a mix, `rate` is in ops; `bytes_per_s` stands beside it.
+//! the run does not depend on it, or where it is left to the server or the host. Numbers are plain,
+//! with their unit in the column's name; what is not known is empty. Rates are per second over the
+//! whole window. For a mix, `rate` is in ops; `bytes_per_s` stands beside it.
 //!
 //! **Source:** RFC 4180; lines end with a line feed, as every tool of this field reads.
 

@@ -227,62 +227,36 @@ impl Row {
     }
 }
 
-pub(super) const fn size(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Size, "bytes", place)
+/// Makes the constructors of rows, each with the kind and the unit of its values.
+macro_rules! constructors {
+    ($($name:ident $kind:ident $unit:literal;)+) => {
+        $(pub(super) const fn $name(key: &'static str, place: Place) -> Row {
+            Row::new(key, Kind::$kind, $unit, place)
+        })+
+    };
 }
 
-pub(super) const fn count(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Count, "", place)
-}
-
-pub(super) const fn kib(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Kib, "KiB", place)
+constructors! {
+    size Size "bytes";
+    count Count "";
+    kib Kib "KiB";
+    share Percent "percent";
+    time Time "ms";
+    fine_time FineTime "ns";
+    micro_time MicroTime "us";
+    bit_rate BitRate "bits/s";
+    frequency Frequency "kHz";
+    flag Flag "";
+    mix Mix "";
+    passes Passes "";
+    text Text "";
+    words Words "";
 }
 
 pub(super) const fn percent(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Percent, "percent", place).range(0, 100, "it is a share, in percent")
-}
-
-pub(super) const fn time(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Time, "ms", place)
-}
-
-pub(super) const fn fine_time(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::FineTime, "ns", place)
-}
-
-pub(super) const fn micro_time(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::MicroTime, "us", place)
-}
-
-pub(super) const fn bit_rate(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::BitRate, "bits/s", place)
-}
-
-pub(super) const fn frequency(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Frequency, "kHz", place)
-}
-
-pub(super) const fn flag(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Flag, "", place)
+    share(key, place).range(0, 100, "it is a share, in percent")
 }
 
 pub(super) const fn word(key: &'static str, place: Place, words: &'static [&'static str]) -> Row {
     Row { words, ..Row::new(key, Kind::Word, "", place) }
-}
-
-pub(super) const fn mix(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Mix, "", place)
-}
-
-pub(super) const fn passes(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Passes, "", place)
-}
-
-pub(super) const fn text(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Text, "", place)
-}
-
-pub(super) const fn words(key: &'static str, place: Place) -> Row {
-    Row::new(key, Kind::Words, "", place)
 }

@@ -62,6 +62,7 @@ settings! {
     ClientSysctl => words("client_sysctl", lab!(tuning.client_sysctls)).separator('+')
         .when(leaves_server);
     /// Largest packet, on both hosts. Only for data_path network and tunnel.
+    // RFC 791: every host takes 576 bytes, and lengths have 16 bits.
     Mtu => count("mtu", lab!(tuning.mtu_bytes)).unit("bytes")
         .range(576, 65_535, "an IPv4 packet is no larger").open("unchanged").when(leaves_server);
     /// Most bits per second that leave each host. Only for data_path network and tunnel.
@@ -76,10 +77,12 @@ settings! {
     /// Congestion control of TCP on both hosts, such as cubic or bbr. Not for data_path disk.
     Congestion => text("congestion", lab!(tuning.congestion)).open("unchanged").when(is_served);
     /// Largest TCP buffers on both hosts. Not for data_path disk.
+    // Linux: tcp_rmem and tcp_wmem are signed 32-bit numbers.
     TcpBuffer => size("tcp_buffer", lab!(tuning.tcp_buffer_bytes))
         .range(4 * KIB, 2 * GIB - 1, "kernels count them in 31 bits").open("unchanged")
         .when(is_served);
     /// Calls under way per connection of the client's kernel. Not for nfs, nor for data_path disk.
+    // Linux, include/linux/sunrpc/xprt.h: RPC_MIN_SLOT_TABLE, RPC_MAX_SLOT_TABLE_LIMIT.
     Slots => count("slots", lab!(tuning.slots)).unit("calls")
         .range(2, 65_536, "kernels take no more").open("unchanged").when(is_mounted);
     /// What the server keeps files on; it is made before the first run that wants it. Only for
@@ -153,7 +156,7 @@ settings! {
     /// NFS clients that are emulated, all client hosts together, each with connections and a name
     /// of its own; at least as many as workers, or 0 for one per worker. Only for nfs.
     Clients => count("clients", run!(clients)).family(Family::Nfs).unit("clients")
-        .range(0, 20_000, "each has a connection, and systems give a process some 20,000 descriptors");
+        .range(0, 20_000, "each has a connection, and a process gets some 20,000 descriptors");
     /// User ids that the emulated clients have in turn: client i sends the target's uid + (i mod
     /// client_uids). The working directory is then open to all. Only for nfs.
     ClientUids => count("client_uids", nfs!(client_uids)).unit("uids")
@@ -263,10 +266,12 @@ settings! {
     /// with a target. Only for nfs and mounts of ours.
     XprtSec => word("xprtsec", nfs!(xprtsec), XprtSec::NAMES).of_targets().always_shown();
     /// Connections of one client, over tcp. Also with a target. Only for nfs and mounts of ours.
+    // nfs(5), nconnect.
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels take no other nconnect either").of_targets().always_shown();
     /// Largest payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
     /// for nfs and mounts of ours; not for metadata.
+    // Linux, include/linux/nfs_xdr.h: NFS_MIN_FILE_IO_SIZE, NFS_MAX_FILE_IO_SIZE.
     TransferSize => size("transfer_size", run!(transfer_size_bytes)).family(Family::Nfs)
         .range(KIB, 4 * MIB, "kernels take no other rsize or wsize either").open("server")
         .only(BUT_METADATA).of_targets().always_shown();
@@ -286,6 +291,7 @@ settings! {
         .when(has_stable_writes).always_shown();
     /// How long an answer is waited for before a call is sent again, twice as long each further
     /// time. Also with a target. Only over udp.
+    // nfs(5), timeo: at most ten minutes.
     Timeo => time("timeo", nfs!(timeo_ms))
         .range(1, 600_000, "a datagram that is lost is not missed so late").when(uses_udp)
         .of_targets().always_shown();
@@ -357,7 +363,8 @@ settings! {
     /// Drop the files from this host's page cache before they are read. Only for posix and uring;
     /// not for metadata.
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
-        .only(&[W::Stream, W::Mixed, W::Bonnie, W::OpMix]).when(invalidates_itself).always_shown();
+        .only(&[W::Stream, W::Mixed, W::Bonnie, W::OpMix]).when(invalidates_itself)
+        .always_shown();
     /// What written bytes look like. Not for null.
     Data => word("data", run!(data.fill), Fill::NAMES).family(Family::Data);
     /// Share of each block that a compressor can take away. Only for data random; not for null.
