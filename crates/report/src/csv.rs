@@ -51,8 +51,8 @@ const FIGURES: &[Column] = &[
     ("rate_standard_deviation", |r| of(r, |rate| rate.standard_deviation)),
     ("rate_min", |r| of(r, |rate| rate.min)),
     ("rate_max", |r| of(r, |rate| rate.max)),
-    ("rate_interval_lo", |r| of(r, |rate| rate.interval.0)),
-    ("rate_interval_hi", |r| of(r, |rate| rate.interval.1)),
+    ("rate_interval_lo", |r| interval_end(r, |ends| ends.0)),
+    ("rate_interval_hi", |r| interval_end(r, |ends| ends.1)),
     ("rate_first_done", |r| median(r.judged.first_done.as_ref())),
     ("common_window_share", |r| known(r.judged.common_window_share.map(|s| format!("{s:.4}")))),
     ("service_time_p50_ns", |r| quantile(&r.judged.service_time, 0.5)),
@@ -152,6 +152,11 @@ fn median(summary: Option<&Summary>) -> String {
 
 fn of(row: &Row<'_>, figure: fn(&Summary) -> f64) -> String {
     known(row.judged.rate.as_ref().map(|rate| fixed(figure(rate))))
+}
+
+/// One end of the 95 % confidence interval, which fewer than three trials don't have.
+fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> String {
+    known(row.judged.rate.as_ref().and_then(Summary::confidence_interval).map(end).map(fixed))
 }
 
 fn quantile(histogram: &Histogram, q: f64) -> String {

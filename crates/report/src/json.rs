@@ -128,8 +128,8 @@ impl KindSharePart {
 struct SummaryPart {
     n: usize,
     median: f64,
-    interval_lo: f64,
-    interval_hi: f64,
+    interval_lo: Option<f64>,
+    interval_hi: Option<f64>,
     mean: f64,
     trimmed_mean: Option<f64>,
     standard_deviation: f64,
@@ -337,12 +337,13 @@ impl<'a> Figure<'a> {
 }
 
 impl SummaryPart {
-    const fn of(summary: Summary) -> Self {
+    fn of(summary: Summary) -> Self {
+        let interval = summary.confidence_interval();
         Self {
             n: summary.n,
             median: summary.median,
-            interval_lo: summary.interval.0,
-            interval_hi: summary.interval.1,
+            interval_lo: interval.map(|(lo, _)| lo),
+            interval_hi: interval.map(|(_, hi)| hi),
             mean: summary.mean,
             trimmed_mean: summary.trimmed_mean,
             standard_deviation: summary.standard_deviation,

@@ -108,7 +108,7 @@ mod tests {
 
     fn figure(number: usize, lo: f64, hi: f64) -> (usize, Summary) {
         let middle = f64::midpoint(lo, hi);
-        let summary = stats::summary(&[lo, middle, hi], 1).unwrap();
+        let summary = stats::summary(&[lo, lo, middle, hi, hi]).unwrap();
         assert_eq!(summary.interval, (lo, hi));
         (number, summary)
     }

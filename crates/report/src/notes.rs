@@ -25,7 +25,7 @@ pub const CLIENTS: &str = "Clients, one by one (their service times, from sent t
 pub const READING: [&str; 5] = [
     "rate: median of the trials over the whole window, until the last worker is done \
      (last_done); 1 MB/s is 10^6 bytes per second.",
-    "±95 %: half the 95 % interval of that median (bootstrap), as a share of it.",
+    "±95 %: half the 95 % confidence interval of that median, as a share of it.",
     "p50, p99, max: response time from due to done, the histograms of all trials merged.",
     "CPU: processor time of the client per GiB moved or per op; + that of the server, where \
      known.",

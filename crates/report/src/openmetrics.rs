@@ -42,13 +42,13 @@ const GAUGES: [Gauge; 10] = [
         name: "dfsbench_throughput_low_bytes_per_second",
         unit: "bytes_per_second",
         help: "Lower end of the 95 % interval of the throughput.",
-        value: |row| Some(row.judged.bytes_per_s.as_ref()?.interval.0),
+        value: |row| Some(row.judged.bytes_per_s.as_ref()?.confidence_interval()?.0),
     },
     Gauge {
         name: "dfsbench_throughput_high_bytes_per_second",
         unit: "bytes_per_second",
         help: "Upper end of the 95 % interval of the throughput.",
-        value: |row| Some(row.judged.bytes_per_s.as_ref()?.interval.1),
+        value: |row| Some(row.judged.bytes_per_s.as_ref()?.confidence_interval()?.1),
     },
     Gauge {
         name: "dfsbench_rate_ops_per_second",
@@ -60,13 +60,13 @@ const GAUGES: [Gauge; 10] = [
         name: "dfsbench_rate_low_ops_per_second",
         unit: "ops_per_second",
         help: "Lower end of the 95 % interval of the rate.",
-        value: |row| Some(row.judged.ops_per_s.as_ref()?.interval.0),
+        value: |row| Some(row.judged.ops_per_s.as_ref()?.confidence_interval()?.0),
     },
     Gauge {
         name: "dfsbench_rate_high_ops_per_second",
         unit: "ops_per_second",
         help: "Upper end of the 95 % interval of the rate.",
-        value: |row| Some(row.judged.ops_per_s.as_ref()?.interval.1),
+        value: |row| Some(row.judged.ops_per_s.as_ref()?.confidence_interval()?.1),
     },
     Gauge {
         name: "dfsbench_offered_ops_per_second",

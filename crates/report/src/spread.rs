@@ -19,7 +19,7 @@ pub const COLUMNS: [&str; 8] =
 pub const READING: [&str; 3] = [
     "n: trials behind the figures. Those that were left out, by the plan's rule or as invalid, are \
      in parentheses.",
-    "median, with its 95 % interval (bootstrap); trimmed: the mean without the highest and the \
+    "median, with its 95 % interval; trimmed: the mean without the highest and the \
      lowest trial; deviation: standard deviation of the trials (divisor n - 1).",
     "lowest, highest: of the trials behind the figures.",
 ];
@@ -46,14 +46,12 @@ impl Spread {
             rate => rate.to_string(),
         };
         let cells = |rate: &Summary| {
-            let (lo, hi) = rate.interval;
             [
                 rate.n.to_string(),
                 shown(rate.median),
-                if rate.n > 1 {
-                    format!("{} to {}", shown(lo), shown(hi))
-                } else {
-                    "–".to_owned()
+                match rate.confidence_interval() {
+                    Some((lo, hi)) => format!("{} to {}", shown(lo), shown(hi)),
+                    None => "–".to_owned(),
                 },
                 rate.trimmed_mean.map_or_else(|| "–".to_owned(), shown),
                 shown(rate.mean),

@@ -10,7 +10,7 @@ use model::{
     Verdict, WorkingSet,
 };
 
-use crate::criteria::{BOOTSTRAP_SEED, SETTLED_TRIALS_MIN};
+use crate::criteria::SETTLED_TRIALS_MIN;
 use crate::fairness::Fairness;
 use crate::hosts::HostsCompared;
 use crate::outlier;
@@ -195,10 +195,7 @@ pub fn run(run: &Run) -> Vec<Judged> {
 pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = Sorted::of(run, pass);
     let used: Vec<&PassResult> = sorted.used().iter().map(|shot| shot.result).collect();
-    let summed = |rate: fn(&PassResult) -> Option<f64>| {
-        let figures: Vec<f64> = used.iter().filter_map(|result| rate(result)).collect();
-        summary(&figures, BOOTSTRAP_SEED).map(|summary| sorted.trimmed(summary))
-    };
+    let summed = |rate: fn(&PassResult) -> Option<f64>| sorted.summarize(rate);
     let moves_data = moves_data(pass);
     let (ops_per_s, bytes_per_s) = (summed(op_rate), summed(byte_rate));
     let shares: Vec<f64> = used.iter().filter_map(|r| common_share(r)).collect();
@@ -240,9 +237,8 @@ pub fn is_settled(run: &Run) -> bool {
     let until = f64::from(run.spec.repetition.until_permille) / 1_000.0;
     let narrow = |pass: &Pass| {
         let sorted = Sorted::of(run, *pass);
-        let rates: Vec<f64> =
-            sorted.points(*pass).iter().filter(|point| point.used).map(|p| p.per_s).collect();
-        let summary = summary(&rates, BOOTSTRAP_SEED).filter(|s| s.n >= SETTLED_TRIALS_MIN);
+        let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
+        let summary = sorted.summarize(rate).filter(|s| s.n >= SETTLED_TRIALS_MIN);
         let share = summary.and_then(|summary| summary.half_width_share());
         share.is_some_and(|share| share <= until)
     };
@@ -308,6 +304,19 @@ impl<'a> Sorted<'a> {
             let out = left_out.next().unwrap_or(false);
             if out { &mut self.discarded } else { &mut self.sound }.push(shot);
         }
+    }
+
+    /// Condenses a figure of the trials behind it. Its interval is that of all sound trials, those
+    /// that the rule leaves out among them: the rule leaves out what would widen it.
+    fn summarize(&self, rate: fn(&PassResult) -> Option<f64>) -> Option<Summary> {
+        let mut figures: Vec<f64> =
+            self.used().iter().filter_map(|shot| rate(shot.result)).collect();
+        let kept = self.trimmed(summary(&figures)?);
+        if self.sound.is_empty() {
+            return Some(kept);
+        }
+        figures.extend(self.discarded.iter().filter_map(|shot| rate(shot.result)));
+        Some(kept.with_interval_of_all(&figures))
     }
 
     /// Where the rule has left out the extremes already, what is left is not trimmed again.

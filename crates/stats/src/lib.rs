@@ -33,7 +33,7 @@ pub use fairness::{ClientShare, Fairness, jain_index};
 pub use family::holm;
 pub use hosts::{HostShare, HostsCompared};
 pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point};
-pub use outlier::{Score, modified_z_scores};
+pub use outlier::{Score, discarded, modified_z_scores, outliers};
 pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;
 pub use steady::Steadiness;

@@ -1,14 +1,18 @@
 //! Figures that lie far from the others, by their distance from the median.
 //!
 //! The median absolute deviation is not drawn along by the outlier itself, as the standard
-//! deviation is: of five figures one can be arbitrarily wrong and is still found.
+//! deviation is: of five figures one can be arbitrarily wrong and is still found. How far is far
+//! depends on how many figures there are, see [`score_max`].
 //!
 //! **Source:** Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993); NIST/SEMATECH
 //! e-Handbook of Statistical Methods, 1.3.5.17.
 
 use model::Discard;
 
-use crate::criteria::{OUTLIER_SCORE_MAX, OUTLIER_SHARE_MIN};
+use crate::criteria::{
+    OUTLIER_DISCARD_SHARE_MAX, OUTLIER_DISCARD_TRIALS_MIN, OUTLIER_SCORES_MAX, OUTLIER_SHARE_MIN,
+    OUTLIER_TRIALS_MIN,
+};
 use crate::summary::median;
 
 /// The normal distribution's third quartile: makes the deviation comparable with a standard
@@ -65,19 +69,33 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
             let lowest = others.min_by(|a, b| a.1.total_cmp(b.1)).map(|(at, _)| at);
             highest.into_iter().chain(lowest).for_each(|at| out[at] = true);
         }
+        Discard::Outliers if figures.len() < OUTLIER_DISCARD_TRIALS_MIN => {}
         Discard::Outliers => {
-            let centre = median(figures).unwrap_or(0.0);
-            for (out, score) in out.iter_mut().zip(modified_z_scores(figures)) {
-                *out = is_outlier(&score, centre);
+            let far = outliers(figures);
+            let count = far.iter().filter(|far| **far).count();
+            if count as f64 <= OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
+                out = far;
             }
         }
     }
     out
 }
 
-/// Says whether a figure lies so far from a median that it is called an outlier.
-pub fn is_outlier(score: &Score, median: f64) -> bool {
-    score.z.abs() > OUTLIER_SCORE_MAX && score.distance > OUTLIER_SHARE_MIN * median
+/// Says of every figure, in their order, whether it lies so far from the median that it is called
+/// an outlier.
+pub fn outliers(figures: &[f64]) -> Vec<bool> {
+    let Some(limit) = score_max(figures.len()) else { return vec![false; figures.len()] };
+    let centre = median(figures).unwrap_or(0.0);
+    let is_far =
+        |score: &Score| score.z.abs() > limit && score.distance > OUTLIER_SHARE_MIN * centre;
+    modified_z_scores(figures).iter().map(is_far).collect()
+}
+
+/// Returns the modified z-score from which one of so many figures is an outlier; `None` where
+/// there are too few to tell.
+pub fn score_max(figures: usize) -> Option<f64> {
+    let place = figures.checked_sub(OUTLIER_TRIALS_MIN)?;
+    Some(OUTLIER_SCORES_MAX[place.min(OUTLIER_SCORES_MAX.len() - 1)])
 }
 
 #[cfg(test)]
@@ -92,15 +110,12 @@ mod tests {
     #[test]
     fn the_outlier_of_the_uranium_data_is_found() {
         let scores = modified_z_scores(&URANIUM);
-        let far = |score: &Score| score.z.abs() > OUTLIER_SCORE_MAX;
-        assert_eq!(
-            scores.iter().map(far).collect::<Vec<_>>(),
-            [false, false, false, false, false, false, false, true]
-        );
+        let last = [false, false, false, false, false, false, false, true];
+        assert_eq!(outliers(&URANIUM), last);
         // Median 201.37, deviation 0.995: 0.6745 * 44.2 / 0.995.
         assert!((scores[7].z - 29.9627).abs() < 1e-3, "{}", scores[7].z);
         // Grubbs' statistic of the same page, from our mean and deviation: 2.468765.
-        let s = summary(&URANIUM, 1).unwrap();
+        let s = summary(&URANIUM).unwrap();
         assert!(((s.max - s.mean) / s.standard_deviation - 2.468_765).abs() < 1e-6);
     }
 
@@ -108,7 +123,7 @@ mod tests {
     fn equal_figures_have_no_outlier_and_a_single_other_one_is_found() {
         assert!(modified_z_scores(&[5.0; 6]).iter().all(|score| score.z == 0.0));
         let scores = modified_z_scores(&[5.0, 5.0, 5.0, 5.0, 5.0, 9.0]);
-        assert!(scores[5].z > OUTLIER_SCORE_MAX, "{scores:?}");
+        assert!(scores[5].z > 4.0, "{scores:?}");
         assert!(modified_z_scores(&[]).is_empty());
     }
 
@@ -126,6 +141,10 @@ mod tests {
         let of = |figures: &[f64]| discarded(Discard::Outliers, figures);
         assert_eq!(of(&URANIUM).iter().filter(|out| **out).count(), 1);
         // Far in deviations, but within 5 %.
-        assert_eq!(of(&[100.0, 100.1, 99.9, 100.0, 100.1, 102.0]), [false; 6]);
+        assert_eq!(of(&[100.0, 100.1, 99.9, 100.0, 100.1, 99.8, 102.0]), [false; 7]);
+        // Of six trials none is left out, and of ten not four that agree with each other.
+        assert_eq!(of(&[100.0, 101.0, 99.0, 100.0, 102.0, 10.0]), [false; 6]);
+        let two_ways = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 50.0, 51.0, 49.0, 50.0];
+        assert_eq!(of(&two_ways), [false; 10]);
     }
 }

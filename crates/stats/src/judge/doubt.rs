@@ -10,9 +10,9 @@ use model::{CaveatCode, RunSpec};
 use super::{Extent, Judged, JudgedCaveat, Sorted};
 use crate::criteria::{
     DRIFT_PROBABILITY_MAX, DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, HALF_WIDTH_SHARE_MAX,
-    OUTLIER_SCORE_MAX, OUTLIER_TRIALS_MIN, STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN,
+    STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN,
 };
-use crate::outlier::{is_outlier, modified_z_scores};
+use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::steady::{self, Steadiness};
 use crate::summary::Summary;
 use crate::trend::trend;
@@ -24,7 +24,7 @@ pub(super) fn caveats(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
         caveats.extend(too_few(rate));
         caveats.extend(too_wide(rate, judged));
-        caveats.extend(outliers(rate, judged));
+        caveats.extend(far_trials(rate, judged));
         caveats.extend(drift(sorted, judged));
     }
     caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.code.severity()), caveat.code));
@@ -91,19 +91,18 @@ fn too_wide(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
 }
 
 /// Names the worst outlier and says how many there are.
-fn outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
-    if rate.n < OUTLIER_TRIALS_MIN {
-        return None;
-    }
+fn far_trials(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
     let used: Vec<_> = judged.points.iter().filter(|point| point.used).collect();
     let figures: Vec<f64> = used.iter().map(|point| point.per_s).collect();
+    let limit = score_max(figures.len())?;
+    let is_far = outliers(&figures);
     let scores = modified_z_scores(&figures);
-    let far: Vec<_> =
-        used.iter().zip(&scores).filter(|(_, score)| is_outlier(score, rate.median)).collect();
+    let scored = used.iter().zip(&scores).zip(&is_far);
+    let far: Vec<_> = scored.filter(|(_, far)| **far).map(|(scored, _)| scored).collect();
     let (point, score) = far.iter().max_by(|a, b| a.1.distance.total_cmp(&b.1.distance))?;
     let evidence = format!(
         "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
-         most {OUTLIER_SCORE_MAX})",
+         most {limit} of so many)",
         far.len(),
         rate.n,
         point.trial_index + 1,

@@ -1,0 +1,123 @@
+//! What intervals and outliers promise, held to noise whose truth is known.
+//!
+//! Each count comes from a fixed seed, so that a test repeats itself exactly.
+
+use model::Discard;
+use model::random::SplitMix64;
+use stats::{discarded, outliers, summary};
+
+/// Noise of trials, with the median that it truly has.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    /// Normally distributed, with a deviation of 5 %.
+    Normal,
+    /// Lognormally distributed, with a deviation of 30 % of the logarithm.
+    Lognormal,
+    /// Seven in ten trials in one way, and the others a fifth slower.
+    Bimodal,
+}
+
+impl Noise {
+    const ALL: [Self; 3] = [Self::Normal, Self::Lognormal, Self::Bimodal];
+
+    fn draw(self, random: &mut SplitMix64) -> f64 {
+        let z = normal(random);
+        match self {
+            Self::Normal => 100.0 * (1.0 + 0.05 * z),
+            Self::Lognormal => 100.0 * (0.3 * z).exp(),
+            Self::Bimodal if unit(random) < 0.7 => 100.0 + 2.0 * z,
+            Self::Bimodal => 80.0 + 2.0 * z,
+        }
+    }
+
+    /// The median: of the bimodal noise the quantile 2/7 of the faster way, z = -0.565949.
+    const fn median(self) -> f64 {
+        match self {
+            Self::Normal | Self::Lognormal => 100.0,
+            Self::Bimodal => 100.0 - 2.0 * 0.565_949,
+        }
+    }
+}
+
+/// A number between 0 and 1, neither of them.
+fn unit(random: &mut SplitMix64) -> f64 {
+    ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+/// A normally distributed number (Box and Muller).
+fn normal(random: &mut SplitMix64) -> f64 {
+    let (radius, angle) = (unit(random), unit(random));
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
+fn sample(noise: Noise, n: usize, random: &mut SplitMix64) -> Vec<f64> {
+    (0..n).map(|_| noise.draw(random)).collect()
+}
+
+/// The share of samples of `n` trials, some of which a rule leaves out, whose interval holds the
+/// true median.
+fn coverage(noise: Noise, n: usize, rule: Discard) -> f64 {
+    const SAMPLES: u32 = 4_000;
+    let mut random = SplitMix64::new(n as u64);
+    let mut covered = 0;
+    for _ in 0..SAMPLES {
+        let all = sample(noise, n, &mut random);
+        let is_out = discarded(rule, &all);
+        let kept: Vec<f64> =
+            all.iter().zip(&is_out).filter(|(_, out)| !**out).map(|(x, _)| *x).collect();
+        let summary = summary(&kept).unwrap().with_interval_of_all(&all);
+        let (lo, hi) = summary.interval;
+        assert!(lo <= summary.median && summary.median <= hi, "{noise:?} {n} {rule:?}: {all:?}");
+        covered += u32::from(lo <= noise.median() && noise.median() <= hi);
+    }
+    f64::from(covered) / f64::from(SAMPLES)
+}
+
+#[test]
+fn intervals_hold_the_true_median_as_often_as_they_say() {
+    for noise in Noise::ALL {
+        for n in 3..=30 {
+            for rule in [Discard::None, Discard::Extremes, Discard::Outliers] {
+                let covered = coverage(noise, n, rule);
+                let wanted = 0.93..=0.97;
+                assert!(wanted.contains(&covered), "{noise:?}, {n} trials, {rule:?}: {covered}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_trials_have_no_interval() {
+    let two = summary(&[1.0, 2.0]).unwrap();
+    assert_eq!((two.confidence_interval(), two.half_width_share()), (None, None));
+    assert!(summary(&[1.0, 2.0, 3.0]).unwrap().confidence_interval().is_some());
+}
+
+#[test]
+fn normal_noise_has_an_outlier_in_one_row_of_a_hundred_at_most() {
+    const ROWS: u32 = 4_000;
+    for n in 3..=30 {
+        let mut random = SplitMix64::new(100 + n as u64);
+        let mut accused = 0;
+        for _ in 0..ROWS {
+            // A deviation of 20 %, so that what is near to the median is not let off for that.
+            let row: Vec<f64> = (0..n).map(|_| 100.0 + 20.0 * normal(&mut random)).collect();
+            accused += u32::from(outliers(&row).contains(&true));
+        }
+        assert!(accused <= ROWS / 100, "{n} trials: {accused} of {ROWS} rows");
+    }
+}
+
+#[test]
+fn a_trial_that_was_disturbed_is_an_outlier() {
+    for n in 5..=30 {
+        let mut random = SplitMix64::new(n as u64);
+        let mut found = 0;
+        for _ in 0..200 {
+            let mut row: Vec<f64> = (0..n).map(|_| 100.0 + normal(&mut random)).collect();
+            row[0] = 50.0;
+            found += u32::from(outliers(&row)[0]);
+        }
+        assert!(found >= 150, "{n} trials: {found} of 200 rows");
+    }
+}
