@@ -32,7 +32,7 @@ pub(super) fn of_median(sorted: &[f64]) -> (f64, f64) {
 /// Makes Student's interval of the mean of the logarithms, and takes it back to figures; of the
 /// figures themselves where one of them has no logarithm.
 fn by_student(sorted: &[f64]) -> (f64, f64) {
-    if sorted[0] == sorted[sorted.len() - 1] {
+    if sorted[0] >= sorted[sorted.len() - 1] {
         return (sorted[0], sorted[0]);
     }
     let has_logarithms = sorted[0] > 0.0;
