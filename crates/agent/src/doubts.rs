@@ -5,6 +5,7 @@
 mod course;
 mod load;
 mod mount;
+mod processors;
 
 use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
@@ -17,12 +18,10 @@ use model::{
 
 use crate::accounting;
 
-pub use course::{
-    CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, CLIENT_CPU_SHARE_MAX, Calendar,
-    PROCESSOR_WAIT_SHARE_MAX, about_calendar,
-};
+pub use course::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use mount::{IN_FLIGHT_MAX, about_mount};
+pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
 
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
 /// somebody else is a fifth of it.
@@ -62,9 +61,9 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     [
         too_short(result),
         unsynchronised(spec, result),
-        course::client_saturated(spec, result),
+        processors::about_processors(spec, result),
         course::stalled(spec, result),
-        shared_host(spec),
+        processors::shared_host(spec, result),
         not_durable(spec, result.pass),
     ]
     .into_iter()
@@ -151,11 +150,6 @@ fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 pub fn about_host(emulator: Option<&str>) -> Option<Caveat> {
     let emulator = emulator?;
     Some(CaveatCode::Emulated.because(format!("the processor is a {emulator} (/proc/cpuinfo)")))
-}
-
-fn shared_host(spec: &RunSpec) -> Option<Caveat> {
-    let Target::Nfs(nfs) = &spec.target else { return None };
-    nfs.is_loopback().then(|| CaveatCode::SharedHost.because(format!("the server is {}", nfs.host)))
 }
 
 fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {

@@ -1,17 +1,10 @@
-//! Caveats about how a pass went: processors, stalls, the clock of the day.
+//! Caveats about how a pass went: stalls, the clock of the day.
 //!
 //! Each function sees the figures of one pass and decides by a rule with a reason; what it saw
 //! and the limit stand in the evidence.
 
-use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, PassResult, RunSpec, Target};
-
-/// Above this share of their processor time the workers could not have asked for more.
-pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
-
-/// Workers that were ready and waited for a processor for more of their time than this have a
-/// rate that is as much too low: half of what makes an interval too wide would hide in the spread.
-pub const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
+use model::units::Nanos;
+use model::{Caveat, CaveatCode, PassResult, RunSpec};
 
 /// Smaller steps of the clock of the day are slewed.
 ///
@@ -22,47 +15,6 @@ pub const CALENDAR_STEP_MIN_NS: u64 = 128_000_000;
 ///
 /// **Source:** adjtime(3), ntpd(8): at most 500 millionths.
 pub const CALENDAR_SLEW_MAX: f64 = 500e-6;
-
-/// No processor time left, be it that the workers took it all or that others did.
-pub(super) fn client_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    if matches!(spec.target, Target::Null | Target::Memory) || spec.workload.is_external() {
-        return None;
-    }
-    took_all(spec, result).or_else(|| waited(result))
-}
-
-/// On a directory the workers' time is the file system's own, on the null target all there is.
-fn took_all(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let Target::Nfs(_) = spec.target else { return None };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let busy_max = (spec.workers as usize).min(cores);
-    let available = result.window_ns as f64 * busy_max as f64;
-    let share = result.client_cpu_ns as f64 / available.max(1.0);
-    (share > CLIENT_CPU_SHARE_MAX).then(|| {
-        CaveatCode::ClientSaturated.because(format!(
-            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
-            Nanos(result.client_cpu_ns),
-            Nanos(result.window_ns),
-            spec.workers,
-            three_digits(share * 100.0),
-        ))
-    })
-}
-
-/// The scheduler let them wait: others took the processors, or there are more workers than those.
-fn waited(result: &PassResult) -> Option<Caveat> {
-    let wait = result.scope.processor_wait?;
-    (wait.share() > PROCESSOR_WAIT_SHARE_MAX).then(|| {
-        CaveatCode::ClientSaturated.because(format!(
-            "the workers were ready and waited for a processor for {} of {} ({} %, at most {} %; \
-             /proc/thread-self/schedstat)",
-            Nanos(wait.waited_ns),
-            Nanos(wait.of_ns),
-            three_digits(wait.share() * 100.0),
-            PROCESSOR_WAIT_SHARE_MAX * 100.0,
-        ))
-    })
-}
 
 /// Times in which workers ended nothing.
 pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {

@@ -226,15 +226,17 @@ fn processors_that_others_take_are_missed() {
     let hogs = Hogs::start();
     let caveats = rig.run(Pass::Mix).result.caveats;
     drop(hogs);
-    let said = evidence(&caveats, CaveatCode::ClientSaturated).expect("client-saturated");
-    assert!(said.starts_with("the workers were ready and waited for a processor for "), "{said}");
+    let said = evidence(&caveats, CaveatCode::ProcessorContention).expect("processor-contention");
+    assert!(said.starts_with("ready workers waited for a processor for "), "{said}");
+    assert!(said.contains(" other processes ") && said.contains("(/proc/stat)"), "{said}");
+    assert!(evidence(&caveats, CaveatCode::ClientSaturated).is_none());
     // Somebody who pauses is let in when he wants; on a machine that is busy anyway not always.
     let load = Load { think_time_ns: 50_000_000, ..Load::default() };
     let calm = mix(stream(directory.path()), 300, load);
     let is_silent = |_| {
         rig.begin(&calm);
         let caveats = rig.run(Pass::Mix).result.caveats;
-        evidence(&caveats, CaveatCode::ClientSaturated).is_none()
+        evidence(&caveats, CaveatCode::ProcessorContention).is_none()
     };
     assert!((0..20).any(is_silent));
 }
@@ -245,7 +247,7 @@ fn waits_within_a_tenth_are_no_doubt() {
         let processor_wait = Some(ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND });
         let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
         let caveats = doubts::about_figures(&stream(Path::new("/")), &result);
-        evidence(&caveats, CaveatCode::ClientSaturated).is_some()
+        evidence(&caveats, CaveatCode::ProcessorContention).is_some()
     };
     assert!(doubted(101_000_000) && !doubted(100_000_000));
 }

@@ -65,7 +65,9 @@ fn figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Trouble
     let figure = |pass: &model::Pass| {
         let judged = judge::pass(&run, *pass);
         let none = || judged.reason().unwrap_or("no figure").to_owned();
-        let limited = |known: &judge::JudgedCaveat| known.code == CaveatCode::ClientSaturated;
+        let limited = |known: &judge::JudgedCaveat| {
+            matches!(known.code, CaveatCode::ClientSaturated | CaveatCode::ProcessorContention)
+        };
         let told = !judged.caveats.iter().any(limited);
         let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
         let share = |offered: f64| if offered > 0.0 { done_per_s / offered } else { 1.0 };

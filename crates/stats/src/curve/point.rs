@@ -11,7 +11,9 @@ use model::{CaveatCode, Histogram, OpKind, PassResult, Run};
 use super::{CARRIED_SHARE_MIN, CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX};
 use crate::judge::Judged;
 
-const SATURATED: CaveatCode = CaveatCode::ClientSaturated;
+/// Where a client could not run, the figure says nothing of the server.
+const CLIENT_LIMITED: [CaveatCode; 2] =
+    [CaveatCode::ClientSaturated, CaveatCode::ProcessorContention];
 
 /// What came of one offered load.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +123,10 @@ impl LoadPoint {
             mean_ns: judged.response_time.mean(),
             response_time: judged.response_time.clone(),
             broken: rules.into_iter().flatten().collect(),
-            client_saturated: judged.caveats.iter().any(|known| known.code == SATURATED),
+            client_saturated: judged
+                .caveats
+                .iter()
+                .any(|known| CLIENT_LIMITED.contains(&known.code)),
             missing: None,
         }
     }

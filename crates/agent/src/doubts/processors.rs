@@ -1,0 +1,274 @@
+//! Caveats about who had the processors while a pass was measured.
+//!
+//! A worker that is ready and waits for a processor makes a rate too low, but that alone does not
+//! say whose limit it is. The client is saturated where its own processor use is at its limit:
+//! its threads had all that they could have, or a quota held them back. Otherwise somebody else
+//! had the processors, and the caveat names who: a server on this host, other processes, or the
+//! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
+
+use model::units::{Nanos, three_digits};
+use model::{Caveat, CaveatCode, PassResult, ProcessorWait, RunSpec, Target};
+
+/// Above this share of their processor time the workers could not have asked for more.
+pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
+
+/// Workers that were ready and waited for a processor for more of their time than this have a
+/// rate that is as much too low: half of what makes an interval too wide would hide in the spread.
+pub const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
+
+/// Where the client had this share of all processors, its waiting workers waited for each other.
+const ALL_PROCESSORS_SHARE: f64 = 0.90;
+
+/// What other processes and the hypervisor may take of all processors beside a server on this
+/// host before they, and not the arrangement, are named.
+const OTHERS_SHARE_MAX: f64 = 0.10;
+
+/// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
+const COUNTED_NS_MIN: u64 = 200_000_000;
+
+/// Says whether the client was at its own limit, or others had the processors.
+pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    if matches!(spec.target, Target::Null | Target::Memory) || spec.workload.is_external() {
+        return None;
+    }
+    used_all(spec, result).or_else(|| held_back(result)).or_else(|| contended(spec, result))
+}
+
+/// Notes that a server shares this host, with what that cost where workers waited for it.
+pub(super) fn shared_host(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    let Target::Nfs(nfs) = &spec.target else { return None };
+    if !nfs.is_loopback() {
+        return None;
+    }
+    let mut evidence = format!("the server is {}", nfs.host);
+    if let Some(wait) = long_wait(result) {
+        evidence = format!("{evidence}; {}", describe_wait(wait, Taken::of(result)));
+    }
+    Some(CaveatCode::SharedHost.because(evidence))
+}
+
+/// On a directory the workers' time is the file system's own, on the null target all there is.
+fn used_all(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    if !matches!(spec.target, Target::Nfs(_)) {
+        return None;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let busy_max = (spec.workers as usize).min(cores);
+    let available = result.window_ns as f64 * busy_max as f64;
+    let share = result.client_cpu_ns as f64 / available.max(1.0);
+    (share > CLIENT_CPU_SHARE_MAX).then(|| {
+        CaveatCode::ClientSaturated.because(format!(
+            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
+            Nanos(result.client_cpu_ns),
+            Nanos(result.window_ns),
+            spec.workers,
+            three_digits(share * 100.0),
+        ))
+    })
+}
+
+/// A quota is a limit of the client's own: its control group may not use more.
+fn held_back(result: &PassResult) -> Option<Caveat> {
+    let wait = result.scope.processor_wait?;
+    (wait.held_share() > PROCESSOR_WAIT_SHARE_MAX).then(|| {
+        CaveatCode::ClientSaturated.because(format!(
+            "a quota of its control group held the client back for {} of {} ({} %, at most {} %; \
+             cpu.stat)",
+            Nanos(wait.held_ns),
+            Nanos(wait.of_ns),
+            three_digits(wait.held_share() * 100.0),
+            PROCESSOR_WAIT_SHARE_MAX * 100.0,
+        ))
+    })
+}
+
+/// Ready workers waited: for each other where the client had all processors, else for whoever
+/// had them.
+fn contended(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    let wait = long_wait(result)?;
+    let taken = Taken::of(result);
+    let by_client = taken.is_some_and(|taken| taken.client > ALL_PROCESSORS_SHARE);
+    if by_client {
+        let evidence = describe_wait(wait, taken);
+        return Some(CaveatCode::ClientSaturated.because(evidence));
+    }
+    let shares_host = matches!(&spec.target, Target::Nfs(nfs) if nfs.is_loopback());
+    let strangers = taken.map_or(0.0, |taken| match taken.server {
+        Some(_) => taken.others + taken.stolen,
+        // A server that is not ours is one of the other processes.
+        None => taken.stolen,
+    });
+    if shares_host && strangers <= OTHERS_SHARE_MAX {
+        return None;
+    }
+    Some(CaveatCode::ProcessorContention.because(describe_wait(wait, taken)))
+}
+
+/// The time that ready workers waited, where it is long enough to matter.
+fn long_wait(result: &PassResult) -> Option<ProcessorWait> {
+    result.scope.processor_wait.filter(|wait| wait.share() > PROCESSOR_WAIT_SHARE_MAX)
+}
+
+/// Who had the processors of this host, as shares of all of them.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// By this program without its server.
+    client: f64,
+    /// By the server in this process; `None` where there is none.
+    server: Option<f64>,
+    /// By every other process, and by the kernel for itself.
+    others: f64,
+    /// By other machines, where this one is virtual.
+    stolen: f64,
+    processors: u64,
+}
+
+impl Taken {
+    /// Reads them from what the kernel counted of the whole host; `None` where it was not read, or
+    /// over too short a time.
+    fn of(result: &PassResult) -> Option<Self> {
+        let host = result.telemetry.first()?;
+        let sum = |states: &[&str]| -> u64 {
+            states.iter().map(|state| host.risen(&format!("cpu.{state}_ns"))).sum()
+        };
+        let busy_ns = sum(&["user", "nice", "system", "irq"]);
+        let stolen_ns = sum(&["steal"]);
+        let total_ns = busy_ns + stolen_ns + sum(&["idle", "iowait"]);
+        if host.span_ns() < COUNTED_NS_MIN || total_ns == 0 {
+            return None;
+        }
+        let share = |ns: u64| ns as f64 / total_ns as f64;
+        let ours_ns = result.client_cpu_ns + result.server_cpu_ns.unwrap_or(0);
+        Some(Self {
+            client: share(result.client_cpu_ns),
+            server: result.server_cpu_ns.map(share),
+            others: share(busy_ns.saturating_sub(ours_ns)),
+            stolen: share(stolen_ns),
+            processors: (total_ns as f64 / host.span_ns() as f64).round() as u64,
+        })
+    }
+}
+
+fn describe_wait(wait: ProcessorWait, taken: Option<Taken>) -> String {
+    let waited = format!(
+        "ready workers waited for a processor for {} of {} ({} %, at most {} %; \
+         /proc/thread-self/schedstat)",
+        Nanos(wait.waited_ns),
+        Nanos(wait.of_ns),
+        three_digits(wait.share() * 100.0),
+        PROCESSOR_WAIT_SHARE_MAX * 100.0,
+    );
+    let Some(taken) = taken else { return waited };
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let server = taken.server.map_or_else(String::new, |server| {
+        format!(", the server in this process {}", percent(server))
+    });
+    format!(
+        "{waited}; of {} processors the client had {}{server}, other processes {}, the hypervisor \
+         {} (/proc/stat)",
+        taken.processors,
+        percent(taken.client),
+        percent(taken.others),
+        percent(taken.stolen),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Metric, MetricKind, NfsTarget, Pass, Scope, Telemetry, Workload};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A pass of a second on two processors, whose ready workers waited for a quarter of it.
+    fn waiting(client: f64, server: Option<f64>, busy: f64, stolen: f64) -> PassResult {
+        let metric = |name: &str, share: f64| Metric {
+            name: format!("cpu.{name}_ns"),
+            kind: MetricKind::Counter,
+            values: vec![0, (share * 2.0 * SECOND as f64) as u64],
+        };
+        let idle = 1.0 - busy - stolen;
+        let metrics = vec![metric("user", busy), metric("steal", stolen), metric("idle", idle)];
+        let telemetry = Telemetry { host: "h".into(), times_ns: vec![0, SECOND], metrics };
+        let wait = ProcessorWait { waited_ns: SECOND / 4, held_ns: 0, of_ns: SECOND };
+        let time = |share: f64| (share * 2.0 * SECOND as f64) as u64;
+        PassResult {
+            window_ns: SECOND,
+            client_cpu_ns: time(client),
+            server_cpu_ns: server.map(time),
+            telemetry: vec![telemetry],
+            scope: Scope { processor_wait: Some(wait), ..Scope::default() },
+            ..PassResult::new(Pass::Read)
+        }
+    }
+
+    fn nfs(host: &str, workers: u32) -> RunSpec {
+        let target = Target::Nfs(NfsTarget::new(host, "/e"));
+        RunSpec { target, workers, ..RunSpec::null(Workload::Stream) }
+    }
+
+    fn code(spec: &RunSpec, result: &PassResult) -> Option<CaveatCode> {
+        about_processors(spec, result).map(|caveat| caveat.code)
+    }
+
+    #[test]
+    fn a_client_that_waits_is_accused_only_where_it_had_the_processors() {
+        let far = nfs("192.0.2.1", 2);
+        // 37 % of a core, and other processes on both: not the client's limit.
+        let busy = waiting(0.18, None, 0.98, 0.0);
+        assert_eq!(code(&far, &busy), Some(CaveatCode::ProcessorContention));
+        let said = about_processors(&far, &busy).unwrap().evidence;
+        assert!(
+            said.contains("of 2 processors the client had 18 %, other processes 80 %"),
+            "{said}"
+        );
+        // Its workers had all of both processors, and waited for each other.
+        let directory = RunSpec {
+            target: Target::Directory { path: "/".into() },
+            workers: 8,
+            ..RunSpec::null(Workload::Stream)
+        };
+        let own = waiting(0.95, None, 0.98, 0.0);
+        assert_eq!(code(&directory, &own), Some(CaveatCode::ClientSaturated));
+    }
+
+    #[test]
+    fn a_server_on_this_host_is_a_note_and_a_third_process_is_named() {
+        let near = nfs("127.0.0.1", 1);
+        let shared = waiting(0.40, Some(0.45), 0.88, 0.0);
+        assert_eq!(code(&near, &shared), None);
+        let note = shared_host(&near, &shared).unwrap();
+        assert_eq!(note.code, CaveatCode::SharedHost);
+        let words = "the client had 40 %, the server in this process 45 %, other processes 3 %";
+        assert!(note.evidence.contains(words), "{}", note.evidence);
+        let hogged = waiting(0.30, Some(0.30), 0.95, 0.0);
+        assert_eq!(code(&near, &hogged), Some(CaveatCode::ProcessorContention));
+        let stolen = waiting(0.30, Some(0.30), 0.60, 0.40);
+        assert_eq!(code(&near, &stolen), Some(CaveatCode::ProcessorContention));
+        // A server of somebody else on this host is among the other processes.
+        let theirs = waiting(0.40, None, 0.95, 0.0);
+        assert_eq!(code(&near, &theirs), None);
+        assert_eq!(shared_host(&nfs("192.0.2.1", 1), &shared), None);
+    }
+
+    #[test]
+    fn a_quota_is_the_client_s_own_limit() {
+        let mut held = waiting(0.1, None, 0.2, 0.0);
+        held.scope.processor_wait =
+            Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: SECOND / 2, of_ns: SECOND });
+        let caveat = about_processors(&nfs("192.0.2.1", 1), &held).unwrap();
+        assert_eq!(caveat.code, CaveatCode::ClientSaturated);
+        assert!(caveat.evidence.starts_with("a quota of its control group held"), "{caveat:?}");
+    }
+
+    #[test]
+    fn who_had_them_is_not_told_where_nothing_was_counted() {
+        let mut unknown = waiting(0.1, None, 0.9, 0.0);
+        unknown.telemetry.clear();
+        let caveat = about_processors(&nfs("192.0.2.1", 1), &unknown).unwrap();
+        assert_eq!(caveat.code, CaveatCode::ProcessorContention);
+        assert!(caveat.evidence.ends_with("schedstat)"), "{}", caveat.evidence);
+        assert_eq!(code(&nfs("127.0.0.1", 1), &unknown), None);
+    }
+}
