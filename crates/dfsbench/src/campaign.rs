@@ -25,7 +25,7 @@ use crate::job::Job;
 use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, check_screen};
-use crate::{dry_run, embedded, hosts, job, output, ramp, render, signals, target};
+use crate::{dry_run, embedded, hosts, job, output, output_file, ramp, render, signals, target};
 
 /// Makes the campaign that the arguments ask for.
 ///
@@ -156,6 +156,9 @@ impl Told {
     /// # Errors
     /// When the file for programs can't be opened.
     pub fn new(means: &Means<'_>, progress: Progress, trials: usize) -> Result<Self, Failure> {
+        if let Some(path) = means.json_progress.filter(|path| !lines::is_stderr(path)) {
+            output_file::check(path, Some(means.results))?;
+        }
         let lines = means.json_progress.map(|path| Lines::open(path, trials)).transpose()?;
         let progress = if means.watch { progress.on_screen()? } else { progress };
         Ok(Self { progress, lines })
@@ -433,7 +436,11 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
 /// Prints the table, writes the page, and says what to try next.
 pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
     let page = page_path(means.results);
-    let written = render::write_file(&page, &report::render(campaign, report::Format::Html));
+    let written = output_file::write(
+        &page,
+        &report::render(campaign, report::Format::Html),
+        Some(means.results),
+    );
     output::data(report::render(campaign, means.format.into()).as_bytes())?;
     written?;
     let summary = format!(

@@ -13,7 +13,7 @@ use results::Store;
 
 use crate::args::{CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
 use crate::exit::{End, Failure};
-use crate::{output, render, room};
+use crate::{output, output_file, render, room};
 
 /// Compares two campaigns, or two selections of one.
 ///
@@ -33,6 +33,9 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             ));
         }
     };
+    if let Some(path) = &args.output {
+        output_file::check(path, Some(&args.results))?;
+    }
     let [of_before, of_after] = asked::selections(&args.only, [&before, &after])?;
     let compared = Compared::of(
         Selection { campaign: &before, only: &of_before },
@@ -44,7 +47,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     match &args.output {
         _ if args.quiet => {}
         None => output::data(text.as_bytes())?,
-        Some(path) => render::write_file(path, &text)?,
+        Some(path) => output_file::write(path, &text, Some(&args.results))?,
     }
     Ok(verdict(&compared).into())
 }

@@ -25,6 +25,7 @@ mod ladder;
 mod manual;
 mod offer;
 mod output;
+mod output_file;
 mod presets;
 mod probe;
 mod progress;

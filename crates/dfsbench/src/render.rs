@@ -1,7 +1,6 @@
 //! `dfsbench report`: from the results file to a page or a table.
 //!
-//! Offline and repeatable: the file is the only input, and it is not changed. Files are written
-//! whole or not at all.
+//! Offline and repeatable: the file is the only input, and it is not changed.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use results::Store;
 
 use crate::args::ReportArgs;
 use crate::exit::{End, Failure};
-use crate::{output, room};
+use crate::{output, output_file, room};
 
 /// What every page of ours contains.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
@@ -21,29 +20,33 @@ const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 /// # Errors
 /// When the file can't be read, holds no such campaign, or the report can't be written.
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.output {
+        output_file::check(path, Some(&args.results))?;
+    }
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
     let campaign = room::load(&store, id)?;
     let text = ::report::render(&campaign, args.format.into());
     if let Some(directory) = &args.pictures {
-        write_pictures(directory, &campaign)?;
+        write_pictures(directory, &campaign, &args.results)?;
     }
     match &args.output {
         None => output::data(text.as_bytes())?,
-        Some(path) => write_file(path, &text)?,
+        Some(path) => output_file::write(path, &text, Some(&args.results))?,
     }
     Ok(End::Ok.into())
 }
 
 /// Writes the pictures of a campaign into a directory, which is made where there is none.
-fn write_pictures(directory: &Path, campaign: &Campaign) -> Result<(), Failure> {
+fn write_pictures(directory: &Path, campaign: &Campaign, results: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| Failure::Output {
         what: directory.display().to_string(),
         reason: error.to_string(),
         hint: "name a directory, or a place where one can be made",
     })?;
     for (name, svg) in ::report::pictures(campaign) {
-        write_file(&directory.join(name).with_extension("svg"), &svg)?;
+        let file = directory.join(name).with_extension("svg");
+        output_file::write(&file, &svg, Some(results))?;
     }
     Ok(())
 }
@@ -82,23 +85,4 @@ pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         _ => refused("no page of dfsbench"),
     }
-}
-
-/// Writes a whole file: it is made beside its place and renamed, so that no half of it is seen,
-/// not even of another process that writes the same one.
-///
-/// # Errors
-/// When it can't be written.
-pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        Failure::Output {
-            what: path.display().to_string(),
-            reason: error.to_string(),
-            hint: "name a file in a directory that exists and has room",
-        }
-    })
 }

@@ -17,7 +17,7 @@ use plan::fault::{check_faults, parse_fault};
 
 use crate::args::ServeArgs;
 use crate::exit::{End, Failure};
-use crate::{embedded, offer, output, render, signals};
+use crate::{embedded, offer, output, output_file, signals};
 
 /// How often a wish to stop is looked for.
 const TICK: Duration = Duration::from_millis(50);
@@ -27,6 +27,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// # Errors
 /// When the arguments contradict each other, or the server can't be started.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.tls_ca_out {
+        output_file::check(path, None)?;
+    }
     let server_plan = plan_of(args)?;
     let config = config(args, &server_plan)?;
     let stop = signals::stop_flag()?;
@@ -34,7 +37,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let udp = config.udp;
     let server = Server::start(config).map_err(|error| told(&error))?;
     if let (Some(path), Some(pem)) = (&args.tls_ca_out, server.certificate_pem()) {
-        render::write_file(path, pem)?;
+        output_file::write(path, pem, None)?;
     }
     let place = Place {
         address: server.address().ip(),

@@ -9,8 +9,11 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::error::StoreError;
 
@@ -32,6 +35,7 @@ impl Hold {
         let failed = |source| StoreError::Io { path: results.to_owned(), source };
         // One file may have several names; SQLite follows links, too.
         let mut path = fs::canonicalize(results).map_err(failed)?.into_os_string();
+        remove_stale_locks(Path::new(&path));
         path.push(format!("-campaign-{campaign_id}.lock"));
         let path = PathBuf::from(path);
         loop {
@@ -66,8 +70,49 @@ impl Drop for Hold {
     }
 }
 
+/// Opens a lock file, or makes it; a link that somebody put there is not followed, since what it
+/// leads to would be overwritten.
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+    let file = options.custom_flags(no_follow).open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() && found.nlink() <= 1 {
+        return Ok(file);
+    }
+    let what = format!("{} is no lock file of ours", path.display());
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
+}
+
+/// Removes the lock files beside a results file that nobody holds: kills leave them.
+///
+/// Whoever opened one at this moment, and locks it afterwards, sees that it is gone and makes
+/// another one: see [`Hold::take`].
+pub(crate) fn remove_stale_locks(results: &Path) {
+    let Ok(results) = fs::canonicalize(results) else { return };
+    let (Some(folder), Some(name)) = (results.parent(), results.file_name()) else { return };
+    let mut begin = name.to_owned();
+    begin.push("-campaign-");
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let file_name = entry.file_name();
+        let number = file_name.as_bytes().strip_prefix(begin.as_bytes());
+        let number = number.and_then(|rest| rest.strip_suffix(b".lock"));
+        if !number.is_some_and(|number| number.iter().all(u8::is_ascii_digit)) {
+            continue;
+        }
+        let path = entry.path();
+        let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+        let opened = OpenOptions::new().read(true).custom_flags(no_follow).open(&path);
+        if let Ok(file) = opened
+            && file.try_lock().is_ok()
+            && is_still_at(&file, &path)
+        {
+            // Where it may not be removed it does no harm.
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// What the holder wrote: its number, if it came that far.
@@ -128,6 +173,39 @@ mod tests {
         assert_eq!(fs::read_to_string(&hold.path).unwrap(), std::process::id().to_string());
         drop(hold);
         assert_eq!(files(&path), 1);
+    }
+
+    #[test]
+    fn locks_that_kills_left_are_removed_and_held_ones_stay() {
+        let (_directory, path) = results();
+        for number in 1..=5 {
+            let left = path.with_file_name(format!("dfsbench.db-campaign-{number}.lock"));
+            fs::write(left, "4194304").unwrap();
+        }
+        let notes = path.with_file_name("dfsbench.db-campaign-notes.lock");
+        fs::write(&notes, "mine").unwrap();
+        let hold = Hold::take(&path, 7).unwrap();
+        // The results, the notes and the lock that is held.
+        assert_eq!((files(&path), notes.exists()), (3, true));
+        remove_stale_locks(&path);
+        assert!(matches!(Hold::take(&path, 7), Err(StoreError::Held { .. })));
+        drop(hold);
+        assert_eq!(files(&path), 2);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_lock_is_not_followed() {
+        let (directory, path) = results();
+        let dear = directory.path().join("dear");
+        fs::write(&dear, "dear").unwrap();
+        let lock = path.with_file_name("dfsbench.db-campaign-1.lock");
+        std::os::unix::fs::symlink(&dear, &lock).unwrap();
+        assert!(matches!(Hold::take(&path, 1), Err(StoreError::Io { .. })));
+        fs::remove_file(&lock).unwrap();
+        fs::hard_link(&dear, &lock).unwrap();
+        // Another name of a file is no lock that somebody holds: it goes, and the file stays.
+        Hold::take(&path, 1).unwrap();
+        assert_eq!(fs::read_to_string(&dear).unwrap(), "dear");
     }
 
     #[test]

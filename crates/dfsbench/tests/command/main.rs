@@ -14,6 +14,7 @@ mod jobs_again;
 mod keeping;
 mod kubernetes;
 mod ladder;
+mod output_files;
 mod overlay;
 mod ramp;
 mod results_file;

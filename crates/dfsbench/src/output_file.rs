@@ -1,0 +1,387 @@
+//! Files that a user names for output: `-o`, `--tls-ca-out`, pictures, the page of a campaign.
+//!
+//! [`write`] is the way in. A regular file is replaced by a new one that is renamed into its place,
+//! so that no half of it is ever seen and a full disk leaves the old one; mode and owner stay as
+//! they were. Links are followed, a file with several hard links is written in place, and so is
+//! whatever is no regular file: a device, a FIFO, a terminal. A database is never replaced, be it
+//! the results file, another one, or what SQLite keeps beside it. Root does not write through what
+//! somebody else left in a folder that all may write to.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::output;
+
+/// How every SQLite database begins. **Source:** SQLite, "Database File Format", 1.3.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// What SQLite keeps beside a database, and what we do, by the ends of their names.
+const BESIDE_DATABASE: [&str; 4] = ["-wal", "-shm", "-journal", ".lock"];
+
+/// Links that are followed one after the other, as kernels have it.
+const LINKS_MAX: usize = 40;
+
+/// Bits of a mode: writable by all, and sticky.
+const SHARED_FOLDER: u32 = 0o1002;
+
+/// Writes text to the file that a user named; `results` is the results file that is in use, if any.
+///
+/// # Errors
+/// [`Failure::Usage`] for what must not be written to, before anything is changed;
+/// [`Failure::Output`] where it can't be written.
+pub fn write(path: &Path, text: &str, results: Option<&Path>) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return output::data(text.as_bytes());
+    }
+    check(path, results)?;
+    write_checked(path, text).map_err(|error| describe(path, &error))
+}
+
+/// Refuses what must not be written to, before time is spent on what would be written.
+///
+/// # Errors
+/// As [`write`].
+pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
+    let refuse = |what: &str, hint: &str| {
+        let path = path.display();
+        Err(Failure::Usage(format!("can't write to `{path}`: it is {what} (hint: {hint})")))
+    };
+    if path.as_os_str().is_empty() {
+        return refuse("an empty name", "name a file, or leave the flag out for stdout");
+    }
+    if is_left_by_others(path) {
+        return refuse(
+            "a file or link of another user in a folder that all may write to",
+            "root does not write through it; name a file in a folder of your own",
+        );
+    }
+    if results.is_some_and(|results| is_beside_database(path, results)) {
+        return refuse("the results file or belongs to it", "name another file");
+    }
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => refuse("a directory", "name a file in it"),
+        Ok(found) if found.is_file() && is_database(path) => {
+            refuse("a database, such as a results file", "name another file, or remove it first")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says whether a path stands for this process's own stdout.
+fn is_stdout(path: &Path) -> bool {
+    matches!(path.to_str(), Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1"))
+}
+
+/// Says whether a path leads to an open file of this process: what is there is written to as it
+/// stands, and never replaced.
+fn is_open_file(path: &Path) -> bool {
+    path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stderr")
+}
+
+/// Says for root whether somebody else may have put a file or link there for him to write through.
+///
+/// **Source:** Linux, Documentation/admin-guide/sysctl/fs.rst: protected_regular, protected_symlinks.
+fn is_left_by_others(path: &Path) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return false;
+    }
+    let Ok(found) = fs::symlink_metadata(path) else { return false };
+    let Ok(folder) = fs::metadata(folder_of(path)) else { return false };
+    let is_shared = folder.mode() & SHARED_FOLDER == SHARED_FOLDER;
+    let may_lead_elsewhere = found.is_symlink() || found.is_file() || found.file_type().is_fifo();
+    is_shared && may_lead_elsewhere && found.uid() != 0
+}
+
+/// Says whether a path is a database by its own or another name, or one of the files beside it.
+fn is_beside_database(path: &Path, database: &Path) -> bool {
+    if is_same_file(path, database) {
+        return true;
+    }
+    let Ok(database) = database.canonicalize() else { return false };
+    // What does not exist yet may be made by SQLite at any moment: it goes by its name.
+    let is_in_folder = folder_of(path).canonicalize().is_ok_and(|it| it == folder_of(&database));
+    (is_in_folder && is_name_beside(name_of(path), &database)) || is_same_as_beside(path, &database)
+}
+
+/// Says whether a file of this name in the folder of a database belongs to it.
+fn is_name_beside(name: &[u8], database: &Path) -> bool {
+    let Some(rest) = name.strip_prefix(name_of(database)) else { return false };
+    rest.starts_with(b"-") && BESIDE_DATABASE.iter().any(|end| rest.ends_with(end.as_bytes()))
+}
+
+/// Says whether a path is, perhaps through a link, one of the files that exist beside a database.
+fn is_same_as_beside(path: &Path, database: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder_of(database)) else { return false };
+    entries.flatten().any(|entry| {
+        let is_beside = is_name_beside(entry.file_name().as_bytes(), database);
+        is_beside && is_same_file(path, &entry.path())
+    })
+}
+
+fn name_of(path: &Path) -> &[u8] {
+    path.file_name().map_or(&[][..], OsStr::as_bytes)
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut begin = [0_u8; DATABASE.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == DATABASE
+}
+
+fn write_checked(path: &Path, text: &str) -> io::Result<()> {
+    let place = follow_links(path)?;
+    match fs::metadata(&place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => create(&place, text),
+        Err(error) => Err(error),
+        Ok(found) if found.is_file() && found.nlink() == 1 && !is_open_file(path) => {
+            // Who may not write to the file may not replace it, whatever its folder allows.
+            OpenOptions::new().write(true).open(&place)?;
+            replace(&place, text, &found)
+        }
+        Ok(found) => write_in_place(&place, text, &found),
+    }
+}
+
+/// Returns where a path leads in the end; the last part need not exist.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    if is_open_file(path) {
+        return Ok(path.to_owned());
+    }
+    let mut place = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::symlink_metadata(&place) {
+            Ok(found) if found.is_symlink() => {
+                let target = fs::read_link(&place)?;
+                place = folder_of(&place).join(target);
+            }
+            _ => return Ok(place),
+        }
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "too many links lead on from one to another"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a file that is not there yet.
+fn create(place: &Path, text: &str) -> io::Result<()> {
+    let (part, mut file) = make_part(place)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&part, place));
+    remove_on_failure(&part, written)
+}
+
+/// Puts a new file with the mode and the owner of the old one in its place; writes to the old one
+/// where no other can be made beside it, or none of its owner.
+fn replace(place: &Path, text: &str, found: &Metadata) -> io::Result<()> {
+    let Ok((part, mut file)) = make_part(place) else {
+        return write_in_place(place, text, found);
+    };
+    let made = file.metadata()?;
+    let is_of_other = (made.uid(), made.gid()) != (found.uid(), found.gid());
+    if is_of_other && fchown(&file, Some(found.uid()), Some(found.gid())).is_err() {
+        fs::remove_file(&part)?;
+        return write_in_place(place, text, found);
+    }
+    // After the owner, whose change takes away some bits of the mode.
+    let written = file
+        .set_permissions(found.permissions())
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&part, place));
+    remove_on_failure(&part, written)
+}
+
+/// Makes an empty file beside a place, with a name that nobody else has.
+fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
+    for number in 0_u32.. {
+        let mut part = place.as_os_str().to_owned();
+        part.push(format!(".{}-{number}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        match OpenOptions::new().write(true).create_new(true).open(&part) {
+            Ok(file) => return Ok((part, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+fn remove_on_failure(part: &Path, written: io::Result<()>) -> io::Result<()> {
+    if written.is_err() {
+        // What can't be removed is named after the file it was to become.
+        let _ = fs::remove_file(part);
+    }
+    written
+}
+
+/// Writes to what is there; only a regular file is cut off first.
+fn write_in_place(place: &Path, text: &str, found: &Metadata) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).truncate(found.is_file()).open(place)?;
+    file.write_all(text.as_bytes())?;
+    file.flush()
+}
+
+fn describe(path: &Path, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded => {
+            "make room, or name a file elsewhere"
+        }
+        ErrorKind::PermissionDenied => "name a file that you may write to",
+        _ => "name a file in a directory that exists and has room",
+    };
+    Failure::Output { what: path.display().to_string(), reason: error.to_string(), hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    fn read(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    fn names(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_its_links() {
+        let folder = folder();
+        let file = folder.path().join("report");
+        write(&file, "first", None).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let link = folder.path().join("link");
+        symlink("report", &link).unwrap();
+        write(&link, "second", None).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(
+            (read(&file).as_str(), fs::metadata(&file).unwrap().mode() & 0o777),
+            ("second", 0o600)
+        );
+        let other_name = folder.path().join("other");
+        fs::hard_link(&file, &other_name).unwrap();
+        write(&file, "third", None).unwrap();
+        assert_eq!(
+            (read(&other_name).as_str(), fs::metadata(&file).unwrap().nlink()),
+            ("third", 2)
+        );
+        assert_eq!(names(folder.path()), 3);
+    }
+
+    #[test]
+    fn a_link_that_leads_to_nothing_makes_its_target_and_a_circle_is_refused() {
+        let folder = folder();
+        let link = folder.path().join("link");
+        symlink("made", &link).unwrap();
+        write(&link, "text", None).unwrap();
+        assert_eq!(read(&folder.path().join("made")), "text");
+        let circle = folder.path().join("circle");
+        symlink("circle", &circle).unwrap();
+        let error = write(&circle, "text", None).unwrap_err().to_string();
+        assert!(error.contains("circle: too many links"), "{error}");
+        assert_eq!(names(folder.path()), 3);
+    }
+
+    #[test]
+    fn devices_and_pipes_are_written_to_and_stay_what_they_are() {
+        write(Path::new("/dev/null"), "text", None).unwrap();
+        let error = write(Path::new("/dev/full"), "text", None).unwrap_err().to_string();
+        assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
+        for device in ["/dev/null", "/dev/full"] {
+            assert!(fs::metadata(device).unwrap().file_type().is_char_device(), "{device}");
+        }
+        let folder = folder();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || read(&pipe)
+        });
+        write(&pipe, "through the pipe", None).unwrap();
+        assert_eq!(reader.join().unwrap(), "through the pipe");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    }
+
+    #[test]
+    fn results_and_what_belongs_to_them_are_refused_by_any_name() {
+        let folder = folder();
+        let results = folder.path().join("ok.db");
+        fs::write(&results, [DATABASE, b"rest"].concat()).unwrap();
+        let lock = folder.path().join("ok.db-campaign-3.lock");
+        fs::write(&lock, "1").unwrap();
+        let link = folder.path().join("page.html");
+        symlink("ok.db-campaign-3.lock", &link).unwrap();
+        let hard = folder.path().join("hard");
+        fs::hard_link(&results, &hard).unwrap();
+        let beside =
+            ["ok.db-wal", "ok.db-shm", "ok.db-journal"].map(|name| folder.path().join(name));
+        for path in [&results, &lock, &link, &hard].into_iter().chain(&beside) {
+            let error = write(path, "text", Some(&results)).unwrap_err();
+            assert!(matches!(&error, Failure::Usage(_)), "{}: {error}", path.display());
+        }
+        // Another results file is as dear, also where none is in use.
+        assert!(matches!(write(&hard, "text", None), Err(Failure::Usage(_))));
+        assert_eq!(fs::read(&results).unwrap(), [DATABASE, b"rest"].concat());
+        assert_eq!(names(folder.path()), 4);
+        write(&folder.path().join("ok.db-notes.md"), "text", Some(&results)).unwrap();
+    }
+
+    #[test]
+    fn what_can_not_be_written_leaves_nothing_behind() {
+        let folder = folder();
+        let error = write(folder.path(), "text", None).unwrap_err().to_string();
+        assert!(error.contains("a directory"), "{error}");
+        let nowhere = folder.path().join("no/such");
+        assert!(matches!(write(&nowhere, "text", None), Err(Failure::Output { .. })));
+        assert!(matches!(write(Path::new(""), "text", None), Err(Failure::Usage(_))));
+        assert_eq!(names(folder.path()), 0);
+    }
+
+    #[test]
+    fn root_does_not_write_through_what_others_left_in_a_shared_folder() {
+        if !rustix::process::geteuid().is_root() {
+            // Nobody else may give files away.
+            assert!(!is_left_by_others(Path::new("/tmp")));
+            return;
+        }
+        let folder = folder();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "dear").unwrap();
+        let link = folder.path().join("link");
+        symlink(&victim, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(65_534), Some(65_534)).unwrap();
+        let error = write(&link, "text", None).unwrap_err().to_string();
+        assert!(error.contains("of another user") && read(&victim) == "dear", "{error}");
+        std::os::unix::fs::chown(&victim, Some(65_534), Some(65_534)).unwrap();
+        assert!(write(&victim, "text", None).is_err());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        write(&victim, "text", None).unwrap();
+        // Root keeps the owner that was.
+        assert_eq!(
+            (read(&victim).as_str(), fs::metadata(&victim).unwrap().uid()),
+            ("text", 65_534)
+        );
+    }
+}
