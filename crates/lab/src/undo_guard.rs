@@ -11,14 +11,13 @@ use std::path::Path;
 
 use model::options::{OptionError, check_clients, check_interface, check_object_name, check_path};
 
+use crate::actions::nfsd;
 use crate::error::LabError;
 use crate::undo::Undo;
 use crate::{RUN, safety, trust};
 
 /// Where settings of the kernel are.
 const SETTINGS: [&str; 2] = ["/proc/sys", "/sys"];
-/// Where they are that are written, but not noted: those of the kernel's NFS server.
-const NFSD: &str = "/proc/fs/nfsd";
 
 /// Refuses to undo what dfsbench never did.
 ///
@@ -36,6 +35,10 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             parsed(Path::new(interface), check_interface(interface))
         }
         Undo::Unmount { point, file_system } => {
+            // The server's own file system, which is mounted where the kernel has it.
+            if file_system == "nfsd" && point == Path::new(nfsd::FOLDER) {
+                return Ok(());
+            }
             let known = ["ext4", "xfs", "btrfs", "tmpfs", "nfs"];
             if !known.contains(&file_system.as_str()) {
                 return Err(refuse(point, "dfsbench mounts no such file system"));
@@ -49,6 +52,10 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             if program.starts_with(RUN) { Ok(()) } else { Err(refuse(program, "isn't ours")) }
         }
         Undo::Folder { path } => check_without_links(path),
+        // A link in its place is removed, not followed.
+        Undo::File { path } if nfsd::RPCBIND_FILES.iter().any(|file| path == Path::new(file)) => {
+            path.parent().map_or(Ok(()), check_no_link_on_the_way)
+        }
         Undo::File { path } => {
             check_without_links(path)?;
             check_removable_file(path)
@@ -82,7 +89,7 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
 pub fn check_kernel_setting(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     let real = path.canonicalize().map_err(|error| LabError::file("write", path, error))?;
-    if is_setting(&real) || real.starts_with(NFSD) {
+    if is_setting(&real) || real.starts_with(nfsd::FOLDER) {
         return Ok(());
     }
     Err(refuse(path, "leads to no setting of the kernel"))
@@ -201,6 +208,7 @@ mod tests {
             unmount("/home", "ext4"),
             unmount("/run/dfsbench/../../home", "ext4"),
             unmount("/run/dfsbench/storage", ""),
+            unmount("/home", "nfsd"),
             Undo::Folder { path: file("link/inner") },
             Undo::Folder { path: file("x/../inner") },
             Undo::Tree { path: RUN.into() },
@@ -263,6 +271,8 @@ mod tests {
             Undo::Write { path: swappiness.into(), text: name("60") },
             Undo::Write { path: gone.into(), text: name("128") },
             Undo::File { path: file("disk") },
+            Undo::File { path: nfsd::RPCBIND_FILES[0].into() },
+            Undo::Unmount { point: nfsd::FOLDER.into(), file_system: name("nfsd") },
             Undo::Folder { path: file("gone") },
             Undo::Tree { path: Path::new(RUN).join("ganesha") },
             Undo::End { program: Path::new(RUN).join("ganesha/ganesha.nfsd") },

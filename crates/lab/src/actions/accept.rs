@@ -173,7 +173,7 @@ mod tests {
             Action::Mount { device: None, file_system, point: point.clone(), options: options() },
             Action::Mount { device: None, file_system, point: text.into(), options: vec![] },
             Action::NfsMount {
-                source: format!("{}:/a", text),
+                source: format!("{text}:/a"),
                 point: point.clone(),
                 options: vec![],
             },
