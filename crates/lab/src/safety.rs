@@ -181,7 +181,6 @@ pub fn check_final_arguments(
         if !argv.iter().skip(1).any(|word| Path::new(word) == device.node) {
             return refused(format!("{node} is none of its arguments"));
         }
-        check_still_free(device)?;
     }
     for path in argv.iter().skip(1).flat_map(|word| paths_in(word)) {
         let Ok(metadata) = fs::metadata(path) else { continue };
@@ -194,7 +193,7 @@ pub fn check_final_arguments(
             return refused(format!("{path} is a file"));
         }
     }
-    Ok(())
+    devices.iter().try_for_each(check_still_free)
 }
 
 /// What may be a path in an argument: the whole, what follows an option of one letter, and what
@@ -359,6 +358,51 @@ mod tests {
             let why = refuse(&blank(), &allowed).unwrap();
             assert!(why.contains("--allow-destroy /dev/vdb"), "{why}");
         }
+    }
+
+    /// Nodes of devices of the tests, which are never opened.
+    fn make_node(path: &Path, minor: u32) {
+        use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+        let mode = Mode::from_raw_mode(0o600);
+        mknodat(CWD, path, FileType::BlockDevice, mode, makedev(7, minor)).unwrap();
+    }
+
+    #[test]
+    fn final_arguments_lead_to_the_checked_device_and_no_other() {
+        if !crate::commands::is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let (node, other, link, file) = (path("node"), path("other"), path("link"), path("file"));
+        make_node(Path::new(&node), 250);
+        make_node(Path::new(&other), 251);
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        fs::write(&file, "precious").unwrap();
+        let checked = OverwrittenDevice::of(&Device::Node(node.clone().into()), Path::new(&node));
+        let why = |words: &[&str], devices: &[OverwrittenDevice]| {
+            let argv = ["mkfs.x"].iter().chain(words).map(|word| (*word).to_owned());
+            check_final_arguments(&argv.collect::<Vec<_>>(), devices).unwrap_err().to_string()
+        };
+        let one = std::slice::from_ref(&checked);
+        for planted in [
+            other.clone(),
+            link.clone(),
+            format!("-d{other}"),
+            format!("-l logdev={other}"),
+            format!("size=1,logdev={other},x=1"),
+            format!("--journal={link}"),
+        ] {
+            let why = why(&[&planted, "--", &node], one);
+            assert!(why.contains("is a device that was not checked"), "{planted}: {why}");
+        }
+        assert!(why(&[&format!("-p{file}"), &node], one).contains("is a file"));
+        assert!(why(&["-q"], one).contains("none of its arguments"));
+        assert!(why(&[&node], &[]).contains("no device was checked"));
+        // Another device has taken the place of the node since.
+        fs::remove_file(&node).unwrap();
+        make_node(Path::new(&node), 251);
+        assert!(why(&[&node], one).contains("no longer the block device that was checked"));
     }
 
     #[test]

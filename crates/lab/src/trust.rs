@@ -109,6 +109,15 @@ pub fn create_file(path: &Path) -> Result<File, LabError> {
     Ok(file)
 }
 
+/// Makes a file that wasn't there, not even as a link.
+///
+/// # Errors
+/// Where something of that name is there.
+pub fn create_new(path: &Path) -> Result<File, LabError> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(|error| LabError::file("make", path, error))
+}
+
 fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, LabError> {
     // Not blocking: a pipe in its place would hold us.
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -162,6 +171,7 @@ mod tests {
         set_mode(&target, 0o600);
         symlink(&target, &link).unwrap();
         assert!(open_log(&link).is_err() && create_file(&link).is_err());
+        assert!(create_new(&link).is_err() && create_new(&target).is_err());
         let other = folder.path().join("other");
         fs::hard_link(&target, &other).unwrap();
         let error = create_file(&other).unwrap_err().to_string();

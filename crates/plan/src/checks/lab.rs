@@ -2,7 +2,7 @@
 //!
 //! What a kernel can't do is found out where it is tried; what no hosts could do is refused here.
 
-use model::options::{check_mount_options, parse_mkfs_options};
+use model::options::{check_mount_options, check_quotable_path, parse_mkfs_options};
 use model::{BackendKind, DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
 
 use super::Written;
@@ -17,6 +17,15 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
         Err(written.fault(run, settings, Fault::new(what).hint(hint)))
     };
     check_storage_options(run, lab, written)?;
+    if lab.is_served()
+        && matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Unfs3)
+        && let Err(error) = check_quotable_path(lab.storage.place())
+        && !lab.storage.place().as_os_str().is_empty()
+    {
+        // It stands between quotes in a file of theirs.
+        let what = format!("{}: {}", lab.serving.kind, error.what);
+        return fault(&[Setting::ServerKind], what, &error.hint);
+    }
     if let Some((what, hint)) = of_storage(lab) {
         return fault(&[Setting::Raid, Setting::FileSystem], what, hint);
     }
