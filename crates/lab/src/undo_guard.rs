@@ -1,4 +1,4 @@
-//! What the undo log may have written, removed, unmounted or ended: checked again when it is undone.
+//! What the undo log may have written, removed, unmounted or ended: checked when it is undone.
 //!
 //! The log is text on a disk. [`crate::trust`] lets none be read that another user could write, and
 //! what is read is held here to what dfsbench ever notes: settings of the kernel, names of ours,

@@ -27,7 +27,7 @@ impl Theirs {
 
     fn called(host: &Host, name: &str) -> Self {
         let file = host.path(name).display().to_string();
-        run(&["fallocate", "--length", "64M", file.as_str()]);
+        run(&["fallocate", "--length", "128M", file.as_str()]);
         Self(PathBuf::from(run(&["losetup", "--find", "--show", file.as_str()]).trim()))
     }
 
@@ -146,10 +146,8 @@ fn an_undo_log_of_another_user_is_not_obeyed() {
     std::fs::create_dir(host.state()).unwrap();
     let log = host.state().join("undo.jsonl");
     let undo = format!("{{\"undo\":\"file\",\"path\":\"{}\"}}", precious.display());
-    let entry = format!(
-        "{{\"begin\":{{\"id\":0,\"campaign\":\"c\",\"boot\":\"{}\",\"what\":\"w\",\"undo\":[{undo}]}}}}\n",
-        lab::boot_id()
-    );
+    let names = format!("\"campaign\":\"c\",\"boot\":\"{}\",\"what\":\"w\"", lab::boot_id());
+    let entry = format!("{{\"begin\":{{\"id\":0,{names},\"undo\":[{undo}]}}}}\n");
     std::fs::write(&log, entry).unwrap();
     run(&["chown", "nobody", log.to_str().unwrap()]);
     let error = lab::clean(&host.state()).unwrap_err().to_string();

@@ -91,7 +91,7 @@ pub fn fill_steps(point: &Path) -> Vec<Step> {
 pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
     let point = file.parent().unwrap_or(file);
     let path = file.display().to_string();
-    // Clients may write there: what one of them has put in its place is neither followed nor filled.
+    // Clients may write there: what one of them has put in its place is not followed.
     let filler = if is_root() { Some(trust::create_new(file)?) } else { None };
     let room = free_bytes(point);
     let mut piece = room;

@@ -58,8 +58,8 @@ const EXT4_EXTENDED: Table = Table {
     rows: &[
         (
             Flag,
-            "discard nodiscard no_copy_xattrs lazy_itable_init lazy_journal_init packed_meta_blocks \
-             test_fs",
+            "discard nodiscard no_copy_xattrs lazy_itable_init lazy_journal_init \
+             packed_meta_blocks test_fs",
         ),
         (
             Number,

@@ -41,8 +41,9 @@ fn mkfs(file_system: FileSystem, text: &str) -> Result<Vec<MkfsOption>, OptionEr
 
 #[test]
 fn what_storage_engineers_write_is_understood() {
-    let ext4 = "-b 4096 -C 65536 -E stride=16,stripe_width=64,nodiscard -I 512 -i 16384 -J size=128 \
-                -m 0.5 -N 1000000 -O ^has_journal,64bit,metadata_csum -T largefile4 -L data -G 16 -K";
+    let ext4 = "-b 4096 -C 65536 -E stride=16,stripe_width=64,nodiscard -I 512 -i 16384 \
+                -J size=128 -m 0.5 -N 1000000 -O ^has_journal,64bit,metadata_csum -T largefile4 \
+                -L data -G 16 -K";
     assert_eq!(mkfs(FileSystem::Ext4, ext4).unwrap().len(), 13);
     let xfs = "-b size=4096 -d agcount=32,su=64k,sw=4 -i size=512,maxpct=25 -l size=128m,su=32k \
                -m crc=1,reflink=0,rmapbt=1 -n size=8192,ftype=1 -s size=4096 -K";

@@ -89,7 +89,7 @@ fn every_setting_of_hosts_reads_back() {
          delay = \"500us\"\ncongestion = \"bbr\"\ntcp_buffer = \"4MiB\"\nslots = 128\n\
          file_system = [\"xfs\", \"tmpfs\", \"existing\"]\n\
          raid = [\"none\", 0]\ncrypt = [true, false]\n\
-         format_options = \"-d su=64k,sw=4\"\nfs_mount_options = \"noatime,nodiratime\"\n\
+         format_options = \"-d su=64k\"\nfs_mount_options = \"noatime,nodiratime\"\n\
          server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
          nfsd_threads = 64\ntunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
