@@ -93,6 +93,7 @@ impl Runner {
     /// # Errors
     /// Where the kernel refuses.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
+        crate::undo_guard::check_kernel_setting(path)?;
         if is_root() {
             // Never creates: a setting that isn't there must not become a file.
             let written = fs::OpenOptions::new().write(true).open(path);
@@ -100,7 +101,7 @@ impl Runner {
             return written.map_err(|error| LabError::file("write", path, error));
         }
         let name = path.display().to_string();
-        let argv = ["tee", name.as_str()];
+        let argv = ["tee", "--", name.as_str()];
         let mut command = command(&argv, true)?;
         command.stdin(Stdio::piped());
         let mut child = spawn(&mut command, &argv)?;

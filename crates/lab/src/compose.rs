@@ -367,7 +367,9 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
             let remote_port = if is_ours { OWN_PORT } else { usual_port };
             on_each(&|client| {
                 Ok(Action::Tunnel {
-                    ssh: ssh_to(&spec.server, client)?,
+                    ssh: ssh_destination(&spec.server)?,
+                    // The file is this host's.
+                    ssh_config: spec.server.ssh_config.clone().filter(|_| client.ssh.is_none()),
                     local_port,
                     remote_port,
                     compression: spec.tunnelling.compression,
@@ -412,14 +414,9 @@ fn bracketed(address: &str) -> String {
     }
 }
 
-/// How a client's ssh finds the server; a configuration file is this host's.
-fn ssh_to(server: &Host, client: &Host) -> Result<String, ComposeError> {
-    let ssh = match &server.ssh {
-        Some(ssh) => ssh.clone(),
-        None => reach(server)?,
-    };
-    let config = server.ssh_config.as_ref().filter(|_| client.ssh.is_none());
-    Ok(config.map_or_else(|| ssh.clone(), |config| format!("-F {} {ssh}", config.display())))
+/// How a client's ssh finds the server.
+fn ssh_destination(server: &Host) -> Result<String, ComposeError> {
+    server.ssh.clone().map_or_else(|| reach(server), Ok)
 }
 
 #[cfg(test)]

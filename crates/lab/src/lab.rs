@@ -67,6 +67,7 @@ impl Lab {
     /// # Errors
     /// Where it would harm what isn't ours, can't be done, or can't be read back.
     pub fn apply(&mut self, action: &Action) -> Result<InForce, LabError> {
+        actions::accept::check(action)?;
         let known = Known::of(action)?;
         let mut undo = actions::undo(action, &known, &self.allow_destroy)?;
         if let Some(directory) = actions::served(action).filter(|_| !self.keeps_files) {

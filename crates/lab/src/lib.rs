@@ -26,7 +26,9 @@ mod servers;
 mod stays;
 mod step;
 pub mod telemetry;
+mod trust;
 mod undo;
+mod undo_guard;
 mod unmount;
 
 pub use actions::commands;

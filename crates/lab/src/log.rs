@@ -5,7 +5,7 @@
 //! file, which the programs that it waits for hold with it, so that whoever gets it next knows that
 //! none of them is still at work. A last line that is cut off belongs to a change that never began.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::processes;
+use crate::trust;
 use crate::undo::Undo;
 
 const LOG: &str = "undo.jsonl";
@@ -59,13 +60,14 @@ impl UndoLog {
     /// Opens the log in a folder, made where it is missing; waits for the lock for a while.
     ///
     /// # Errors
-    /// Where somebody else holds it, or it can't be read or written.
+    /// Where somebody else holds it, it can't be read or written, or another user owns or may
+    /// write it or its folder.
     pub fn open(folder: &Path, patience: Duration) -> Result<Self, LabError> {
-        fs::create_dir_all(folder).map_err(|error| LabError::file("make", folder, error))?;
-        let lock = open(&folder.join(LOCK))?;
+        trust::private_folder(folder)?;
+        let lock = trust::open_log(&folder.join(LOCK))?;
         await_lock(&lock, &folder.join(LOCK), patience)?;
         let path = folder.join(LOG);
-        let file = open(&path)?;
+        let file = trust::open_log(&path)?;
         let entries = read(&file, &path)?;
         let next_id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
         Ok(Self { path, file, lock, open: entries, next_id })
@@ -127,11 +129,6 @@ impl UndoLog {
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
-}
-
-fn open(path: &Path) -> Result<File, LabError> {
-    let file = OpenOptions::new().read(true).append(true).create(true).open(path);
-    file.map_err(|error| LabError::file("open", path, error))
 }
 
 fn await_lock(lock: &File, path: &Path, patience: Duration) -> Result<(), LabError> {

@@ -5,7 +5,7 @@
 //! plan names it and the command line repeats it, and never where anything is on it or uses it.
 
 use std::fs;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use model::Device;
@@ -136,6 +136,119 @@ pub fn may_export(directory: &Path) -> Result<(), LabError> {
     Err(LabError::Refused(format!("{} is not exported: {why}", directory.display())))
 }
 
+/// A device that a program is about to overwrite, as it was when it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverwrittenDevice {
+    /// Its node.
+    pub node: PathBuf,
+    /// Its number, which is what it is; `None` where the node is no block device.
+    pub number: Option<u64>,
+    /// The plan names it; else we made it.
+    pub is_named_by_plan: bool,
+}
+
+impl OverwrittenDevice {
+    /// Takes down what a node is now.
+    pub fn of(device: &Device, node: &Path) -> Self {
+        let is_named_by_plan = matches!(device, Device::Node(_));
+        Self { node: node.to_owned(), number: block_number(node), is_named_by_plan }
+    }
+}
+
+/// Looks at the final arguments of a program that overwrites devices, right before it runs.
+///
+/// Every block device that an argument or a part of one leads to must be one of `devices`, by its
+/// number: neither another name of a device nor a node that was exchanged since passes. Each of
+/// them must stand there as an argument of its own, and still be free.
+///
+/// # Errors
+/// Where another device or a file would be touched, or one of them is in use by now.
+pub fn check_final_arguments(
+    argv: &[String],
+    devices: &[OverwrittenDevice],
+) -> Result<(), LabError> {
+    let refused = |why: String| {
+        Err(LabError::Refused(format!("`{}` is not run: {why}", crate::commands::show(argv))))
+    };
+    if devices.is_empty() {
+        return refused("no device was checked for it".to_owned());
+    }
+    for device in devices {
+        let node = device.node.display();
+        if device.number.is_none() || block_number(&device.node) != device.number {
+            return refused(format!("{node} is no longer the block device that was checked"));
+        }
+        if !argv.iter().skip(1).any(|word| Path::new(word) == device.node) {
+            return refused(format!("{node} is none of its arguments"));
+        }
+    }
+    for path in argv.iter().skip(1).flat_map(|word| paths_in(word)) {
+        let Ok(metadata) = fs::metadata(path) else { continue };
+        let number = block_number(Path::new(path));
+        let is_checked = devices.iter().any(|device| device.number == number);
+        if number.is_some() && !is_checked {
+            return refused(format!("{path} is a device that was not checked"));
+        }
+        if metadata.is_file() {
+            return refused(format!("{path} is a file"));
+        }
+    }
+    devices.iter().try_for_each(check_still_free)
+}
+
+/// What may be a path in an argument: the whole, what follows an option of one letter, and what
+/// stands between `=`, `,`, `:` and blanks.
+fn paths_in(word: &str) -> Vec<&str> {
+    let mut found = vec![word];
+    for (at, _) in word.match_indices('/') {
+        let before = word[..at].chars().next_back();
+        let begins =
+            before.is_some_and(|c| "=,: ".contains(c)) || (at == 2 && word.starts_with('-'));
+        if begins {
+            let rest = &word[at..];
+            found.extend([rest, rest.split([',', ' ']).next().unwrap_or(rest)]);
+        }
+    }
+    found
+}
+
+/// Nobody has begun to use a device since it was checked.
+fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
+    if device.is_named_by_plan {
+        let why = refuse(&look_at(&device.node)?, std::slice::from_ref(&device.node));
+        return why.map_or(Ok(()), |why| Err(LabError::Refused(why)));
+    }
+    check_unused(&device.node)
+}
+
+/// Refuses a device that is mounted, swapped to or part of another.
+///
+/// # Errors
+/// Where it is in use.
+pub fn check_unused(node: &Path) -> Result<(), LabError> {
+    // Nodes of ours in /dev/md and /dev/mapper are links of udev's.
+    let node = node.canonicalize().map_err(|error| LabError::file("look at", node, error))?;
+    let facts = look_at(&node)?;
+    let why = if !facts.is_block {
+        "it is no block device".to_owned()
+    } else if !facts.mounted.is_empty() {
+        format!("it is mounted on {}", facts.mounted.join(", "))
+    } else if facts.swap {
+        "it is used to swap".to_owned()
+    } else if !facts.holders.is_empty() {
+        format!("{} is made of it", facts.holders.join(", "))
+    } else {
+        return Ok(());
+    };
+    Err(LabError::Refused(format!("{} is left alone: {why}", node.display())))
+}
+
+/// The number of a block device that a path leads to.
+fn block_number(path: &Path) -> Option<u64> {
+    let metadata = fs::metadata(path).ok()?;
+    metadata.file_type().is_block_device().then(|| metadata.rdev())
+}
+
 /// Finds out what is known of a device.
 ///
 /// # Errors
@@ -155,7 +268,11 @@ pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     let folder = PathBuf::from(format!("/sys/dev/block/{number}"));
     facts.mounted = mounts::of_device(&number, node);
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    facts.swap = swaps.lines().any(|line| line.split(' ').next() == node.to_str());
+    // By its number: another node of the same device is the same device.
+    let own = block_number(node);
+    let is_swap =
+        |line: &str| line.split(' ').next().and_then(|it| block_number(Path::new(it))) == own;
+    facts.swap = swaps.lines().skip(1).any(is_swap);
     facts.holders = names(&folder.join("holders"));
     let mut inner = names(&folder);
     inner.retain(|name| folder.join(name).join("partition").exists());
@@ -168,7 +285,7 @@ pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
 /// What is on a device. **Source:** wipefs(8): `--no-act` changes nothing.
 fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
     let node = node.display().to_string();
-    let argv = ["wipefs", "--no-act", "--json", node.as_str()];
+    let argv = ["wipefs", "--no-act", "--json", "--", node.as_str()];
     let text = Runner::default().run(&argv, SOON)?;
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -241,6 +358,51 @@ mod tests {
             let why = refuse(&blank(), &allowed).unwrap();
             assert!(why.contains("--allow-destroy /dev/vdb"), "{why}");
         }
+    }
+
+    /// Nodes of devices of the tests, which are never opened.
+    fn make_node(path: &Path, minor: u32) {
+        use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+        let mode = Mode::from_raw_mode(0o600);
+        mknodat(CWD, path, FileType::BlockDevice, mode, makedev(7, minor)).unwrap();
+    }
+
+    #[test]
+    fn final_arguments_lead_to_the_checked_device_and_no_other() {
+        if !crate::commands::is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let (node, other, link, file) = (path("node"), path("other"), path("link"), path("file"));
+        make_node(Path::new(&node), 250);
+        make_node(Path::new(&other), 251);
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        fs::write(&file, "precious").unwrap();
+        let checked = OverwrittenDevice::of(&Device::Node(node.clone().into()), Path::new(&node));
+        let why = |words: &[&str], devices: &[OverwrittenDevice]| {
+            let argv = ["mkfs.x"].iter().chain(words).map(|word| (*word).to_owned());
+            check_final_arguments(&argv.collect::<Vec<_>>(), devices).unwrap_err().to_string()
+        };
+        let one = std::slice::from_ref(&checked);
+        for planted in [
+            other.clone(),
+            link.clone(),
+            format!("-d{other}"),
+            format!("-l logdev={other}"),
+            format!("size=1,logdev={other},x=1"),
+            format!("--journal={link}"),
+        ] {
+            let why = why(&[&planted, "--", &node], one);
+            assert!(why.contains("is a device that was not checked"), "{planted}: {why}");
+        }
+        assert!(why(&[&format!("-p{file}"), &node], one).contains("is a file"));
+        assert!(why(&["-q"], one).contains("none of its arguments"));
+        assert!(why(&[&node], &[]).contains("no device was checked"));
+        // Another device has taken the place of the node since.
+        fs::remove_file(&node).unwrap();
+        make_node(Path::new(&node), 251);
+        assert!(why(&[&node], one).contains("no longer the block device that was checked"));
     }
 
     #[test]

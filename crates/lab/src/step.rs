@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use rustix::process::{getegid, geteuid};
 
-use crate::actions::{clock, grace, outage};
-use crate::commands::{self, Runner, SOON};
+use crate::actions::{Known, clock, grace, outage};
+use crate::commands::{self, LONG, Runner, SOON};
 use crate::error::LabError;
-use crate::{RUN, packages, servers};
+use crate::safety::{self, OverwrittenDevice};
+use crate::{RUN, packages, servers, trust};
 
 /// One command, or what is as small.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,15 @@ pub enum Step {
         /// How long it may take.
         limit: Duration,
     },
+    /// Runs a program that overwrites devices, once its final arguments were looked at again.
+    Overwrite {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// What it may overwrite.
+        devices: Vec<OverwrittenDevice>,
+    },
+    /// Does nothing, and says why.
+    Refuse(String),
     /// Writes to a setting of the kernel.
     Write {
         /// The setting's file.
@@ -85,6 +95,12 @@ impl Step {
         Self::Run { argv: argv.into_iter().map(Into::into).collect(), limit }
     }
 
+    /// A program that overwrites the devices of an action.
+    pub fn overwrite<T: Into<String>>(argv: impl IntoIterator<Item = T>, known: &Known) -> Self {
+        let argv = argv.into_iter().map(Into::into).collect();
+        Self::Overwrite { argv, devices: known.overwritten.clone() }
+    }
+
     /// A setting of the kernel.
     pub fn write(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Self::Write { path: path.into(), text: text.into() }
@@ -105,6 +121,12 @@ impl Step {
                 let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
                 runner.run(&argv, *limit).map(drop)
             }
+            Self::Overwrite { argv, devices } => {
+                safety::check_final_arguments(argv, devices)?;
+                let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+                runner.run(&argv, LONG).map(drop)
+            }
+            Self::Refuse(why) => Err(LabError::Refused(why.clone())),
             Self::Write { path, text } => runner.write(path, text),
             Self::Offer { path, text } => {
                 // Where it matters the check finds out.
@@ -113,7 +135,8 @@ impl Step {
             }
             Self::Folder(path) => make_folder(runner, path),
             Self::File { path, text } => {
-                fs::write(path, text).map_err(|error| LabError::file("write", path, error))
+                let written = trust::create_file(path)?.write_all(text.as_bytes());
+                written.map_err(|error| LabError::file("write", path, error))
             }
             Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
             Self::Await(port) => servers::await_port(*port),
@@ -127,7 +150,10 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Run { argv, .. } => f.write_str(&commands::show(argv)),
+            Self::Run { argv, .. } | Self::Overwrite { argv, .. } => {
+                f.write_str(&commands::show(argv))
+            }
+            Self::Refuse(why) => write!(f, "refused: {why}"),
             Self::Write { path, text } | Self::Offer { path, text } => {
                 write!(f, "echo {} > {}", commands::show(&[text]), path.display())
             }
@@ -150,6 +176,8 @@ impl fmt::Display for Step {
 
 /// Makes a folder, by root where we may not; what lies below /run/dfsbench is then ours.
 fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    // What stands there already must be ours, and may be reached by no link of another user's.
+    trust::check_path(path)?;
     if path.is_dir() {
         return Ok(());
     }
@@ -175,12 +203,19 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], as_root: bool) -> Re
     let (name, arguments) = argv.split_first().expect("a command has a name");
     let program = commands::find(name).ok_or_else(|| packages::missing(name))?;
     match symlink(&program, link) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(LabError::file("make", link, error));
+        // One that leads elsewhere would start another program.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let found = fs::read_link(link).map_err(|error| LabError::file("read", link, error))?;
+            if found != program {
+                let (link, found) = (link.display(), found.display());
+                let what = format!("{link} leads to {found}, not to {}", program.display());
+                return Err(LabError::Refused(what));
+            }
         }
-        _ => {}
+        Err(error) => return Err(LabError::file("make", link, error)),
+        Ok(()) => {}
     }
-    let said = fs::File::create(Step::said_by(link)).map_or_else(|_| Stdio::null(), Stdio::from);
+    let said = trust::create_file(&Step::said_by(link)).map_or_else(|_| Stdio::null(), Stdio::from);
     let link = link.display().to_string();
     let mut words = vec![link.as_str()];
     words.extend(arguments.iter().map(String::as_str));

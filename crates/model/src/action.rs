@@ -119,8 +119,10 @@ pub enum Action {
     },
     /// Opens an ssh tunnel from a port of this host to one of another.
     Tunnel {
-        /// Where `ssh` finds the other host.
+        /// Where `ssh` finds the other host: one name or address, with a user or without.
         ssh: String,
+        /// Configuration file for `ssh -F`; `None` is that of the user.
+        ssh_config: Option<PathBuf>,
         /// Port of this host's loopback.
         local_port: u16,
         /// Port of the other host's loopback.

@@ -15,6 +15,7 @@ pub mod impossible;
 pub mod lab;
 pub mod nfs;
 pub mod op;
+pub mod options;
 pub mod pass;
 mod placement;
 pub mod question;

@@ -102,6 +102,12 @@ impl Fault {
     }
 }
 
+impl From<model::options::OptionError> for Fault {
+    fn from(error: model::options::OptionError) -> Self {
+        Self::new(error.what).hint(error.hint)
+    }
+}
+
 impl From<model::units::UnitError> for Fault {
     fn from(error: model::units::UnitError) -> Self {
         match error {

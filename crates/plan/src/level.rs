@@ -29,7 +29,7 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
         Kind::MicroTime => Value::Number(read_time(text, 1_000, "microseconds")?),
         Kind::BitRate => Value::Number(parse_bit_rate(text)?),
         Kind::Frequency => Value::Number(parse_frequency_khz(text)?),
-        Kind::Text => return words::read_name(text).map(Value::Text),
+        Kind::Text => return words::read_name(setting, text).map(Value::Text),
         Kind::Words => return words::read(setting, text).map(Value::Words),
         Kind::Passes => return read_passes(text),
         Kind::Mix => return read_mix(text),

@@ -3,10 +3,11 @@
 //! What is read here ends up in arguments of `ssh`, so that names and addresses are held to what
 //! such names are made of.
 
-use model::setting::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use model::Host;
+use model::options::{check_interface, check_path, check_ssh_destination};
+use model::setting::Range;
 
 use crate::document::{Field, Table};
 use crate::error::{Fault, Place, PlanError, Spot};
@@ -24,11 +25,6 @@ pub(crate) const LAB_KEYS: [&str; 6] =
 
 /// What facts are about beside hosts.
 const TAKEN: [&str; 2] = ["host", "target"];
-
-/// Characters of the name of a network interface.
-///
-/// **Source:** Linux, `IFNAMSIZ` without the end of the string.
-const INTERFACE_LENGTH_MAX: usize = 15;
 
 /// Reads every `[[host]]`.
 pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError> {
@@ -70,13 +66,12 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
         Ok(Some(text.to_owned()))
     };
     let hint = "a name or an address, with a user and an `@` before it where one is needed";
-    let ssh = text("ssh", "\"root@10.0.0.1\"", |text| is_address(text, "@"), hint)?;
-    let address =
-        text("address", "\"10.0.0.1\"", |text| is_address(text, ""), "a name or an address")?;
+    let ssh = text("ssh", "\"root@10.0.0.1\"", |text| check_ssh_destination(text).is_ok(), hint)?;
+    let address = text("address", "\"10.0.0.1\"", is_address, "a name or an address")?;
     let file = |text: &str| !text.contains(char::is_control);
     let ssh_config = text("ssh_config", "\"ssh_config\"", file, "a file for `ssh -F`")?;
     let hint = "what `ip link` calls it, such as `eth0`";
-    let interface = text("interface", "\"eth0\"", is_interface, hint)?;
+    let interface = text("interface", "\"eth0\"", |text| check_interface(text).is_ok(), hint)?;
     if let Some(field) = table.field("ssh_config").filter(|_| ssh.is_none()) {
         let fault = Fault::new("is only for a host that ssh leads to").hint("write `ssh`, too");
         return Err(field.error(fault));
@@ -106,13 +101,9 @@ pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Spot<String>, Pl
     Ok(Spot { value: name.value.to_owned(), place: name.place })
 }
 
-fn is_address(text: &str, further: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:%".contains(c) || further.contains(c))
-}
-
-fn is_interface(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
-    text.len() <= INTERFACE_LENGTH_MAX && text != "." && text != ".." && text.chars().all(plain)
+/// An address is what ssh finds a host by, without a user.
+fn is_address(text: &str) -> bool {
+    !text.contains('@') && check_ssh_destination(text).is_ok()
 }
 
 /// Reads a target that is set up on hosts, and from which of them it is used; `server` is the
@@ -182,13 +173,7 @@ fn read_devices(field: &Field<'_>) -> Result<Spot<Vec<PathBuf>>, PlanError> {
 /// Reads a place of another host, which no directory of this one leads to.
 fn read_file(field: &Field<'_>) -> Result<Spot<PathBuf>, PlanError> {
     let path = field.text("\"/srv/data\"")?;
-    let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
-    let whole = path.value.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain));
-    if !whole || path.value.contains(char::is_control) {
-        let fault = Fault::new(format!("`{:.80}` is no whole path", path.value));
-        let hint = "from the root on, without `.`, `..` and a `/` at its end; not the root itself";
-        return Err(field.error(fault.hint(hint)));
-    }
+    check_path(Path::new(path.value)).map_err(|error| field.error(error.into()))?;
     Ok(Spot { value: PathBuf::from(path.value), place: path.place })
 }
 

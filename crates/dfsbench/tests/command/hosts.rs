@@ -74,6 +74,31 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
 }
 
 #[test]
+fn options_that_name_other_devices_end_with_code_2_before_any_host_is_asked() {
+    let planted = [
+        ("format_options = [\"-f /dev/loop4\"]", "`-f` is not allowed"),
+        ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
+        ("format_options = [\"-b 4096 /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
+        ("fs_mount_options = [\"loop=/dev/loop4\"]", "names another file or device"),
+        ("server_sysctl = [\"kernel.core_pattern=|/tmp/x\"]", "kernel.core_pattern"),
+    ];
+    for (line, says) in planted {
+        let system = if line.contains("-b") { "ext4" } else { "btrfs" };
+        let levels = format!("[factors]\nfile_system = \"{system}\"\n{line}\n");
+        let rig = Rig::new();
+        let plan = PLAN.replace("[factors]\n", &levels);
+        std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
+        for flags in [&["--dry-run"][..], &["--allow-destroy", "/dev/vdz"]] {
+            let end = rig.run(&[&["run", "hosts.toml"], flags].concat());
+            let key = line.split(' ').next().unwrap();
+            assert_eq!(end.code, 2, "{line}: {end:?}");
+            assert!(end.stderr.contains(key) && end.stderr.contains("hint: "), "{line}: {end:?}");
+            assert!(end.stderr.contains(says), "{line}: {end:?}");
+        }
+    }
+}
+
+#[test]
 fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
     let host = |n| format!("[[host]]\nname = \"c{n}\"\naddress = \"192.0.2.{n}\"\n");
     let clients = (2..=12).map(host).collect::<Vec<_>>().concat();

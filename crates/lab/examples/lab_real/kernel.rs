@@ -303,8 +303,12 @@ fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
 pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
     let mut spec = loopback(disk);
     spec.path = DataPath::Tunnel;
-    let options = "-i /root/lab_key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
-    spec.server.ssh = Some(format!("{options} root@127.0.0.1"));
+    let config = disk.with_file_name("ssh_config");
+    let options = "IdentityFile /root/lab_key\nStrictHostKeyChecking no\n\
+                   UserKnownHostsFile /dev/null\n";
+    fs::write(&config, options).unwrap();
+    spec.server.ssh = Some("root@127.0.0.1".to_owned());
+    spec.server.ssh_config = Some(config);
     spec.tunnelling.cipher = Some("aes128-ctr".to_owned());
     actions(&compose(&spec).unwrap())
 }
@@ -312,8 +316,9 @@ pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
 /// The machine's own ssh, by the key that xtask brought in, leads to itself.
 fn a_tunnel_carries_nfs_and_says_how() {
     let host = Host::machine();
+    let actions = tunnelled(&host.path("disk"));
     let (before, mut lab) = (host.traces(), host.lab());
-    apply_all(&mut lab, &tunnelled(&host.path("disk")));
+    apply_all(&mut lab, &actions);
     fs::write(format!("{MOUNT}/file"), "something").unwrap();
     assert_eq!(read(&format!("{POINT}/file")), "something");
     assert!(read("/proc/self/mountstats").contains("port=20490"));

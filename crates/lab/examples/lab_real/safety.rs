@@ -11,6 +11,8 @@ use crate::{Check, Host, run};
 pub(crate) const CHECKS: &[Check] = checks![
     a_device_is_formatted_only_where_the_command_line_names_it,
     a_device_that_holds_or_is_something_is_left_alone,
+    no_option_formats_another_device,
+    an_undo_log_of_another_user_is_not_obeyed,
     another_file_system_on_our_device_is_not_wiped,
     files_and_mounts_of_others_are_left_alone,
 ];
@@ -20,8 +22,12 @@ struct Theirs(PathBuf);
 
 impl Theirs {
     fn new(host: &Host) -> Self {
-        let file = host.path("theirs").display().to_string();
-        run(&["fallocate", "--length", "64M", file.as_str()]);
+        Self::called(host, "theirs")
+    }
+
+    fn called(host: &Host, name: &str) -> Self {
+        let file = host.path(name).display().to_string();
+        run(&["fallocate", "--length", "128M", file.as_str()]);
         Self(PathBuf::from(run(&["losetup", "--find", "--show", file.as_str()]).trim()))
     }
 
@@ -94,6 +100,66 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     run(&["wipefs", "--all", "--quiet", theirs.name()]);
     lab.apply(&format(&theirs.0)).unwrap();
     lab.undo_all().unwrap();
+}
+
+/// An ext4 on a device that nobody allowed survives whatever stands in the options of mkfs.
+fn no_option_formats_another_device() {
+    let host = Host::new();
+    let (named, other) = (Theirs::called(&host, "named"), Theirs::called(&host, "other"));
+    run(&["mkfs.ext4", "-q", other.name()]);
+    let content = || run(&["sha256sum", other.name()]);
+    let before = content();
+    let host = host.allowing(&named.0);
+    let mut lab = host.lab();
+    let planted = [
+        (FileSystem::Btrfs, format!("-f {}", other.name())),
+        (FileSystem::Btrfs, other.name().to_owned()),
+        (FileSystem::Btrfs, format!("-d single {}", other.name())),
+        (FileSystem::Xfs, format!("-l logdev={}", other.name())),
+        (FileSystem::Xfs, format!("-d name={}", other.name())),
+        (FileSystem::Ext4, format!("-J device={}", other.name())),
+        (FileSystem::Ext4, format!("-- {}", other.name())),
+    ];
+    for (file_system, option) in planted {
+        for options in [vec![option.clone()], option.split(' ').map(str::to_owned).collect()] {
+            let device = Device::Node(named.0.clone());
+            let error = lab.apply(&Action::Format { device, file_system, options }).unwrap_err();
+            assert!(error.to_string().contains("format_options"), "{option}: {error}");
+            assert!(content() == before, "{option}: the other device was written to");
+        }
+    }
+    assert_eq!(lab.height(), 0);
+    // What a list allows is done as it is written.
+    let device = Device::Node(named.0.clone());
+    let options = vec!["-b".to_owned(), "1024".to_owned(), "-E".to_owned(), "stride=4".to_owned()];
+    lab.apply(&Action::Format { device, file_system: FileSystem::Ext4, options }).unwrap();
+    let made = run(&["dumpe2fs", "-h", named.name()]);
+    assert!(made.contains("RAID stride:              4"), "{made}");
+    lab.undo_all().unwrap();
+    assert!(content() == before);
+}
+
+fn an_undo_log_of_another_user_is_not_obeyed() {
+    let host = Host::new();
+    let precious = host.path("precious");
+    std::fs::write(&precious, "precious").unwrap();
+    std::fs::create_dir(host.state()).unwrap();
+    let log = host.state().join("undo.jsonl");
+    let undo = format!("{{\"undo\":\"file\",\"path\":\"{}\"}}", precious.display());
+    let names = format!("\"campaign\":\"c\",\"boot\":\"{}\",\"what\":\"w\"", lab::boot_id());
+    let entry = format!("{{\"begin\":{{\"id\":0,{names},\"undo\":[{undo}]}}}}\n");
+    std::fs::write(&log, entry).unwrap();
+    run(&["chown", "nobody", log.to_str().unwrap()]);
+    let error = lab::clean(&host.state()).unwrap_err().to_string();
+    assert!(error.contains("belongs to user"), "{error}");
+    run(&["chown", "root", log.to_str().unwrap()]);
+    run(&["chmod", "777", host.state().to_str().unwrap()]);
+    let error = lab::clean(&host.state()).unwrap_err().to_string();
+    assert!(error.contains("may be written by all users"), "{error}");
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+    run(&["chmod", "700", host.state().to_str().unwrap()]);
+    assert!(lab::clean(&host.state()).unwrap()[0].outcome.is_ok());
+    assert!(!precious.exists());
 }
 
 fn another_file_system_on_our_device_is_not_wiped() {

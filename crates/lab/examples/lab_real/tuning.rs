@@ -97,7 +97,7 @@ fn what_the_host_cannot_do_is_one_clear_error() {
     assert!(error.contains("not 10000"), "{error}");
     if !crate::has_program("mdadm") {
         let devices = Vec::new();
-        let raid = Action::Raid { name: "x".to_owned(), level: model::Raid::Raid0, devices };
+        let raid = Action::Raid { name: "dfsbench".to_owned(), level: model::Raid::Raid0, devices };
         let error = lab.apply(&raid).unwrap_err().to_string();
         assert!(error.contains("mdadm") || error.contains("modprobe"), "{error}");
     }

@@ -35,6 +35,7 @@ pub fn steps(directory: &Path, clients: &str, options: &[String]) -> Vec<Step> {
     if !options.is_empty() {
         argv.extend(["-o".to_owned(), options.join(",")]);
     }
+    argv.push("--".to_owned());
     argv.extend(names(directory, clients));
     vec![Step::run(argv)]
 }
@@ -67,7 +68,7 @@ pub fn take_back(runner: &Runner, directory: &Path, clients: &str) -> Result<(),
         return Ok(());
     }
     let names: Vec<String> = names(directory, &ours.join(" ")).collect();
-    let argv = ["exportfs", "-u"].into_iter().chain(names.iter().map(String::as_str));
+    let argv = ["exportfs", "-u", "--"].into_iter().chain(names.iter().map(String::as_str));
     runner.run(&argv.collect::<Vec<_>>(), SOON).map(drop)
 }
 

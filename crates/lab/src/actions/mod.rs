@@ -10,10 +10,11 @@ use model::{Action, Device, InForce};
 
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::safety;
+use crate::safety::{self, OverwrittenDevice};
 use crate::step::Step;
 use crate::undo::Undo;
 
+pub mod accept;
 pub mod clock;
 pub mod cpu;
 pub mod export;
@@ -35,6 +36,8 @@ pub mod unfs3;
 pub struct Known {
     /// Nodes of the action's devices, in its order.
     pub nodes: Vec<PathBuf>,
+    /// The same devices with what they are, to be looked at again before one is overwritten.
+    pub overwritten: Vec<OverwrittenDevice>,
     /// UUID of a file system that is made.
     pub uuid: String,
     /// The kernel's NFS server.
@@ -57,9 +60,13 @@ impl Known {
     /// # Errors
     /// Where a device isn't there, or a client has no address.
     pub fn of(action: &Action) -> Result<Self, LabError> {
-        let nodes: Result<_, _> = devices(action).into_iter().map(storage::node).collect();
+        let devices = devices(action);
+        let nodes = devices.iter().copied().map(storage::node);
+        let nodes: Vec<PathBuf> = nodes.collect::<Result<_, _>>()?;
+        let both = devices.into_iter().zip(&nodes);
         Ok(Self {
-            nodes: nodes?,
+            overwritten: both.map(|(device, node)| OverwrittenDevice::of(device, node)).collect(),
+            nodes,
             uuid: storage::new_uuid(),
             nfsd: nfsd::Host::now(),
             only_leaves_out: matches!(action, Action::Nfsd { .. })
@@ -136,9 +143,10 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         }
         Action::Unfs3 { directory, clients } => unfs3::steps(directory, clients, known),
         Action::OwnServer { memory_bytes, udp, .. } => own::steps(*memory_bytes, *udp, known),
-        Action::Tunnel { ssh, local_port, remote_port, compression, cipher } => {
+        Action::Tunnel { ssh, ssh_config, local_port, remote_port, compression, cipher } => {
+            let destination = tunnel::Destination { host: ssh, config: ssh_config.as_deref() };
             let ports = [*local_port, *remote_port];
-            tunnel::steps(ssh, ports, *compression, cipher.as_deref())
+            tunnel::steps(&destination, ports, *compression, cipher.as_deref())
         }
         Action::NfsMount { source, point, options } => nfsmount::steps(source, point, options),
         Action::ReadAhead { point, kib } => tuning::read_ahead_steps(point, *kib),

@@ -221,6 +221,14 @@ fn helpers(known: &Known) -> Vec<Step> {
     steps
 }
 
+/// What rpcbind leaves when it ends; the last two lie in a folder of its own user.
+pub const RPCBIND_FILES: [&str; 4] = [
+    "/run/rpcbind.sock",
+    "/run/rpcbind.lock",
+    "/run/rpcbind/portmap.xdr",
+    "/run/rpcbind/rpcbind.xdr",
+];
+
 /// Starts rpcbind where nobody answers for it.
 pub fn rpcbind_steps(known: &Known) -> Vec<Step> {
     if known.rpcbind {
@@ -238,9 +246,7 @@ pub fn rpcbind_undo(known: &Known) -> Vec<Undo> {
         return Vec::new();
     }
     let mut undo = folder_undo(Path::new("/run/rpcbind"));
-    let files = ["rpcbind.sock", "rpcbind.lock", "rpcbind/portmap.xdr", "rpcbind/rpcbind.xdr"];
-    let files = files.map(|name| Path::new("/run").join(name));
-    let new = files.into_iter().filter(|path| !path.exists());
+    let new = RPCBIND_FILES.into_iter().map(PathBuf::from).filter(|path| !path.exists());
     undo.extend(new.map(|path| Undo::File { path }));
     undo.extend(program_undo(&Path::new(RUN).join("rpcbind"), "rpcbind"));
     undo

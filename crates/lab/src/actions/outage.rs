@@ -4,15 +4,18 @@
 //! host is told to end it stays open. **Source:** rpc.nfsd(8), tc-prio(8), tc-netem(8), tc-u32(8),
 //! fallocate(1).
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use model::InForce;
+use rustix::fs::FallocateFlags;
 
 use super::{Known, nfsd, shape};
-use crate::commands::{Runner, SOON};
+use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
 use crate::inforce::Findings;
 use crate::step::Step;
+use crate::trust;
 use crate::undo::Undo;
 
 /// What fills a file system.
@@ -88,16 +91,16 @@ pub fn fill_steps(point: &Path) -> Vec<Step> {
 pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
     let point = file.parent().unwrap_or(file);
     let path = file.display().to_string();
+    // Clients may write there: what one of them has put in its place is not followed.
+    let filler = if is_root() { Some(trust::create_new(file)?) } else { None };
     let room = free_bytes(point);
     let mut piece = room;
     loop {
         // Root's files are not always ours to read, but how long they are can be seen.
         let taken = file.metadata().map_or(0, |found| found.len());
         piece = piece.min(free_bytes(point).saturating_sub(LEFT)).max(1);
-        let [offset, length] = [taken, piece].map(|bytes| bytes.to_string());
-        let argv = ["fallocate", "--offset", &offset, "--length", &length, "--", &path];
-        let refused = match runner.run(&argv, SOON) {
-            Ok(_) => None,
+        let refused = match take_room(runner, filler.as_ref(), &path, [taken, piece]) {
+            Ok(()) => None,
             Err(error) => {
                 piece /= 16;
                 Some(error)
@@ -111,6 +114,22 @@ pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
             _ => {}
         }
     }
+}
+
+/// Takes a piece of a file, from an offset on; by sudo where we aren't root.
+fn take_room(
+    runner: &Runner,
+    filler: Option<&File>,
+    path: &str,
+    [offset, length]: [u64; 2],
+) -> Result<(), LabError> {
+    if let Some(filler) = filler {
+        let taken = rustix::fs::fallocate(filler, FallocateFlags::empty(), offset, length);
+        return taken.map_err(|errno| LabError::file("fill", Path::new(path), errno.into()));
+    }
+    let [offset, length] = [offset, length].map(|bytes| bytes.to_string());
+    let argv = ["fallocate", "--offset", &offset, "--length", &length, "--", path];
+    runner.run(&argv, SOON).map(drop)
 }
 
 /// Removes what fills it.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::options::{MkfsOption, parse_mkfs_options};
 use model::{Device, FileSystem, InForce, Raid};
 
 use super::{Known, folder_undo};
@@ -16,6 +17,7 @@ use crate::error::LabError;
 use crate::inforce::Findings;
 use crate::processes;
 use crate::step::Step;
+use crate::trust;
 use crate::undo::Undo;
 
 /// How often a loop device is asked to go, and how long is waited where something holds it.
@@ -76,8 +78,9 @@ pub fn loop_steps(file: &Path, bytes: u64) -> Vec<Step> {
 /// Detaches the loop device and removes the file.
 ///
 /// # Errors
-/// Where the file is there already.
+/// Where the file is there already, or another user could exchange it.
 pub fn loop_undo(file: &Path) -> Result<Vec<Undo>, LabError> {
+    trust::check_path(file.parent().unwrap_or(file))?;
     if file.symlink_metadata().is_ok() {
         let file = file.display();
         return Err(LabError::Refused(format!("{file} is left alone: it is there already")));
@@ -134,12 +137,13 @@ pub fn raid_steps(name: &str, level: Raid, known: &Known) -> Vec<Step> {
         argv.push("--assume-clean".to_owned());
     }
     argv.push(format!("--raid-devices={}", known.nodes.len()));
+    // mdadm reads its arguments in order, `--` as well; a node is a whole path, never an option.
     argv.extend(known.nodes.iter().map(|node| node.display().to_string()));
     let module = match level {
         Raid::Raid5 | Raid::Raid6 => "raid456".to_owned(),
         other => format!("raid{}", other.name()),
     };
-    vec![Step::run(["modprobe", module.as_str()]), Step::within(LONG, argv)]
+    vec![Step::run(["modprobe", module.as_str()]), Step::overwrite(argv, known)]
 }
 
 /// Stops the array and takes its marks from the devices.
@@ -204,21 +208,25 @@ pub fn crypt_steps(name: &str, known: &Known) -> Vec<Step> {
     let node = known.nodes.first().map(|node| node.display().to_string()).unwrap_or_default();
     vec![
         Step::run(["modprobe", "dm-crypt"]),
-        Step::run([
-            "cryptsetup",
-            "open",
-            "--type",
-            "plain",
-            "--cipher",
-            "aes-xts-plain64",
-            "--key-size",
-            "512",
-            "--key-file",
-            "/dev/urandom",
-            "--batch-mode",
-            &node,
-            name,
-        ]),
+        Step::overwrite(
+            [
+                "cryptsetup",
+                "open",
+                "--type",
+                "plain",
+                "--cipher",
+                "aes-xts-plain64",
+                "--key-size",
+                "512",
+                "--key-file",
+                "/dev/urandom",
+                "--batch-mode",
+                "--",
+                &node,
+                name,
+            ],
+            known,
+        ),
     ]
 }
 
@@ -239,7 +247,7 @@ pub fn crypt_undo(name: &str) -> Result<Vec<Undo>, LabError> {
 /// Where cryptsetup can't.
 pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
     if Path::new("/dev/mapper").join(name).exists() {
-        runner.run(&["cryptsetup", "close", name], SOON)?;
+        runner.run(&["cryptsetup", "close", "--", name], SOON)?;
     }
     Ok(())
 }
@@ -261,23 +269,46 @@ pub fn check_crypt(name: &str) -> Result<InForce, LabError> {
 /// Makes a file system.
 pub fn format_steps(file_system: FileSystem, options: &[String], known: &Known) -> Vec<Step> {
     let node = known.nodes.first().map(|node| node.display().to_string()).unwrap_or_default();
-    let uuid = known.uuid.as_str();
-    let argv: Vec<&str> = match file_system {
-        // Without lazy work that goes on after mkfs, while something is measured.
-        FileSystem::Ext4 => {
-            vec!["mkfs.ext4", "-q", "-U", uuid, "-E", "lazy_itable_init=0,lazy_journal_init=0"]
-        }
-        FileSystem::Xfs => vec!["mkfs.xfs", "-q", "-m"],
-        FileSystem::Btrfs => vec!["mkfs.btrfs", "-q", "-U", uuid],
+    let program = match file_system {
+        FileSystem::Ext4 => "mkfs.ext4",
+        FileSystem::Xfs => "mkfs.xfs",
+        FileSystem::Btrfs => "mkfs.btrfs",
         FileSystem::Tmpfs | FileSystem::Existing => return Vec::new(),
     };
-    let mut argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
-    if file_system == FileSystem::Xfs {
-        argv.push(format!("uuid={uuid}"));
+    let parsed = match parse_mkfs_options(file_system, options) {
+        Ok(parsed) => merge_extended(file_system, parsed),
+        Err(error) => return vec![Step::Refuse(format!("format_options: {error}"))],
+    };
+    let mut argv = vec![program.to_owned(), "-q".to_owned()];
+    match file_system {
+        FileSystem::Xfs => argv.extend(["-m".to_owned(), format!("uuid={}", known.uuid)]),
+        _ => argv.extend(["-U".to_owned(), known.uuid.clone()]),
     }
-    argv.extend(options.iter().cloned());
-    argv.push(node);
-    vec![Step::within(LONG, argv)]
+    for option in parsed {
+        argv.push(option.flag);
+        argv.extend(option.value);
+    }
+    argv.extend(["--".to_owned(), node]);
+    vec![Step::overwrite(argv, known)]
+}
+
+/// Joins every `-E` of mkfs.ext4 with ours, which leave no lazy work that would go on after mkfs,
+/// while something is measured: of several `-E` mkfs.ext4 uses the last alone. Of two suboptions
+/// of one name the last counts, so that the plan's wins.
+fn merge_extended(file_system: FileSystem, options: Vec<MkfsOption>) -> Vec<MkfsOption> {
+    if file_system != FileSystem::Ext4 {
+        return options;
+    }
+    let mut extended = vec!["lazy_itable_init=0,lazy_journal_init=0".to_owned()];
+    let mut others = Vec::new();
+    for option in options {
+        match option.value {
+            Some(value) if option.flag == "-E" => extended.push(value),
+            value => others.push(MkfsOption { flag: option.flag, value }),
+        }
+    }
+    let merged = MkfsOption { flag: "-E".to_owned(), value: Some(extended.join(",")) };
+    std::iter::once(merged).chain(others).collect()
 }
 
 /// Takes the marks of the file system away.
@@ -295,7 +326,7 @@ pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> 
         return Ok(());
     }
     let device = device.display().to_string();
-    runner.run(&["wipefs", "--all", "--quiet", device.as_str()], SOON)?;
+    runner.run(&["wipefs", "--all", "--quiet", "--", device.as_str()], SOON)?;
     Ok(())
 }
 
@@ -317,7 +348,7 @@ pub fn check_format(file_system: FileSystem, known: &Known) -> Result<InForce, L
 /// One value of what is on a device; empty where there is none. **Source:** blkid(8), exit code 2.
 fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabError> {
     let device = device.display().to_string();
-    let argv = ["blkid", "--probe", "--match-tag", tag, "--output", "value", device.as_str()];
+    let argv = ["blkid", "--probe", "--match-tag", tag, "--output", "value", "--", device.as_str()];
     Ok(runner.output(&argv, SOON)?.stdout.trim().to_owned())
 }
 

@@ -21,9 +21,18 @@ use crate::undo::Undo;
 /// What a connection may take until it stands.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Where ssh goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// A name or an address, with a user or without.
+    pub host: &'a str,
+    /// The configuration file that names it.
+    pub config: Option<&'a Path>,
+}
+
 /// Starts ssh in the background.
 pub fn steps(
-    ssh: &str,
+    destination: &Destination<'_>,
     [local_port, remote_port]: [u16; 2],
     compression: bool,
     cipher: Option<&str>,
@@ -42,8 +51,10 @@ pub fn steps(
     }
     let forward = format!("127.0.0.1:{local_port}:127.0.0.1:{remote_port}");
     argv.extend(["-L".to_owned(), forward]);
-    // `-F FILE HOST` may stand in it, as for the agent.
-    argv.extend(ssh.split_ascii_whitespace().map(str::to_owned));
+    if let Some(config) = destination.config {
+        argv.extend(["-F".to_owned(), config.display().to_string()]);
+    }
+    argv.extend(["--".to_owned(), destination.host.to_owned()]);
     let link = folder.join("ssh");
     vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
 }

@@ -2,6 +2,7 @@
 //!
 //! What a kernel can't do is found out where it is tried; what no hosts could do is refused here.
 
+use model::options::{check_mount_options, check_quotable_path, parse_mkfs_options};
 use model::setting::Setting;
 use model::{BackendKind, DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
 
@@ -15,6 +16,16 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
     let fault = |settings: &[Setting], what: String, hint: &str| {
         Err(written.fault(run, settings, Fault::new(what).hint(hint)))
     };
+    check_storage_options(run, lab, written)?;
+    if lab.is_served()
+        && matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Unfs3)
+        && let Err(error) = check_quotable_path(lab.storage.place())
+        && !lab.storage.place().as_os_str().is_empty()
+    {
+        // It stands between quotes in a file of theirs.
+        let what = format!("{}: {}", lab.serving.kind, error.what);
+        return fault(&[Setting::ServerKind], what, &error.hint);
+    }
     if let Some((what, hint)) = of_storage(lab) {
         return fault(&[Setting::Raid, Setting::FileSystem], what, hint);
     }
@@ -48,6 +59,30 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
         }
         _ => Ok(()),
     }
+}
+
+/// Parses the options of mkfs and of the server's mount, which depend on the file system.
+fn check_storage_options(
+    run: &RunSpec,
+    lab: &LabSpec,
+    written: &Written<'_>,
+) -> Result<(), PlanError> {
+    let storage = &lab.storage;
+    if !lab.has_storage() {
+        return Ok(());
+    }
+    let file_system = storage.file_system;
+    if storage.is_formatted()
+        && let Err(error) = parse_mkfs_options(file_system, &storage.format_options)
+    {
+        return Err(written.fault(run, &[Setting::FormatOptions], error.into()));
+    }
+    if file_system != FileSystem::Existing
+        && let Err(error) = check_mount_options(file_system, &storage.mount_options)
+    {
+        return Err(written.fault(run, &[Setting::FsMountOptions], error.into()));
+    }
+    Ok(())
 }
 
 /// Devices that an array needs at least.

@@ -1,7 +1,9 @@
 //! Names and options that are handed on to other programs.
 //!
-//! No shell ever reads them: they become single arguments. What is refused here is what could be
-//! taken for something else there, or what another setting says already.
+//! No shell ever reads them: they become single arguments. What is refused here is what isn't in
+//! the lists of `model::options`, or what another setting says already.
+
+use model::options;
 
 use model::setting::Setting;
 
@@ -24,13 +26,17 @@ const OWN_SETTINGS: &[(&str, Setting)] = &[
 ];
 
 /// Reads a name that another program knows, such as that of a cipher.
-pub(super) fn read_name(text: &str) -> Result<String, Fault> {
+pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@._-".contains(c);
     if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
         return Err(Fault::new(format!("`{text}` is no name"))
             .hint("letters, digits, `@`, `.`, `_` and `-`, not at the beginning"));
     }
-    Ok(text.to_owned())
+    let checked = match setting {
+        Setting::TunnelCipher => options::check_tunnel_cipher(text),
+        _ => options::check_congestion(text),
+    };
+    checked.map(|()| text.to_owned()).map_err(Fault::from)
 }
 
 /// Reads the words of one level; none of an empty text.
@@ -46,6 +52,8 @@ pub(super) fn read(setting: Setting, text: &str) -> Result<Vec<String>, Fault> {
     Ok(words.into_iter().map(str::to_owned).collect())
 }
 
+/// Checks one word as far as its setting alone decides; what depends on the file system is
+/// checked with the run (`checks::lab`).
 fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
     if word.contains(char::is_control) {
         return Err(Fault::new(format!("`{}` holds a control character", word.escape_debug())));
@@ -60,33 +68,36 @@ fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
                 .hint("the options alone, without the `-o` that a command line has"))
         }
         Setting::MountOptions => check_mount_option(word),
+        Setting::ExportOptions => {
+            options::check_export_options(&[word.to_owned()]).map_err(Fault::from)
+        }
         _ => Ok(()),
     }
 }
 
 fn check_mount_option(word: &str) -> Result<(), Fault> {
     let name = word.split('=').next().unwrap_or_default();
-    let own = OWN_SETTINGS.iter().find(|(option, _)| *option == name);
-    own.map_or(Ok(()), |(_, setting)| {
-        Err(Fault::new(format!("`{word}` is a setting of its own"))
-            .hint(format!("write it as `{}`", setting.key())))
-    })
+    if let Some((_, setting)) = OWN_SETTINGS.iter().find(|(option, _)| *option == name) {
+        return Err(Fault::new(format!("`{word}` is a setting of its own"))
+            .hint(format!("write it as `{}`", setting.key())));
+    }
+    options::check_nfs_options(&[word.to_owned()]).map_err(Fault::from)
 }
 
-/// A name leads nowhere but below /proc/sys, and a value is there.
+/// A name leads nowhere but below /proc/sys, to a setting that a plan may change, and a value is
+/// there.
 fn check_sysctl(word: &str) -> Result<(), Fault> {
+    let none = || {
+        Fault::new(format!("`{word}` sets no sysctl"))
+            .hint("name=value, such as `vm.dirty_ratio=5`; several with `+` between them")
+    };
+    let (name, value) = word.split_once('=').ok_or_else(none)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    let fits = word.split_once('=').is_some_and(|(name, value)| {
-        let parts = name.split(['.', '/']);
-        name.chars().all(plain)
-            && parts.into_iter().all(|part| !part.is_empty())
-            && !value.trim().is_empty()
-    });
-    if fits {
-        return Ok(());
+    let is_whole = name.split(['.', '/']).all(|part| !part.is_empty());
+    if !is_whole || !name.chars().all(plain) || value.trim().is_empty() {
+        return Err(none());
     }
-    Err(Fault::new(format!("`{word}` sets no sysctl"))
-        .hint("name=value, such as `vm.dirty_ratio=5`; several with `+` between them"))
+    options::check_sysctl(name, value).map_err(Fault::from)
 }
 
 #[cfg(test)]
@@ -96,7 +107,7 @@ mod tests {
     #[test]
     fn words_are_split_where_their_setting_says() {
         let words = |setting, text| read(setting, text).unwrap();
-        assert_eq!(words(Setting::FormatOptions, " -E  a=1,b -F"), ["-E", "a=1,b", "-F"]);
+        assert_eq!(words(Setting::FormatOptions, " -E  a=1,b -K"), ["-E", "a=1,b", "-K"]);
         assert_eq!(words(Setting::ExportOptions, "async, no_wdelay"), ["async", "no_wdelay"]);
         let sysctls = words(Setting::ServerSysctl, "net.ipv4.tcp_rmem=4096 1 2+vm.x=1");
         assert_eq!(sysctls, ["net.ipv4.tcp_rmem=4096 1 2", "vm.x=1"]);
@@ -116,12 +127,18 @@ mod tests {
         );
         assert_eq!(refused(Setting::ExportOptions, "-o async"), "`-o async` is no option");
         assert_eq!(refused(Setting::FsMountOptions, "a\nb"), "`a\\nb` holds a control character");
+        assert!(refused(Setting::ExportOptions, "rw,refer=/a@h").contains("another host"));
+        assert!(refused(Setting::MountOptions, "noac,remount").contains("not allowed"));
+        let program = "kernel.core_pattern=|/tmp/x";
+        assert!(refused(Setting::ServerSysctl, program).contains("kernel.core_pattern"));
         for sysctl in ["vm.x", "vm.x=", "../../etc/x=1", "a..b=1", "=1", "a b=1", ""] {
             assert!(check_sysctl(sysctl).is_err(), "{sysctl}");
         }
         for name in ["", "-oX", "a b", "a;b"] {
-            assert!(read_name(name).is_err(), "{name}");
+            assert!(read_name(Setting::TunnelCipher, name).is_err(), "{name}");
+            assert!(read_name(Setting::Congestion, name).is_err(), "{name}");
         }
-        assert!(read_name("aes128-gcm@openssh.com").is_ok());
+        read_name(Setting::TunnelCipher, "aes128-gcm@openssh.com").unwrap();
+        read_name(Setting::Congestion, "bbr").unwrap();
     }
 }

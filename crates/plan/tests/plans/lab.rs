@@ -86,11 +86,11 @@ fn every_setting_of_hosts_reads_back() {
          tmpfs_size = \"1GiB\"\nnfsvers = 4.1\nbackend = [\"posix\", \"nfs\"]\n",
         "data_path = [\"network\", \"tunnel\"]\ncpu_frequency = [\"unchanged\", \"1200MHz\"]\n\
          cores = 2\nserver_sysctl = [\"\", \"vm.dirty_ratio=5+net.ipv4.tcp_rmem=4096 1 2\"]\n\
-         client_sysctl = \"a.b=1\"\nmtu = [\"unchanged\", 9000]\nrate_limit = \"100mbit\"\n\
+         client_sysctl = \"vm.x=1\"\nmtu = [\"unchanged\", 9000]\nrate_limit = \"100mbit\"\n\
          delay = \"500us\"\ncongestion = \"bbr\"\ntcp_buffer = \"4MiB\"\nslots = 128\n\
          file_system = [\"xfs\", \"tmpfs\", \"existing\"]\n\
          raid = [\"none\", 0]\ncrypt = [true, false]\n\
-         format_options = \"-E a=1,b\"\nfs_mount_options = \"noatime,nodiratime\"\n\
+         format_options = \"-d su=64k\"\nfs_mount_options = \"noatime,nodiratime\"\n\
          server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
          nfsd_threads = 64\ntunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\

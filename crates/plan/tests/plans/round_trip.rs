@@ -260,11 +260,11 @@ fn of_hosts() -> impl Strategy<Value = String> {
     };
     (
         one("mount_options", &["\"\"", "[\"noac\", \"hard,nocto\"]"]),
-        one("server_sysctl", &["\"\"", "\"a.b=1+net.c=1 2 3\""]),
+        one("server_sysctl", &["\"\"", "\"vm.b=1+net.c=1 2 3\""]),
         one("slots", &["\"unchanged\"", "128"]),
         one("tcp_buffer", &["\"unchanged\"", "\"1MiB\""]),
         one("congestion", &["\"bbr\"", "\"unchanged\""]),
-        one("format_options", &["\"-E a=1,b\"", "\"\""]),
+        one("format_options", &["\"-E stride=16,nodiscard\"", "\"\""]),
         one("invalidation", &["\"none\"", "\"server-restart\""]),
         one("cpu_frequency", &["\"1.2GHz\"", "\"unchanged\""]),
     )

@@ -1,0 +1,206 @@
+//! Which folders and files a privileged process may rely on: those that no other user can exchange.
+//!
+//! A path is trusted where each part of it belongs to root or to us and can be written by nobody
+//! else. In a folder that all may write to, such as /tmp, that is so for entries of root's and ours
+//! alone, and only where its sticky bit is set. So no link and no file of another user's is ever
+//! followed, written or removed. **Source:** open(2), `O_NOFOLLOW`; the kernel's
+//! Documentation/admin-guide/sysctl/fs.rst, `protected_symlinks`.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+
+use crate::error::LabError;
+
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Refuses a path with a part that another user owns or may exchange; what isn't there yet is fine.
+///
+/// # Errors
+/// With that part, and why.
+pub fn check_path(path: &Path) -> Result<(), LabError> {
+    let parts: Vec<&Path> = path.ancestors().collect();
+    for part in parts.into_iter().rev().filter(|part| !part.as_os_str().is_empty()) {
+        let metadata = match part.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(LabError::file("look at", part, error)),
+        };
+        if let Some(why) = distrust(&metadata) {
+            return Err(LabError::Refused(format!(
+                "{} is not used: {} {why} (hint: use a folder that belongs to {} alone)",
+                path.display(),
+                part.display(),
+                if geteuid().is_root() { "root" } else { "you" }
+            )));
+        }
+        if metadata.is_symlink() {
+            // A link of root's or ours; where it leads to must be trusted as well.
+            match part.canonicalize() {
+                Ok(target) => check_path(&target)?,
+                Err(error) => return Err(LabError::file("follow", part, error)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says what another user could do with an entry; `None` where none could do anything.
+fn distrust(metadata: &Metadata) -> Option<String> {
+    let (owner, mode) = (metadata.uid(), metadata.mode());
+    if owner != 0 && owner != geteuid().as_raw() {
+        return Some(format!("belongs to user {owner}"));
+    }
+    // Entries of a sticky folder are removed and renamed by their owners alone. The mode of a link
+    // means nothing.
+    if metadata.is_symlink() || (metadata.is_dir() && mode & STICKY != 0) {
+        return None;
+    }
+    if mode & OTHERS_WRITE != 0 {
+        return Some("may be written by all users".to_owned());
+    }
+    // A group of root's, or the private group of the owner, has no other members.
+    let group = metadata.gid();
+    if mode & GROUP_WRITES != 0 && group != 0 && group != owner {
+        return Some(format!("may be written by group {group}"));
+    }
+    None
+}
+
+/// Makes a folder that only we can use, where it is missing.
+///
+/// # Errors
+/// Where it can't be made, or another user owns or may write it or a folder above it.
+pub fn private_folder(folder: &Path) -> Result<(), LabError> {
+    check_path(folder)?;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| LabError::file("make", folder, error))?;
+    // It may have appeared between the two.
+    check_path(folder)
+}
+
+/// Opens a file of ours to be read and appended to, made where it is missing.
+///
+/// # Errors
+/// Where it is a link, no regular file, has another name as well, or is another user's.
+pub fn open_log(path: &Path) -> Result<File, LabError> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    open_own(&mut options, path)
+}
+
+/// Makes a file of ours, or empties it.
+///
+/// # Errors
+/// As [`open_log`].
+pub fn create_file(path: &Path) -> Result<File, LabError> {
+    if let Some(folder) = path.parent() {
+        check_path(folder)?;
+    }
+    // Emptied only once it is known to be ours.
+    let file = open_own(OpenOptions::new().write(true).create(true), path)?;
+    file.set_len(0).map_err(|error| LabError::file("empty", path, error))?;
+    Ok(file)
+}
+
+/// Makes a file that wasn't there, not even as a link.
+///
+/// # Errors
+/// Where something of that name is there.
+pub fn create_new(path: &Path) -> Result<File, LabError> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(|error| LabError::file("make", path, error))
+}
+
+fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, LabError> {
+    // Not blocking: a pipe in its place would hold us.
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let options = options.mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).map_err(|error| LabError::file("open", path, error))?;
+    let metadata = file.metadata().map_err(|error| LabError::file("look at", path, error))?;
+    let why = if !metadata.is_file() {
+        "is no regular file".to_owned()
+    } else if metadata.nlink() > 1 {
+        "has another name as well".to_owned()
+    } else if let Some(why) = distrust(&metadata) {
+        why
+    } else {
+        return Ok(file);
+    };
+    Err(LabError::Refused(format!("{} is not used: it {why}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+
+    const NOBODY: u32 = 65_534;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner/log");
+        private_folder(&inner).unwrap();
+        assert_eq!(inner.metadata().unwrap().mode() & 0o777, 0o700);
+        for (mode, fine) in [(0o755, true), (0o777, false), (0o1777, true), (0o700, true)] {
+            set_mode(folder.path(), mode);
+            assert_eq!(check_path(&inner).is_ok(), fine, "{mode:o}");
+        }
+        set_mode(&inner, 0o777);
+        let error = private_folder(&inner).unwrap_err().to_string();
+        assert!(error.contains("may be written by all users"), "{error}");
+    }
+
+    #[test]
+    fn links_and_other_names_are_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "precious").unwrap();
+        set_mode(&target, 0o600);
+        symlink(&target, &link).unwrap();
+        assert!(open_log(&link).is_err() && create_file(&link).is_err());
+        assert!(create_new(&link).is_err() && create_new(&target).is_err());
+        let other = folder.path().join("other");
+        fs::hard_link(&target, &other).unwrap();
+        let error = create_file(&other).unwrap_err().to_string();
+        assert!(error.contains("another name"), "{error}");
+        assert!(create_file(folder.path()).is_err());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        fs::remove_file(other).unwrap();
+        set_mode(&target, 0o666);
+        assert!(open_log(&target).unwrap_err().to_string().contains("all users"));
+    }
+
+    #[test]
+    fn what_another_user_owns_is_not_trusted_by_root() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("link"));
+        fs::create_dir(&theirs).unwrap();
+        chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+        let error = private_folder(&theirs.join("state")).unwrap_err().to_string();
+        assert!(error.contains(&format!("belongs to user {NOBODY}")), "{error}");
+        symlink(folder.path(), &link).unwrap();
+        check_path(&link.join("x")).unwrap();
+        std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
+        assert!(check_path(&link.join("x")).is_err());
+        let file = folder.path().join("file");
+        fs::write(&file, "{}").unwrap();
+        chown(&file, Some(NOBODY), None).unwrap();
+        assert!(open_log(&file).is_err() && create_file(&file).is_err());
+    }
+}

@@ -1,0 +1,301 @@
+//! What the undo log may have written, removed, unmounted or ended: checked when it is undone.
+//!
+//! The log is text on a disk. [`crate::trust`] lets none be read that another user could write, and
+//! what is read is held here to what dfsbench ever notes: settings of the kernel, names of ours,
+//! paths below /run/dfsbench, and files whose path leads through no link. **Source:** proc_sys(5).
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use model::options::{OptionError, check_clients, check_interface, check_object_name, check_path};
+
+use crate::actions::nfsd;
+use crate::error::LabError;
+use crate::undo::Undo;
+use crate::{RUN, safety, trust};
+
+/// Where settings of the kernel are.
+const SETTINGS: [&str; 2] = ["/proc/sys", "/sys"];
+
+/// Refuses to undo what dfsbench never did.
+///
+/// # Errors
+/// Where the log names what isn't ours, with what it names.
+pub fn check(undo: &Undo) -> Result<(), LabError> {
+    match undo {
+        Undo::Write { path, text } => {
+            if text.contains(['\n', '\0']) {
+                return Err(refuse(path, "its old value has several lines"));
+            }
+            check_noted_setting(path)
+        }
+        Undo::Mtu { interface, .. } | Undo::Shape { interface } => {
+            parsed(Path::new(interface), check_interface(interface))
+        }
+        Undo::Unmount { point, file_system } => {
+            // The server's own file system, which is mounted where the kernel has it.
+            if file_system == "nfsd" && point == Path::new(nfsd::FOLDER) {
+                return Ok(());
+            }
+            let known = ["ext4", "xfs", "btrfs", "tmpfs", "nfs"];
+            if !known.contains(&file_system.as_str()) {
+                return Err(refuse(point, "dfsbench mounts no such file system"));
+            }
+            check_below_run(point)
+        }
+        Undo::Tree { path } => check_below_run(path),
+        Undo::End { program } => {
+            parsed(program, check_path(program))?;
+            // Nothing is opened: the path is only compared with what processes run by.
+            if program.starts_with(RUN) { Ok(()) } else { Err(refuse(program, "isn't ours")) }
+        }
+        Undo::Folder { path } => check_without_links(path),
+        // A link in its place is removed, not followed.
+        Undo::File { path } if nfsd::RPCBIND_FILES.iter().any(|file| path == Path::new(file)) => {
+            path.parent().map_or(Ok(()), check_no_link_on_the_way)
+        }
+        // What lies in a mount of ours may be linked and its folder opened to all by clients: the
+        // name is removed, and nothing else.
+        Undo::File { path } if path.starts_with(RUN) => check_below_run(path),
+        Undo::File { path } => {
+            check_without_links(path)?;
+            check_removable_file(path)
+        }
+        Undo::Loop { file } => parsed(file, check_path(file)),
+        Undo::Array { name, devices } => {
+            parsed(Path::new(name), check_object_name(name))?;
+            devices.iter().try_for_each(|device| check_device(device))
+        }
+        Undo::Mapped { name } => parsed(Path::new(name), check_object_name(name)),
+        Undo::Wipe { device, .. } => check_device(device),
+        Undo::Works { directory, campaign } => {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if campaign.is_empty() || !campaign.chars().all(plain) {
+                return Err(refuse(directory, "its campaign has no name"));
+            }
+            check_no_link_on_the_way(directory)
+        }
+        Undo::Export { directory, clients } => {
+            parsed(directory, check_path(directory))?;
+            parsed(Path::new(clients), check_clients(clients))
+        }
+        Undo::Nfsd { .. } | Undo::Calendar { .. } => Ok(()),
+    }
+}
+
+/// Refuses to write to a file that is no setting of the kernel, whatever way leads to it.
+///
+/// # Errors
+/// Where it is none, or isn't there.
+pub fn check_kernel_setting(path: &Path) -> Result<(), LabError> {
+    parsed(path, check_path(path))?;
+    let real = path.canonicalize().map_err(|error| LabError::file("write", path, error))?;
+    if is_setting(&real) || real.starts_with(nfsd::FOLDER) {
+        return Ok(());
+    }
+    Err(refuse(path, "leads to no setting of the kernel"))
+}
+
+/// The path must lead to a setting as it is written, and where the kernel's own links lead.
+fn check_noted_setting(path: &Path) -> Result<(), LabError> {
+    parsed(path, check_path(path))?;
+    if !is_setting(path) {
+        return Err(refuse(path, "is no setting of the kernel"));
+    }
+    match path.canonicalize() {
+        Ok(real) if is_setting(&real) => Ok(()),
+        Ok(_) => Err(refuse(path, "leads to no setting of the kernel")),
+        // What belonged to a mount or an interface is gone with it.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(LabError::file("look at", path, error)),
+    }
+}
+
+fn is_setting(path: &Path) -> bool {
+    SETTINGS.iter().any(|folder| path != Path::new(folder) && path.starts_with(folder))
+}
+
+/// Below /run/dfsbench, and by no link: neither there nor in place of it.
+fn check_below_run(path: &Path) -> Result<(), LabError> {
+    parsed(path, check_path(path))?;
+    if path == Path::new(RUN) || !path.starts_with(RUN) {
+        return Err(refuse(path, "isn't ours"));
+    }
+    check_no_link_on_the_way(path)
+}
+
+/// No part of the path is a link or another user's.
+fn check_without_links(path: &Path) -> Result<(), LabError> {
+    check_no_link_on_the_way(path)?;
+    path.parent().map_or(Ok(()), trust::check_path)
+}
+
+/// Looks by readlink(2), which asks no file system for attributes: a mount whose server is gone
+/// would never answer, and must be unmounted all the same.
+fn check_no_link_on_the_way(path: &Path) -> Result<(), LabError> {
+    parsed(path, check_path(path))?;
+    let parts: Vec<&Path> = path.ancestors().collect();
+    for part in parts.into_iter().rev() {
+        match fs::read_link(part) {
+            Ok(_) => {
+                return Err(refuse(path, &format!("leads through a link, {}", part.display())));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // No link.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A file of ours is a regular one with one name.
+fn check_removable_file(path: &Path) -> Result<(), LabError> {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
+    if metadata.is_file() && metadata.nlink() == 1 {
+        return Ok(());
+    }
+    Err(refuse(path, "is no file that dfsbench made"))
+}
+
+/// A device that loses its marks is free; one that is gone has none.
+fn check_device(device: &Path) -> Result<(), LabError> {
+    parsed(device, check_path(device))?;
+    if !device.starts_with("/dev") {
+        return Err(refuse(device, "is no device"));
+    }
+    if device.exists() { safety::check_unused(device) } else { Ok(()) }
+}
+
+fn parsed(named: &Path, checked: Result<(), OptionError>) -> Result<(), LabError> {
+    checked.map_err(|error| refuse(named, &error.to_string()))
+}
+
+fn refuse(named: &Path, why: &str) -> LabError {
+    LabError::Refused(format!(
+        "the undo log names `{}`, which is left alone: {why}",
+        named.display().to_string().escape_debug()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::commands::Runner;
+
+    /// What nobody may have removed, unmounted, written or ended, for every kind of undo.
+    fn planted(folder: &Path) -> Vec<Undo> {
+        let file = |name: &str| folder.join(name);
+        let name = |name: &str| name.to_owned();
+        let written = |path: PathBuf| Undo::Write { path, text: name("1") };
+        let unmount = |point: &str, file_system: &str| Undo::Unmount {
+            point: point.into(),
+            file_system: file_system.to_owned(),
+        };
+        vec![
+            written(file("precious")),
+            written("/proc/sys/../../etc/passwd".into()),
+            written("/sys/../etc/passwd".into()),
+            written("/proc/self/oom_score_adj".into()),
+            written("/proc/sysrq-trigger".into()),
+            written("/proc/sys".into()),
+            written("proc/sys/vm/swappiness".into()),
+            Undo::Write { path: "/proc/sys/vm/swappiness".into(), text: name("1\n2") },
+            Undo::Mtu { interface: name("-x"), bytes: 1 },
+            Undo::Shape { interface: name("lo root; x") },
+            unmount("/", "ext4"),
+            unmount("/home", "ext4"),
+            unmount("/run/dfsbench/../../home", "ext4"),
+            unmount("/run/dfsbench/storage", ""),
+            unmount("/home", "nfsd"),
+            Undo::Folder { path: file("link/inner") },
+            Undo::Folder { path: file("x/../inner") },
+            Undo::Tree { path: RUN.into() },
+            Undo::Tree { path: folder.to_owned() },
+            Undo::Tree { path: "/run/dfsbench/../x".into() },
+            Undo::File { path: file("link/precious") },
+            Undo::File { path: file("to-precious") },
+            Undo::File { path: file("../precious") },
+            Undo::File { path: name("precious").into() },
+            Undo::File { path: file("second-name") },
+            Undo::Loop { file: "/a/../b".into() },
+            Undo::Array { name: name("x y"), devices: vec![] },
+            Undo::Array { name: name("dfsbench"), devices: vec![file("precious")] },
+            Undo::Mapped { name: name("root") },
+            Undo::Mapped { name: name("--all") },
+            Undo::Wipe { device: file("precious"), uuid: name("u") },
+            Undo::Wipe { device: "/dev/../etc/passwd".into(), uuid: name("u") },
+            Undo::Wipe { device: "/dev/null".into(), uuid: name("u") },
+            Undo::End { program: "/usr/sbin/sshd".into() },
+            Undo::End { program: "/run/dfsbench/../../usr/sbin/sshd".into() },
+            Undo::Works { directory: file("link"), campaign: name("c") },
+            Undo::Works { directory: folder.to_owned(), campaign: name("") },
+            Undo::Works { directory: folder.to_owned(), campaign: name("*/..") },
+            Undo::Works { directory: "/".into(), campaign: name("c") },
+            Undo::Export { directory: "/a".into(), clients: name("-a") },
+            Undo::Export { directory: "/a/../b".into(), clients: name("h") },
+        ]
+    }
+
+    #[test]
+    fn a_log_that_names_what_is_not_ours_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        fs::create_dir_all(file("real/inner")).unwrap();
+        fs::create_dir_all(file("real/.dfsbench-c-1")).unwrap();
+        for name in ["precious", "real/precious", "first-name"] {
+            fs::write(file(name), "precious").unwrap();
+        }
+        symlink(file("real"), file("link")).unwrap();
+        symlink(file("precious"), file("to-precious")).unwrap();
+        fs::hard_link(file("first-name"), file("second-name")).unwrap();
+        for undo in planted(folder.path()) {
+            let error = undo.put_back(&mut Runner::default()).unwrap_err().to_string();
+            assert!(error.contains("left alone"), "{undo:?}: {error}");
+        }
+        for name in ["precious", "real/precious", "first-name", "second-name"] {
+            assert_eq!(fs::read_to_string(file(name)).unwrap(), "precious");
+        }
+        assert!(file("real/inner").exists() && file("real/.dfsbench-c-1").exists());
+    }
+
+    #[test]
+    fn what_dfsbench_notes_itself_passes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        fs::write(file("disk"), "x").unwrap();
+        let (swappiness, gone) = ("/proc/sys/vm/swappiness", "/sys/class/bdi/9:9/read_ahead_kb");
+        let name = |name: &str| name.to_owned();
+        for undo in [
+            Undo::Write { path: swappiness.into(), text: name("60") },
+            Undo::Write { path: gone.into(), text: name("128") },
+            Undo::File { path: file("disk") },
+            Undo::File { path: nfsd::RPCBIND_FILES[0].into() },
+            Undo::Unmount { point: nfsd::FOLDER.into(), file_system: name("nfsd") },
+            Undo::Folder { path: file("gone") },
+            Undo::Tree { path: Path::new(RUN).join("ganesha") },
+            Undo::End { program: Path::new(RUN).join("ganesha/ganesha.nfsd") },
+            Undo::Unmount { point: Path::new(RUN).join("mount"), file_system: name("nfs") },
+            Undo::Array { name: name("dfsbench"), devices: vec!["/dev/no-such".into()] },
+            Undo::Works { directory: folder.path().to_owned(), campaign: name("mounts-1") },
+            Undo::Export { directory: file("x y"), clients: name("10.0.0.1 fd00::1") },
+        ] {
+            check(&undo).unwrap();
+        }
+    }
+
+    #[test]
+    fn settings_are_written_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("precious");
+        fs::write(&file, "precious").unwrap();
+        let error = Runner::default().write(&file, "x").unwrap_err().to_string();
+        assert!(error.contains("no setting of the kernel"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+        check_kernel_setting(Path::new("/proc/sys/vm/drop_caches")).unwrap();
+    }
+}

@@ -1,0 +1,198 @@
+//! Names, addresses, paths and sysctls that end in arguments of programs that run as root.
+//!
+//! **Source:** proc_sys(5); ssh(1); exports(5), "Machine Name Formats"; Linux, `dev_valid_name`.
+
+use std::path::{Component, Path};
+
+use super::{OptionError, is_word, shorten};
+
+/// Longest name of a network interface, in bytes. **Source:** Linux, `IFNAMSIZ` without its end.
+const INTERFACE_LENGTH_MAX: usize = 15;
+/// Longest path, in bytes. **Source:** Linux, `PATH_MAX` without its end.
+const PATH_LENGTH_MAX: usize = 4_095;
+
+/// Beginnings of the sysctls that a plan may set: memory, network, RPC, files and scheduling.
+const SYSCTLS: &[&str] = &[
+    "vm.",
+    "net.",
+    "sunrpc.",
+    "fs.nfs.",
+    "fs.lockd",
+    "fs.xfs.",
+    "fs.quota.",
+    "fs.aio-",
+    "fs.file-max",
+    "fs.nr_open",
+    "fs.pipe-",
+    "fs.lease",
+    "fs.inotify.",
+    "fs.epoll.",
+    "dev.raid.",
+    "kernel.sched",
+    "kernel.numa_balancing",
+    "kernel.timer_migration",
+    "kernel.watchdog",
+    "kernel.nmi_watchdog",
+    "kernel.perf_cpu_time_max_percent",
+    "kernel.perf_event_max_sample_rate",
+    "kernel.io_uring_disabled",
+];
+
+/// Those among them that stop the host.
+const SYSCTLS_REFUSED: &[&str] =
+    &["vm.panic_on_oom", "fs.xfs.panic_mask", "kernel.watchdog_thresh"];
+
+/// Checks the name and the value of a sysctl.
+///
+/// The list leaves out what runs programs (`kernel.core_pattern`, `kernel.modprobe`) or ends the
+/// host (`kernel.panic`, `kernel.sysrq`).
+///
+/// # Errors
+/// Where the name isn't of the list, or either holds what no setting has.
+pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let whole = name.split(['.', '/']).all(|part| !part.is_empty());
+    if !name.chars().all(plain) || !whole {
+        let what = format!("`{}` is no name of a sysctl", shorten(name));
+        return Err(OptionError::new(what, "name=value, such as `vm.dirty_ratio=5`"));
+    }
+    let known = SYSCTLS.iter().any(|start| name.starts_with(start));
+    // A slash in a name stands for a dot, and the other way round.
+    let bare = name.replace('/', ".");
+    if !known || SYSCTLS_REFUSED.contains(&bare.as_str()) {
+        let what = format!("`{}` is no sysctl that a plan may set", shorten(name));
+        let hint = "those of memory, network, RPC, files and scheduling, such as `vm.`, `net.`, \
+                    `sunrpc.`, `fs.nfs.`, `kernel.sched`";
+        return Err(OptionError::new(what, hint));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || " _.,:-\t".contains(c);
+    if value.trim().is_empty() || value.len() > 256 || !value.chars().all(plain) {
+        let what = format!("`{}` can't be the value of {name}", shorten(value));
+        return Err(OptionError::new(what, "numbers or words with a space between them"));
+    }
+    Ok(())
+}
+
+/// Checks a path: from the root on, without `.`, `..` and doubled slashes, and not the root.
+///
+/// # Errors
+/// Where it is another.
+pub fn check_path(path: &Path) -> Result<(), OptionError> {
+    let text = path.to_str().unwrap_or_default();
+    let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let whole = text.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain));
+    let normal = path.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
+    if !whole || !normal || text.contains(char::is_control) || text.len() > PATH_LENGTH_MAX {
+        let what = format!("`{}` is no whole path", shorten(&path.to_string_lossy()));
+        let hint = "from the root on, without `.`, `..` and a `/` at its end; not the root itself";
+        return Err(OptionError::new(what, hint));
+    }
+    Ok(())
+}
+
+/// Checks a path that stands between quotes in the configuration of a server.
+///
+/// # Errors
+/// Where it could end the quotes, or is no whole path.
+pub fn check_quotable_path(path: &Path) -> Result<(), OptionError> {
+    check_path(path)?;
+    if path.to_string_lossy().contains(['"', '\\', '\'', '$', '#', '%']) {
+        let what = format!("`{}` can't stand in quotes", shorten(&path.to_string_lossy()));
+        return Err(OptionError::new(
+            what,
+            "a directory without `\"`, `'`, `\\`, `$`, `#` and `%`",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks where ssh finds a host: a name or an address, with a user before an `@`.
+///
+/// # Errors
+/// Where it is no such thing, or ssh could take it for an option.
+pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
+    let parts: Vec<&str> = text.split('@').collect();
+    if parts.len() > 2 || !parts.iter().all(|part| is_host(part)) {
+        let what = format!("`{}` is no host for ssh", shorten(text));
+        let hint = "a name or an address, with a user and an `@` before it where one is needed";
+        return Err(OptionError::new(what, hint));
+    }
+    Ok(())
+}
+
+/// Checks who may mount an export: names or addresses with a space between them.
+///
+/// # Errors
+/// Where one of them is neither.
+pub fn check_clients(text: &str) -> Result<(), OptionError> {
+    let wrong = text.split(' ').find(|client| {
+        let bare = client.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(client);
+        !is_host(bare)
+    });
+    match wrong {
+        None => Ok(()),
+        Some(client) => Err(OptionError::new(
+            format!("`{}` is no client of an export", shorten(client)),
+            "names or addresses with a space between them",
+        )),
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
+    let first = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':');
+    first && text.len() <= 255 && text.chars().all(plain)
+}
+
+/// Checks the name of a network interface.
+///
+/// # Errors
+/// Where it holds what no interface of a plan has.
+pub fn check_interface(name: &str) -> Result<(), OptionError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+    let first = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if !first || name.len() > INTERFACE_LENGTH_MAX || !name.chars().all(plain) {
+        let what = format!("`{}` is no name of an interface", shorten(name));
+        return Err(OptionError::new(what, "what `ip link` calls it, such as `eth0`"));
+    }
+    Ok(())
+}
+
+/// Checks the name of an array or a mapping that dfsbench makes: `dfsbench`, or one that begins so.
+///
+/// # Errors
+/// Where it isn't ours.
+pub fn check_object_name(name: &str) -> Result<(), OptionError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.starts_with("dfsbench") || name.len() > 32 || !name.chars().all(plain) {
+        let what = format!("`{}` is no name of an array or mapping of ours", shorten(name));
+        return Err(OptionError::new(what, "one that begins with `dfsbench`"));
+    }
+    Ok(())
+}
+
+/// Checks the cipher of a tunnel.
+///
+/// # Errors
+/// Where ssh could take it for something else.
+pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-".contains(c);
+    let first = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if !first || name.len() > 64 || !name.chars().all(plain) {
+        let what = format!("`{}` is no name of a cipher", shorten(name));
+        return Err(OptionError::new(what, "one that `ssh -Q cipher` lists"));
+    }
+    Ok(())
+}
+
+/// Checks the name of a congestion control.
+///
+/// # Errors
+/// Where it is no word.
+pub fn check_congestion(name: &str) -> Result<(), OptionError> {
+    if is_word(name) {
+        return Ok(());
+    }
+    let what = format!("`{}` is no name of a congestion control", shorten(name));
+    Err(OptionError::new(what, "one of /proc/sys/net/ipv4/tcp_available_congestion_control"))
+}
