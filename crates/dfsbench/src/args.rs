@@ -257,6 +257,9 @@ pub struct PatternArgs {
 /// of the log on this host, and on the hosts that are named. It is safe to repeat.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
+    /// Where results are kept: what killed runs left at their targets is on record beside it
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
     /// A plan: its hosts, too
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: Option<PathBuf>,

@@ -25,7 +25,9 @@ use crate::job::Job;
 use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, check_screen};
-use crate::{dry_run, embedded, hosts, job, output, output_file, ramp, render, signals, target};
+use crate::{
+    dry_run, embedded, hosts, job, leftovers, output, output_file, ramp, render, signals, target,
+};
 
 /// Makes the campaign that the arguments ask for.
 ///
@@ -355,12 +357,16 @@ pub fn with_agents<T>(
         let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
-        let read_clocks = || agent::read(&*clock);
-        let opening = Opening {
-            campaign: controller::campaign_name(token),
-            allow_destroy: means.allow_destroy.to_vec(),
-            keep: means.keep,
+        let campaign = controller::campaign_name(token);
+        leftovers::warn(means.results, &plan.runs);
+        let _record = if means.keep {
+            None
+        } else {
+            leftovers::Record::begin(means.results, &campaign, &plan.runs)?
         };
+        let read_clocks = || agent::read(&*clock);
+        let opening =
+            Opening { campaign, allow_destroy: means.allow_destroy.to_vec(), keep: means.keep };
         let mut walk = Walk {
             plan,
             agent: &mut transport,

@@ -13,7 +13,7 @@ use model::Host;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
-use crate::{campaign, output, signals};
+use crate::{campaign, leftovers, output, signals};
 
 /// Cleans this host and those that are named.
 ///
@@ -21,13 +21,17 @@ use crate::{campaign, output, signals};
 /// When the plan can't be read, a host can't be reached, or something can't be put back.
 pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
+    let cleaned = leftovers::clean(&args.results);
+    for place in &cleaned.removed {
+        output::data(format!("removed: {place}\n").as_bytes())?;
+    }
     let mut hosts = vec![Host::here("this host")];
     if let Some(path) = &args.plan {
         let elsewhere = campaign::read_plan(path)?.hosts.into_iter();
         hosts.extend(elsewhere.filter(|host| host.ssh.is_some()));
     }
     hosts.extend(args.host.iter().map(|name| named(name, args)));
-    let mut refused = Vec::new();
+    let mut refused = cleaned.left;
     for host in &hosts {
         match clean(host, &stop) {
             Ok(puttings) => {

@@ -22,6 +22,7 @@ mod hosts;
 mod job;
 mod k8s;
 mod ladder;
+mod leftovers;
 mod manual;
 mod offer;
 mod output;

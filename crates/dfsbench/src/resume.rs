@@ -12,7 +12,7 @@ use results::Store;
 use crate::args::ResumeArgs;
 use crate::campaign::{self, Means};
 use crate::exit::Failure;
-use crate::{render, signals, soak, target};
+use crate::{leftovers, output, render, signals, soak, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -54,6 +54,13 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         )));
     }
     plan.check_destroy(&args.making.allow_destroy)?;
+    let cleaned = leftovers::clean(&args.making.results);
+    for place in &cleaned.removed {
+        output::message(&format!("removed what a killed run left: {place}"));
+    }
+    for left in &cleaned.left {
+        output::message(&format!("warning: {left}"));
+    }
     campaign::make(&means, &mut plan, Some(id), &stop)
 }
 

@@ -6,6 +6,7 @@
 
 mod content;
 mod directory;
+pub mod leftover;
 mod nfs;
 mod stock;
 

@@ -89,7 +89,7 @@ fn open(path: &Path) -> io::Result<File> {
 ///
 /// Whoever opened one at this moment, and locks it afterwards, sees that it is gone and makes
 /// another one: see [`Hold::take`].
-pub(crate) fn remove_stale_locks(results: &Path) {
+pub fn remove_stale_locks(results: &Path) {
     let Ok(results) = fs::canonicalize(results) else { return };
     let (Some(folder), Some(name)) = (results.parent(), results.file_name()) else { return };
     let mut begin = name.to_owned();

@@ -12,6 +12,7 @@ mod interruption;
 mod jobs;
 mod jobs_again;
 mod keeping;
+mod killed;
 mod kubernetes;
 mod ladder;
 mod output_files;

@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{Name, Places};
 
-use super::{Census, SiteConfig, SiteError, Whose};
+use super::{Census, SiteConfig, SiteError, Whose, leftover};
 use crate::clock::Clock;
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
@@ -165,6 +165,10 @@ impl Work {
         })?;
         let mut work = Self { path, is_ours, held: None };
         work.hold()?;
+        if is_ours {
+            let mark = work.path.join(leftover::mark_of(&config.work_name));
+            fs::write(&mark, "").map_err(|error| io("create", &mark, &error))?;
+        }
         Ok(work)
     }
 
@@ -217,7 +221,7 @@ fn count(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result
             count(&entry.path(), whose, census)?;
             continue;
         }
-        if !is_counted {
+        if !is_counted || leftover::is_mark(entry.file_name().as_bytes()) {
             continue;
         }
         let found = entry.metadata()?;

@@ -15,8 +15,9 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::Places;
 
-use super::{SiteConfig, SiteError};
-use filling::{empty, make_or_join};
+use super::{SiteConfig, SiteError, leftover};
+pub(super) use filling::empty;
+use filling::make_or_join;
 
 /// A working directory below the mounted path.
 pub(super) struct NfsSite {
@@ -64,6 +65,10 @@ impl NfsSite {
         let root = mount.root();
         let work = make_or_join(&mut mount, root, &work_name, spec);
         let (work, is_ours) = work.map_err(|failure| not_writable(&shown, target, &failure))?;
+        if is_ours {
+            let marked = mark(&mut mount, work, &work_name);
+            marked.map_err(|failure| not_writable(&shown, target, &failure))?;
+        }
         if !is_ours && !config.joins {
             let reason = "it is there already".to_owned();
             return Err(SiteError::Io { what: "create", place: work_name, reason });
@@ -217,8 +222,14 @@ impl NfsSite {
     }
 }
 
+/// Makes the file by which a working directory is known for ours.
+fn mark(mount: &mut Mount, work: File, work_name: &str) -> Result<(), CallFailure> {
+    let made = mount.create(work, &leftover::mark_of(work_name))?;
+    mount.close(made)
+}
+
 /// Says in one line what the client says in two.
-fn told(shown: &str, error: &MountError) -> SiteError {
+pub(super) fn told(shown: &str, error: &MountError) -> SiteError {
     let text = error.to_string();
     SiteError::Nfs(match text.split_once("\n  hint: ") {
         Some((what, hint)) => format!("{shown}: {what} (hint: {hint})"),
@@ -227,7 +238,7 @@ fn told(shown: &str, error: &MountError) -> SiteError {
 }
 
 /// Mounts; a congestion control that is only preferred and not allowed here is done without.
-fn connect(options: &MountOptions) -> Result<Mount, MountError> {
+pub(super) fn connect(options: &MountOptions) -> Result<Mount, MountError> {
     match Mount::connect(options) {
         Err(MountError::CongestionControl { .. }) => {
             Mount::connect(&MountOptions { congestion_control: None, ..options.clone() })
@@ -237,7 +248,7 @@ fn connect(options: &MountOptions) -> Result<Mount, MountError> {
 }
 
 /// Lists what is in our directory; names that are no text are not ours.
-fn names(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
+pub(super) fn names(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
     let entries = mount.readdir(directory)?;
     let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
     Ok(names.filter(|name| name != "." && name != "..").collect())

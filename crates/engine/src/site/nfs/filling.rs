@@ -12,7 +12,7 @@ use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
 use super::super::stock::{Stock, Todo};
-use super::super::{Census, SiteConfig, SiteError, Whose, content, interrupted};
+use super::super::{Census, SiteConfig, SiteError, Whose, content, interrupted, leftover};
 use super::{NfsSite, names};
 
 impl NfsSite {
@@ -137,7 +137,8 @@ fn count(
 ) -> Result<(), CallFailure> {
     for name in names(mount, directory)? {
         let is_counted = whose.counts(name.as_bytes());
-        if !is_counted && !Sort::is_directory(name.as_bytes()) {
+        let is_file = !Sort::is_directory(name.as_bytes());
+        if is_file && (!is_counted || leftover::is_mark(name.as_bytes())) {
             continue;
         }
         let file = mount.lookup(directory, &name)?;
@@ -158,7 +159,7 @@ fn count(
 }
 
 /// Removes everything in a directory, but not the directory.
-pub(super) fn empty(mount: &mut Mount, directory: File) -> Result<(), CallFailure> {
+pub(in super::super) fn empty(mount: &mut Mount, directory: File) -> Result<(), CallFailure> {
     for name in names(mount, directory)? {
         if Sort::is_directory(name.as_bytes()) {
             let below = mount.lookup(directory, &name)?;

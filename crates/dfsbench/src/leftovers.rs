@@ -1,0 +1,322 @@
+//! Working directories that killed processes left behind, and the records by which they are found.
+//!
+//! Before anything is made at a target, a [`Record`] is written and synced beside the results file:
+//! the name of the campaign, its targets, and the hosts that work there. Its process keeps it
+//! locked and removes it at its end; kill -9 drops the lock and leaves the file. A record that
+//! nobody holds therefore names what may still be there: `dfsbench clean` and `resume` remove it,
+//! and the next run on the same target says so.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use engine::site::leftover::{self, Leftover};
+use model::{RunSpec, Target};
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+use crate::output;
+
+/// How the names of records go on after that of the results file, and how they end.
+const NAME: [&str; 2] = ["-work-", ".lock"];
+
+/// A larger record is none of ours.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// What a record says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Said {
+    /// What the names of the working directories hold.
+    campaign: String,
+    /// The process that made it.
+    pid: u32,
+    targets: Vec<Worked>,
+}
+
+/// A target that is worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Worked {
+    target: Target,
+    /// The hosts that see it, by the words that ssh finds them by; none where it is this one.
+    hosts: Vec<String>,
+}
+
+/// The record of this process, until it is dropped.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    targets: Vec<Worked>,
+    campaign: String,
+    /// Locked; the lock ends when it is closed.
+    _file: File,
+}
+
+impl Record {
+    /// Writes what a campaign is about to work on; `None` where it leaves nothing behind.
+    ///
+    /// # Errors
+    /// When no file can be made beside the results.
+    pub fn begin(
+        results: &Path,
+        campaign: &str,
+        runs: &[RunSpec],
+    ) -> Result<Option<Self>, Failure> {
+        let targets = targets_of(runs);
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        let path = place_of(results, campaign);
+        let said = Said { campaign: campaign.to_owned(), pid: std::process::id(), targets };
+        let file = write(&path, &said).map_err(|error| Failure::Output {
+            what: path.display().to_string(),
+            reason: error.to_string(),
+            hint: "keep results where files can be made: --results",
+        })?;
+        Ok(Some(Self { path, targets: said.targets, campaign: said.campaign, _file: file }))
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // What could not be removed stays on record. Servers were told at the end of each trial.
+        let is_left = self.targets.iter().any(|worked| {
+            let is_here = worked.hosts.is_empty() && worked.target.is_local();
+            is_here && holds_some(&worked.target, &self.campaign)
+        });
+        if !is_left {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What was found of killed processes.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// What was removed, a line each.
+    pub removed: Vec<String>,
+    /// What is left alone or could not be reached, with why.
+    pub left: Vec<String>,
+}
+
+/// Removes what killed processes left that kept their results in this file.
+pub fn clean(results: &Path) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    results::remove_stale_locks(results);
+    for abandoned in abandoned(results) {
+        let mut is_done = true;
+        for worked in &abandoned.said.targets {
+            is_done &= clean_target(worked, &abandoned.said.campaign, &mut cleaned);
+        }
+        // The record stays for the next time where something could not be looked at.
+        if is_done {
+            let _ = fs::remove_file(&abandoned.path);
+        }
+    }
+    cleaned
+}
+
+/// Says of each target of these runs what a killed process may have left there.
+pub fn warn(results: &Path, runs: &[RunSpec]) {
+    let ours = targets_of(runs);
+    for abandoned in abandoned(results) {
+        for worked in abandoned.said.targets.iter().filter(|worked| ours.contains(worked)) {
+            let shown = results.display();
+            output::message(&format!(
+                "warning: process {} was killed while it worked on {}, and may have left files \
+                 there (hint: `dfsbench clean --results {shown}` removes them)",
+                abandoned.said.pid, worked.target
+            ));
+        }
+    }
+}
+
+/// Cleans one target; returns false where it must be tried again.
+fn clean_target(worked: &Worked, campaign: &str, cleaned: &mut Cleaned) -> bool {
+    if worked.target.is_local() && !worked.hosts.is_empty() {
+        let hosts = worked.hosts.join(", ");
+        cleaned.left.push(format!(
+            "{} on {hosts}: `.dfsbench-{campaign}-*` may be left there (hint: remove it there by \
+             hand, then the record `*-work-{campaign}.lock` beside the results)",
+            worked.target
+        ));
+        return false;
+    }
+    match leftover::remove(&worked.target, campaign) {
+        Ok(found) => {
+            for one in found {
+                match one {
+                    Leftover::Removed(place) => cleaned.removed.push(place),
+                    Leftover::Kept(place, why) => cleaned.left.push(format!("{place}: {why}")),
+                }
+            }
+            true
+        }
+        Err(error) => {
+            cleaned.left.push(error.to_string());
+            false
+        }
+    }
+}
+
+/// A record that nobody holds, which is locked while this is looked at.
+struct Abandoned {
+    path: PathBuf,
+    said: Said,
+    _file: File,
+}
+
+/// Finds the records of processes that are gone.
+fn abandoned(results: &Path) -> Vec<Abandoned> {
+    let shared = place_of(results, "");
+    let Some(name) = shared.file_name() else { return Vec::new() };
+    let begin = name.as_bytes().strip_suffix(NAME[1].as_bytes()).unwrap_or_default();
+    let folder = shared.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_record =
+            name.as_bytes().starts_with(begin) && name.as_bytes().ends_with(NAME[1].as_bytes());
+        if is_record && let Some((said, file)) = read(&entry.path()) {
+            found.push(Abandoned { path: entry.path(), said, _file: file });
+        }
+    }
+    found
+}
+
+/// Reads a record that nobody holds, and that the user of this process, or root, has made.
+fn read(path: &Path) -> Option<(Said, File)> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(path).ok()?;
+    let found = file.metadata().ok()?;
+    let me = rustix::process::geteuid().as_raw();
+    // What it names will be removed: nobody else may say what that is.
+    if !found.is_file() || !(found.uid() == me || found.uid() == 0) || found.mode() & 0o022 != 0 {
+        return None;
+    }
+    file.try_lock().ok()?;
+    let mut text = String::new();
+    (&file).take(BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some((serde_json::from_str(&text).ok()?, file))
+}
+
+/// Writes a record and syncs it, with its folder: it must outlive what is made next.
+fn write(path: &Path, said: &Said) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(path)?;
+    file.lock()?;
+    file.write_all(serde_json::to_string(said)?.as_bytes())?;
+    file.sync_all()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(file)
+}
+
+/// Where the record of a campaign stands: beside the results file, whatever name that goes by.
+fn place_of(results: &Path, campaign: &str) -> PathBuf {
+    let results = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
+    let mut path = results.into_os_string();
+    path.push(format!("{}{campaign}{}", NAME[0], NAME[1]));
+    PathBuf::from(path)
+}
+
+/// Lists the targets that outlive this process, each once. What hosts are set up with is in their
+/// own undo logs.
+fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
+    let mut targets: Vec<Worked> = Vec::new();
+    for run in runs.iter().filter(|run| run.lab.is_none()) {
+        let is_kept = match &run.target {
+            Target::Directory { .. } | Target::Directories { .. } => true,
+            Target::Nfs(nfs) => !nfs.embedded,
+            Target::Null | Target::Memory | Target::Tcp(_) => false,
+        };
+        let hosts = run.placement.hosts.iter().filter_map(|host| host.ssh.clone()).collect();
+        let worked = Worked { target: run.target.clone(), hosts };
+        if is_kept && !targets.contains(&worked) {
+            targets.push(worked);
+        }
+    }
+    targets
+}
+
+/// Says whether a directory of this host holds a working directory of a campaign.
+fn holds_some(target: &Target, campaign: &str) -> bool {
+    let begin = model::work::directory_name(campaign, "");
+    let paths = match target {
+        Target::Directory { path } => std::slice::from_ref(path),
+        Target::Directories { paths } => paths,
+        _ => return false,
+    };
+    paths.iter().any(|path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| entry.file_name().as_bytes().starts_with(begin.as_bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Workload;
+
+    use super::*;
+
+    fn run_on(path: &Path) -> RunSpec {
+        let target = Target::Directory { path: path.to_owned() };
+        RunSpec { target, ..RunSpec::null(Workload::Stream) }
+    }
+
+    fn files(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn a_record_goes_with_its_process_unless_something_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
+        fs::create_dir(&target).unwrap();
+        let runs = [run_on(&target)];
+        let record = Record::begin(&results, "ab", &runs).unwrap().unwrap();
+        assert_eq!((files(folder.path()), abandoned(&results).len()), (2, 0));
+        drop(record);
+        assert_eq!(files(folder.path()), 1);
+        let record = Record::begin(&results, "ab", &runs).unwrap();
+        fs::create_dir(target.join(".dfsbench-ab-0")).unwrap();
+        drop(record);
+        let cleaned = clean(&results);
+        assert_eq!((cleaned.removed.len(), cleaned.left.len()), (1, 0), "{cleaned:?}");
+        assert_eq!((files(folder.path()), files(&target)), (1, 0));
+        assert!(
+            Record::begin(&results, "ab", &[RunSpec::null(Workload::Stream)]).unwrap().is_none()
+        );
+    }
+
+    #[test]
+    fn what_others_may_write_is_no_record() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("r.db");
+        let target = folder.path().join("target");
+        let work = target.join(".dfsbench-ab-0");
+        fs::create_dir_all(&work).unwrap();
+        let said = Said {
+            campaign: "ab".into(),
+            pid: 1,
+            targets: vec![Worked { target: run_on(&target).target, hosts: Vec::new() }],
+        };
+        let path = place_of(&results, "ab");
+        drop(write(&path, &said).unwrap());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        clean(&results);
+        assert!(work.exists());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let link = place_of(&results, "cd");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(abandoned(&results).len(), 1);
+        clean(&results);
+        assert!(!work.exists() && link.symlink_metadata().is_ok());
+    }
+}

@@ -1,0 +1,166 @@
+//! What kill -9 leaves at a target, and who takes it away.
+//!
+//! Each kill comes at a random moment of a run, drawn from a seed that is printed.
+//! `DFSBENCH_KILLS` asks for more of them than the few that are always made.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use model::Target;
+use model::random::SplitMix64;
+use nfs_client::{Mount, MountOptions};
+use plan::{Surroundings, parse_target};
+
+use crate::rig::{Rig, Served};
+
+const RUN: [&str; 10] = [
+    "--workload",
+    "metadata",
+    "--small-files",
+    "300",
+    "--trials",
+    "50",
+    "--results",
+    "r.db",
+    "--quiet",
+    "--timeout",
+];
+
+/// Kills are made between the start of the program and well into its trials.
+const KILL_WITHIN_MS: u64 = 900;
+
+fn kills() -> u64 {
+    std::env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
+}
+
+/// Runs on a target, which may have flags behind it, and kills the run after a while.
+fn kill_a_run(rig: &Rig, target: &str, after: Duration) {
+    let mut args = vec!["run"];
+    args.extend(target.split(' '));
+    args.extend(RUN);
+    args.push("5s");
+    let mut child = rig.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Kills runs at random moments, each followed by `check`, which gets the number of the kill.
+fn kill_runs(rig: &Rig, target: &str, mut check: impl FnMut(u64)) {
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut random = SplitMix64::new(seed);
+    for number in 0..kills() {
+        let after_ms = random.next() % KILL_WITHIN_MS;
+        println!("kill {number} after {after_ms} ms");
+        kill_a_run(rig, target, Duration::from_millis(after_ms));
+        check(number);
+    }
+}
+
+/// Says how many records of runs lie beside the results.
+fn records(rig: &Rig) -> usize {
+    let entries = std::fs::read_dir(rig.folder()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.contains("-work-")).count()
+}
+
+#[test]
+fn clean_removes_what_killed_runs_left_in_a_directory() {
+    let rig = Rig::new();
+    let target = rig.target();
+    let mut removed = 0;
+    kill_runs(&rig, target.to_str().unwrap(), |_| {
+        let end = rig.run(&["clean", "--results", "r.db"]);
+        assert_eq!(end.code, 0, "{end:?}");
+        removed += end.stdout.matches("removed: ").count();
+        rig.assert_target_is_empty();
+        assert_eq!(records(&rig), 0);
+    });
+    println!("{removed} working directories removed");
+    // What somebody else keeps there stays.
+    let theirs = target.join(".dfsbench-notes");
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::write(theirs.join("dear"), "dear").unwrap();
+    assert_eq!(rig.run(&["clean", "--results", "r.db"]).code, 0);
+    assert!(theirs.join("dear").exists());
+    let report = rig.run(&["list", "--results", "r.db"]);
+    assert_eq!(report.code, 0, "{report:?}");
+}
+
+#[test]
+fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
+    let rig = Rig::new();
+    let target = rig.target();
+    // Well within the trials: something is there for sure.
+    let is_left = || std::fs::read_dir(&target).unwrap().next().is_some();
+    for after_ms in [1_500, 3_000, 6_000] {
+        kill_a_run(&rig, target.to_str().unwrap(), Duration::from_millis(after_ms));
+        if is_left() {
+            break;
+        }
+        rig.run(&["clean", "--results", "r.db"]);
+    }
+    assert!(is_left());
+    let small = ["--workload", "metadata", "--small-files", "10", "--trials", "1"];
+    let mut args = vec!["run", target.to_str().unwrap(), "--results", "r.db"];
+    args.extend(small);
+    let next = rig.run(&args);
+    assert!(next.stderr.contains("was killed while it worked on"), "{next:?}");
+    assert!(next.stderr.contains("dfsbench clean --results r.db"), "{next:?}");
+    assert!(is_left(), "a run removes nothing of another one");
+    let list = rig.run(&["list", "--results", "r.db", "--format", "csv"]);
+    let interrupted = list.stdout.lines().skip(1).filter(|line| line.contains("running"));
+    let first = interrupted.filter_map(|line| line.split(',').next()).next();
+    let Some(first) = first else { panic!("no campaign was interrupted: {list:?}") };
+    // The rest of its trials is more than this test waits for.
+    let mut resume = rig
+        .command(&["resume", first, "--results", "r.db"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut lines = std::io::BufReader::new(resume.stderr.take().unwrap());
+    while !said.contains("removed what a killed run left") {
+        let read = std::io::BufRead::read_line(&mut lines, &mut said).unwrap();
+        assert!(read > 0, "{said}");
+    }
+    resume.kill().unwrap();
+    resume.wait().unwrap();
+    assert_eq!(rig.run(&["clean", "--results", "r.db"]).code, 0);
+    rig.assert_target_is_empty();
+}
+
+/// Lists what is in an export.
+fn list_export(url: &str) -> Vec<String> {
+    let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
+    let what = parse_target(url).unwrap();
+    let plan = plan::Plan::resolve(&plan::RawPlan::for_target(what), &around).unwrap();
+    let Target::Nfs(target) = &plan.runs[0].target else { panic!("{url} is no NFS target") };
+    let mut mount = Mount::connect(&MountOptions::from_target(target)).unwrap();
+    let root = mount.root();
+    let names = mount.readdir(root).unwrap();
+    let names = names.into_iter().map(|entry| String::from_utf8(entry.name).unwrap());
+    names.filter(|name| name != "." && name != "..").collect()
+}
+
+#[test]
+fn clean_removes_what_killed_runs_left_over_nfs() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    for version in ["3", "4.1"] {
+        let target = format!("{} --nfsvers {version}", served.url);
+        kill_runs(&rig, &target, |_| {
+            let end = rig.run(&["clean", "--results", "r.db"]);
+            assert_eq!((end.code, records(&rig)), (0, 0), "{end:?}");
+            assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
+        });
+    }
+    // A server that is gone can't be cleaned: it stays on record, and that is said.
+    kill_a_run(&rig, &served.url, Duration::from_millis(800));
+    let before = records(&rig);
+    drop(served);
+    let end = rig.run(&["clean", "--results", "r.db"]);
+    assert_eq!((end.code, records(&rig)), (if before > 0 { 3 } else { 0 }, before), "{end:?}");
+}

@@ -1,0 +1,187 @@
+//! Working directories that a killed process left behind, and the mark by which they are known.
+//!
+//! Each working directory holds an empty file named after itself ([`mark_of`]), made right after
+//! the directory. [`remove`] takes away those of one campaign, and only what bears that mark or
+//! is empty still: the kill may have come between the two. Links are never followed.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use model::work::directory_name;
+use model::{NfsTarget, Target};
+use nfs_client::proto::client::File;
+use nfs_client::{CallFailure, Mount, MountOptions};
+
+use super::nfs::{connect, empty, names};
+use super::{SiteError, nfs};
+
+/// How the name of a mark ends.
+const MARK: &str = ".campaign";
+
+/// What became of a working directory that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// It was removed; its place.
+    Removed(String),
+    /// It is left alone: its place, and why.
+    Kept(String, String),
+}
+
+/// Names the file that marks a working directory of this name as ours.
+pub(super) fn mark_of(work_name: &str) -> String {
+    format!("{work_name}{MARK}")
+}
+
+/// Says whether a name is that of a mark, which is no file of a run and not counted among them.
+pub(super) fn is_mark(name: &[u8]) -> bool {
+    name.starts_with(b".dfsbench-") && name.ends_with(MARK.as_bytes())
+}
+
+/// Removes the working directories that a campaign left at a target.
+///
+/// # Errors
+/// When the target can't be reached or listed; asking again later is safe.
+pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, SiteError> {
+    let begin = directory_name(campaign, "");
+    match target {
+        Target::Directory { path } => remove_local(path, &begin),
+        Target::Directories { paths } => {
+            let mut found = Vec::new();
+            for path in paths {
+                found.extend(remove_local(path, &begin)?);
+            }
+            Ok(found)
+        }
+        Target::Nfs(nfs) if !nfs.embedded => remove_over_nfs(nfs, &begin),
+        // Nothing outlives the process there.
+        Target::Nfs(_) | Target::Null | Target::Memory | Target::Tcp(_) => Ok(Vec::new()),
+    }
+}
+
+fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, SiteError> {
+    let failed = |error: &std::io::Error| SiteError::Io {
+        what: "list",
+        place: target.display().to_string(),
+        reason: error.to_string(),
+    };
+    let entries = match fs::read_dir(target) {
+        // What is gone holds nothing.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| failed(&error))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| failed(&error))?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(begin)) else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.push(remove_directory(&entry.path(), name));
+        }
+    }
+    Ok(found)
+}
+
+fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
+    let mark = fs::symlink_metadata(path.join(mark_of(name)));
+    let removed = if mark.is_ok_and(|mark| mark.is_file()) {
+        // Of the standard library's: it follows no link, whatever changes meanwhile.
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_dir(path)
+    };
+    let place = path.display().to_string();
+    match removed {
+        Ok(()) => Leftover::Removed(place),
+        Err(error) if error.kind() == ErrorKind::NotFound => Leftover::Removed(place),
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+            Leftover::Kept(place, format!("it is not empty and has no file {}", mark_of(name)))
+        }
+        Err(error) => Leftover::Kept(place, error.to_string()),
+    }
+}
+
+fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, SiteError> {
+    let shown = target.to_string();
+    let options = MountOptions::from_target(target);
+    let mut mount = connect(&options).map_err(|error| nfs::told(&shown, &error))?;
+    let swept = remove_from(&mut mount, begin, &shown);
+    // A server that no longer answers MOUNT loses nothing by it.
+    let _ = mount.unmount();
+    swept.map_err(|failure| SiteError::Io {
+        what: "remove what was left in",
+        place: shown,
+        reason: failure.to_string(),
+    })
+}
+
+fn remove_from(mount: &mut Mount, begin: &str, shown: &str) -> Result<Vec<Leftover>, CallFailure> {
+    let root = mount.root();
+    let mut found = Vec::new();
+    for name in names(mount, root)? {
+        if !name.starts_with(begin) {
+            continue;
+        }
+        let place = format!("{shown}/{name}");
+        let directory = mount.lookup(root, &name)?;
+        found.push(match remove_marked(mount, directory, &name) {
+            Ok(true) => Leftover::Removed(place),
+            Ok(false) => {
+                let why = format!("it is not empty and has no file {}", mark_of(&name));
+                Leftover::Kept(place, why)
+            }
+            Err(failure) if failure.answered().is_some() => {
+                Leftover::Kept(place, failure.to_string())
+            }
+            Err(lost) => return Err(lost),
+        });
+    }
+    Ok(found)
+}
+
+/// Removes a directory that bears its mark or is empty; returns false for another one.
+fn remove_marked(mount: &mut Mount, directory: File, name: &str) -> Result<bool, CallFailure> {
+    let inside = names(mount, directory)?;
+    if !inside.is_empty() && !inside.contains(&mark_of(name)) {
+        return Ok(false);
+    }
+    empty(mount, directory)?;
+    let root = mount.root();
+    mount.rmdir(root, name).map(|()| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_bears_the_mark_of_its_campaign_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [".dfsbench-ab-1", ".dfsbench-ab-2", ".dfsbench-ab-3", ".dfsbench-cd-1"] {
+            fs::create_dir_all(at(name).join("d")).unwrap();
+        }
+        fs::write(at(".dfsbench-ab-1").join(".dfsbench-ab-1.campaign"), "").unwrap();
+        fs::write(at(".dfsbench-ab-1/d/file"), "data").unwrap();
+        // The mark of another directory is none, nor is a link.
+        fs::write(at(".dfsbench-ab-2").join(".dfsbench-ab-1.campaign"), "").unwrap();
+        let link = at(".dfsbench-ab-3").join(".dfsbench-ab-3.campaign");
+        std::os::unix::fs::symlink("/etc/passwd", link).unwrap();
+        fs::create_dir(at(".dfsbench-ab-4")).unwrap();
+        fs::write(at(".dfsbench-ab-5"), "a file of somebody").unwrap();
+        std::os::unix::fs::symlink(at(".dfsbench-cd-1"), at(".dfsbench-ab-6")).unwrap();
+        let target = Target::Directory { path: folder.path().to_owned() };
+        let mut found = remove(&target, "ab").unwrap();
+        found.sort_by_key(|one| match one {
+            Leftover::Removed(place) | Leftover::Kept(place, _) => place.clone(),
+        });
+        let removed: Vec<bool> =
+            found.iter().map(|one| matches!(one, Leftover::Removed(_))).collect();
+        assert_eq!(removed, [true, false, false, true], "{found:?}");
+        let left = [".dfsbench-ab-2", ".dfsbench-ab-3", ".dfsbench-ab-5", ".dfsbench-ab-6"];
+        assert!(left.iter().all(|name| at(name).symlink_metadata().is_ok()));
+        assert!(at(".dfsbench-cd-1/d").exists() && !at(".dfsbench-ab-1").exists());
+        let gone = Target::Directory { path: at("no-such") };
+        assert_eq!(remove(&gone, "ab").unwrap(), []);
+    }
+}
