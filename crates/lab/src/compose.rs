@@ -1,8 +1,8 @@
 //! From the state that a run wants to the actions that make it, in the order in which they build
 //! on each other. Pure: nothing is asked of any host.
 //!
-//! The order is: tuning, devices, file system, kernel's server, mount, export, tunnel, client's
-//! mount, read-ahead. What is undone for an invalidation is a tail of it, see [`redo_from`]: that
+//! The order is: tuning, devices, file system, kernel's server, mount, export, paths tried, tunnel,
+//! client's mount, read-ahead. What is undone for an invalidation is a tail of it, see [`redo_from`]: that
 //! is why the kernel's server starts before the file system is mounted, but not before memory is,
 //! which a remount would empty.
 
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
 use model::soak::Blow;
 use model::{
-    Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Raid,
-    ServerKind,
+    Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
+    Raid, ServerKind,
 };
 use thiserror::Error;
 
@@ -78,6 +78,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     }
     if serves {
         steps.extend(serve(spec)?.map(server));
+        try_paths(spec, &mut steps);
         connect(spec, &mut steps)?;
     }
     Ok(steps)
@@ -193,6 +194,31 @@ pub fn disturbance(spec: &LabSpec, blow: Blow) -> Result<LabStep, String> {
         other => return Err(format!("nobody can do {other} to {}", server.name)),
     };
     Ok(LabStep { host: server.name.clone(), action })
+}
+
+/// Has every host try the way to all others, where packets are of a size that was asked for: a way
+/// that drops them hangs whatever is mounted over it. Above what is served, since it names the
+/// clients as an export does: one more of them leaves what is below alone.
+fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
+    let Some(bytes) = spec.tuning.mtu_bytes.filter(|_| spec.leaves_server()) else { return };
+    for host in spec.hosts() {
+        let action = Action::TryPaths { peers: peers(spec, host), bytes };
+        steps.push(LabStep { host: host.name.clone(), action });
+    }
+}
+
+/// The other hosts of a run, as a host reaches them; those that nobody gave an address are left out,
+/// and so is what is the same machine.
+fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
+    let mut peers: Vec<Peer> = Vec::new();
+    for other in spec.hosts() {
+        let Some(address) = other.reached_at() else { continue };
+        let is_known = peers.iter().any(|peer| peer.address == address);
+        if Some(address) != host.reached_at() && other.name != host.name && !is_known {
+            peers.push(Peer { name: other.name.clone(), address: address.to_owned() });
+        }
+    }
+    peers
 }
 
 /// The interface that data of a run goes through.

@@ -25,6 +25,15 @@ pub enum Device {
     Mapped(String),
 }
 
+/// Another host, as one host reaches it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Peer {
+    /// What plans call it.
+    pub name: String,
+    /// Its address, or a name that resolves to it.
+    pub address: String,
+}
+
 /// One thing that is done to one host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
@@ -158,6 +167,13 @@ pub enum Action {
         /// The interface.
         interface: String,
         /// In bytes.
+        bytes: u32,
+    },
+    /// Tries whether packets of full size get through to other hosts; changes nothing.
+    TryPaths {
+        /// The other hosts.
+        peers: Vec<Peer>,
+        /// Bytes of a packet, its IP header included.
         bytes: u32,
     },
     /// Slows down what leaves an interface, with tc.

@@ -24,6 +24,7 @@ pub mod nfsd;
 pub mod nfsmount;
 pub mod outage;
 pub mod own;
+pub mod path;
 pub mod shape;
 pub mod storage;
 pub mod tuning;
@@ -144,6 +145,7 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         Action::ReadAhead { point, kib } => tuning::read_ahead_steps(point, *kib),
         Action::Sysctl { name, value } => tuning::sysctl_steps(name, value),
         Action::Mtu { interface, bytes } => shape::mtu_steps(interface, *bytes),
+        Action::TryPaths { peers, bytes } => path::steps(peers, *bytes),
         Action::Shape { interface, rate_bits_per_s, delay_us } => {
             shape::steps(interface, *rate_bits_per_s, *delay_us)
         }
@@ -186,6 +188,7 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
         Action::ReadAhead { point, .. } => tuning::read_ahead_undo(point),
         Action::Sysctl { name, .. } => tuning::sysctl_undo(name),
         Action::Mtu { interface, .. } => shape::mtu_undo(interface),
+        Action::TryPaths { .. } => Ok(Vec::new()),
         Action::Shape { interface, .. } | Action::Cut { interface, .. } => shape::undo(interface),
         Action::CpuFrequency { .. } => cpu::frequency_undo(known),
         Action::Cores { online } => cpu::core_undo(known, *online),
@@ -226,6 +229,7 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
         Action::ReadAhead { point, kib } => tuning::check_read_ahead(point, *kib),
         Action::Sysctl { name, value } => tuning::check_sysctl(name, value),
         Action::Mtu { interface, bytes } => shape::check_mtu(interface, *bytes),
+        Action::TryPaths { peers, bytes } => path::check(peers, *bytes),
         Action::Shape { interface, rate_bits_per_s, delay_us } => {
             shape::check(interface, *rate_bits_per_s, *delay_us)
         }

@@ -40,6 +40,8 @@ fn steps_stand_in_the_order_in_which_they_build_on_each_other() {
         "server Nfsd",
         "server Mount",
         "server Export",
+        "server TryPaths",
+        "client TryPaths",
         "client NfsMount",
         "client ReadAhead",
     ];
@@ -64,12 +66,22 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
         "server Mount",
         "server Nfsd",
         "server Export",
+        "server TryPaths",
+        "client TryPaths",
+        "third TryPaths",
         "client NfsMount",
         "third NfsMount",
         "client ReadAhead",
         "third ReadAhead",
     ];
     assert_eq!(shape(&spec), expected);
+    // Each host tries the way to all others.
+    let tried = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
+        Action::TryPaths { peers, bytes: 9_000 } if step.host == "client" => Some(peers),
+        _ => None,
+    });
+    let tried = tried.unwrap().into_iter().map(|peer| format!("{} {}", peer.name, peer.address));
+    assert_eq!(tried.collect::<Vec<_>>(), ["server 10.0.0.1", "third 10.0.0.3"]);
     let exports = compose(&spec).unwrap().into_iter().filter_map(|step| match step.action {
         Action::Export { clients, .. } => Some(clients),
         _ => None,
