@@ -205,6 +205,47 @@ impl Runner {
     }
 }
 
+/// Starts a program as who we are, writes to it, and reads so many bytes of its answer; then it is
+/// ended.
+///
+/// # Errors
+/// Where they don't come in time, with the last thing that it complained of.
+pub fn exchange(
+    argv: &[&str],
+    input: &[u8],
+    answer_bytes: usize,
+    limit: Duration,
+) -> Result<Vec<u8>, String> {
+    let mut command = command(argv, false).map_err(|error| error.to_string())?;
+    command.stdin(Stdio::piped());
+    let mut child = spawn(&mut command, argv).map_err(|error| error.to_string())?;
+    let (sender, answers) = mpsc::channel();
+    let complaints = child.stderr.take().map(keep);
+    if let Some(mut stdout) = child.stdout.take() {
+        let mut answer = vec![0; answer_bytes];
+        std::thread::spawn(move || {
+            let read = stdout.read_exact(&mut answer).map(|()| answer);
+            // Whoever asked may have given up.
+            let _ = sender.send(read);
+        });
+    }
+    let mut stdin = child.stdin.take();
+    let written = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(input));
+    // A program that has ended already says why itself.
+    let _ = written.and_then(|()| stdin.as_mut().map_or(Ok(()), |stdin| stdin.flush()));
+    let answer = answers.recv_timeout(limit);
+    drop(stdin);
+    // One that has just ended needs no signal.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    let _ = child.wait();
+    if let Ok(Ok(answer)) = answer {
+        return Ok(answer);
+    }
+    let said = complaints.and_then(|said| said.recv_timeout(GRACE).ok()).unwrap_or_default();
+    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    Err(last.map_or_else(|| format!("no answer within {} s", limit.as_secs()), str::to_owned))
+}
+
 /// An argument vector as people read it: words that a shell would split stand in quotes.
 pub fn show<T: AsRef<str>>(argv: &[T]) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word.as_ref())).collect();
@@ -340,6 +381,16 @@ mod tests {
             crate::processes::pause(Duration::from_millis(50));
         }
         panic!("process {child} still runs");
+    }
+
+    #[test]
+    fn an_answer_is_read_while_the_program_waits_for_more() {
+        // As ssh, which stays until its input ends.
+        let script = "head -c 4 > /dev/null; printf abcdef; cat";
+        let answer = exchange(&["sh", "-c", script], b"call", 6, SOON);
+        assert_eq!(answer, Ok(b"abcdef".to_vec()));
+        let error = exchange(&["sh", "-c", "echo refused >&2; printf abc"], b"call", 6, SOON);
+        assert_eq!(error, Err("refused".to_owned()));
     }
 
     #[test]

@@ -12,14 +12,14 @@ use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT
 use model::soak::Blow;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
-    Raid, ServerKind,
+    Raid, RemotePort, ServerKind,
 };
 use thiserror::Error;
 
 /// Name of our array and of our mapping.
 const NAME: &str = "dfsbench";
-/// Ports of a tunnel, for NFS and for MOUNT: on the client, on the server.
-const TUNNELS: [(u16, u16); 2] = [(TUNNEL_PORT, NFS_PORT), (TUNNEL_MOUNT_PORT, 20_048)];
+/// This very host.
+const LOOPBACK: &str = "127.0.0.1";
 /// Smallest and first size of TCP's buffers, in bytes: to receive, to send.
 ///
 /// **Source:** tcp(7), `tcp_rmem` and `tcp_wmem`.
@@ -338,7 +338,11 @@ fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
             let all: Result<Vec<String>, _> = spec.clients().map(reach).collect();
             all.map(|addresses| addresses.join(" "))
         }
-        DataPath::Disk | DataPath::Loopback | DataPath::Tunnel => Ok("127.0.0.1".to_owned()),
+        // What a tunnel forwards comes from the server's own address.
+        DataPath::Tunnel if tunnel_end(spec) != LOOPBACK => {
+            Ok(format!("{LOOPBACK} {}", tunnel_end(spec)))
+        }
+        DataPath::Disk | DataPath::Loopback | DataPath::Tunnel => Ok(LOOPBACK.to_owned()),
     }
 }
 
@@ -388,13 +392,21 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     let is_v4 = mounting.nfs.version >= NfsVersion::V4_0;
     let mut options = mounting.all_options();
     if spec.path == DataPath::Tunnel {
-        for (local_port, usual_port) in TUNNELS.into_iter().take(if is_v4 { 1 } else { 2 }) {
-            let is_ours = spec.serving.kind == ServerKind::Own;
-            let remote_port = if is_ours { OWN_PORT } else { usual_port };
+        let is_ours = spec.serving.kind == ServerKind::Own;
+        let nfs = RemotePort::Number(if is_ours { OWN_PORT } else { NFS_PORT });
+        let mount = match mounting.nfs.version {
+            _ if is_ours => nfs,
+            // **Source:** RFC 1094, appendix A; RFC 1813, appendix I.
+            NfsVersion::V2 => RemotePort::Mount { version: 1 },
+            _ => RemotePort::Mount { version: 3 },
+        };
+        let tunnels = [(TUNNEL_PORT, nfs), (TUNNEL_MOUNT_PORT, mount)];
+        for (local_port, remote_port) in tunnels.into_iter().take(if is_v4 { 1 } else { 2 }) {
             on_each(&|client| {
                 Ok(Action::Tunnel {
                     ssh: ssh_to(&spec.server, client)?,
                     local_port,
+                    address: tunnel_end(spec).to_owned(),
                     remote_port,
                     compression: spec.tunnelling.compression,
                     cipher: spec.tunnelling.cipher.clone(),
@@ -429,8 +441,13 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     Ok(())
 }
 
+/// Where the server's end of a tunnel forwards to: the address that the plan says it serves at.
+fn tunnel_end(spec: &LabSpec) -> &str {
+    spec.server.address.as_deref().unwrap_or(LOOPBACK)
+}
+
 /// An address of IPv6 stands in brackets before a path. **Source:** nfs(5).
-fn bracketed(address: &str) -> String {
+pub(crate) fn bracketed(address: &str) -> String {
     if address.contains(':') && !address.starts_with('[') {
         format!("[{address}]")
     } else {

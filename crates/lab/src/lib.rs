@@ -20,6 +20,7 @@ pub mod mounts;
 mod mountstats;
 mod options;
 mod packages;
+mod portmap;
 mod processes;
 pub mod safety;
 mod servers;

@@ -13,6 +13,7 @@ use crate::error::LabError;
 use crate::safety;
 use crate::step::Step;
 use crate::undo::Undo;
+use tunnel::Wanted;
 
 pub mod clock;
 pub mod cpu;
@@ -46,6 +47,8 @@ pub struct Known {
     pub online: Vec<u32>,
     /// This program, and the clients of its server.
     pub own: own::Host,
+    /// Port of the MOUNT service at the other end of a tunnel; `None` where nobody asked.
+    pub mount_port: Option<u16>,
     /// Something answers to rpcbind's port.
     pub rpcbind: bool,
     /// How far the calendar is ahead of the time since boot, in nanoseconds.
@@ -69,6 +72,12 @@ impl Known {
             own: match action {
                 Action::OwnServer { clients, .. } => own::Host::now(clients)?,
                 _ => own::Host::default(),
+            },
+            mount_port: match action {
+                Action::Tunnel { ssh, address, remote_port, .. } => {
+                    tunnel::mount_port(ssh, address, *remote_port)?
+                }
+                _ => None,
             },
             rpcbind: nfsd::rpcbind_runs(),
             calendar_ns: clock::offset_ns(),
@@ -137,9 +146,10 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         }
         Action::Unfs3 { directory, clients } => unfs3::steps(directory, clients, known),
         Action::OwnServer { memory_bytes, udp, .. } => own::steps(*memory_bytes, *udp, known),
-        Action::Tunnel { ssh, local_port, remote_port, compression, cipher } => {
-            let ports = [*local_port, *remote_port];
-            tunnel::steps(ssh, ports, *compression, cipher.as_deref())
+        Action::Tunnel { ssh, local_port, address, remote_port, compression, cipher } => {
+            let wanted =
+                Wanted { ssh, local_port: *local_port, address, remote_port: *remote_port };
+            tunnel::steps(&wanted, known.mount_port, *compression, cipher.as_deref())
         }
         Action::NfsMount { source, point, options } => nfsmount::steps(source, point, options),
         Action::ReadAhead { point, kib } => tuning::read_ahead_steps(point, *kib),

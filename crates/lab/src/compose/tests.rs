@@ -100,8 +100,24 @@ fn a_tunnel_carries_what_the_version_needs() {
     spec.path = DataPath::Tunnel;
     let tunnels =
         |spec: &LabSpec| shape(spec).iter().filter(|step| step.as_str() == "client Tunnel").count();
+    let ends = |spec: &LabSpec| {
+        let steps = compose(spec).unwrap().into_iter();
+        let ends = steps.filter_map(|step| match step.action {
+            Action::Tunnel { address, remote_port, .. } => Some((address, remote_port)),
+            _ => None,
+        });
+        ends.collect::<Vec<_>>()
+    };
+    let at = |address: &str, port| (address.to_owned(), port);
+    spec.mounting.nfs.version = NfsVersion::V2;
+    assert_eq!(ends(&spec)[1].1, RemotePort::Mount { version: 1 });
     spec.mounting.nfs.version = NfsVersion::V3;
     assert_eq!(tunnels(&spec), 2);
+    let (nfs, mount) = (RemotePort::Number(2_049), RemotePort::Mount { version: 3 });
+    assert_eq!(ends(&spec), [at("10.0.0.1", nfs), at("10.0.0.1", mount)]);
+    let address = spec.server.address.take();
+    assert_eq!(ends(&spec), [at("127.0.0.1", nfs), at("127.0.0.1", mount)]);
+    spec.server.address = address;
     spec.mounting.nfs.version = NfsVersion::V4_1;
     assert_eq!(tunnels(&spec), 1);
     let export = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
@@ -109,7 +125,8 @@ fn a_tunnel_carries_what_the_version_needs() {
         _ => None,
     });
     let (clients, options) = export.unwrap();
-    assert_eq!(clients, "127.0.0.1");
+    // What is forwarded comes from the address that it goes to.
+    assert_eq!(clients, "127.0.0.1 10.0.0.1");
     assert!(options.contains(&"insecure".to_owned()), "{options:?}");
 }
 
@@ -132,7 +149,7 @@ fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
         Action::Tunnel { remote_port, .. } => Some(*remote_port),
         _ => None,
     });
-    assert_eq!(remote.collect::<Vec<_>>(), [20_492, 20_492]);
+    assert_eq!(remote.collect::<Vec<_>>(), [RemotePort::Number(20_492); 2]);
     let cut = disturbance(&spec, Blow::NetworkCut).unwrap().action;
     assert!(matches!(cut, Action::Cut { port: 20_492, .. }), "{cut:?}");
 }
