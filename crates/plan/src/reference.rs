@@ -449,5 +449,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Settings, "verify", ["true or false", ""], "true or false", "false",
         "Compare every byte read with what was written. Not for metadata, nor for null."),
     key(Settings, "timeout", ["time", "ms"], "1ms to 24h", "5s; programs of others: 1h",
-        "An answer that takes longer is a failure; a program is ended with its children."),
+        "An answer that takes longer is a failure; a program is ended with its children. A mount \
+         that a plan makes is unmounted by force when nothing comes from its server for so long, \
+         and 30s at least."),
 ];
