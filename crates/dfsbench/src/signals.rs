@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How long after the first signal everything may take to end in order, whatever hangs. Agents are
 /// left before that: see [`fleet`].
-const END_WITHIN: Duration = Duration::from_millis(14_000);
+const END_WITHIN: Duration = Duration::from_secs(14);
 
 /// How many looks, a tick apart, show that file I/O of this process is stuck.
 const STUCK_LOOKS: u32 = 50;
@@ -59,8 +59,8 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Ends the process where a first signal doesn't end it in time: where a host is waited for, or file
-/// I/O doesn't come back. What merely takes its time, such as removing many files, may go on.
+/// Ends the process where a first signal doesn't end it in time: where a host is waited for, or
+/// file I/O doesn't come back. What merely takes its time, such as removing many files, may go on.
 fn bound_end(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         pause(TICK);

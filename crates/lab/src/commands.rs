@@ -174,12 +174,12 @@ impl Runner {
             left -= tick;
             let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed));
             if is_stopped || left.is_zero() {
-                self.kill(child);
+                Self::kill(child);
                 let (command, seconds) = (show(argv), limit.as_secs());
-                return Err(match is_stopped {
-                    true => LabError::Stopped { command },
-                    false => LabError::TooSlow { command, seconds },
-                });
+                if is_stopped {
+                    return Err(LabError::Stopped { command });
+                }
+                return Err(LabError::TooSlow { command, seconds });
             }
         }
         let status = child.wait().map_err(|error| LabError::start(argv, error))?;
@@ -191,7 +191,7 @@ impl Runner {
 
     /// Ends a program that takes too long, with its children: `mount` waits for a `mount.nfs` that
     /// would try for ever. One that hangs in the kernel is left to it.
-    fn kill(&self, child: &mut Child) {
+    fn kill(child: &mut Child) {
         if !is_root() {
             // It runs as root, and only root may end it. A number below 0 is that of a group.
             let group = format!("-{}", child.id());
@@ -230,9 +230,10 @@ pub fn exchange(
         });
     }
     let mut stdin = child.stdin.take();
-    let written = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(input));
-    // A program that has ended already says why itself.
-    let _ = written.and_then(|()| stdin.as_mut().map_or(Ok(()), |stdin| stdin.flush()));
+    if let Some(stdin) = &mut stdin {
+        // A program that has ended already says why itself.
+        let _ = stdin.write_all(input);
+    }
     let answer = answers.recv_timeout(limit);
     drop(stdin);
     // One that has just ended needs no signal.

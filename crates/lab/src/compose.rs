@@ -2,9 +2,9 @@
 //! on each other. Pure: nothing is asked of any host.
 //!
 //! The order is: tuning, devices, file system, kernel's server, mount, export, paths tried, tunnel,
-//! client's mount, read-ahead. What is undone for an invalidation is a tail of it, see [`redo_from`]: that
-//! is why the kernel's server starts before the file system is mounted, but not before memory is,
-//! which a remount would empty.
+//! client's mount, read-ahead. What is undone for an invalidation is a tail of it, see
+//! [`redo_from`]: that is why the kernel's server starts before the file system is mounted, but not
+//! before memory is, which a remount would empty.
 
 use std::path::PathBuf;
 
@@ -207,8 +207,8 @@ fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
     }
 }
 
-/// The other hosts of a run, as a host reaches them; those that nobody gave an address are left out,
-/// and so is what is the same machine.
+/// The other hosts of a run, as a host reaches them; those that nobody gave an address are left
+/// out, and so is what is the same machine.
 fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
     let mut peers: Vec<Peer> = Vec::new();
     for other in spec.hosts() {

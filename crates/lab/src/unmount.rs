@@ -105,7 +105,7 @@ fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
         if let Err(error) = runner.run(&argv, FORCED_LIMIT) {
             why = error.to_string();
         }
-        if !mounts::named(point).is_some() {
+        if mounts::named(point).is_none() {
             return Ok(());
         }
         processes::pause(PAUSE);
