@@ -22,7 +22,7 @@ fn command(lab: &Lab) -> Result<Command> {
     Ok(command)
 }
 
-/// The row names both hosts, the size that is lost and the one that passes; the hosts are as before.
+/// The row names both hosts, the size that is lost and the one that passes; hosts are as before.
 pub fn large_frames_dropped(lab: &Lab) -> Result<()> {
     let output = proc::output(&mut command(lab)?)?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
