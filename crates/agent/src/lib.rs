@@ -7,6 +7,7 @@
 
 pub mod accounting;
 pub mod doubts;
+mod hang;
 mod outside;
 mod this_host;
 mod trial;
@@ -21,6 +22,8 @@ pub use engine::backend::Calls;
 use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{Order, Reading, Report};
+pub use hang::{GiveUp, is_stuck};
+use hang::{HangGuard, Watched};
 use lab::telemetry::Watch;
 use model::soak::Blow;
 use workload::Pattern;
@@ -54,6 +57,9 @@ pub struct Agent {
     pub state_dir: PathBuf,
     /// A server of ours in this process, where there is one.
     pub local_server: Option<LocalServer>,
+    /// Ends this process where its threads never come back from a mount that doesn't answer; only
+    /// where it is a process of its own.
+    pub give_up: Option<GiveUp>,
 }
 
 impl Agent {
@@ -103,10 +109,22 @@ pub struct ServerCounts {
 ///
 /// What could not be put back is returned, a sentence each.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
-    let host = ThisHost::new(&agent.state_dir);
-    let mut held = Held { agent, trial: None, content: None, host, watch: None };
+    let host = ThisHost::new(&agent.state_dir, &agent.stop);
+    let guard = HangGuard::start(agent.give_up);
+    let mut held =
+        Held { agent, trial: None, content: None, host, watch: None, guard, watched: None };
     while let Some(order) = end.next_order() {
-        end.report(held.obey(order, end));
+        let report = held.obey(order, end);
+        let Some(why) = held.guard.release() else {
+            end.report(report);
+            continue;
+        };
+        // Its mount is gone, and what the controller believes of this host is wrong: it is left as
+        // if it were lost, and restored.
+        end.report(Report::Failed(why.clone()));
+        let mut left = held.leave();
+        left.push(why);
+        return left;
     }
     held.leave()
 }
@@ -120,6 +138,9 @@ struct Held<'a> {
     host: ThisHost<'a>,
     /// Runs while another host works.
     watch: Option<Watch>,
+    guard: HangGuard,
+    /// What may hang in the trial.
+    watched: Option<Watched>,
 }
 
 impl Held<'_> {
@@ -130,12 +151,15 @@ impl Held<'_> {
                 end.cancelled().store(false, Relaxed);
                 let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
                 let before = self.content.take();
+                self.watched = Watched::of(&assignment, &stop);
+                self.guard.watch(self.watched.clone());
                 match Trial::begin(self.agent, *assignment, stop, before.as_ref()) {
                     Ok(begun) => Report::Begun(self.trial.insert(begun).facts()),
                     Err(error) => Report::Failed(error.to_string()),
                 }
             }
             Order::Prepare(_) | Order::Arm { .. } | Order::Account { .. } => {
+                self.guard.watch(self.watched.clone());
                 match &mut self.trial {
                     Some(trial) => in_trial(trial, order, (end, &mut self.host)),
                     None => Report::Failed("no trial has begun".to_owned()),
@@ -155,6 +179,7 @@ impl Held<'_> {
                 None => Report::Failed("this host was not watched".to_owned()),
             },
             Order::LetGo => {
+                self.guard.watch(self.watched.clone());
                 if let Some(trial) = &mut self.trial {
                     trial.let_go();
                 }
@@ -173,6 +198,7 @@ impl Held<'_> {
 
     /// Ends the trial.
     fn end(&mut self, inherits: bool) -> Report {
+        self.guard.watch(self.watched.clone());
         self.content = self.trial.as_ref().map(|trial| trial.site().content().clone());
         let end = |mut trial: Trial<'_>| {
             if inherits {
@@ -197,7 +223,12 @@ impl Held<'_> {
                 clock.sleep_until(clock.now_ns() + LOOK_NS);
             }
         }
+        if self.trial.is_some() {
+            self.guard.watch(self.watched.clone());
+        }
         let ended = self.trial.take().map_or(Ok(()), Trial::end);
+        // What a change may take is bounded where it is made.
+        let _ = self.guard.release();
         let ended = ended.map_err(|error| error.to_string());
         [ended, self.host.leave()].into_iter().filter_map(Result::err).collect()
     }

@@ -4,6 +4,8 @@
 //! first order that may change something.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use fleet::in_process::AgentEnd;
 use fleet::{Opening, Order, Putting, Report};
@@ -13,13 +15,15 @@ use model::InForce;
 /// This host, as far as a controller changes it.
 pub(crate) struct ThisHost<'a> {
     state_dir: &'a Path,
+    /// Gives up a change that is under way.
+    stop: &'a Arc<AtomicBool>,
     lab: Option<Lab>,
 }
 
 impl<'a> ThisHost<'a> {
-    /// Unchanged; `state_dir` is where the undo log is.
-    pub(crate) const fn new(state_dir: &'a Path) -> Self {
-        Self { state_dir, lab: None }
+    /// Unchanged; `state_dir` is where the undo log is, and `stop` gives up what is being changed.
+    pub(crate) const fn new(state_dir: &'a Path, stop: &'a Arc<AtomicBool>) -> Self {
+        Self { state_dir, stop, lab: None }
     }
 
     /// Obeys an order that is about this host.
@@ -29,6 +33,7 @@ impl<'a> ThisHost<'a> {
                 // The log is held by one at a time.
                 self.lab = None;
                 Lab::open(self.state_dir, &campaign, allow_destroy).map(|lab| {
+                    let lab = lab.stopped_by(self.stop);
                     self.lab = Some(if keep { lab.keeping_files() } else { lab });
                     Report::Opened
                 })

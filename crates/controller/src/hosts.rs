@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fleet::{Bell, Gone, Opening, Order, Reading, Report, Transport};
+use fleet::{Bell, Gone, LEFT_TO_AGENT, Opening, Order, Reading, Report, Transport};
 use model::{Fact, Host, InForce, LabSpec};
 
 use crate::clock::{self, Drift, Exchanges, Sample};
@@ -405,9 +405,18 @@ impl<'a> Hosts<'a> {
 
     /// Undoes everything and leaves all agents; says what could not be undone.
     pub(crate) fn leave(&mut self) -> Vec<String> {
-        let left = self.with_stack(Stack::clear);
+        let mut left = self.with_stack(Stack::clear);
         // All are told before the first one is waited for.
         self.agents.values_mut().flatten().for_each(|agent| agent.leave());
+        for (host, agent) in &mut self.agents {
+            let still = match agent {
+                Ok(agent) => agent.await_end(),
+                // Only one that may still have changes is worth a word.
+                Err(why) => Some(why.clone()).filter(|why| why.contains(LEFT_TO_AGENT)),
+            };
+            let still = still.filter(|still| self.opened.contains(host) && !left.contains(still));
+            left.extend(still);
+        }
         self.agents.clear();
         left
     }

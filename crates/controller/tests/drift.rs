@@ -79,6 +79,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
         stop: Arc::default(),
         state_dir: std::env::temp_dir().join("dfsbench-no-state"),
         local_server: None,
+        give_up: None,
     };
     let serving_agent = std::thread::spawn(move || agent::serve(&agent, &end));
     let folder = tempfile::tempdir().unwrap();

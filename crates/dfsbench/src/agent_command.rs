@@ -17,7 +17,7 @@ use fleet::meet::{self, Hello, Joined, Place};
 use model::units;
 
 use crate::args::AgentArgs;
-use crate::exit::{End, Failure};
+use crate::exit::{self, End, Failure};
 use crate::{embedded, hosts, job, output, signals};
 
 /// What this host is called, where somebody has said it; the name in the kernel otherwise.
@@ -39,6 +39,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         stop: Arc::clone(&stop),
         state_dir: hosts::state_dir(),
         local_server: None,
+        give_up: Some(exit::give_up),
     };
     let read_clocks = move || agent::read(&clock);
     let end = if args.meet {

@@ -350,6 +350,7 @@ pub fn with_agents<T>(
         stop: Arc::clone(stop),
         state_dir: hosts::state_dir(),
         local_server,
+        give_up: None,
     };
     let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
     let result = {
@@ -381,6 +382,7 @@ pub fn with_agents<T>(
         };
         let result = work(&mut walk);
         controller::leave(&mut walk);
+        hosts::note_left();
         result
     };
     drop(transport);

@@ -8,7 +8,7 @@
 //! | 3 | lab or fleet: the server, host or page can't be used |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
 
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use controller::ControllerError;
 use plan::PlanError;
@@ -112,4 +112,18 @@ impl Failure {
         }
         ExitCode::from(failure.code())
     }
+}
+
+/// Says why the process can't end in order, and ends it at once: threads may wait in the kernel for
+/// what never comes, and nobody can join those.
+#[allow(clippy::disallowed_methods, reason = "this file owns the exit codes")]
+pub fn end_now(why: &str, code: u8) -> ! {
+    crate::output::message(why);
+    process::exit(i32::from(code))
+}
+
+/// Ends an agent whose threads never come back from a mount.
+pub fn give_up(why: &str) {
+    let hint = "(hint: `dfsbench clean` on this host restores it once nothing hangs there)";
+    end_now(&format!("gave up: {why} {hint}"), Failure::Lab(String::new()).code())
 }

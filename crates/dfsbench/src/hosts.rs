@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use controller::Launched;
@@ -17,6 +17,26 @@ use fleet::{Gone, Remote, Transport};
 use model::Host;
 
 use crate::job::Job;
+
+/// Names of the hosts that have agents: what is named where this process can't end in order.
+static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Names of the hosts that have agents and were not left yet.
+pub fn reached() -> Vec<String> {
+    REACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn note_reached(host: &str) {
+    let mut reached = REACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !reached.iter().any(|known| known == host) {
+        reached.push(host.to_owned());
+    }
+}
+
+/// Takes note that all hosts were left.
+pub fn note_left() {
+    REACHED.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
 
 /// Starts agents.
 pub struct Agents {
@@ -59,6 +79,11 @@ impl Agents {
             launched[index] = Some(agent);
         }
         let boxed = |agent| Box::new(agent) as Box<dyn Transport>;
+        for (host, agent) in hosts.iter().zip(&launched) {
+            if matches!(agent, Some(Ok(_))) {
+                note_reached(&host.name);
+            }
+        }
         launched.into_iter().flatten().map(|agent| agent.map(boxed)).collect()
     }
 

@@ -5,14 +5,27 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::{pipe, unregister};
 use signal_hook::{SigId, flag};
 
-use crate::exit::Failure;
+use crate::exit::{self, End, Failure};
+use crate::hosts;
+
+/// How often is looked whether somebody wants to stop.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long after the first signal everything may take to end in order, whatever hangs. Agents are
+/// left before that: see [`fleet`].
+const END_WITHIN: Duration = Duration::from_secs(14);
+
+/// How many looks, a tick apart, show that file I/O of this process is stuck.
+const STUCK_LOOKS: u32 = 50;
 
 /// What ends the process at a second signal, and the flag that the first one sets.
 static SECOND: Mutex<Option<Second>> = Mutex::new(None);
@@ -41,7 +54,43 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         ids.push(id);
     }
     *second() = Some(Second { stop: Arc::clone(&stop), signals, ids });
+    let stopped = Arc::clone(&stop);
+    thread::spawn(move || bound_end(&stopped));
     Ok(stop)
+}
+
+/// Ends the process where a first signal doesn't end it in time: where a host is waited for, or
+/// file I/O doesn't come back. What merely takes its time, such as removing many files, may go on.
+fn bound_end(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        pause(TICK);
+    }
+    pause(END_WITHIN.saturating_sub(TICK * STUCK_LOOKS));
+    loop {
+        // This takes what is left of the time.
+        let is_stuck = agent::is_stuck(STUCK_LOOKS, || pause(TICK));
+        let hosts = hosts::reached();
+        if !hosts.is_empty() {
+            let hosts = hosts.join(", ");
+            let why = format!(
+                "gave up: these hosts have not answered since the wish to stop: {hosts}; their \
+                 agents restore them as soon as they can (hint: `dfsbench clean` there shows what \
+                 is left)"
+            );
+            exit::end_now(&why, End::Invalid.code());
+        }
+        if is_stuck {
+            let why = "gave up: file I/O of this process does not end: a file system here does \
+                       not answer (hint: `umount -f` it, or restart its server; the working \
+                       directory is left there)";
+            exit::end_now(why, End::Invalid.code());
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the limit of a signal is a matter of real time")]
+fn pause(duration: Duration) {
+    thread::sleep(duration);
 }
 
 fn second() -> MutexGuard<'static, Option<Second>> {

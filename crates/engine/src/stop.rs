@@ -28,4 +28,9 @@ impl Stop {
     pub fn set(&self) {
         self.everything.store(true, Relaxed);
     }
+
+    /// Wants only what is under way to stop.
+    pub fn cancel(&self) {
+        self.current.store(true, Relaxed);
+    }
 }

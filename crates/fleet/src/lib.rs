@@ -20,7 +20,7 @@ pub use bell::Bell;
 pub use order::{
     Assignment, Books, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report,
 };
-pub use remote::Remote;
+pub use remote::{LEFT_TO_AGENT, Remote};
 pub use voice::Output;
 
 /// The other side is gone; says why, as far as that is known.
@@ -58,6 +58,12 @@ pub trait Transport {
     /// Leaves the agent, without waiting until it has gone: whoever drops the transport does. So
     /// many of them can leave at one moment.
     fn leave(&mut self) {}
+
+    /// Waits until the agent that was left has gone, but not for ever; says of one that hasn't, and
+    /// goes on by itself, what it is about, in a sentence that names its host.
+    fn await_end(&mut self) -> Option<String> {
+        None
+    }
 
     /// Says whether the agent is still there, without waiting.
     ///

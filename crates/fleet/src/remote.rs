@@ -28,6 +28,17 @@ pub const GREET_WITHIN: Duration = Duration::from_secs(20);
 /// How long an agent may take to end by itself, once its stream has ended.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long an agent may take for an answer once somebody wants to stop: what hangs there is its
+/// own to end.
+pub const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
+
+/// How long after the wish to stop an agent is waited for at most, in all.
+pub const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
+
+/// What is said of a host that is left with changes that its agent has yet to restore.
+pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as soon as it can \
+                                 (hint: `dfsbench clean` on that host shows what is left)";
+
 /// How often silence and the wish to stop are looked for.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -46,7 +57,8 @@ pub struct Remote {
     /// What comes after that, and until when its end is waited for.
     leaving: Option<(Receiver<Event<Report>>, Instant)>,
     stop: Arc<AtomicBool>,
-    told_to_stop: bool,
+    /// When the agent was sent the wish to stop.
+    stopped_at: Option<Instant>,
     lost: Option<Gone>,
 }
 
@@ -75,19 +87,24 @@ impl Way {
         }
     }
 
-    /// Waits until it has ended by itself, or the deadline has passed.
-    fn await_end(&mut self, events: &Receiver<Event<Report>>, deadline: Instant) {
+    /// Waits until it has ended by itself, or the deadline has passed; says whether it has ended.
+    fn await_end(&mut self, events: &Receiver<Event<Report>>, deadline: Instant) -> bool {
         match self {
             Self::Process(child, _) => {
-                while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                while matches!(child.try_wait(), Ok(None)) {
+                    if Instant::now() >= deadline {
+                        return false;
+                    }
                     thread::sleep(Duration::from_millis(10));
                 }
+                true
             }
             Self::Socket(_) => loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match events.recv_timeout(left) {
                     Ok(Event::Greeted | Event::Stop | Event::Cancel | Event::Said(_)) => {}
-                    Ok(Event::Closed | Event::Failed(_)) | Err(_) => return,
+                    Ok(Event::Closed | Event::Failed(_)) => return true,
+                    Err(error) => return error == RecvTimeoutError::Disconnected,
                 }
             },
         }
@@ -134,7 +151,7 @@ impl Remote {
 
     fn new(host: &str, way: Way, stream: Stream<Report, Order>, stop: Arc<AtomicBool>) -> Self {
         let (host, stream) = (host.to_owned(), Some(stream));
-        Self { host, way, stream, leaving: None, stop, told_to_stop: false, lost: None }
+        Self { host, way, stream, leaving: None, stop, stopped_at: None, lost: None }
     }
 
     /// The process at this end; `None` where the agent came by itself.
@@ -176,12 +193,27 @@ impl Remote {
         if stream.silence() > silence_max {
             return Err(self.lose_silent(silence_max));
         }
-        if self.stop.load(Relaxed) && !self.told_to_stop {
+        if self.stop.load(Relaxed) && self.stopped_at.is_none() {
             // An agent that can't be told is noticed at the next event.
             let _ = stream.voice.say(Message::Stop);
-            self.told_to_stop = true;
+            self.stopped_at = Some(Instant::now());
+        }
+        if self.stopped_at.is_some_and(|at| at.elapsed() > ANSWER_AFTER_STOP) {
+            return Err(self.leave_to_agent());
         }
         Ok(None)
+    }
+
+    /// Leaves an agent that doesn't answer after the wish to stop. The process at this end isn't
+    /// killed: it may be the agent, which goes on with what it restores.
+    fn leave_to_agent(&mut self) -> Gone {
+        // The end of its stream is how the agent learns of it.
+        drop(self.stream.take().map(Stream::end));
+        let seconds = ANSWER_AFTER_STOP.as_secs();
+        let why = format!("no answer for {seconds} s after the wish to stop");
+        let gone = Gone(format!("host {}: {why}; {LEFT_TO_AGENT}", self.host));
+        self.lost = Some(gone.clone());
+        gone
     }
 
     fn lose_silent(&mut self, silence: Duration) -> Gone {
@@ -243,6 +275,24 @@ impl Transport for Remote {
         }
     }
 
+    fn await_end(&mut self) -> Option<String> {
+        self.leave();
+        let (events, deadline) = self.leaving.take()?;
+        // One that nobody hurries is killed by whoever drops this.
+        let Some(stopped_at) = self.stopped_at else {
+            self.way.await_end(&events, deadline);
+            return None;
+        };
+        let deadline = deadline.min(stopped_at + LEAVE_AFTER_STOP);
+        if self.way.await_end(&events, deadline) {
+            return None;
+        }
+        let gone =
+            Gone(format!("host {}: its agent has not ended yet; {LEFT_TO_AGENT}", self.host));
+        self.lost = Some(gone.clone());
+        Some(gone.0)
+    }
+
     fn look(&mut self) -> Result<(), Gone> {
         if let Some(gone) = &self.lost {
             return Err(gone.clone());
@@ -257,11 +307,11 @@ impl Transport for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.leave();
-        if let Some((events, deadline)) = self.leaving.take() {
-            self.way.await_end(&events, deadline);
+        let left = self.await_end();
+        let is_left = self.lost.as_ref().is_some_and(|gone| gone.0.contains(LEFT_TO_AGENT));
+        if left.is_none() && !is_left {
+            self.way.cut();
         }
-        self.way.cut();
     }
 }
 

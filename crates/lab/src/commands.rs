@@ -6,13 +6,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, geteuid, kill_process_group, pidfd_open};
 
 use crate::error::LabError;
 use crate::packages;
@@ -21,6 +24,8 @@ use crate::packages;
 const KEPT_MAX: u64 = 1 << 20;
 /// What a program that was killed may take to end.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often a wish to stop is looked for while a program runs.
+const STOP_TICK: Duration = Duration::from_millis(100);
 /// Where programs are, whatever the environment says.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -34,6 +39,8 @@ pub const LONG: Duration = Duration::from_secs(900);
 #[derive(Debug, Default)]
 pub struct Runner {
     lock: Option<File>,
+    /// Ends programs that are waited for; `None` while they are to be waited for all the same.
+    stop: Option<Arc<AtomicBool>>,
     /// Those that stay: kept so that the ended ones can be reaped.
     started: Vec<Child>,
 }
@@ -65,7 +72,18 @@ pub fn is_root() -> bool {
 impl Runner {
     /// One whose programs hold a lock while they run.
     pub const fn with_lock(lock: File) -> Self {
-        Self { lock: Some(lock), started: Vec::new() }
+        Self { lock: Some(lock), stop: None, started: Vec::new() }
+    }
+
+    /// Ends programs when this flag is set, until [`Runner::ignore_stop`]: for changes that may be
+    /// given up half-way, and not for what restores a host.
+    pub fn heed_stop(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = Some(stop);
+    }
+
+    /// Waits for programs to their end again, whoever wants to stop.
+    pub fn ignore_stop(&mut self) {
+        self.stop = None;
     }
 
     /// Runs a program to its end, and returns what it printed, whatever its exit code.
@@ -121,7 +139,6 @@ impl Runner {
     /// # Errors
     /// Where it can't be started.
     pub fn start(&mut self, argv: &[&str], stderr: Stdio, as_root: bool) -> Result<(), LabError> {
-        use std::os::unix::process::CommandExt as _;
         let mut command = command(argv, as_root)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         command.process_group(0);
@@ -149,10 +166,22 @@ impl Runner {
     ) -> Result<Output, LabError> {
         let stdout = child.stdout.take().map(keep);
         let stderr = child.stderr.take().map(keep);
-        let ended = wait(child, limit).map_err(|error| LabError::start(argv, error))?;
-        if !ended {
-            self.kill(child);
-            return Err(LabError::TooSlow { command: show(argv), seconds: limit.as_secs() });
+        let mut left = limit;
+        loop {
+            let tick = left.min(STOP_TICK);
+            if wait(child, tick).map_err(|error| LabError::start(argv, error))? {
+                break;
+            }
+            left -= tick;
+            let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed));
+            if is_stopped || left.is_zero() {
+                Self::kill(child);
+                let (command, seconds) = (show(argv), limit.as_secs());
+                if is_stopped {
+                    return Err(LabError::Stopped { command });
+                }
+                return Err(LabError::TooSlow { command, seconds });
+            }
         }
         let status = child.wait().map_err(|error| LabError::start(argv, error))?;
         let text = |stream: Option<Receiver<String>>| {
@@ -161,18 +190,62 @@ impl Runner {
         Ok(Output { status, stdout: text(stdout), stderr: text(stderr) })
     }
 
-    /// Ends a program that takes too long; one that hangs in the kernel is left to it.
-    fn kill(&self, child: &mut Child) {
+    /// Ends a program that takes too long, with its children: `mount` waits for a `mount.nfs` that
+    /// would try for ever. One that hangs in the kernel is left to it.
+    fn kill(child: &mut Child) {
         if !is_root() {
-            let id = child.id().to_string();
-            // It runs as root, and only root may end it.
-            let _ = self.output(&["kill", "-KILL", id.as_str()], GRACE);
+            // It runs as root, and only root may end it. A number below 0 is that of a group.
+            let group = format!("-{}", child.id());
+            let _ = Self::default().output(&["kill", "-KILL", "--", group.as_str()], GRACE);
         }
-        let _ = child.kill();
+        // One that has just ended needs no signal.
+        let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
         if let Ok(true) = wait(child, GRACE) {
             let _ = child.wait();
         }
     }
+}
+
+/// Starts a program as who we are, writes to it, and reads so many bytes of its answer; then it is
+/// ended.
+///
+/// # Errors
+/// Where they don't come in time, with the last thing that it complained of.
+pub fn exchange(
+    argv: &[&str],
+    input: &[u8],
+    answer_bytes: usize,
+    limit: Duration,
+) -> Result<Vec<u8>, String> {
+    let mut command = command(argv, false).map_err(|error| error.to_string())?;
+    command.stdin(Stdio::piped());
+    let mut child = spawn(&mut command, argv).map_err(|error| error.to_string())?;
+    let (sender, answers) = mpsc::channel();
+    let complaints = child.stderr.take().map(keep);
+    if let Some(mut stdout) = child.stdout.take() {
+        let mut answer = vec![0; answer_bytes];
+        std::thread::spawn(move || {
+            let read = stdout.read_exact(&mut answer).map(|()| answer);
+            // Whoever asked may have given up.
+            let _ = sender.send(read);
+        });
+    }
+    let mut stdin = child.stdin.take();
+    if let Some(stdin) = &mut stdin {
+        // A program that has ended already says why itself.
+        let _ = stdin.write_all(input);
+    }
+    let answer = answers.recv_timeout(limit);
+    drop(stdin);
+    // One that has just ended needs no signal.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    let _ = child.wait();
+    if let Ok(Ok(answer)) = answer {
+        return Ok(answer);
+    }
+    let said = complaints.and_then(|said| said.recv_timeout(GRACE).ok()).unwrap_or_default();
+    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    Err(last.map_or_else(|| format!("no answer within {} s", limit.as_secs()), str::to_owned))
 }
 
 /// An argument vector as people read it: words that a shell would split stand in quotes.
@@ -209,6 +282,8 @@ fn command(argv: &[&str], as_root: bool) -> Result<Command, LabError> {
 
 fn spawn(command: &mut Command, argv: &[&str]) -> Result<Child, LabError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, so that its children can be ended with it.
+    command.process_group(0);
     command.spawn().map_err(|error| LabError::start(argv, error))
 }
 
@@ -276,6 +351,61 @@ mod tests {
         }
         let error = Runner::default().output(&["sleep", "30"], Duration::from_millis(50));
         assert!(matches!(error, Err(LabError::TooSlow { .. })), "{error:?}");
+    }
+
+    /// The number that a shell of a test wrote into a file.
+    fn written_number(file: &Path) -> Option<i32> {
+        fs::read_to_string(file).ok()?.trim().parse().ok()
+    }
+
+    /// Says whether a process runs, and is not only waited for.
+    fn runs(number: i32) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    }
+
+    #[test]
+    fn the_children_of_a_program_that_takes_too_long_are_ended_with_it() {
+        if !is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("number");
+        // As `mount` waits for `mount.nfs`.
+        let script = format!("sleep 300 & echo $! > {}; wait", file.display());
+        let error = Runner::default().output(&["sh", "-c", &script], Duration::from_secs(2));
+        assert!(matches!(error, Err(LabError::TooSlow { .. })), "{error:?}");
+        let child = written_number(&file).unwrap();
+        for _ in 0..100 {
+            if !runs(child) {
+                return;
+            }
+            crate::processes::pause(Duration::from_millis(50));
+        }
+        panic!("process {child} still runs");
+    }
+
+    #[test]
+    fn an_answer_is_read_while_the_program_waits_for_more() {
+        // As ssh, which stays until its input ends.
+        let script = "head -c 4 > /dev/null; printf abcdef; cat";
+        let answer = exchange(&["sh", "-c", script], b"call", 6, SOON);
+        assert_eq!(answer, Ok(b"abcdef".to_vec()));
+        let error = exchange(&["sh", "-c", "echo refused >&2; printf abc"], b"call", 6, SOON);
+        assert_eq!(error, Err("refused".to_owned()));
+    }
+
+    #[test]
+    fn a_wish_to_stop_ends_a_program_unless_it_is_ignored() {
+        if !is_root() {
+            return;
+        }
+        let mut runner = Runner::default();
+        runner.heed_stop(Arc::new(AtomicBool::new(true)));
+        let error = runner.output(&["sleep", "600"], Duration::from_secs(600)).unwrap_err();
+        assert_eq!(error.to_string(), "`sleep 600` was ended, since the campaign was stopped");
+        runner.ignore_stop();
+        assert!(runner.output(&["sleep", "0.3"], SOON).is_ok());
     }
 
     #[test]

@@ -1,25 +1,25 @@
 //! From the state that a run wants to the actions that make it, in the order in which they build
 //! on each other. Pure: nothing is asked of any host.
 //!
-//! The order is: tuning, devices, file system, kernel's server, mount, export, tunnel, client's
-//! mount, read-ahead. What is undone for an invalidation is a tail of it, see [`redo_from`]: that
-//! is why the kernel's server starts before the file system is mounted, but not before memory is,
-//! which a remount would empty.
+//! The order is: tuning, devices, file system, kernel's server, mount, export, paths tried, tunnel,
+//! client's mount, read-ahead. What is undone for an invalidation is a tail of it, see
+//! [`redo_from`]: that is why the kernel's server starts before the file system is mounted, but not
+//! before memory is, which a remount would empty.
 
 use std::path::PathBuf;
 
 use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
 use model::soak::Blow;
 use model::{
-    Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Raid,
-    ServerKind,
+    Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
+    Raid, RemotePort, ServerKind,
 };
 use thiserror::Error;
 
 /// Name of our array and of our mapping.
 const NAME: &str = "dfsbench";
-/// Ports of a tunnel, for NFS and for MOUNT: on the client, on the server.
-const TUNNELS: [(u16, u16); 2] = [(TUNNEL_PORT, NFS_PORT), (TUNNEL_MOUNT_PORT, 20_048)];
+/// This very host.
+const LOOPBACK: &str = "127.0.0.1";
 /// Smallest and first size of TCP's buffers, in bytes: to receive, to send.
 ///
 /// **Source:** tcp(7), `tcp_rmem` and `tcp_wmem`.
@@ -78,6 +78,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     }
     if serves {
         steps.extend(serve(spec)?.map(server));
+        try_paths(spec, &mut steps);
         connect(spec, &mut steps)?;
     }
     Ok(steps)
@@ -193,6 +194,31 @@ pub fn disturbance(spec: &LabSpec, blow: Blow) -> Result<LabStep, String> {
         other => return Err(format!("nobody can do {other} to {}", server.name)),
     };
     Ok(LabStep { host: server.name.clone(), action })
+}
+
+/// Has every host try the way to all others, where packets are of a size that was asked for: a way
+/// that drops them hangs whatever is mounted over it. Above what is served, since it names the
+/// clients as an export does: one more of them leaves what is below alone.
+fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
+    let Some(bytes) = spec.tuning.mtu_bytes.filter(|_| spec.leaves_server()) else { return };
+    for host in spec.hosts() {
+        let action = Action::TryPaths { peers: peers(spec, host), bytes };
+        steps.push(LabStep { host: host.name.clone(), action });
+    }
+}
+
+/// The other hosts of a run, as a host reaches them; those that nobody gave an address are left
+/// out, and so is what is the same machine.
+fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
+    let mut peers: Vec<Peer> = Vec::new();
+    for other in spec.hosts() {
+        let Some(address) = other.reached_at() else { continue };
+        let is_known = peers.iter().any(|peer| peer.address == address);
+        if Some(address) != host.reached_at() && other.name != host.name && !is_known {
+            peers.push(Peer { name: other.name.clone(), address: address.to_owned() });
+        }
+    }
+    peers
 }
 
 /// The interface that data of a run goes through.
@@ -312,7 +338,11 @@ fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
             let all: Result<Vec<String>, _> = spec.clients().map(reach).collect();
             all.map(|addresses| addresses.join(" "))
         }
-        DataPath::Disk | DataPath::Loopback | DataPath::Tunnel => Ok("127.0.0.1".to_owned()),
+        // What a tunnel forwards comes from the server's own address.
+        DataPath::Tunnel if tunnel_end(spec) != LOOPBACK => {
+            Ok(format!("{LOOPBACK} {}", tunnel_end(spec)))
+        }
+        DataPath::Disk | DataPath::Loopback | DataPath::Tunnel => Ok(LOOPBACK.to_owned()),
     }
 }
 
@@ -362,15 +392,23 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     let is_v4 = mounting.nfs.version >= NfsVersion::V4_0;
     let mut options = mounting.all_options();
     if spec.path == DataPath::Tunnel {
-        for (local_port, usual_port) in TUNNELS.into_iter().take(if is_v4 { 1 } else { 2 }) {
-            let is_ours = spec.serving.kind == ServerKind::Own;
-            let remote_port = if is_ours { OWN_PORT } else { usual_port };
+        let is_ours = spec.serving.kind == ServerKind::Own;
+        let nfs = RemotePort::Number(if is_ours { OWN_PORT } else { NFS_PORT });
+        let mount = match mounting.nfs.version {
+            _ if is_ours => nfs,
+            // **Source:** RFC 1094, appendix A; RFC 1813, appendix I.
+            NfsVersion::V2 => RemotePort::Mount { version: 1 },
+            _ => RemotePort::Mount { version: 3 },
+        };
+        let tunnels = [(TUNNEL_PORT, nfs), (TUNNEL_MOUNT_PORT, mount)];
+        for (local_port, remote_port) in tunnels.into_iter().take(if is_v4 { 1 } else { 2 }) {
             on_each(&|client| {
                 Ok(Action::Tunnel {
                     ssh: ssh_destination(&spec.server)?,
                     // The file is this host's.
                     ssh_config: spec.server.ssh_config.clone().filter(|_| client.ssh.is_none()),
                     local_port,
+                    address: tunnel_end(spec).to_owned(),
                     remote_port,
                     compression: spec.tunnelling.compression,
                     cipher: spec.tunnelling.cipher.clone(),
@@ -405,8 +443,13 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     Ok(())
 }
 
+/// Where the server's end of a tunnel forwards to: the address that the plan says it serves at.
+fn tunnel_end(spec: &LabSpec) -> &str {
+    spec.server.address.as_deref().unwrap_or(LOOPBACK)
+}
+
 /// An address of IPv6 stands in brackets before a path. **Source:** nfs(5).
-fn bracketed(address: &str) -> String {
+pub(crate) fn bracketed(address: &str) -> String {
     if address.contains(':') && !address.starts_with('[') {
         format!("[{address}]")
     } else {

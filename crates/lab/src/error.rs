@@ -45,6 +45,24 @@ pub enum LabError {
         /// Its limit, in seconds.
         seconds: u64,
     },
+    /// A program was ended, since the campaign was stopped meanwhile.
+    #[error("`{command}` was ended, since the campaign was stopped")]
+    Stopped {
+        /// The command.
+        command: String,
+    },
+    /// A mount can't be removed: what the kernel waits for there never comes.
+    #[error(
+        "the mount on {} is stuck: {why} (hint: `umount -f` it once its server answers again; \
+         otherwise only a restart of this host frees it)",
+        point.display()
+    )]
+    Stuck {
+        /// The mount point.
+        point: PathBuf,
+        /// What was tried last, and what came of it.
+        why: String,
+    },
     /// A file, or a setting that is one.
     #[error("cannot {doing} {}: {error}", path.display())]
     File {

@@ -4,6 +4,8 @@
 //! is put back at once, so that the stack holds whole changes only.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{Action, Fact, InForce, Invalidation};
@@ -27,6 +29,8 @@ pub struct Lab {
     keeps_files: bool,
     runner: Runner,
     log: UndoLog,
+    /// Gives up what is being changed when it is set; what is restored is restored all the same.
+    stop: Option<Arc<AtomicBool>>,
     /// Numbers in the log and how they are put back, the oldest first.
     applied: Vec<(u64, Vec<Undo>)>,
 }
@@ -51,7 +55,21 @@ impl Lab {
         }
         let runner = Runner::with_lock(log.lock()?);
         let campaign = campaign.to_owned();
-        Ok(Self { campaign, allow_destroy, keeps_files: false, runner, log, applied: Vec::new() })
+        Ok(Self {
+            campaign,
+            allow_destroy,
+            keeps_files: false,
+            runner,
+            log,
+            stop: None,
+            applied: Vec::new(),
+        })
+    }
+
+    /// Gives up a change that is under way when this flag is set.
+    #[must_use]
+    pub fn stopped_by(self, stop: &Arc<AtomicBool>) -> Self {
+        Self { stop: Some(Arc::clone(stop)), ..self }
     }
 
     /// Leaves the campaign's working directories behind where this host serves them.
@@ -76,10 +94,14 @@ impl Lab {
         }
         let id = self.log.begin(&self.campaign, actions::name(action), undo.clone())?;
         self.applied.push((id, undo));
+        if let Some(stop) = &self.stop {
+            self.runner.heed_stop(Arc::clone(stop));
+        }
         let done = actions::steps(action, &known)
             .iter()
             .try_for_each(|step| step.perform(&mut self.runner))
             .and_then(|()| actions::check(action, &known));
+        self.runner.ignore_stop();
         done.map_err(|error| match self.undo_last() {
             Ok(()) => error,
             Err(undo) => LabError::Several(vec![error, undo]),

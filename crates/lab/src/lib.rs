@@ -20,6 +20,7 @@ pub mod mounts;
 mod mountstats;
 mod options;
 mod packages;
+mod portmap;
 mod processes;
 pub mod safety;
 mod servers;
@@ -39,6 +40,7 @@ pub use lab::Lab;
 pub use log::boot_id;
 pub use servers::serves_somebody;
 pub use stays::stays;
+pub use unmount::force_off;
 
 /// How the names of files begin in which agents book what they acknowledged: below the directory of
 /// the undo log, as long as a trial lasts.

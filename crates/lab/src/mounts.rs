@@ -8,6 +8,8 @@ use std::path::Path;
 use model::Fact;
 use procfs::process::{MountInfo, Process};
 
+use crate::mountstats;
+
 /// The mount that a path lies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
@@ -28,6 +30,13 @@ pub struct Mount {
 /// The mount on exactly this point; of several the last, which is in force.
 pub fn at(point: &Path) -> Option<Mount> {
     let point = point.canonicalize().unwrap_or_else(|_| point.to_owned());
+    let mounts = Process::myself().ok()?.mountinfo().ok()?;
+    mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
+}
+
+/// As [`at`], of a path as the kernel writes it: nothing looks at the point itself, which may be on
+/// a mount that doesn't answer.
+pub fn named(point: &Path) -> Option<Mount> {
     let mounts = Process::myself().ok()?.mountinfo().ok()?;
     mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
 }
@@ -71,6 +80,31 @@ impl Mount {
             Fact::new("target", "mount options", &self.options, source),
         ]
     }
+}
+
+/// Answers that the connections of an NFS mount have received; 0 where it has none, or isn't one.
+///
+/// **Source:** net/sunrpc/xprtsock.c (`xs_tcp_print_stats`, `xs_udp_print_stats`): of the columns
+/// after the transport's name the 7th is `recvs`, with UDP the 4th.
+pub fn answers(point: &Path) -> u64 {
+    let text = std::fs::read_to_string(mountstats::PATH).unwrap_or_default();
+    answers_in(&text, point)
+}
+
+fn answers_in(text: &str, point: &Path) -> u64 {
+    let point = point.display().to_string().replace(' ', "\\040");
+    let Some(mount) = mountstats::of(text).into_iter().rfind(|mount| mount.point == point) else {
+        return 0;
+    };
+    let mut answers = 0;
+    for (name, rest) in mount.lines {
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let column = if words.first() == Some(&"udp") { 4 } else { 7 };
+        if name == "xprt" {
+            answers += words.get(column).and_then(|word| word.parse().ok()).unwrap_or(0);
+        }
+    }
+    answers
 }
 
 /// Where a device is mounted, by its number or its node.

@@ -107,10 +107,39 @@ fn ask(port: u16, version: u32) -> Option<()> {
 
 /// The last lines of a log.
 fn end_of(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
+    last_lines(&fs::read_to_string(log).unwrap_or_default())
+}
+
+/// The end of a log: what ssh writes to find its own faults (`debug1: ...`) hides what is wrong,
+/// and stands there only where nothing else does.
+fn last_lines(text: &str) -> String {
+    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_debug = |line: &str| {
+        let name = line.split(':').next().unwrap_or_default();
+        matches!(name, "debug1" | "debug2" | "debug3") || line.starts_with("OpenSSH_")
+    };
+    let plain: Vec<&str> = all.iter().copied().filter(|line| !is_debug(line)).collect();
+    let lines = if plain.is_empty() { all } else { plain };
     if lines.is_empty() {
         return "it says nothing".to_owned();
     }
     lines[lines.len().saturating_sub(6)..].join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_lines;
+
+    #[test]
+    fn what_ssh_says_is_not_hidden_by_its_debug_lines() {
+        let log = "OpenSSH_9.2p1 Debian\ndebug1: Connecting to s port 22.\r\n\
+                   bind [127.0.0.1]:20490: Address already in use\r\ndebug1: a\ndebug1: b\n\
+                   debug1: c\ndebug1: d\ndebug1: e\nCould not request local forwarding.\n\
+                   debug1: channel 0: free\n";
+        let expected = "bind [127.0.0.1]:20490: Address already in use; Could not request local \
+                        forwarding.";
+        assert_eq!(last_lines(log), expected);
+        assert_eq!(last_lines("debug1: Connecting to s.\n"), "debug1: Connecting to s.");
+        assert_eq!(last_lines("\n"), "it says nothing");
+    }
 }

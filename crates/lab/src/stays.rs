@@ -97,11 +97,33 @@ mod tests {
     #[test]
     fn a_further_client_leaves_the_file_system_alone() {
         let [undone, done] = changes(&spec(1), &spec(2));
-        assert_eq!(undone, ["s Export", "c1 NfsMount"]);
-        assert_eq!(done, ["c2 Mtu", "s Export", "c1 NfsMount", "c2 NfsMount"]);
+        assert_eq!(undone, ["s Export", "s TryPaths", "c1 TryPaths", "c1 NfsMount"]);
+        assert_eq!(
+            done,
+            [
+                "c2 Mtu",
+                "s Export",
+                "s TryPaths",
+                "c1 TryPaths",
+                "c2 TryPaths",
+                "c1 NfsMount",
+                "c2 NfsMount"
+            ]
+        );
         let [undone, done] = changes(&spec(2), &spec(1));
-        assert_eq!(undone, ["c2 Mtu", "s Export", "c1 NfsMount", "c2 NfsMount"]);
-        assert_eq!(done, ["s Export", "c1 NfsMount"]);
+        assert_eq!(
+            undone,
+            [
+                "c2 Mtu",
+                "s Export",
+                "s TryPaths",
+                "c1 TryPaths",
+                "c2 TryPaths",
+                "c1 NfsMount",
+                "c2 NfsMount"
+            ]
+        );
+        assert_eq!(done, ["s Export", "s TryPaths", "c1 TryPaths", "c1 NfsMount"]);
         assert_eq!(changes(&spec(3), &spec(3)), [Vec::<String>::new(), Vec::new()]);
     }
 
@@ -110,8 +132,11 @@ mod tests {
         let mut other = spec(2);
         other.tuning.client_sysctls = vec![("a".into(), "1".into())];
         let [undone, done] = changes(&spec(2), &other);
-        assert_eq!(undone, ["c1 NfsMount", "c2 NfsMount"]);
-        assert_eq!(done, ["c1 Sysctl", "c2 Sysctl", "c1 NfsMount", "c2 NfsMount"]);
+        assert_eq!(undone, ["c1 TryPaths", "c2 TryPaths", "c1 NfsMount", "c2 NfsMount"]);
+        assert_eq!(
+            done,
+            ["c1 Sysctl", "c2 Sysctl", "c1 TryPaths", "c2 TryPaths", "c1 NfsMount", "c2 NfsMount"]
+        );
         other = spec(2);
         other.mounting.options = vec!["noac".into()];
         assert_eq!(changes(&spec(2), &other)[0], ["c1 NfsMount", "c2 NfsMount"]);
@@ -122,7 +147,7 @@ mod tests {
         let mut other = spec(2);
         other.serving.threads = 16;
         let server = ["s Nfsd", "s Mount", "s Export"];
-        let all = [server.as_slice(), &["c1 NfsMount", "c2 NfsMount"]].concat();
+        let all = [server.as_slice(), &["s TryPaths", "c1 NfsMount", "c2 NfsMount"]].concat();
         assert_eq!(changes(&spec(2), &other)[0], all);
         // On its own mount, too, which stands on top of all.
         let [mut one, mut other] = [spec(1), other];

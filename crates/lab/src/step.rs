@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use model::Peer;
 use rustix::process::{getegid, geteuid};
 
-use crate::actions::{Known, clock, grace, outage};
+use crate::actions::{Known, clock, grace, outage, path};
 use crate::commands::{self, LONG, Runner, SOON};
 use crate::error::LabError;
 use crate::safety::{self, OverwrittenDevice};
@@ -71,6 +72,13 @@ pub enum Step {
     },
     /// Waits until something answers on a TCP port of the loopback.
     Await(u16),
+    /// Tries whether packets of full size get through to another host.
+    TryPath {
+        /// The other host.
+        peer: Peer,
+        /// Bytes of a packet, its IP header included.
+        bytes: u32,
+    },
     /// Waits until the kernel's server lets clients open files.
     AwaitGrace,
     /// Takes all room of a file system, but for a mebibyte, by a file of ours.
@@ -140,6 +148,7 @@ impl Step {
             }
             Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
             Self::Await(port) => servers::await_port(*port),
+            Self::TryPath { peer, bytes } => path::try_path(peer, *bytes),
             Self::AwaitGrace => grace::await_end(),
             Self::Fill(file) => outage::fill(runner, file),
             Self::Calendar { offset_ns, .. } => clock::set(runner, *offset_ns),
@@ -163,6 +172,9 @@ impl fmt::Display for Step {
             }
             Self::Start { argv, .. } => write!(f, "{} &", commands::show(argv)),
             Self::Await(port) => write!(f, "wait for port {port} of 127.0.0.1"),
+            Self::TryPath { peer: Peer { name, address }, bytes } => {
+                write!(f, "try packets of {bytes} bytes, not fragmented, to {name} ({address})")
+            }
             Self::AwaitGrace => f.write_str(&grace::shown()),
             Self::Fill(file) => {
                 write!(f, "fallocate --length (all but 1 MiB) -- {}", file.display())

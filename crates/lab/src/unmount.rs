@@ -17,6 +17,10 @@ use crate::processes;
 const LIMIT: Duration = Duration::from_secs(120);
 /// What unmounting from a server that is gone may take before it is forced.
 const NFS_LIMIT: Duration = Duration::from_secs(20);
+/// What one forced attempt may take: it waits for no server.
+const FORCED_LIMIT: Duration = Duration::from_secs(3);
+/// How often unmounting is forced before the mount is detached.
+const FORCED_TRIES: usize = 3;
 /// How often a busy file system is asked for again.
 const TRIES: u32 = 20;
 /// The same where no process holds it: the kernel's server lets files go after a while, a busy
@@ -30,7 +34,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Where it is busy, with those who hold it.
 pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
     let is_ours = |mount: &Mount| mount.file_system.starts_with(file_system);
-    let is_there = || mounts::at(point).is_some_and(|mount| is_ours(&mount));
+    let is_nfs = file_system == "nfs";
+    // Following a link at a mount whose server is gone would wait for it.
+    let mounted = || if is_nfs { mounts::named(point) } else { mounts::at(point) };
+    let is_there = || mounted().is_some_and(|mount| is_ours(&mount));
     for tried in 0..TRIES_OF_KERNEL {
         if !is_there() {
             return Ok(());
@@ -38,7 +45,7 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
         if tried >= TRIES && !holders(point).is_empty() {
             break;
         }
-        if file_system == "nfs" { nfs(runner, point)? } else { local(runner, point)? }
+        if is_nfs { nfs(runner, point)? } else { local(runner, point)? }
     }
     if !is_there() {
         return Ok(());
@@ -63,14 +70,11 @@ fn local(runner: &Runner, point: &Path) -> Result<(), LabError> {
     }
 }
 
-/// A server that is gone must not keep the host from being put back.
+/// A server that is gone must not keep the host from being restored.
 fn nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
     let name = point.display().to_string();
-    match runner.run(&["umount", "--", name.as_str()], NFS_LIMIT) {
-        Err(LabError::TooSlow { .. }) => {
-            runner.run(&["umount", "--force", "--lazy", "--", name.as_str()], NFS_LIMIT)?;
-            Ok(())
-        }
+    match runner.run(&["umount", "--no-canonicalize", "--", name.as_str()], NFS_LIMIT) {
+        Err(LabError::TooSlow { .. }) => force(runner, point),
         Err(LabError::Failed { said, .. }) if said.contains("busy") => {
             processes::pause(PAUSE);
             Ok(())
@@ -79,6 +83,42 @@ fn nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
         Ok(_) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Removes a mount whose server doesn't answer, however much waits for it.
+///
+/// `umount -f` has the kernel fail what waits for an answer now; those who asked may ask again, so
+/// that it takes several. What is still busy then is detached: no path leads to it any more, and
+/// the kernel drops it with its last user. Nothing here looks at a path on the mount, which would
+/// wait like all others. **Source:** umount(2), `MNT_FORCE` and `MNT_DETACH`.
+///
+/// # Errors
+/// Where it is still there, in a sentence that says what to do.
+fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
+    let name = point.display().to_string();
+    let mut why = String::new();
+    for how in [&["--force"][..]; FORCED_TRIES].into_iter().chain([&["--lazy"][..]]) {
+        // Its helper would tell the server first.
+        let mut argv = vec!["umount", "--internal-only", "--no-canonicalize"];
+        argv.extend(how);
+        argv.extend(["--", name.as_str()]);
+        if let Err(error) = runner.run(&argv, FORCED_LIMIT) {
+            why = error.to_string();
+        }
+        if mounts::named(point).is_none() {
+            return Ok(());
+        }
+        processes::pause(PAUSE);
+    }
+    Err(LabError::Stuck { point: point.to_owned(), why })
+}
+
+/// Removes a mount of ours whose server doesn't answer: forced, then detached.
+///
+/// # Errors
+/// Where it is still there, in a sentence that says what to do.
+pub fn force_off(point: &Path) -> Result<(), LabError> {
+    force(&Runner::default(), point)
 }
 
 /// Who holds a mount point: processes, and mounts on it.

@@ -25,6 +25,28 @@ pub enum Device {
     Mapped(String),
 }
 
+/// Another host, as one host reaches it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Peer {
+    /// What plans call it.
+    pub name: String,
+    /// Its address, or a name that resolves to it.
+    pub address: String,
+}
+
+/// A port of the host at the other end of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RemotePort {
+    /// This one.
+    Number(u16),
+    /// That of its MOUNT service of this version, which its portmapper is asked for.
+    Mount {
+        /// Version of MOUNT: 1 for NFS v2, 3 for v3.
+        version: u32,
+    },
+}
+
 /// One thing that is done to one host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
@@ -125,8 +147,10 @@ pub enum Action {
         ssh_config: Option<PathBuf>,
         /// Port of this host's loopback.
         local_port: u16,
-        /// Port of the other host's loopback.
-        remote_port: u16,
+        /// Where the other host forwards to: an address of its own, as it reaches it.
+        address: String,
+        /// The port there.
+        remote_port: RemotePort,
         /// Compress what goes through it.
         compression: bool,
         /// Cipher; `None` is what ssh chooses.
@@ -160,6 +184,13 @@ pub enum Action {
         /// The interface.
         interface: String,
         /// In bytes.
+        bytes: u32,
+    },
+    /// Tries whether packets of full size get through to other hosts; changes nothing.
+    TryPaths {
+        /// The other hosts.
+        peers: Vec<Peer>,
+        /// Bytes of a packet, its IP header included.
         bytes: u32,
     },
     /// Slows down what leaves an interface, with tc.

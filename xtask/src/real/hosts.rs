@@ -10,6 +10,7 @@
 mod crew;
 mod ladder;
 mod load;
+mod network;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,9 @@ pub fn run(checks: &mut Checks) {
     checks.run("a host whose network is cut is a row, and cleans up by itself", || cut(&lab));
     checks.run("a controller that is killed leaves nothing", || deserted(&lab));
     checks.run("what is killed with its agents is put back by clean", || cleaned(&lab));
+    checks.run("packets that the network drops fail the row with both hosts", || {
+        network::large_frames_dropped(&lab)
+    });
     checks.run("a ladder starts a server of ours on the server's host", || ladder::climbed(&lab));
     checks.run("which clean ends after its agent was killed", || ladder::cleaned(&lab));
     checks.run("a host that is cut off and one that is killed lose nothing in a soak", || {

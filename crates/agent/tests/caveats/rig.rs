@@ -57,6 +57,7 @@ impl Rig {
             state_dir: std::env::temp_dir().join("dfsbench-no-state"),
             stop: Arc::clone(&stop),
             local_server,
+            give_up: None,
         };
         let thread = std::thread::spawn(move || agent::serve(&agent, &end));
         Self {

@@ -29,6 +29,7 @@ pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
             stop: Arc::default(),
             state_dir: std::env::temp_dir().join("dfsbench-no-state"),
             local_server: None,
+            give_up: None,
         };
         threads.borrow_mut().push(std::thread::spawn(move || agent::serve(&agent, &end)));
         let dies = death.filter(|(name, _)| *name == host.name).map(|(_, dies)| dies);

@@ -156,6 +156,25 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
 }
 
 #[test]
+fn an_agent_that_answers_nothing_after_the_wish_to_stop_is_left_and_restores_its_host() {
+    let rig = Rig::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
+    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    let (pass, share) = (Pass::Mix, Share::whole(1));
+    assert_eq!(ask(&mut remote, Order::Prepare(pass)), Ok(Report::Prepared));
+    // Its workers wait to start: it is there, and has nothing to say for ever.
+    assert_eq!(ask(&mut remote, Order::Arm { pass, share }), Ok(Report::Armed));
+    stop.store(true, Relaxed);
+    let gone = remote.receive().unwrap_err().to_string();
+    assert!(gone.starts_with("host h: no answer for 10 s after the wish to stop; "), "{gone}");
+    assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
+    // Nobody killed it: it removes what it made.
+    drop(remote);
+    within(SOON, "cleaning up", || rig.target().read_dir().unwrap().next().is_none());
+}
+
+#[test]
 fn an_agent_that_works_for_longer_is_not_lost() {
     let rig = Rig::new();
     let mut remote = start(&mut agent()).unwrap();

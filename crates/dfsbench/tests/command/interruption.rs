@@ -1,6 +1,8 @@
 //! Ctrl-C and SIGTERM in every phase: saved, cleaned, exit code 4.
 
-use std::process::Stdio;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -135,4 +137,72 @@ fn on_an_nfs_server_in_every_phase() {
         assert!(end.stdout.contains("interrupted"), "{args:?}: {}", end.stdout);
         assert_eq!(names(&served), [""; 0], "{args:?} left something on the server");
     }
+}
+
+/// A file system over a directory that never answers: its server is a shell that only sleeps.
+struct DeadMount<'a> {
+    point: &'a Path,
+    server: Child,
+}
+
+impl<'a> DeadMount<'a> {
+    /// `None` where this host may not mount it.
+    fn over(point: &'a Path) -> Option<Self> {
+        let script = "exec 9<>/dev/fuse && mount -i -t fuse \
+                      -o fd=9,rootmode=40000,user_id=0,group_id=0 none \"$0\" && echo && \
+                      exec sleep 600 > /dev/null";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(point).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = command.spawn().ok()?;
+        let mut mounted = [0; 1];
+        let said = server.stdout.take().is_some_and(|mut out| out.read_exact(&mut mounted).is_ok());
+        let mount = Self { point, server };
+        said.then_some(mount)
+    }
+}
+
+impl Drop for DeadMount<'_> {
+    fn drop(&mut self) {
+        let mut unmount = Command::new("umount");
+        unmount.args(["-i", "-c", "-f", "-l"]).arg(self.point).stderr(Stdio::null());
+        let _ = unmount.status();
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
+    let rig = Rig::new();
+    let target = rig.target();
+    let args = ["run", "target", "--quiet", "--workload", "mixed", "--file-size", "1MiB"];
+    let mut command = rig.command(&[&args[..], &["--duration", "600s"]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let in_trial = || {
+        let mut names = std::fs::read_dir(&target).unwrap().flatten();
+        names.any(|entry| !entry.file_name().to_string_lossy().contains("check"))
+    };
+    while !in_trial() {
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    std::thread::park_timeout(Duration::from_millis(300));
+    // What is open stays so; but the directory can't be removed any more, nor even be looked for.
+    let Some(mount) = DeadMount::over(&target) else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return;
+    };
+    kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            drop(mount);
+            let _ = child.kill();
+            panic!("it still runs");
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    let end = End::of(child.wait_with_output().unwrap());
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
 }

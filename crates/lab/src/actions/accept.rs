@@ -56,7 +56,8 @@ pub fn check(action: &Action) -> Result<(), LabError> {
             accept("clients", check_clients(clients))
         }
         Action::OwnServer { clients, .. } => accept("clients", check_clients(clients)),
-        Action::Tunnel { ssh, ssh_config, cipher, .. } => {
+        Action::Tunnel { ssh, ssh_config, address, cipher, .. } => {
+            accept("address", options::check_address(address))?;
             accept("ssh", options::check_ssh_destination(ssh))?;
             if let Some(config) = ssh_config {
                 accept("ssh_config", check_config_name(config))?;
@@ -73,6 +74,8 @@ pub fn check(action: &Action) -> Result<(), LabError> {
         | Action::CpuFrequency { .. }
         | Action::Cores { .. }
         | Action::NfsdStop
+        // Addresses of peers go to sockets, and to no program.
+        | Action::TryPaths { .. }
         | Action::ClockStep { .. } => Ok(()),
     }
 }
@@ -121,7 +124,7 @@ fn check_config_name(path: &Path) -> Result<(), OptionError> {
 
 #[cfg(test)]
 mod tests {
-    use model::{FileSystem, Raid};
+    use model::{FileSystem, Raid, RemotePort};
 
     use super::*;
     use crate::actions::{Known, steps};
@@ -160,11 +163,22 @@ mod tests {
             ssh: ssh.to_owned(),
             ssh_config: None,
             local_port: 1,
-            remote_port: 2,
+            address: "10.0.0.1".into(),
+            remote_port: RemotePort::Number(2),
             compression: false,
             cipher,
         };
+        let towards = |address: &str| Action::Tunnel {
+            ssh: host(),
+            ssh_config: None,
+            local_port: 1,
+            address: address.to_owned(),
+            remote_port: RemotePort::Number(2),
+            compression: false,
+            cipher: None,
+        };
         vec![
+            towards(text),
             Action::LoopFile { file: text.into(), bytes: 1 },
             Action::Raid { name: text.into(), level: Raid::Raid0, devices: vec![node()] },
             Action::Crypt { name: text.into(), device: node() },
@@ -244,7 +258,8 @@ mod tests {
             ssh: "root@h".into(),
             ssh_config: Some("c -o ProxyCommand=x".into()),
             local_port: 1,
-            remote_port: 2,
+            address: "10.0.0.1".into(),
+            remote_port: RemotePort::Number(2),
             compression: false,
             cipher: None,
         };

@@ -13,6 +13,7 @@ use crate::error::LabError;
 use crate::safety::{self, OverwrittenDevice};
 use crate::step::Step;
 use crate::undo::Undo;
+use tunnel::Wanted;
 
 pub mod accept;
 pub mod clock;
@@ -25,6 +26,7 @@ pub mod nfsd;
 pub mod nfsmount;
 pub mod outage;
 pub mod own;
+pub mod path;
 pub mod shape;
 pub mod storage;
 pub mod tuning;
@@ -48,6 +50,8 @@ pub struct Known {
     pub online: Vec<u32>,
     /// This program, and the clients of its server.
     pub own: own::Host,
+    /// Port of the MOUNT service at the other end of a tunnel; `None` where nobody asked.
+    pub mount_port: Option<u16>,
     /// Something answers to rpcbind's port.
     pub rpcbind: bool,
     /// How far the calendar is ahead of the time since boot, in nanoseconds.
@@ -75,6 +79,14 @@ impl Known {
             own: match action {
                 Action::OwnServer { clients, .. } => own::Host::now(clients)?,
                 _ => own::Host::default(),
+            },
+            mount_port: match action {
+                Action::Tunnel { ssh, ssh_config, address, remote_port, .. } => {
+                    let config = ssh_config.as_deref();
+                    let destination = tunnel::Destination { host: ssh, config };
+                    tunnel::mount_port(&destination, address, *remote_port)?
+                }
+                _ => None,
             },
             rpcbind: nfsd::rpcbind_runs(),
             calendar_ns: clock::offset_ns(),
@@ -143,15 +155,25 @@ pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
         }
         Action::Unfs3 { directory, clients } => unfs3::steps(directory, clients, known),
         Action::OwnServer { memory_bytes, udp, .. } => own::steps(*memory_bytes, *udp, known),
-        Action::Tunnel { ssh, ssh_config, local_port, remote_port, compression, cipher } => {
+        Action::Tunnel {
+            ssh,
+            ssh_config,
+            local_port,
+            address,
+            remote_port,
+            compression,
+            cipher,
+        } => {
             let destination = tunnel::Destination { host: ssh, config: ssh_config.as_deref() };
-            let ports = [*local_port, *remote_port];
-            tunnel::steps(&destination, ports, *compression, cipher.as_deref())
+            let (local_port, remote_port) = (*local_port, *remote_port);
+            let wanted = Wanted { destination, local_port, address, remote_port };
+            tunnel::steps(&wanted, known.mount_port, *compression, cipher.as_deref())
         }
         Action::NfsMount { source, point, options } => nfsmount::steps(source, point, options),
         Action::ReadAhead { point, kib } => tuning::read_ahead_steps(point, *kib),
         Action::Sysctl { name, value } => tuning::sysctl_steps(name, value),
         Action::Mtu { interface, bytes } => shape::mtu_steps(interface, *bytes),
+        Action::TryPaths { peers, bytes } => path::steps(peers, *bytes),
         Action::Shape { interface, rate_bits_per_s, delay_us } => {
             shape::steps(interface, *rate_bits_per_s, *delay_us)
         }
@@ -194,6 +216,7 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
         Action::ReadAhead { point, .. } => tuning::read_ahead_undo(point),
         Action::Sysctl { name, .. } => tuning::sysctl_undo(name),
         Action::Mtu { interface, .. } => shape::mtu_undo(interface),
+        Action::TryPaths { .. } => Ok(Vec::new()),
         Action::Shape { interface, .. } | Action::Cut { interface, .. } => shape::undo(interface),
         Action::CpuFrequency { .. } => cpu::frequency_undo(known),
         Action::Cores { online } => cpu::core_undo(known, *online),
@@ -234,6 +257,7 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
         Action::ReadAhead { point, kib } => tuning::check_read_ahead(point, *kib),
         Action::Sysctl { name, value } => tuning::check_sysctl(name, value),
         Action::Mtu { interface, bytes } => shape::check_mtu(interface, *bytes),
+        Action::TryPaths { peers, bytes } => path::check(peers, *bytes),
         Action::Shape { interface, rate_bits_per_s, delay_us } => {
             shape::check(interface, *rate_bits_per_s, *delay_us)
         }

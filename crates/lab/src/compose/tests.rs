@@ -40,6 +40,8 @@ fn steps_stand_in_the_order_in_which_they_build_on_each_other() {
         "server Nfsd",
         "server Mount",
         "server Export",
+        "server TryPaths",
+        "client TryPaths",
         "client NfsMount",
         "client ReadAhead",
     ];
@@ -64,12 +66,22 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
         "server Mount",
         "server Nfsd",
         "server Export",
+        "server TryPaths",
+        "client TryPaths",
+        "third TryPaths",
         "client NfsMount",
         "third NfsMount",
         "client ReadAhead",
         "third ReadAhead",
     ];
     assert_eq!(shape(&spec), expected);
+    // Each host tries the way to all others.
+    let tried = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
+        Action::TryPaths { peers, bytes: 9_000 } if step.host == "client" => Some(peers),
+        _ => None,
+    });
+    let tried = tried.unwrap().into_iter().map(|peer| format!("{} {}", peer.name, peer.address));
+    assert_eq!(tried.collect::<Vec<_>>(), ["server 10.0.0.1", "third 10.0.0.3"]);
     let exports = compose(&spec).unwrap().into_iter().filter_map(|step| match step.action {
         Action::Export { clients, .. } => Some(clients),
         _ => None,
@@ -88,8 +100,24 @@ fn a_tunnel_carries_what_the_version_needs() {
     spec.path = DataPath::Tunnel;
     let tunnels =
         |spec: &LabSpec| shape(spec).iter().filter(|step| step.as_str() == "client Tunnel").count();
+    let ends = |spec: &LabSpec| {
+        let steps = compose(spec).unwrap().into_iter();
+        let ends = steps.filter_map(|step| match step.action {
+            Action::Tunnel { address, remote_port, .. } => Some((address, remote_port)),
+            _ => None,
+        });
+        ends.collect::<Vec<_>>()
+    };
+    let at = |address: &str, port| (address.to_owned(), port);
+    spec.mounting.nfs.version = NfsVersion::V2;
+    assert_eq!(ends(&spec)[1].1, RemotePort::Mount { version: 1 });
     spec.mounting.nfs.version = NfsVersion::V3;
     assert_eq!(tunnels(&spec), 2);
+    let (nfs, mount) = (RemotePort::Number(2_049), RemotePort::Mount { version: 3 });
+    assert_eq!(ends(&spec), [at("10.0.0.1", nfs), at("10.0.0.1", mount)]);
+    let address = spec.server.address.take();
+    assert_eq!(ends(&spec), [at("127.0.0.1", nfs), at("127.0.0.1", mount)]);
+    spec.server.address = address;
     spec.mounting.nfs.version = NfsVersion::V4_1;
     assert_eq!(tunnels(&spec), 1);
     let export = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
@@ -97,7 +125,8 @@ fn a_tunnel_carries_what_the_version_needs() {
         _ => None,
     });
     let (clients, options) = export.unwrap();
-    assert_eq!(clients, "127.0.0.1");
+    // What is forwarded comes from the address that it goes to.
+    assert_eq!(clients, "127.0.0.1 10.0.0.1");
     assert!(options.contains(&"insecure".to_owned()), "{options:?}");
 }
 
@@ -120,7 +149,7 @@ fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
         Action::Tunnel { remote_port, .. } => Some(*remote_port),
         _ => None,
     });
-    assert_eq!(remote.collect::<Vec<_>>(), [20_492, 20_492]);
+    assert_eq!(remote.collect::<Vec<_>>(), [RemotePort::Number(20_492); 2]);
     let cut = disturbance(&spec, Blow::NetworkCut).unwrap().action;
     assert!(matches!(cut, Action::Cut { port: 20_492, .. }), "{cut:?}");
 }

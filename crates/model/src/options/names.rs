@@ -138,6 +138,18 @@ pub fn check_clients(text: &str) -> Result<(), OptionError> {
     }
 }
 
+/// Checks the name or the address of a host.
+///
+/// # Errors
+/// Where it is neither.
+pub fn check_address(text: &str) -> Result<(), OptionError> {
+    if is_host(text) {
+        return Ok(());
+    }
+    let what = format!("`{}` is no name or address of a host", shorten(text));
+    Err(OptionError::new(what, "such as 10.0.0.1, fe80::1 or server.example"))
+}
+
 fn is_host(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
     let first = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':');

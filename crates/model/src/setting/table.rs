@@ -379,7 +379,9 @@ settings! {
     /// Compare every byte read with what was written. Not for metadata, nor for null.
     Verify => flag("verify", run!(verify)).family(Family::Data)
         .only(&[W::Stream, W::Mixed, W::Bonnie]).always_shown();
-    /// An answer that takes longer is a failure; a program is ended with its children.
+    /// An answer that takes longer is a failure; a program is ended with its children. A mount that
+    /// a plan makes is unmounted by force when nothing comes from its server for so long, and 30s
+    /// at least.
     Timeout => time("timeout", run!(timeout_ms))
         .range(1, 86_400_000, "nobody waits for a program for over a day")
         .default_rule("5s; programs of others: 1h").only(ALL);

@@ -14,6 +14,7 @@ use crate::vm::lab::{Ended, Lab, Wanted};
 use crate::vm::machine::Suite;
 
 mod guest;
+mod hung;
 mod kernel;
 mod lab_checks;
 mod mountstats;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Checks, FRESH_EXPORT, NEW, OLD, questions, run_apart};
+use super::{Checks, FRESH_EXPORT, NEW, OLD, hung, questions, run_apart};
 use crate::proc::{self, Background};
 use crate::real::ours::exit;
 use crate::repo::{self, Profile};
@@ -98,6 +98,7 @@ impl<'a> Plans<'a> {
         run("a soak stops, cuts off, fills and sets machines, and undoes it", &|| {
             questions::soak(self)
         });
+        run("a signal ends a campaign whose mount does not answer", &|| hung::signalled(self));
         run("machines of a controller that was killed put themselves back", &|| self.killed());
     }
 
@@ -264,10 +265,25 @@ impl<'a> Plans<'a> {
         self.is_as_before()
     }
 
+    /// A campaign of a client that writes for long.
+    pub fn long_campaign(&self) -> Command {
+        let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
+        self.command(DATA_PATHS, &flags)
+    }
+
+    /// Waits until the server can be reached again.
+    pub fn await_server(&self) -> Result<()> {
+        let end = Instant::now() + PUT_BACK;
+        while let Err(error) = self.lab.ssh_within("server", "true", 5) {
+            ensure!(Instant::now() < end, "the server is not back: {error}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        Ok(())
+    }
+
     /// The controller is killed while a client writes.
     fn killed(&self) -> Result<()> {
-        let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
-        let mut command = self.command(DATA_PATHS, &flags);
+        let mut command = self.long_campaign();
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut controller = Background::start(&mut command)?;
         self.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;
@@ -275,7 +291,8 @@ impl<'a> Plans<'a> {
         self.await_traces(str::is_empty, "nothing of ours")
     }
 
-    fn await_traces(&self, wanted: impl Fn(&str) -> bool, what: &str) -> Result<()> {
+    /// Waits until what of ours is on the machines is as wanted.
+    pub fn await_traces(&self, wanted: impl Fn(&str) -> bool, what: &str) -> Result<()> {
         let end = Instant::now() + PUT_BACK;
         loop {
             let traces = self.traces()?;

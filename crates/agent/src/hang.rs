@@ -1,0 +1,234 @@
+//! Ends waits for a mount that doesn't answer: unmounts it by force, or gives the agent up.
+//!
+//! Principal type: [`HangGuard`], a thread beside the agent's own. A thread that waits for a dead
+//! NFS server sleeps in the kernel (state `D`): it can't be joined, and sees no wish to stop. So
+//! this one looks from outside. It touches no path, since that would wait, too, and only mounts
+//! of ours are unmounted. **Source:** proc_pid_status(5), `State` and `voluntary_ctxt_switches`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::Stop;
+use fleet::Assignment;
+use model::lab::MOUNT_POINT;
+
+/// How often is looked; silence is counted in these.
+const TICK: Duration = Duration::from_millis(500);
+/// What a server may take for an answer at least: a COMMIT of much data takes a slow disk long.
+const SILENCE_MS_MIN: u64 = 30_000;
+/// What a server may need after an outage that a soak makes: reconnecting, and the grace period.
+const RECOVERY_MS: u64 = 180_000;
+/// Silence on a mount of ours that ends a wait when the trial is to stop.
+const STOPPED_TICKS: u64 = 6;
+/// The same where nothing can be unmounted, since the mount isn't ours.
+const FOREIGN_STOPPED_TICKS: u64 = 20;
+/// What those that waited may take to end once the mount is gone, before the agent is given up.
+const RELEASE_TICKS: u64 = 10;
+
+/// What ends an agent whose threads never come back: it is told why.
+pub type GiveUp = fn(&str);
+
+/// What is watched while an order of a trial is executed.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    /// A mount of ours; `None` where the files lie on another's.
+    point: Option<PathBuf>,
+    /// Ticks of silence that are a hang; `None` while nobody wants to stop.
+    silence_ticks: Option<u64>,
+    stop: Stop,
+}
+
+impl Watched {
+    /// What there is to watch in a trial; `None` where waits are another's to bound.
+    pub(crate) fn of(assignment: &Assignment, stop: &Stop) -> Option<Self> {
+        let spec = &assignment.spec;
+        let stop = stop.clone();
+        let Some(lab) = &spec.lab else {
+            return Some(Self { point: None, silence_ticks: None, stop });
+        };
+        let disturbances = spec.soak.iter().flat_map(|soak| &soak.disturbances);
+        let outage_ms = disturbances.map(|one| one.lasts_ms.saturating_add(RECOVERY_MS)).max();
+        let silence_ms = spec.timeout_ms.max(SILENCE_MS_MIN).saturating_add(outage_ms.unwrap_or(0));
+        let ticks = silence_ms / TICK.as_millis() as u64;
+        let point = PathBuf::from(MOUNT_POINT);
+        lab.is_mounted().then_some(Self { point: Some(point), silence_ticks: Some(ticks), stop })
+    }
+
+    /// Ticks of silence that are a hang just now.
+    fn limit_ticks(&self) -> Option<u64> {
+        match (self.stop.is_set(), &self.point) {
+            (false, _) => self.silence_ticks,
+            (true, Some(_)) => Some(STOPPED_TICKS),
+            (true, None) => Some(FOREIGN_STOPPED_TICKS),
+        }
+    }
+}
+
+/// The thread that looks, and what it found.
+pub(crate) struct HangGuard {
+    shared: Arc<Shared>,
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+#[derive(Default)]
+struct Shared {
+    watched: Mutex<Option<Watched>>,
+    hung: Mutex<Option<String>>,
+}
+
+impl Shared {
+    fn watched(&self) -> MutexGuard<'_, Option<Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hung(&self) -> MutexGuard<'_, Option<String>> {
+        self.hung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HangGuard {
+    /// Begins to look. `give_up` is called where threads never come back.
+    pub(crate) fn start(give_up: Option<GiveUp>) -> Self {
+        let shared = Arc::new(Shared::default());
+        let (end, ended) = channel();
+        let seen = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            let mut silence = Silence::default();
+            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                look(&seen, &mut silence, give_up);
+            }
+        });
+        Self { shared, thread: Some((end, thread)) }
+    }
+
+    /// Watches from now on, until [`Self::release`].
+    pub(crate) fn watch(&self, watched: Option<Watched>) {
+        *self.shared.watched() = watched;
+    }
+
+    /// Watches nothing any more; says why an earlier wait was ended, if one was.
+    pub(crate) fn release(&self) -> Option<String> {
+        // The guard holds this while it unmounts: what was found is known when it is free.
+        *self.shared.watched() = None;
+        self.shared.hung().clone()
+    }
+}
+
+impl Drop for HangGuard {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.thread.take() {
+            drop(end);
+            // It can only have ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// For how long threads have waited without an answer.
+#[derive(Default)]
+struct Silence {
+    ticks: u64,
+    answers: u64,
+    /// How often each thread had gone to sleep that now waits in the kernel.
+    waiting: BTreeMap<u32, u64>,
+    /// Ticks since the mount was removed; `None` while it is there.
+    removed_for: Option<u64>,
+}
+
+/// Looks once, and acts where what is watched hangs.
+fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
+    let mut watched = shared.watched();
+    let Some(now) = watched.as_mut() else {
+        *silence = Silence::default();
+        return;
+    };
+    if let Some(ticks) = &mut silence.removed_for {
+        *ticks += 1;
+        if *ticks == RELEASE_TICKS
+            && let Some(give_up) = give_up
+        {
+            give_up(shared.hung().as_deref().unwrap_or_default());
+        }
+        return;
+    }
+    let answers = now.point.as_deref().map_or(0, lab::mounts::answers);
+    silence.count(now.point.is_some(), waiting_threads(), answers);
+    if now.limit_ticks().is_none_or(|limit| silence.ticks < limit) {
+        return;
+    }
+    let seconds = silence.ticks * TICK.as_millis() as u64 / 1_000;
+    let why = match &now.point {
+        None => format!(
+            "file I/O has not ended for {seconds} s, and what it waits for is no mount of ours \
+             (hint: `umount -f` it, or restart its server)"
+        ),
+        Some(point) => {
+            let what = format!("no answer on the mount {} for {seconds} s", point.display());
+            match lab::force_off(point) {
+                Ok(()) => format!(
+                    "{what}: it was unmounted by force (hint: is its server up, and do packets \
+                     of full size reach it?)"
+                ),
+                Err(error) => format!("{what}: {error}"),
+            }
+        }
+    };
+    *shared.hung() = Some(why);
+    now.stop.cancel();
+    silence.removed_for = Some(0);
+}
+
+impl Silence {
+    /// Counts one more tick, or begins again where an answer came or nobody waits.
+    fn count(&mut self, is_ours: bool, waiting: BTreeMap<u32, u64>, answers: u64) {
+        let is_silent = if is_ours {
+            // Threads wake up to send again: what counts is whether the server answers.
+            answers == self.answers && !waiting.is_empty()
+        } else {
+            // The very same wait goes on.
+            waiting.iter().any(|(id, sleeps)| self.waiting.get(id) == Some(sleeps))
+        };
+        self.waiting = waiting;
+        self.answers = answers;
+        self.ticks = if is_silent { self.ticks + 1 } else { 0 };
+    }
+}
+
+/// Says whether some thread of this process has been in one wait in the kernel at every look;
+/// `looks` is how many, and `pause` what passes between two.
+pub fn is_stuck(looks: u32, pause: impl Fn()) -> bool {
+    let mut waiting = waiting_threads();
+    for _ in 1..looks {
+        pause();
+        let now = waiting_threads();
+        waiting.retain(|id, sleeps| now.get(id) == Some(sleeps));
+    }
+    !waiting.is_empty()
+}
+
+/// The threads of this process that wait in the kernel, each with how often it has gone to sleep.
+fn waiting_threads() -> BTreeMap<u32, u64> {
+    let mut waiting = BTreeMap::new();
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return waiting };
+    for task in tasks.flatten() {
+        // A thread may have ended meanwhile.
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map_or("", str::trim)
+        };
+        let id = task.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some(id) = id.filter(|_| field("State:").starts_with('D')) {
+            waiting.insert(id, field("voluntary_ctxt_switches:").parse().unwrap_or(0));
+        }
+    }
+    waiting
+}
+
+#[cfg(test)]
+mod tests;

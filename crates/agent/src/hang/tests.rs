@@ -1,0 +1,133 @@
+//! A mount that never answers is planted with FUSE: its server is a shell that only sleeps.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
+
+use super::*;
+
+/// Seconds that anything here may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A mount that answers nothing.
+struct DeadMount {
+    folder: tempfile::TempDir,
+    server: Child,
+}
+
+impl DeadMount {
+    /// `None` where this host may not mount it.
+    fn new() -> Option<Self> {
+        if !Path::new("/dev/fuse").exists() || !is_root() {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        // Whoever looks at the mount waits for a first message that never comes.
+        let script = "exec 9<>/dev/fuse && mount -i -t fuse \
+                      -o fd=9,rootmode=40000,user_id=0,group_id=0 none \"$0\" && exec sleep 600";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut server = command.spawn().unwrap();
+        let (_ticker, ticks) = channel::<()>();
+        while !is_mounted(folder.path()) {
+            if server.try_wait().unwrap().is_some() {
+                return None;
+            }
+            let _ = ticks.recv_timeout(Duration::from_millis(20));
+        }
+        Some(Self { folder, server })
+    }
+
+    fn point(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Looks for a file on it, in a thread; what came of it is sent.
+    fn look_for_file(&self) -> mpsc::Receiver<io::ErrorKind> {
+        let path = self.point().join("file");
+        let (found, finding) = channel();
+        std::thread::spawn(move || {
+            let error = fs::read(path).map_or_else(|error| error.kind(), |_| io::ErrorKind::Other);
+            let _ = found.send(error);
+        });
+        finding
+    }
+}
+
+impl Drop for DeadMount {
+    fn drop(&mut self) {
+        if is_mounted(self.folder.path()) {
+            let _ =
+                Command::new("umount").args(["-i", "-f", "-l"]).arg(self.folder.path()).status();
+        }
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn is_mounted(point: &Path) -> bool {
+    lab::mounts::named(point).is_some()
+}
+
+fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0\t")
+}
+
+fn watched(point: &Path, silence_ticks: Option<u64>, stop: &Arc<AtomicBool>) -> Watched {
+    let stop = Stop::new(Arc::clone(stop), Arc::default());
+    Watched { point: Some(point.to_owned()), silence_ticks, stop }
+}
+
+#[test]
+fn a_wait_for_a_mount_that_never_answers_is_ended_by_force() {
+    let Some(mount) = DeadMount::new() else { return };
+    let guard = HangGuard::start(None);
+    let stop = Arc::default();
+    let watched = watched(mount.point(), Some(2), &stop);
+    guard.watch(Some(watched.clone()));
+    let finding = mount.look_for_file();
+    finding.recv_timeout(PATIENCE).expect("the wait was ended");
+    let why = guard.release().unwrap();
+    assert!(why.contains("no answer on the mount") && why.contains("by force"), "{why}");
+    assert!(why.contains(&mount.point().display().to_string()), "{why}");
+    assert!(!is_mounted(mount.point()));
+    // Workers that got their error are to end, too; and nothing else.
+    assert!(watched.stop.is_set() && !stop.load(Relaxed));
+}
+
+#[test]
+fn a_wish_to_stop_ends_the_wait_where_nothing_else_would() {
+    let Some(mount) = DeadMount::new() else { return };
+    let guard = HangGuard::start(None);
+    let stop = Arc::new(AtomicBool::new(false));
+    guard.watch(Some(watched(mount.point(), None, &stop)));
+    let finding = mount.look_for_file();
+    assert!(finding.recv_timeout(TICK * 4).is_err(), "nobody wanted to stop");
+    stop.store(true, Relaxed);
+    finding.recv_timeout(PATIENCE).expect("the wait was ended");
+    assert!(guard.release().is_some());
+}
+
+#[test]
+fn only_a_wait_without_an_answer_is_silence() {
+    let wait = |sleeps: u64| BTreeMap::from([(7, sleeps)]);
+    let mut silence = Silence::default();
+    // Nobody waits, however little the server says.
+    silence.count(true, BTreeMap::new(), 5);
+    silence.count(true, BTreeMap::new(), 5);
+    assert_eq!(silence.ticks, 0);
+    // A thread that wakes up to send again still waits.
+    silence.count(true, wait(1), 5);
+    silence.count(true, wait(2), 5);
+    assert_eq!(silence.ticks, 2);
+    silence.count(true, wait(2), 6);
+    assert_eq!(silence.ticks, 0, "an answer came");
+    // Of another's mount nobody knows what it answers: there only the same wait counts.
+    silence.count(false, wait(3), 0);
+    assert_eq!(silence.ticks, 0);
+    silence.count(false, wait(3), 0);
+    assert_eq!(silence.ticks, 1);
+}

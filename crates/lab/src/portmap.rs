@@ -1,0 +1,64 @@
+//! One question to a portmapper: at which port the MOUNT service listens.
+//!
+//! Only the bytes of the call and of its answer: whoever asks has the connection, such as one
+//! through ssh. Answers are a host's, and may be anything: what is no answer to this call is none.
+//! **Source:** RFC 1833, 3 (version 2, PMAPPROC_GETPORT); RFC 5531, 9 to 11; RFC 1813, 5 (MOUNT).
+
+/// Port of a portmapper.
+pub const PORT: u16 = 111;
+/// Bytes of an answer: the mark of its only fragment and seven words.
+pub const REPLY_BYTES: usize = 4 + 7 * 4;
+
+const XID: u32 = 0x6466_706d;
+const PORTMAP: [u32; 3] = [100_000, 2, 3];
+const MOUNT: u32 = 100_005;
+const TCP: u32 = 6;
+/// The last fragment, of 14 words.
+const MARK: u32 = 0x8000_0000 | (14 * 4);
+
+/// The call that asks for the TCP port of a version of MOUNT, for a stream.
+pub fn mount_port_call(version: u32) -> Vec<u8> {
+    let [program, program_version, get_port] = PORTMAP;
+    let header = [MARK, XID, 0, 2, program, program_version, get_port, 0, 0, 0, 0];
+    let mapping = [MOUNT, version, TCP, 0];
+    header.into_iter().chain(mapping).flat_map(u32::to_be_bytes).collect()
+}
+
+/// The port of an answer, 0 where there is no such service; `None` where it is no such answer.
+pub fn port_of(reply: &[u8]) -> Option<u16> {
+    let words: Vec<u32> = reply
+        .chunks_exact(4)
+        .filter_map(|word| Some(u32::from_be_bytes(word.try_into().ok()?)))
+        .collect();
+    // Mark, transaction, reply (1), accepted (0), no verifier (0, of 0 bytes), success (0), port.
+    match words[..] {
+        [_, XID, 1, 0, 0, 0, 0, port] => u16::try_from(port).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_that_of_the_answer_and_nothing_else_is_one() {
+        let reply = |words: [u32; 8]| words.map(u32::to_be_bytes).concat();
+        let answer = [0x8000_001c, XID, 1, 0, 0, 0, 0, 41_234];
+        assert_eq!(port_of(&reply(answer)), Some(41_234));
+        assert_eq!(port_of(&reply(answer)[..31]), None);
+        for (at, word) in [(1, 7), (2, 0), (3, 1), (6, 2), (7, 65_536)] {
+            let mut other = answer;
+            other[at] = word;
+            assert_eq!(port_of(&reply(other)), None, "word {at}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_one_fragment_of_its_length() {
+        let call = mount_port_call(3);
+        assert_eq!(call.len(), 4 + 14 * 4);
+        assert_eq!(call[..4], [0x80, 0, 0, 56]);
+        assert_eq!(call[44..], [0, 1, 0x86, 0xa5, 0, 0, 0, 3, 0, 0, 0, 6, 0, 0, 0, 0]);
+    }
+}
