@@ -22,6 +22,7 @@ use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{Order, Reading, Report};
 use lab::telemetry::Watch;
+use model::panicked;
 use model::soak::Blow;
 use workload::Pattern;
 
@@ -106,7 +107,9 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let host = ThisHost::new(&agent.state_dir);
     let mut held = Held { agent, trial: None, content: None, host, watch: None };
     while let Some(order) = end.next_order() {
-        end.report(held.obey(order, end));
+        // A panic ends what was ordered and not the agent: it has to undo what it did before.
+        let obeyed = panicked::catch(|| held.obey(order, end));
+        end.report(obeyed.unwrap_or_else(|panicked| Report::Failed(panicked.to_string())));
     }
     held.leave()
 }
@@ -197,9 +200,16 @@ impl Held<'_> {
                 clock.sleep_until(clock.now_ns() + LOOK_NS);
             }
         }
-        let ended = self.trial.take().map_or(Ok(()), Trial::end);
-        let ended = ended.map_err(|error| error.to_string());
-        [ended, self.host.leave()].into_iter().filter_map(Result::err).collect()
+        let trial = self.trial.take();
+        let host = self.host;
+        // The host is put back whatever becomes of the trial.
+        let ended = panicked::catch(|| trial.map_or(Ok(()), Trial::end));
+        let ended = ended
+            .map_err(|panicked| panicked.to_string())
+            .and_then(|ended| ended.map_err(|error| error.to_string()));
+        let left = panicked::catch(|| host.leave());
+        let left = left.unwrap_or_else(|panicked| Err(panicked.to_string()));
+        [ended, left].into_iter().filter_map(Result::err).collect()
     }
 }
 
@@ -213,7 +223,7 @@ fn in_trial(
         Order::Prepare(pass) => trial.prepare(pass).map(|()| Report::Prepared),
         Order::Arm { pass, share } => trial.work((pass, share), (end, host)),
         Order::Account { others } => Ok(trial.account(&others)),
-        other => unreachable!("{other:?} is not about a pass"),
+        other => return Report::Failed(format!("{} is not about a pass", other.name())),
     };
     done.unwrap_or_else(|error| Report::Failed(error.to_string()))
 }
