@@ -32,10 +32,13 @@ use crate::transport::{Opening, Transport, open};
 
 use recovery::{RENEWAL_SLOTS, Renewal, Trouble};
 
+/// The most calls that a connection can have in flight for its user.
+pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
+
 /// How a connection is opened.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Calls in flight at most.
+    /// Calls in flight at most, 1 to [`CALLS_MAX`].
     pub slots: usize,
     /// Where WRITE payloads are sent from; shared by all connections.
     pub write_pool: Arc<Vec<u8>>,
@@ -100,7 +103,7 @@ impl Connection {
             return Self::to(mount.target(), mount.version(), options);
         };
         // The lease is renewed in a slot of its own, so that no call of the caller's is in its way.
-        let slots = (options.slots + RENEWAL_SLOTS).min(SLOTS_MAX);
+        let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
         let with_renewal = ConnectionOptions { slots, ..options.clone() };
         let connection = Self::to(mount.target(), mount.version(), &with_renewal)?;
         let mut control = Control::over(connection);
@@ -114,7 +117,7 @@ impl Connection {
         };
         client.join(&mut control).map_err(failed)?;
         let mut connection = control.into_connection();
-        connection.slots = options.slots;
+        connection.slots = options.slots.min(CALLS_MAX);
         connection.renewal.every_ns = client.renewal().as_nanos() as u64;
         connection.client = Some(client);
         Ok(connection)
@@ -346,12 +349,7 @@ impl Connection {
         // What v4.0 has in place of slots is ours alone, and the renewal's is kept free. In a
         // session every call renews the lease: where the server grants no more than the caller
         // uses, the renewal takes any free slot and a call waits for it.
-        let slots = if self.renewal.every_ns > 0 && !session.version().has_sessions() {
-            self.slots.min(SLOTS_MAX - RENEWAL_SLOTS)
-        } else {
-            self.slots
-        };
-        session.free_slots().min(slots.saturating_sub(in_flight))
+        session.free_slots().min(self.slots.saturating_sub(in_flight))
     }
 
     /// Returns how many calls have no reply yet.

@@ -58,7 +58,8 @@ impl Rig {
             stop: Arc::clone(&stop),
             local_server,
         };
-        let thread = std::thread::spawn(move || agent::serve(&agent, &end));
+        let thread = std::thread::Builder::new().name("agent-of-test".into());
+        let thread = thread.spawn(move || agent::serve(&agent, &end)).unwrap();
         Self {
             transport: Some(transport),
             thread: Some(thread),

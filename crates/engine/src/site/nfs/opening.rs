@@ -8,10 +8,9 @@ use std::sync::{Arc, PoisonError};
 use model::units::Size;
 use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable, Workload};
 use nfs_client::proto::client::{File, OpenAccess};
-use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::Version;
-use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount};
+use nfs_client::{CALLS_MAX, CallFailure, Connection, ConnectionOptions, Mount};
 use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
@@ -46,7 +45,7 @@ impl NfsSite {
         let per_connection = set.queue_depth.div_ceil(nconnect as usize);
         let keeps = spec.verify || pass == Pass::CharRead;
         let options = ConnectionOptions {
-            slots: (per_op * per_connection).min(SLOTS_MAX),
+            slots: (per_op * per_connection).min(CALLS_MAX),
             write_pool: config.pattern.pool(),
             keep_payload: keeps.then_some(set.rsize),
             ..ConnectionOptions::default()
