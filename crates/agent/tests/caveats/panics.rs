@@ -11,7 +11,7 @@ use model::{Pass, RunSpec, Workload};
 
 use crate::rig::{Rig, stream};
 
-/// A clock that panics when a thread whose name begins so looks at it for the last of so many times.
+/// A clock that panics at the last of so many looks of a thread whose name begins so.
 struct Trap {
     system: SystemClock,
     thread: &'static str,
