@@ -73,7 +73,7 @@ fn make(
     };
     let mut crew = Crew::of(spec);
     let made = panicked::catch(|| begin_to_end(walk, &mut crew, (spec, observed), &mut trial));
-    match made.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, panicked))) {
+    match made.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
         Ok(()) => {}
         Err(Trouble::Over(error)) => return Err(error),
         Err(Trouble::Row(why)) => {
@@ -89,7 +89,7 @@ fn make(
 /// what was done to hosts, so that the next trial finds all as it should be. Each step is made
 /// whatever became of the others. Answers that got lost in between are found as answers to another
 /// order, and cost their host its agent, which then undoes by itself what it did.
-fn recover(walk: &mut Walk<'_>, crew: &mut Crew<'_>, panicked: Panicked) -> Trouble {
+fn recover(walk: &mut Walk<'_>, crew: &mut Crew<'_>, panicked: &Panicked) -> Trouble {
     let settled = panicked::catch(|| crew.settle(walk).map_err(Trouble::Over));
     let ended = panicked::catch(|| crew.end(walk));
     let left = panicked::catch(|| walk.hosts.undo_all());
@@ -127,7 +127,7 @@ pub(crate) fn check(
         let ended = crew.end(walk);
         begun.map(drop).and(ended)
     });
-    match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, panicked))) {
+    match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
         Ok(()) => Ok(None),
         Err(Trouble::Row(why)) => Ok(Some(why)),
         Err(Trouble::Over(error)) => Err(error),
