@@ -251,9 +251,9 @@ impl Transfers {
         }
     }
 
-    /// Says whether an op waits that could not be started.
+    /// Says whether an op or a call waits that could not be started.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || !self.continued.is_empty()
     }
 
     /// Hands over the ops that have ended.
