@@ -25,6 +25,7 @@ use fleet::{Order, Reading, Report};
 pub use hang::{GiveUp, is_stuck};
 use hang::{HangGuard, Watched};
 use lab::telemetry::Watch;
+use model::panicked;
 use model::soak::Blow;
 use workload::Pattern;
 
@@ -114,7 +115,9 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let mut held =
         Held { agent, trial: None, content: None, host, watch: None, guard, watched: None };
     while let Some(order) = end.next_order() {
-        let report = held.obey(order, end);
+        // A panic ends what was ordered and not the agent: it has to undo what it did before.
+        let obeyed = panicked::catch(|| held.obey(order, end));
+        let report = obeyed.unwrap_or_else(|panicked| Report::Failed(panicked.to_string()));
         let Some(why) = held.guard.release() else {
             end.report(report);
             continue;
@@ -226,11 +229,18 @@ impl Held<'_> {
         if self.trial.is_some() {
             self.guard.watch(self.watched.clone());
         }
-        let ended = self.trial.take().map_or(Ok(()), Trial::end);
+        let trial = self.trial.take();
+        // The host is put back whatever becomes of the trial.
+        let ended = panicked::catch(|| trial.map_or(Ok(()), Trial::end));
         // What a change may take is bounded where it is made.
         let _ = self.guard.release();
-        let ended = ended.map_err(|error| error.to_string());
-        [ended, self.host.leave()].into_iter().filter_map(Result::err).collect()
+        let ended = ended
+            .map_err(|panicked| panicked.to_string())
+            .and_then(|ended| ended.map_err(|error| error.to_string()));
+        let host = self.host;
+        let left = panicked::catch(|| host.leave());
+        let left = left.unwrap_or_else(|panicked| Err(panicked.to_string()));
+        [ended, left].into_iter().filter_map(Result::err).collect()
     }
 }
 
@@ -244,7 +254,7 @@ fn in_trial(
         Order::Prepare(pass) => trial.prepare(pass).map(|()| Report::Prepared),
         Order::Arm { pass, share } => trial.work((pass, share), (end, host)),
         Order::Account { others } => Ok(trial.account(&others)),
-        other => unreachable!("{other:?} is not about a pass"),
+        other => return Report::Failed(format!("{} is not about a pass", other.name())),
     };
     done.unwrap_or_else(|error| Report::Failed(error.to_string()))
 }

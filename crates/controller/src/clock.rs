@@ -130,9 +130,9 @@ fn along(at: u64, (from, to): (u64, u64), (other_from, other_to): (u64, u64)) ->
     let other_passed = if step == 0 || other_step == 0 {
         passed
     } else {
-        passed * i128::from(other_step) / i128::from(step)
+        passed.saturating_mul(i128::from(other_step)) / i128::from(step)
     };
-    u64::try_from(i128::from(other_from) + other_passed).unwrap_or(0)
+    u64::try_from(other_passed.saturating_add(i128::from(other_from))).unwrap_or(0)
 }
 
 /// How a clock went between two samples.

@@ -9,8 +9,8 @@ mod rounds;
 
 use std::ops::Range;
 
-use fleet::{Order, Report};
-use model::{Host, LabSpec, RunSpec, Share};
+use fleet::{Answer, Order, Report, Request, request};
+use model::{Fact, Host, LabSpec, RunSpec, Share};
 
 use crate::Walk;
 use crate::clock::{Exchanges, Sample};
@@ -111,47 +111,81 @@ impl<'s> Crew<'s> {
         self.members[(index + places as usize) % self.len()].share
     }
 
-    /// Gives an order to some agents and waits until all of them have answered.
+    /// Gives an order to some agents and waits until all of them have answered; what the answers
+    /// hold.
     ///
     /// # Errors
-    /// When one is lost or can't obey; the crew is to be settled then.
-    pub(crate) fn ask(
+    /// When one is lost, can't obey, or answers something else; the crew is to be settled then.
+    pub(crate) fn ask<T>(
         &mut self,
         walk: &mut Walk<'_>,
         who: Range<usize>,
-        order: impl Fn(usize) -> Order,
-    ) -> Result<Vec<Report>, Trouble> {
+        request: impl Fn(usize) -> Request<T>,
+    ) -> Result<Vec<T>, Trouble> {
+        let mut expected = Vec::with_capacity(who.len());
         for index in who.clone() {
-            self.send(walk, index, order(index))?;
+            let (order, answer) = request(index).into_parts();
+            self.send(walk, index, order)?;
+            expected.push(answer);
         }
         // A pass that ends before its start has a last sample all the same, which answers nothing.
         let is_answer = |report: &Report| !matches!(report, Report::Progress(_));
-        self.answers(walk, who, &mut |_, _, report| Some(report).filter(is_answer))
+        let reports = self.answers_of_each(walk, who.clone(), &mut |_, _, report| {
+            Some(report).filter(is_answer)
+        })?;
+        let mut answers = Vec::with_capacity(who.len());
+        for ((index, answer), report) in who.zip(&expected).zip(reports) {
+            if let Some(report) = report {
+                answers.push(self.read_answer(walk, index, answer, report)?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Reads what an agent answered; a host that answers something else is lost.
+    ///
+    /// # Errors
+    /// When it is no answer to the order.
+    pub(crate) fn read_answer<T>(
+        &mut self,
+        walk: &mut Walk<'_>,
+        index: usize,
+        answer: &Answer<T>,
+        report: Report,
+    ) -> Result<T, Trouble> {
+        let member = &mut self.members[index];
+        let read = match &member.host {
+            Some(host) => walk.hosts.read_answer(host, answer, report).inspect_err(|_| {
+                member.state = State::Away;
+            }),
+            None => answer.read(report).map_err(|wrong| format!("the agent of this host {wrong}")),
+        };
+        read.map_err(Trouble::Row)
     }
 
     /// As [`Self::ask`], of all agents.
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn ask_all(
+    pub(crate) fn ask_all<T>(
         &mut self,
         walk: &mut Walk<'_>,
-        order: impl Fn(usize) -> Order,
-    ) -> Result<Vec<Report>, Trouble> {
-        self.ask(walk, 0..self.len(), order)
+        request: impl Fn(usize) -> Request<T>,
+    ) -> Result<Vec<T>, Trouble> {
+        self.ask(walk, 0..self.len(), request)
     }
 
     /// As [`Self::ask`], of the first one and then of all others, which find what it made.
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn ask_first(
+    pub(crate) fn ask_first<T>(
         &mut self,
         walk: &mut Walk<'_>,
-        order: impl Fn(usize) -> Order,
-    ) -> Result<Vec<Report>, Trouble> {
-        let mut answers = self.ask(walk, 0..1, &order)?;
-        answers.extend(self.ask(walk, 1..self.len(), &order)?);
+        request: impl Fn(usize) -> Request<T>,
+    ) -> Result<Vec<T>, Trouble> {
+        let mut answers = self.ask(walk, 0..1, &request)?;
+        answers.extend(self.ask(walk, 1..self.len(), &request)?);
         Ok(answers)
     }
 
@@ -175,25 +209,11 @@ impl<'s> Crew<'s> {
         sent
     }
 
-    /// Waits until some agents have answered.
+    /// Waits until some agents have answered; in the order of those that were asked, none of one
+    /// that was killed as was planned.
     ///
     /// # Errors
     /// When one is lost or could not obey, or a host is lost that they need.
-    pub(crate) fn answers(
-        &mut self,
-        walk: &mut Walk<'_>,
-        who: Range<usize>,
-        hear: &mut Hear<'_>,
-    ) -> Result<Vec<Report>, Trouble> {
-        let answers = self.answers_of_each(walk, who, hear)?;
-        Ok(answers.into_iter().flatten().collect())
-    }
-
-    /// As [`Self::answers`], in the order of those that were asked: none of one that was killed
-    /// as was planned.
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) fn answers_of_each(
         &mut self,
         walk: &mut Walk<'_>,
@@ -274,7 +294,7 @@ impl<'s> Crew<'s> {
         &mut self,
         walk: &mut Walk<'_>,
         hosts: &[Host],
-        begin: impl Fn(Share) -> Order,
+        begin: impl Fn(Share) -> Request<Vec<Fact>>,
     ) -> Result<(), Trouble> {
         while let Some((index, member)) = self.fallen.pop() {
             let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());
@@ -347,8 +367,14 @@ impl<'s> Crew<'s> {
             sent.push(walk.hosts.read());
             self.send(walk, index, Order::Clock)?;
         }
-        self.answers(walk, 0..hosts.len(), &mut |walk, index, report| {
-            let Report::Clock(there) = report else { return Some(report) };
+        let (_, clock) = request::clock().into_parts();
+        let last = self.answers_of_each(walk, 0..hosts.len(), &mut |walk, index, report| {
+            let there = match report {
+                Report::Clock(there) => there,
+                Report::Progress(_) => return None,
+                // What is no answer is found below.
+                other => return Some(other),
+            };
             let received = walk.hosts.read();
             if exchanges[index].take(Sample::of(sent[index], there, received)) {
                 return Some(report);
@@ -357,12 +383,20 @@ impl<'s> Crew<'s> {
             // One that is lost has answered all that it ever will; who asks it next is told why.
             walk.hosts.send(&hosts[index], Order::Clock).is_err().then_some(report)
         })?;
-        for (host, made) in hosts.iter().zip(&exchanges) {
-            if let Some(sample) = made.best() {
-                walk.hosts.note_clock(host, sample);
+        for (index, report) in last.into_iter().enumerate() {
+            if let Some(report) = report {
+                self.read_answer(walk, index, &clock, report)?;
             }
         }
-        Ok(exchanges.iter().filter_map(Exchanges::best).collect())
+        let mut samples = Vec::with_capacity(hosts.len());
+        for (host, made) in hosts.iter().zip(&exchanges) {
+            let Some(sample) = made.best() else {
+                return Err(Trouble::Row(format!("host {host}: it did not tell its clock")));
+            };
+            walk.hosts.note_clock(host, sample);
+            samples.push(sample);
+        }
+        Ok(samples)
     }
 
     /// Looks whether all hosts are there, those that serve, too.

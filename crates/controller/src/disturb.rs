@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use fleet::{Order, Report};
+use fleet::{Order, request};
 use model::soak::{Blow, Disturbance, Upset};
 use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec};
 
@@ -185,13 +185,9 @@ impl Disturbing {
     /// Does something to a host that does not work.
     fn apply(&mut self, walk: &mut Walk<'_>, step: LabStep) -> Result<How, String> {
         let LabStep { host, action } = step;
-        match walk.hosts.ask(&host, Order::Apply(Box::new(action)))? {
-            Report::InForce(in_force) => {
-                self.seen.extend(on_host(&host, in_force.facts));
-                Ok(How::Undone(host))
-            }
-            other => unreachable!("an agent answers Apply with InForce or Failed, not {other:?}"),
-        }
+        let in_force = walk.hosts.ask(&host, request::apply(action))?;
+        self.seen.extend(on_host(&host, in_force.facts));
+        Ok(How::Undone(host))
     }
 
     /// Takes what hosts answered that work.
@@ -239,7 +235,7 @@ impl Disturbing {
                     }
                     told
                 }
-                How::Undone(host) => walk.hosts.ask(host, Order::UndoLast).map(drop),
+                How::Undone(host) => walk.hosts.ask(host, request::undo_last()),
                 _ => Ok(()),
             };
             let now_ns = self.now_ns(walk);

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fleet::{Bell, Gone, LEFT_TO_AGENT, Opening, Order, Reading, Report, Transport};
-use model::{Fact, Host, InForce, LabSpec};
+use fleet::{
+    Answer, Bell, Gone, LEFT_TO_AGENT, Opening, Order, Reading, Report, Request, Transport, request,
+};
+use model::{Fact, Host, InForce, LabSpec, panicked};
 
 use crate::clock::{self, Drift, Exchanges, Sample};
 use crate::stack::{Stack, on_host};
@@ -82,13 +84,14 @@ impl<'a> Hosts<'a> {
         self.reach_all(lab.hosts())?;
         let closed: Vec<&str> = lab.hosts().map(|host| host.name.as_str()).collect();
         let closed = closed.into_iter().filter(|host| !self.opened.contains(*host));
-        let orders: Vec<_> = closed.map(|host| (host, Order::Open(self.opening.clone()))).collect();
-        let asked: Vec<&str> = orders.iter().map(|(host, _)| *host).collect();
-        let answers = self.ask_each(orders);
+        let requests: Vec<_> =
+            closed.map(|host| (host, request::open(self.opening.clone()))).collect();
+        let asked: Vec<&str> = requests.iter().map(|(host, _)| *host).collect();
+        let answers = self.ask_each(requests);
         let mut all = Ok(());
         for (host, opened) in asked.into_iter().zip(answers) {
             match opened {
-                Ok(_) => _ = self.opened.insert(host.to_owned()),
+                Ok(()) => _ = self.opened.insert(host.to_owned()),
                 Err(why) => all = all.and(Err(self.lose(host, &why))),
             }
         }
@@ -123,13 +126,10 @@ impl<'a> Hosts<'a> {
             // What was known of its clock was that of another agent.
             self.clocks.remove(&host.name);
         }
-        let orders = new.iter().map(|host| (host.name.as_str(), Order::Facts));
-        let told = self.ask_each(orders.collect());
-        for (host, told) in new.iter().zip(told) {
-            match told? {
-                Report::Facts(facts) => self.new_facts.extend(on_host(&host.name, facts)),
-                other => unreachable!("an agent answers Facts with Facts, not {other:?}"),
-            }
+        let requests = new.iter().map(|host| (host.name.as_str(), request::facts()));
+        let answers = self.ask_each(requests.collect());
+        for (host, facts) in new.iter().zip(answers) {
+            self.new_facts.extend(on_host(&host.name, facts?));
         }
         Ok(())
     }
@@ -167,26 +167,70 @@ impl<'a> Hosts<'a> {
     /// Works on what is applied.
     pub(crate) fn with_stack<T>(&mut self, work: impl FnOnce(&mut Stack, &mut Self) -> T) -> T {
         let mut stack = std::mem::take(&mut self.stack);
-        let done = work(&mut stack, self);
+        let done = panicked::catch(|| work(&mut stack, self));
+        // What is applied is not forgotten, whatever became of the work.
         self.stack = stack;
-        done
+        match done {
+            Ok(done) => done,
+            Err(panicked) => panicked::resume(panicked),
+        }
     }
 
-    /// Gives an order that has one answer.
+    /// Gives an order that has one answer; what the answer holds.
     ///
     /// # Errors
-    /// When the host is lost or can't obey; in a sentence that names it.
-    pub(crate) fn ask(&mut self, host: &str, order: Order) -> Result<Report, String> {
+    /// When the host is lost, can't obey, or answers something else; in a sentence that names it.
+    pub(crate) fn ask<T>(&mut self, host: &str, request: Request<T>) -> Result<T, String> {
+        let (order, answer) = request.into_parts();
         self.send(host, order)?;
-        self.receive(host)
+        self.receive_answer(host, &answer)
     }
 
     /// Gives each of several hosts an order that has one answer, and waits for all of them: what
     /// came of each, as [`Hosts::ask`] has it.
-    pub(crate) fn ask_each(&mut self, orders: Vec<(&str, Order)>) -> Vec<Result<Report, String>> {
-        let given = orders.into_iter().map(|(host, order)| (host, self.send(host, order)));
-        let given: Vec<_> = given.collect();
-        given.into_iter().map(|(host, sent)| sent.and_then(|()| self.receive(host))).collect()
+    pub(crate) fn ask_each<T>(
+        &mut self,
+        requests: Vec<(&str, Request<T>)>,
+    ) -> Vec<Result<T, String>> {
+        let mut sent = Vec::with_capacity(requests.len());
+        for (host, request) in requests {
+            let (order, answer) = request.into_parts();
+            sent.push((host, self.send(host, order).map(|()| answer)));
+        }
+        // All have their orders before the first one is waited for.
+        let mut answers = Vec::with_capacity(sent.len());
+        for (host, sent) in sent {
+            answers.push(sent.and_then(|answer| self.receive_answer(host, &answer)));
+        }
+        answers
+    }
+
+    fn receive_answer<T>(&mut self, host: &str, answer: &Answer<T>) -> Result<T, String> {
+        loop {
+            match self.receive(host)? {
+                // The last sample of a pass may come late, and answers nothing.
+                Report::Progress(_) => {}
+                report => return self.read_answer(host, answer, report),
+            }
+        }
+    }
+
+    /// Reads what a host answered. One that answers something else is lost: whatever it says next
+    /// may belong to any order; its agent undoes what it did when it is left.
+    ///
+    /// # Errors
+    /// When it is no answer to the order; in a sentence that names the host.
+    pub(crate) fn read_answer<T>(
+        &mut self,
+        host: &str,
+        answer: &Answer<T>,
+        report: Report,
+    ) -> Result<T, String> {
+        answer.read(report).map_err(|wrong| {
+            self.opened.remove(host);
+            self.stack.forget(host);
+            self.lose(host, &format!("host {host} {wrong}"))
+        })
     }
 
     /// Gives an order.
@@ -249,7 +293,7 @@ impl<'a> Hosts<'a> {
     /// When it is lost, or can't be changed.
     pub(crate) fn open_one(&mut self, host: &str) -> Result<(), String> {
         if !self.opened.contains(host) {
-            self.ask(host, Order::Open(self.opening.clone()))?;
+            self.ask(host, request::open(self.opening.clone()))?;
             self.opened.insert(host.to_owned());
         }
         Ok(())
@@ -393,9 +437,7 @@ impl<'a> Hosts<'a> {
         let mut exchanges = self.exchanges(host);
         loop {
             let sent = (self.read_clocks)();
-            let Report::Clock(there) = self.ask(host, Order::Clock)? else {
-                unreachable!("an agent answers Clock with Clock or Failed");
-            };
+            let there = self.ask(host, request::clock())?;
             let is_enough = exchanges.take(Sample::of(sent, there, (self.read_clocks)()));
             if let Some(best) = exchanges.best().filter(|_| is_enough) {
                 return Ok(best);
@@ -403,9 +445,14 @@ impl<'a> Hosts<'a> {
         }
     }
 
+    /// Undoes everything that is applied; says what could not be undone.
+    pub(crate) fn undo_all(&mut self) -> Vec<String> {
+        self.with_stack(Stack::clear)
+    }
+
     /// Undoes everything and leaves all agents; says what could not be undone.
     pub(crate) fn leave(&mut self) -> Vec<String> {
-        let mut left = self.with_stack(Stack::clear);
+        let mut left = self.undo_all();
         // All are told before the first one is waited for.
         self.agents.values_mut().flatten().for_each(|agent| agent.leave());
         for (host, agent) in &mut self.agents {

@@ -101,7 +101,7 @@ pub(crate) fn merge(
         window_ns: span.last_end_ns.saturating_sub(span.first_start_ns),
         common_window_ns: span.first_end_ns.saturating_sub(span.last_start_ns),
         first_done_ns: span.first_end_ns.saturating_sub(span.first_start_ns),
-        start_skew_ns: span.last_start_ns - span.first_start_ns,
+        start_skew_ns: span.last_start_ns.saturating_sub(span.first_start_ns),
         ..PassResult::new(pass)
     };
     let mut common = Work::default();

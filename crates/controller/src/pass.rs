@@ -4,7 +4,7 @@
 //! are held against ours right before and after, and the instant at which all start lies as far
 //! ahead as every message surely arrives by. One agent starts at once, and needs no clock.
 
-use fleet::{Done, Order, PassEnd, Report};
+use fleet::{Done, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::clock::{FRESH_NS, Mapping, Sample};
@@ -54,7 +54,7 @@ impl OnePass<'_, '_> {
         facts: &mut Vec<Fact>,
     ) -> Result<PassEnd, Trouble> {
         let Self { spec, pass, .. } = *self;
-        self.crew.ask_first(walk, |_| Order::Prepare(pass))?;
+        self.crew.ask_first(walk, |_| request::prepare(pass))?;
         if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
             facts.extend(setting_up::before_reading(walk, (spec, lab), pass)?);
         }
@@ -73,7 +73,12 @@ impl OnePass<'_, '_> {
         for index in gone {
             // What one that was killed did itself nobody knows.
             done.remove(index);
-            start.clocks.remove(index);
+            if index < start.clocks.len() {
+                start.clocks.remove(index);
+            }
+        }
+        if done.is_empty() {
+            return Err(Trouble::Row("no agent is left that could tell of its work".to_owned()));
         }
         let done: Vec<Vec<Done>> = done.into_iter().flatten().collect();
         let ends = self.account(walk, &done)?;
@@ -92,7 +97,7 @@ impl OnePass<'_, '_> {
         let places = if pass.writes() { 0 } else { self.spec.placement.neighbour };
         let shares: Vec<_> =
             (0..self.crew.len()).map(|index| self.crew.neighbour(index, places)).collect();
-        self.crew.ask_all(walk, |index| Order::Arm { pass, share: shares[index] })?;
+        self.crew.ask_all(walk, |index| request::arm(pass, shares[index]))?;
         Ok(())
     }
 
@@ -156,11 +161,13 @@ impl OnePass<'_, '_> {
             }
             None
         })?;
-        let done = |answer| match answer {
-            Report::Worked { done, .. } => done,
-            other => unreachable!("an agent answers Go with Worked or Failed, not {other:?}"),
-        };
-        Ok(answers.into_iter().map(|answer| answer.map(done)).collect())
+        let (_, go) = request::go(0).into_parts();
+        let mut done = Vec::with_capacity(answers.len());
+        for (index, answer) in answers.into_iter().enumerate() {
+            let read = |report| self.crew.read_answer(walk, index, &go, report);
+            done.push(answer.map(read).transpose()?);
+        }
+        Ok(done)
     }
 
     /// Has all agents count and tell; the first one, for all where only one can.
@@ -170,12 +177,7 @@ impl OnePass<'_, '_> {
         done: &[Vec<Done>],
     ) -> Result<Vec<PassEnd>, Trouble> {
         let others = |index| if index == 0 { done[1..].concat() } else { Vec::new() };
-        let told = self.crew.ask_all(walk, |index| Order::Account { others: others(index) })?;
-        let end = |answer| match answer {
-            Report::Ran(end) => *end,
-            other => unreachable!("an agent answers Account with Ran or Failed, not {other:?}"),
-        };
-        Ok(told.into_iter().map(end).collect())
+        self.crew.ask_all(walk, |index| request::account(others(index)))
     }
 
     /// Makes one pass of what all agents told.
@@ -198,6 +200,7 @@ impl OnePass<'_, '_> {
             host: host.to_owned(),
             workers: share.count,
             end,
+            // There is a sample of each agent that is left, before as after.
             clock: Mapping { before: start.clocks[index], after: after[index] },
         });
         let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());

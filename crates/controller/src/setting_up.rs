@@ -3,7 +3,7 @@
 //! Settings that are not in force become doubts of every pass, or fail a trial that is strict. To
 //! be forgotten by remounting, a tail of the stack is undone and applied again.
 
-use fleet::{Order, Report};
+use fleet::request;
 use lab::{compose, redo_from};
 use model::{Caveat, Fact, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
 
@@ -53,22 +53,20 @@ pub(crate) fn before_reading(
     walk.hosts.with_stack(|stack, hosts| {
         if kept < wanted.len() {
             let working = spec.client_hosts().iter();
-            let orders = working.map(|host| (host.name.as_str(), Order::LetGo)).collect();
-            hosts.ask_each(orders).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let requests = working.map(|host| (host.name.as_str(), request::let_go())).collect();
+            hosts.ask_each(requests).into_iter().collect::<Result<Vec<_>, _>>()?;
             stack.undo_to(hosts, kept)?;
         }
         let mut facts = Vec::new();
         // The server last, since what clients still hold is written to it.
         let clients = lab.clients().filter(|host| host.name != lab.server.name);
-        let order = |directory| Order::Invalidate { how, directory };
-        let orders = clients.clone().map(|host| (host.name.as_str(), order(None))).collect();
-        let mut answers = hosts.ask_each(orders);
-        answers.push(hosts.ask(&lab.server.name, order(Some(lab.storage.place().to_owned()))));
+        let requests =
+            clients.clone().map(|host| (host.name.as_str(), request::invalidate(how, None)));
+        let mut answers = hosts.ask_each(requests.collect());
+        let served = Some(lab.storage.place().to_owned());
+        answers.push(hosts.ask(&lab.server.name, request::invalidate(how, served)));
         for (host, answer) in clients.chain([&lab.server]).zip(answers) {
-            match answer? {
-                Report::Facts(told) => facts.extend(on_host(&host.name, told)),
-                other => unreachable!("an agent answers Invalidate with Facts, not {other:?}"),
-            }
+            facts.extend(on_host(&host.name, answer?));
         }
         stack.bring_to(hosts, &wanted, stop)?;
         for fact in &mut facts {

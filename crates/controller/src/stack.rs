@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use fleet::{Order, Report};
+use fleet::request;
 use lab::stays;
 use model::{Caveat, CaveatCode, Difference, Fact, InForce, LabStep};
 
@@ -66,13 +66,12 @@ impl Stack {
 
     /// Applies steps to as many hosts.
     fn apply(&mut self, hosts: &mut Hosts<'_>, batch: &[&LabStep]) -> Result<(), String> {
-        let order = |step: &LabStep| Order::Apply(Box::new(step.action.clone()));
-        let orders = batch.iter().map(|step| (step.host.as_str(), order(step)));
+        let requests =
+            batch.iter().map(|step| (step.host.as_str(), request::apply(step.action.clone())));
         let mut refused = Vec::new();
-        for (step, answer) in batch.iter().zip(hosts.ask_each(orders.collect())) {
+        for (step, answer) in batch.iter().zip(hosts.ask_each(requests.collect())) {
             match answer {
-                Ok(Report::InForce(in_force)) => self.applied.push(((*step).clone(), in_force)),
-                Ok(other) => unreachable!("an agent answers Apply with InForce, not {other:?}"),
+                Ok(in_force) => self.applied.push(((*step).clone(), in_force)),
                 Err(why) => refused.push(why),
             }
         }
@@ -99,7 +98,7 @@ impl Stack {
             let batch = self.applied.split_off(self.applied.len() - top);
             let (there, _lost): (Vec<_>, Vec<_>) =
                 batch.into_iter().partition(|(step, _)| hosts.lost(&step.host).is_none());
-            let orders = there.iter().map(|(step, _)| (step.host.as_str(), Order::UndoLast));
+            let orders = there.iter().map(|(step, _)| (step.host.as_str(), request::undo_last()));
             let answers = hosts.ask_each(orders.collect());
             let mut refused = Vec::new();
             for (applied, answer) in there.into_iter().zip(answers) {
@@ -126,12 +125,12 @@ impl Stack {
             let names = batch.into_iter().rev().map(|(step, _)| step.host);
             let there = |host: &String| hosts.lost(host).is_none() && !stuck.contains(host);
             let there: Vec<String> = names.filter(there).collect();
-            let orders = there.iter().map(|host| (host.as_str(), Order::UndoLast));
+            let orders = there.iter().map(|host| (host.as_str(), request::undo_last()));
             let answers = hosts.ask_each(orders.collect());
             for (host, answer) in there.iter().zip(answers) {
                 if answer.is_err() {
                     // Its agent goes on past what it can't undo, and tells of all of it.
-                    left.extend(hosts.ask(host, Order::UndoAll).err());
+                    left.extend(hosts.ask(host, request::undo_all()).err());
                     stuck.insert(host.clone());
                 }
             }

@@ -6,9 +6,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Books, Broken, Gone, Order, PassEnd, Report};
+use fleet::{Assignment, Books, Broken, Gone, PassEnd, request};
 use model::soak::{Blow, Disturbance};
-use model::{Fact, Host, RunSpec, Share, Trial, TrialState};
+use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
 use crate::crew::Crew;
 use crate::disturb::Disturbing;
@@ -71,7 +71,9 @@ fn make(
         passes: Vec::new(),
         facts: Vec::new(),
     };
-    match begin_to_end(walk, spec, observed, &mut trial) {
+    let mut crew = Crew::of(spec);
+    let made = panicked::catch(|| begin_to_end(walk, &mut crew, (spec, observed), &mut trial));
+    match made.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
         Ok(()) => {}
         Err(Trouble::Over(error)) => return Err(error),
         Err(Trouble::Row(why)) => {
@@ -81,6 +83,28 @@ fn make(
         }
     }
     Ok(trial)
+}
+
+/// Ends what agents do for a trial whose controller panicked, removes what they made and undoes
+/// what was done to hosts, so that the next trial finds all as it should be. Each step is made
+/// whatever became of the others. Answers that got lost in between are found as answers to another
+/// order, and cost their host its agent, which then undoes by itself what it did.
+fn recover(walk: &mut Walk<'_>, crew: &mut Crew<'_>, panicked: &Panicked) -> Trouble {
+    let settled = panicked::catch(|| crew.settle(walk).map_err(Trouble::Over));
+    let ended = panicked::catch(|| crew.end(walk));
+    let left = panicked::catch(|| walk.hosts.undo_all());
+    let mut reasons = vec![panicked.to_string()];
+    for done in [settled, ended] {
+        match done {
+            Ok(Ok(())) => {}
+            Ok(Err(Trouble::Over(error))) => return Trouble::Over(error),
+            Ok(Err(Trouble::Row(why))) => reasons.push(format!("clean-up: {why}")),
+            Err(again) => reasons.push(format!("clean-up: {again}")),
+        }
+    }
+    let left = left.unwrap_or_else(|again| vec![again.to_string()]);
+    reasons.extend(left.into_iter().map(|why| format!("undo: {why}")));
+    Trouble::Row(reasons.join("; "))
 }
 
 /// Makes and removes a site as a run wants it; why it can't be.
@@ -94,12 +118,16 @@ pub(crate) fn check(
 ) -> Result<Option<String>, ControllerError> {
     let mut crew = Crew::of(spec);
     let work_name = walk.directory_name(format_args!("check-{number}"));
-    let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, (&work_name, false)));
-    if begun.is_err() {
-        crew.settle(walk)?;
-    }
-    let ended = crew.end(walk);
-    match begun.map(drop).and(ended) {
+    let checked = panicked::catch(|| {
+        let begun =
+            reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, (&work_name, false)));
+        if begun.is_err() {
+            crew.settle(walk)?;
+        }
+        let ended = crew.end(walk);
+        begun.map(drop).and(ended)
+    });
+    match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
         Ok(()) => Ok(None),
         Err(Trouble::Row(why)) => Ok(Some(why)),
         Err(Trouble::Over(error)) => Err(error),
@@ -124,21 +152,18 @@ fn begin(
     let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
     let begun = crew.ask_first(walk, |index| {
         let host = spec.client_hosts().get(index);
-        Order::Begin(Box::new(Assignment {
+        request::begin(Assignment {
             share: shares[index],
             joins: index > 0,
             books: host.map_or(Books::InMemory, |host| books_of(spec, &host.name)),
             ..assignment(spec, seed, (work_name, keep))
-        }))
+        })
     })?;
-    let told = begun.into_iter().map(|answer| match answer {
-        Report::Begun(facts) => facts,
-        other => unreachable!("an agent answers Begin with Begun or Failed, not {other:?}"),
-    });
     if crew.is_alone() {
-        return Ok(told.flatten().collect());
+        return Ok(begun.into_iter().flatten().collect());
     }
-    Ok(told.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
+    let begun = begun.into_iter();
+    Ok(begun.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
 }
 
 /// The trial as it is handed to an agent that works alone.
@@ -163,10 +188,10 @@ fn books_of(spec: &RunSpec, host: &str) -> Books {
     if killed { Books::InFile } else { Books::InMemory }
 }
 
-fn begin_to_end(
+fn begin_to_end<'s>(
     walk: &mut Walk<'_>,
-    spec: &RunSpec,
-    observed: bool,
+    crew: &mut Crew<'s>,
+    (spec, observed): (&'s RunSpec, bool),
     trial: &mut Trial,
 ) -> Result<(), Trouble> {
     await_lost(walk, spec);
@@ -174,17 +199,16 @@ fn begin_to_end(
         Some(lab) => setting_up::before_trial(walk, lab, trial)?,
         None => Vec::new(),
     };
-    let mut crew = Crew::of(spec);
     let work_name = walk.directory_name(trial.position);
     let work = (work_name.as_str(), walk.keep);
-    let begun = reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, work));
+    let begun = reach(walk, spec).and_then(|()| begin(walk, crew, spec, work));
     if observed {
         trial.facts.extend(walk.hosts.take_facts());
     }
     match begun {
         Ok(facts) => {
             trial.facts.extend(facts);
-            passes(walk, &mut crew, (spec, observed, work), trial)?;
+            passes(walk, crew, (spec, observed, work), trial)?;
         }
         Err(Trouble::Row(why)) => {
             crew.settle(walk)?;
@@ -228,7 +252,7 @@ fn passes<'s>(
         let replaced = crew.replace_fallen(walk, spec.client_hosts(), |share| {
             let (joins, books) = (true, Books::Left);
             let assignment = assignment(spec, seed, work);
-            Order::Begin(Box::new(Assignment { share, joins, books, ..assignment }))
+            request::begin(Assignment { share, joins, books, ..assignment })
         });
         let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed, disturbing };
         match replaced.and_then(|()| one.make(walk, &mut trial.facts)) {

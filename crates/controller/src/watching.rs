@@ -3,7 +3,7 @@
 //! The agent that works watches its own host. What the server did meanwhile tells what only both
 //! sides together can: whether what was read came from its disk.
 
-use fleet::{Order, Report};
+use fleet::request;
 use model::units::Size;
 use model::{Caveat, CaveatCode, FileSystem, LabSpec, PassResult, Telemetry};
 
@@ -18,10 +18,7 @@ pub const DISK_SHARE_MIN: f64 = 0.9;
 /// When the host is lost.
 pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
     let Some(host) = bystander(lab) else { return Ok(()) };
-    match walk.hosts.ask(host, Order::Watch)? {
-        Report::Watching => Ok(()),
-        other => unreachable!("an agent answers Watch with Watching or Failed, not {other:?}"),
-    }
+    walk.hosts.ask(host, request::watch())
 }
 
 /// Ends it, and adds to a pass what was seen and what that makes doubtful.
@@ -37,15 +34,11 @@ pub(crate) fn end(
         own.host.clone_from(&lab.worker().name);
     }
     let Some(host) = bystander(lab) else { return Ok(()) };
-    match walk.hosts.ask(host, Order::Unwatch)? {
-        Report::Watched(mut seen) => {
-            host.clone_into(&mut seen.host);
-            result.caveats.extend(about_server(lab, &seen));
-            result.telemetry.push(*seen);
-            Ok(())
-        }
-        other => unreachable!("an agent answers Unwatch with Watched or Failed, not {other:?}"),
-    }
+    let mut seen = walk.hosts.ask(host, request::unwatch())?;
+    host.clone_into(&mut seen.host);
+    result.caveats.extend(about_server(lab, &seen));
+    result.telemetry.push(seen);
+    Ok(())
 }
 
 fn bystander(lab: &LabSpec) -> Option<&str> {

@@ -14,7 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
-use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict};
+use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict, panicked};
 use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
@@ -352,7 +352,8 @@ pub fn with_agents<T>(
         local_server,
         give_up: None,
     };
-    let thread = std::thread::spawn(move || agent::serve(&agent, &agent_end));
+    let serve = move || agent::serve(&agent, &agent_end);
+    let thread = std::thread::spawn(move || panicked::catch(serve));
     let result = {
         let mut observe = |event: Event<'_>| told.hear(&event);
         let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
@@ -380,19 +381,20 @@ pub fn with_agents<T>(
             keep: means.keep,
             blow: blow.as_deref().map(|blow| blow as &controller::LocalBlow<'_>),
         };
-        let result = work(&mut walk);
-        controller::leave(&mut walk);
+        // Hosts are put back and left whatever became of the work.
+        let result = panicked::catch(|| work(&mut walk));
+        let left = panicked::catch(|| controller::leave(&mut walk));
         hosts::note_left();
-        result
+        result.and_then(|result| left.map(|()| result))
     };
     drop(transport);
-    let joined = thread.join();
+    let left = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     told.progress.finish();
-    assert!(joined.is_ok(), "the agent panicked: a bug of dfsbench");
-    for left in joined.iter().flatten() {
-        output::message(&format!("warning: {left}"));
+    match &left {
+        Ok(left) => left.iter().for_each(|left| output::message(&format!("warning: {left}"))),
+        Err(panicked) => output::message(&format!("warning: the agent of this host {panicked}")),
     }
-    result
+    result.unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
 fn walk_plan(

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fleet::{Order, Putting, Report};
+use fleet::{Putting, Report, request};
 use model::Host;
 
 use crate::args::CleanArgs;
@@ -57,15 +57,15 @@ fn named(name: &str, args: &CleanArgs) -> Host {
 /// Has a host put back what it finds in its undo log.
 fn clean(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
     let mut agents = Agents::new(Arc::clone(stop));
-    let mut ask = || {
+    let (order, answer) = request::clean().into_parts();
+    let ask = || {
         let mut agent = agents.launch_one(host)?;
-        agent.send(Order::Clean)?;
+        agent.send(order)?;
         agent.receive()
     };
     match ask().map_err(|gone: fleet::Gone| gone.to_string())? {
-        Report::Cleaned(puttings) => Ok(puttings),
         Report::Failed(why) => Err(format!("host {}: {why}", host.name)),
-        other => unreachable!("an agent answers Clean with Cleaned or Failed, not {other:?}"),
+        report => answer.read(report).map_err(|wrong| format!("host {} {wrong}", host.name)),
     }
 }
 

@@ -5,12 +5,13 @@
 //! | 0 | ok |
 //! | 1 | a comparison failed |
 //! | 2 | usage, plan, or a results file that can't be used |
-//! | 3 | lab or fleet: the server, host or page can't be used |
+//! | 3 | lab or fleet: the server, host or page can't be used; or a bug of ours outside of trials |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
 
 use std::process::{self, ExitCode};
 
 use controller::ControllerError;
+use model::{Panicked, panicked};
 use plan::PlanError;
 use results::{ExportError, StoreError};
 
@@ -81,6 +82,9 @@ pub enum Failure {
         /// What to do.
         hint: &'static str,
     },
+    /// The program panicked; what it did to hosts is undone.
+    #[error(transparent)]
+    Bug(#[from] Panicked),
     /// Whoever read our output wants no more of it; nothing is wrong.
     #[error("the reader of the output went away")]
     BrokenPipe,
@@ -100,7 +104,7 @@ impl Failure {
     pub const fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
-            Self::Lab(_) | Self::Output { .. } => 3,
+            Self::Lab(_) | Self::Output { .. } | Self::Bug(_) => 3,
             Self::BrokenPipe => 0,
         }
     }
@@ -126,4 +130,36 @@ pub fn end_now(why: &str, code: u8) -> ! {
 pub fn give_up(why: &str) {
     let hint = "(hint: `dfsbench clean` on this host restores it once nothing hangs there)";
     end_now(&format!("gave up: {why} {hint}"), Failure::Lab(String::new()).code())
+}
+
+/// Has panics be noted for whoever catches them, and says nothing of those: they are told of as the
+/// error of what they ended, on a line of their own. With RUST_BACKTRACE they are shown, too.
+pub fn note_panics() {
+    let is_traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        panicked::note(info);
+        if is_traced || !panicked::is_caught() {
+            before(info);
+        }
+    }));
+}
+
+/// Does the work of a command; a panic of it is its failure.
+pub fn caught(command: impl FnOnce() -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
+    panicked::catch(command).unwrap_or_else(|panicked| Err(panicked.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_that_says_how_to_report_it_and_ends_with_3() {
+        let failure = caught(|| panic!("planted")).unwrap_err();
+        assert_eq!(failure.code(), 3);
+        let told = failure.to_string();
+        assert!(told.starts_with("panicked: planted"), "{told}");
+        assert!(told.contains("this is a bug of dfsbench") && told.contains("report it"), "{told}");
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +15,7 @@ use std::thread;
 use controller::Launched;
 use fleet::ssh::{self, Launcher};
 use fleet::{Gone, Remote, Transport};
-use model::Host;
+use model::{Host, panicked};
 
 use crate::job::Job;
 
@@ -106,17 +107,28 @@ fn start_all(
     stop: &Arc<AtomicBool>,
 ) -> Vec<(usize, Result<Remote, Gone>)> {
     let start = |place: &Place<'_>| -> Vec<_> {
-        place.iter().map(|(index, host)| (*index, start(host, launcher, stop))).collect()
+        place.iter().map(|(index, host)| (*index, start_caught(host, launcher, stop))).collect()
     };
     let mut started = Vec::new();
     for some in places.chunks(ssh::AT_ONCE_MAX) {
         thread::scope(|scope| {
             let each: Vec<_> = some.iter().map(|place| scope.spawn(|| start(place))).collect();
-            let each = each.into_iter().map(thread::ScopedJoinHandle::join);
-            started.extend(each.flat_map(|done| done.expect("starting an agent can't panic")));
+            for thread in each {
+                started.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
         });
     }
     started
+}
+
+/// Starts an agent; a panic on the way is why its host has none.
+fn start_caught(
+    host: &Host,
+    launcher: Option<&Launcher>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Remote, Gone> {
+    panicked::catch(|| start(host, launcher, stop))
+        .unwrap_or_else(|panicked| Err(Gone(format!("host {}: {panicked}", host.name))))
 }
 
 fn start(host: &Host, launcher: Option<&Launcher>, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {

@@ -49,11 +49,16 @@ use args::{AgentArgs, Args, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
+    exit::note_panics();
+    exit::caught(command).unwrap_or_else(|failure| Failure::end(&failure))
+}
+
+fn command() -> Result<ExitCode, Failure> {
     if let Some(args) = AgentArgs::alone(std::env::args_os()) {
-        return agent_command::run(&args).unwrap_or_else(|failure| Failure::end(&failure));
+        return agent_command::run(&args);
     }
     let args = Args::parse();
-    let result = match args.command.unwrap_or_else(Command::quick) {
+    match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => campaign::run(&run),
         Command::Ramp(args) => ramp::run(&args),
         Command::Curve(args) => curve::run(&args),
@@ -81,6 +86,5 @@ fn main() -> ExitCode {
         Command::Agent(args) => agent_command::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::man(directory.as_deref()),
-    };
-    result.unwrap_or_else(|failure| Failure::end(&failure))
+    }
 }

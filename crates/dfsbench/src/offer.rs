@@ -98,6 +98,9 @@ fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::RefuseMount => plan.refuse_mount = Some(MountStatus::Access),
         PlannedFault::ReadSize(bytes) => plan.read_bytes_max = Some(bytes),
         PlannedFault::WriteSize(bytes) => plan.write_bytes_max = Some(bytes),
+        PlannedFault::SessionSlots(slots) => {
+            plan.session_slots_max = Some(u32::try_from(slots).unwrap_or(u32::MAX));
+        }
     }
     Some(())
 }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
     Caveat, ClientResult, CoursePoint, IntervalSample, KindResult, Offered, Pass, PassResult,
-    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work,
+    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
 };
 use workload::{Mismatches, OpStream};
 
@@ -75,10 +75,8 @@ struct WorkerReport {
 /// Runs one pass of some of its workers.
 ///
 /// # Errors
-/// When a backend can't be opened, or the gate stays shut; nothing was measured then.
-///
-/// # Panics
-/// When a worker panicked: a bug.
+/// When a backend can't be opened, or the gate stays shut; nothing was measured then. When a worker
+/// panics, the others stop, and what was measured is no result.
 pub fn measure(
     site: &Site,
     spec: &RunSpec,
@@ -94,6 +92,8 @@ pub fn measure(
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
+        // Where this thread panics, workers that go on for hours would be waited for.
+        let _stops = StopsAtPanic(&shared);
         let mut gates = Vec::with_capacity(progress.len());
         for (index, (worker, progress)) in share.workers().zip(&progress).enumerate() {
             let beat = beats.get(index).cloned();
@@ -101,13 +101,16 @@ pub fn measure(
             let shared = &shared;
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
-                let opened = Ready::new(site, (spec, pass), worker, seed);
-                let opened = opened.map(|ready| ready.booking(site, spec, worker, beat));
+                let opened = guarded(worker, shared, || {
+                    let opened = Ready::new(site, (spec, pass), worker, seed)?;
+                    Ok(opened.booking(site, spec, worker, beat))
+                });
                 // Whoever can't be told is gone, and then the gate is closed too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
                 let begun_ns = start.recv().ok();
-                let report = opened.and_then(|ready| {
+                let report = guarded(worker, shared, || {
+                    let ready = opened?;
                     let begun_ns = begun_ns.ok_or(SiteError::Stopped)?;
                     let clock = site.clock().as_ref();
                     Ok(ready.run((clock, begun_ns), (spec, pass), (shared, progress)))
@@ -116,6 +119,7 @@ pub fn measure(
             };
             // Gates that are dropped let nobody pass: those that did start go home.
             std::thread::Builder::new()
+                .name(format!("worker-{worker}"))
                 .spawn_scoped(scope, work)
                 .map_err(|error| SiteError::Threads(share.count, error.to_string()))?;
             gates.push(gate);
@@ -139,6 +143,30 @@ pub fn measure(
         let (reports, watched) = collect(&reports, progress.len(), (watch, monitor, &shared));
         assemble(reports, (spec, pass), watched)
     })
+}
+
+/// Does a worker's part. A panic of it is its error, and the other workers of the pass stop: none
+/// of them waits for one that is gone.
+fn guarded<T>(
+    worker: u32,
+    shared: &Shared,
+    part: impl FnOnce() -> Result<T, SiteError>,
+) -> Result<T, SiteError> {
+    panicked::catch(part).unwrap_or_else(|panicked| {
+        shared.stop.store(true, Relaxed);
+        Err(SiteError::Panicked { worker, panicked })
+    })
+}
+
+/// Has all workers stop when the thread that watches them unwinds.
+struct StopsAtPanic<'a>(&'a Shared);
+
+impl Drop for StopsAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop.store(true, Relaxed);
+        }
+    }
 }
 
 /// A worker that has all it needs and waits for the start.
@@ -261,7 +289,7 @@ fn collect(
         match incoming.recv_timeout(watch.until_next()) {
             Ok(report) => reports.push(report),
             Err(RecvTimeoutError::Timeout) => watch.look(monitor),
-            // Somebody ended without a report: he panicked, and the scope will say so.
+            // A worker that panics reports that, so this is not to be; the scope says what was.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if monitor.stop.is_set() {
@@ -291,7 +319,12 @@ fn assemble(
 ) -> Result<Measured, SiteError> {
     let (good, bad): (Vec<_>, Vec<_>) = reports.into_iter().partition(Result::is_ok);
     let mut errors = bad.into_iter().filter_map(Result::err).collect::<Vec<_>>();
-    errors.sort_by_key(|error| matches!(error, SiteError::Stopped));
+    // What went wrong first says more than what was stopped for it, and a bug says most.
+    errors.sort_by_key(|error| match error {
+        SiteError::Panicked { .. } => 0,
+        SiteError::Stopped => 2,
+        _ => 1,
+    });
     if let Some(error) = errors.into_iter().next() {
         return Err(error);
     }

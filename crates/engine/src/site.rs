@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use model::work::Sharing;
 use model::{
-    BackendKind, Caveat, CaveatCode, Fact, Pass, RunSpec, Share, Target, TcpTarget, Workload,
+    BackendKind, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, TcpTarget,
+    Workload,
 };
 use workload::{FileSet, Journal, Name, Pattern};
 
@@ -103,6 +104,14 @@ pub enum SiteError {
     /// The system refused a thread.
     #[error("can't start {0} workers: {1} (hint: fewer --workers, or a higher limit of threads)")]
     Threads(u32, String),
+    /// A worker panicked: a bug of ours, which ends the trial and nothing else.
+    #[error("worker {worker} {panicked}")]
+    Panicked {
+        /// The number of the worker, from 0 on.
+        worker: u32,
+        /// What it said.
+        panicked: Panicked,
+    },
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -10,6 +10,7 @@ mod json;
 pub mod meet;
 mod order;
 pub mod remote;
+pub mod request;
 pub mod ssh;
 pub mod stdio;
 mod stream;
@@ -21,6 +22,7 @@ pub use order::{
     Assignment, Books, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report,
 };
 pub use remote::{LEFT_TO_AGENT, Remote};
+pub use request::{Answer, Request, WrongAnswer};
 pub use voice::Output;
 
 /// The other side is gone; says why, as far as that is known.

@@ -125,6 +125,35 @@ pub enum Order {
     Perish,
 }
 
+impl Order {
+    /// Names the order, for messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Begin(_) => "Begin",
+            Self::Prepare(_) => "Prepare",
+            Self::Arm { .. } => "Arm",
+            Self::Go { .. } => "Go",
+            Self::Disarm => "Disarm",
+            Self::Account { .. } => "Account",
+            Self::End { .. } => "End",
+            Self::Facts => "Facts",
+            Self::Clock => "Clock",
+            Self::Open(_) => "Open",
+            Self::Apply(_) => "Apply",
+            Self::UndoLast => "UndoLast",
+            Self::UndoAll => "UndoAll",
+            Self::LetGo => "LetGo",
+            Self::Invalidate { .. } => "Invalidate",
+            Self::Watch => "Watch",
+            Self::Unwatch => "Unwatch",
+            Self::Clean => "Clean",
+            Self::Disturb(_) => "Disturb",
+            Self::Calm => "Calm",
+            Self::Perish => "Perish",
+        }
+    }
+}
+
 /// What an agent answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
@@ -171,6 +200,33 @@ pub enum Report {
     Cleaned(Vec<Putting>),
     /// What a disturbance put into force, nothing where it was undone; or why it can't be done.
     Disturbed(Result<InForce, String>),
+}
+
+impl Report {
+    /// Names the report, for messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Begun(_) => "Begun",
+            Self::Prepared => "Prepared",
+            Self::Armed => "Armed",
+            Self::Disarmed => "Disarmed",
+            Self::Progress(_) => "Progress",
+            Self::Worked { .. } => "Worked",
+            Self::Ran(_) => "Ran",
+            Self::Ended => "Ended",
+            Self::Failed(_) => "Failed",
+            Self::Released => "Released",
+            Self::Facts(_) => "Facts",
+            Self::Clock(_) => "Clock",
+            Self::Opened => "Opened",
+            Self::InForce(_) => "InForce",
+            Self::Undone => "Undone",
+            Self::Watching => "Watching",
+            Self::Watched(_) => "Watched",
+            Self::Cleaned(_) => "Cleaned",
+            Self::Disturbed(_) => "Disturbed",
+        }
+    }
 }
 
 /// One change that was left behind, and what became of it.

@@ -76,11 +76,13 @@ impl Watch {
     /// Takes the last reading and ends.
     ///
     /// # Panics
-    /// When the reading thread did, which is a bug of this crate.
+    /// As the reading thread did, which is a bug of this crate.
     pub fn stop(self, host: &str) -> Telemetry {
         drop(self.stop);
-        let Ok(record) = self.thread.join() else { panic!("a telemetry source panicked") };
-        record.into_telemetry(host)
+        match self.thread.join() {
+            Ok(record) => record.into_telemetry(host),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     }
 }
 

@@ -119,6 +119,9 @@ codes! {
     OptionNotInForce, "option-not-in-force", Degraded,
         "A setting that was asked for is not the one that was in force.",
         "Ask for what the target can do, or change the target.";
+    SlotsLimited, "slots-limited", Degraded,
+        "The server granted a session fewer slots than the queue depth asks for; they bound it.",
+        "Ask for a lower --queue-depth or more --nconnect, or have the server grant more slots.";
     ClockRate, "clock-rate", Degraded,
         "The clock of the host that measured ran at another rate than the controller's.",
         "Look at its clock source and time service; repeat when both clocks agree.";

@@ -16,6 +16,7 @@ pub mod lab;
 pub mod nfs;
 pub mod op;
 pub mod options;
+pub mod panicked;
 pub mod pass;
 mod placement;
 pub mod question;
@@ -50,6 +51,7 @@ pub use nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions, XprtSec,
 };
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
+pub use panicked::Panicked;
 pub use pass::{Opens, Pass};
 pub use placement::Placement;
 pub use question::Question;

@@ -17,6 +17,7 @@ use nfs_proto::client::{
     Config, Counters, Data, Event, File, Framing, OpenAccess, Operation, PayloadMode, Pending,
     Session, StartError, Version,
 };
+use nfs_proto::limits::SLOTS_MAX;
 use rustix::event::{PollFlags, Timespec, poll};
 
 use crate::client4::Client4;
@@ -29,12 +30,15 @@ use crate::options::{Identity, MountOptions};
 use crate::scratch::Scratch;
 use crate::transport::{Opening, Transport, open};
 
-use recovery::{Renewal, Trouble};
+use recovery::{RENEWAL_SLOTS, Renewal, Trouble};
+
+/// The most calls that a connection can have in flight for its user.
+pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
 
 /// How a connection is opened.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Calls in flight at most.
+    /// Calls in flight at most, 1 to [`CALLS_MAX`].
     pub slots: usize,
     /// Where WRITE payloads are sent from; shared by all connections.
     pub write_pool: Arc<Vec<u8>>,
@@ -73,6 +77,8 @@ pub struct Connection {
     /// Of version 4: who this connection belongs to.
     client: Option<Arc<Client4>>,
     identity: Option<Identity>,
+    /// Calls that the caller may have in flight; a renewal has a slot beside them where it can.
+    slots: usize,
     renewal: Renewal,
     /// The server does not know the session or the client any more.
     forgotten: bool,
@@ -93,8 +99,13 @@ impl Connection {
     /// # Errors
     /// [`MountError`] as for mounting.
     pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
-        let connection = Self::to(mount.target(), mount.version(), options)?;
-        let Some(client) = mount.client() else { return Ok(connection) };
+        let Some(client) = mount.client() else {
+            return Self::to(mount.target(), mount.version(), options);
+        };
+        // The lease is renewed in a slot of its own, so that no call of the caller's is in its way.
+        let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
+        let with_renewal = ConnectionOptions { slots, ..options.clone() };
+        let connection = Self::to(mount.target(), mount.version(), &with_renewal)?;
         let mut control = Control::over(connection);
         let failed = |failure| explain(NFS, mount.options(), failure);
         let client = match &options.identity {
@@ -106,6 +117,7 @@ impl Connection {
         };
         client.join(&mut control).map_err(failed)?;
         let mut connection = control.into_connection();
+        connection.slots = options.slots.min(CALLS_MAX);
         connection.renewal.every_ns = client.renewal().as_nanos() as u64;
         connection.client = Some(client);
         Ok(connection)
@@ -155,6 +167,7 @@ impl Connection {
             connecting: None,
             client: None,
             identity: if version.is_stateful() { options.identity.clone() } else { None },
+            slots: options.slots,
             renewal: Renewal::default(),
             forgotten: false,
         })
@@ -164,7 +177,8 @@ impl Connection {
     /// should be a part of the pool, which is not copied.
     ///
     /// # Errors
-    /// [`StartError::Busy`] when all slots are in use; the others are for good.
+    /// [`StartError::Busy`] when [`Connection::free_slots`] is 0: take events, then start again.
+    /// The others are for good.
     ///
     /// # Panics
     /// When a payload is not within the pool. The tag `u32::MAX` is not the caller's.
@@ -174,6 +188,9 @@ impl Connection {
         tag: u32,
         operation: &Operation<'_>,
     ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
         if let Operation::Write { data: Data::Pool(payload), .. } = operation {
             let end = payload.start + payload.len as usize;
             assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
@@ -212,7 +229,7 @@ impl Connection {
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, ConnectionError> {
         if self.is_down() {
-            return Ok(self.link.take_events(events));
+            return Ok(self.take_events(events));
         }
         let received = if self.client.is_none() {
             self.link.receive(scratch, clock, events)
@@ -228,7 +245,7 @@ impl Connection {
             }
             Err(broken) => {
                 self.broke(broken, clock())?;
-                Ok(self.link.take_events(events))
+                Ok(self.take_events(events))
             }
         }
     }
@@ -324,9 +341,15 @@ impl Connection {
         self.link.session.reserve_copies(bytes);
     }
 
-    /// Returns how many calls can be started before [`StartError::Busy`].
+    /// Returns how many calls can be started before [`StartError::Busy`]. It can shrink without a
+    /// call: a server grants each session of v4.1 and later as many slots as it wants to.
     pub fn free_slots(&self) -> usize {
-        self.link.session.free_slots()
+        let session = &self.link.session;
+        let in_flight = session.in_flight() - usize::from(self.renewal.under_way);
+        // What v4.0 has in place of slots is ours alone, and the renewal's is kept free. In a
+        // session every call renews the lease: where the server grants no more than the caller
+        // uses, the renewal takes any free slot and a call waits for it.
+        session.free_slots().min(self.slots.saturating_sub(in_flight))
     }
 
     /// Returns how many calls have no reply yet.

@@ -129,7 +129,8 @@ impl Control {
             self.session().abandon(0);
             return Err(failure);
         }
-        let answer = answer.expect("the transfer ends with an event");
+        // A transfer ends with an event; were there none, the call had no answer.
+        let answer = answer.unwrap_or(Err(CallError::Lost));
         answer.map_err(|error| CallFailure::Answered { call, server, error })
     }
 

@@ -22,7 +22,7 @@ mod transport;
 /// The protocol that connections speak.
 pub use nfs_proto as proto;
 
-pub use connection::{Connection, ConnectionOptions};
+pub use connection::{CALLS_MAX, Connection, ConnectionOptions};
 pub use error::{CallFailure, ConnectionError, MountError, PendingCalls};
 pub use files::DirEntry;
 pub use mount::Mount;

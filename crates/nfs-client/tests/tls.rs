@@ -1,12 +1,16 @@
 //! NFS under TLS: what moves, who is trusted, and what is said when it can't be.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use model::TlsOptions;
-use nfs_client::proto::client::Version;
+use nfs_client::proto::client::{Event, Version};
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{Mount, MountError, MountOptions, Tls};
-use nfs_server::{Certificate, Server, ServerConfig, TlsConfig};
+use nfs_client::{Connection, ConnectionOptions, Mount, MountError, MountOptions, Scratch, Tls};
+use nfs_server::{
+    CallServiceTime, Certificate, FaultPlan, FaultedCalls, Server, ServerConfig, ServiceTime,
+    TlsConfig,
+};
 
 fn server(tls: Option<TlsConfig>) -> Server {
     Server::start(ServerConfig { tls, ..ServerConfig::default() }).unwrap()
@@ -157,4 +161,39 @@ fn certificates_that_have_expired_are_not_trusted() {
     let error = Mount::connect(&options(&server, Version::V3, Some(path))).unwrap_err();
     assert!(matches!(error, MountError::Untrusted { .. }), "{error}");
     assert!(error.to_string().contains("expired"), "{error}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+fn a_renewal_that_is_lost_with_its_connection_is_never_an_event_of_the_caller() {
+    // The number of RENEW. **Source:** RFC 7530 section 16.28.
+    let (number, never) = (30_u32, ServiceTime::Fixed { time_ns: 3_600_000_000_000 });
+    let held = CallServiceTime { calls: FaultedCalls::V4(number), time: never };
+    let faults = FaultPlan { service_times: vec![held], ..FaultPlan::default() };
+    let tls = Some(TlsConfig::default());
+    let server = Server::start(ServerConfig { faults, tls, ..ServerConfig::default() }).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let trusted = certificate(&server, directory.path());
+    let mount = Mount::connect(&options(&server, Version::V4_0, Some(trusted))).unwrap();
+    let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();
+    // A lease that was renewed long ago is to be renewed at once.
+    let (begun, mut scratch) = (Instant::now(), Scratch::new());
+    let clock = || (begun.elapsed() + Duration::from_secs(1_000)).as_nanos() as u64;
+    let mut events = 0;
+    let mut wait = |connection: &mut Connection| {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", connection.counters());
+        let patience = Duration::from_millis(5);
+        let mut count = |_: &Event<'_>| events += 1;
+        assert_eq!(connection.wait(&mut scratch, &clock, patience, &mut count).unwrap(), 0);
+    };
+    while server.counters().nfs4_operations[number as usize] == 0 {
+        wait(&mut connection);
+    }
+    server.restart_now();
+    // Under TLS a connection is made anew in one step, so the call is lost where it is received.
+    while connection.counters().lost_calls == 0 {
+        wait(&mut connection);
+    }
+    wait(&mut connection);
+    assert_eq!((events, connection.free_slots()), (0, 1));
 }

@@ -49,8 +49,8 @@ pub const RPCBIND_TEXT_BYTES_MAX: u32 = 1024;
 /// The most authentication flavors kept from a MOUNT reply; further ones are skipped.
 pub const FLAVORS_MAX: usize = 16;
 
-/// The most slots of one client session.
-pub const SLOTS_MAX: usize = 4096;
+/// The most slots of one client session: 4096 of its user's calls, and one for itself.
+pub const SLOTS_MAX: usize = 4097;
 
 /// The capacity a session's input buffer starts with, in bytes.
 pub const INPUT_BYTES_START: usize = 64 * 1024;
@@ -87,7 +87,7 @@ const _: () = assert!(DELAY_NS_MIN < DELAY_NS_MAX && DELAY_NS_MAX < RETRANSMIT_N
 // A fragment mark has 31 bits for its length.
 const _: () = assert!(RECORD_BYTES_MAX < 1 << 31);
 const _: () = assert!(RECORD_OVERHEAD_BYTES > 2 * CALL_HEADER_BYTES);
-const _: () = assert!(SLOTS_MAX.is_power_of_two() && SLOTS_MAX <= 1 << 16);
+const _: () = assert!(SLOTS_MAX <= 1 << 16);
 const _: () = assert!(INPUT_BYTES_START < RECORD_BYTES_MAX);
 // AUTH_SYS with everything at its limit still fits a credential body.
 const _: () = assert!(

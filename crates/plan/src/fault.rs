@@ -112,6 +112,8 @@ pub enum PlannedFault {
     ReadSize(u32),
     /// The largest WRITE that is granted, in bytes.
     WriteSize(u32),
+    /// The most slots that a session of v4.1 and later is granted.
+    SessionSlots(u64),
 }
 
 /// A kind of fault: its word and how its value is written.
@@ -129,7 +131,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 19] = [
+pub const KINDS: [FaultKind; 20] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -157,6 +159,7 @@ pub const KINDS: [FaultKind; 19] = [
     kind("refuse_mount", "", "Every mount is refused."),
     kind("read_size", "SIZE", "The largest READ that is granted."),
     kind("write_size", "SIZE", "The largest WRITE that is granted."),
+    kind("session_slots", "N", "A session of v4.1 and later is granted so many slots at most."),
 ];
 
 impl PlannedFault {
@@ -182,6 +185,7 @@ impl PlannedFault {
             Self::RefuseMount => "refuse_mount",
             Self::ReadSize(_) => "read_size",
             Self::WriteSize(_) => "write_size",
+            Self::SessionSlots(_) => "session_slots",
         }
     }
 

@@ -9,7 +9,8 @@ use agent::accounting::{self, Witnesses};
 use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use fleet::Broken;
 use model::{
-    BackendKind, CaveatCode, Durability, Pass, RunSpec, Sampling, Share, Target, Workload,
+    BackendKind, CaveatCode, Durability, NfsSettings, NfsVersion, Pass, RunSpec, Sampling, Share,
+    Target, Workload,
 };
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
@@ -207,5 +208,36 @@ fn nobody_waited_for_the_data() {
         let spec = RunSpec { durability, ..stream(directory.path()) };
         let found = Rig::new().first_pass(&spec);
         assert_eq!(found.contains(&CaveatCode::NotDurable), doubted);
+    }
+}
+
+#[test]
+fn slots_that_a_server_grants_bound_the_depth() {
+    let planned = FaultPlan { session_slots_max: Some(4), ..FaultPlan::default() };
+    let few = server(ServerConfig { faults: planned, ..ServerConfig::default() });
+    for (version, queue_depth, is_limited) in
+        [(NfsVersion::V4_1, 8, true), (NfsVersion::V4_1, 4, false), (NfsVersion::V4_0, 8, false)]
+    {
+        let mut spec = RunSpec { queue_depth, ..nfs(&few) };
+        if let Target::Nfs(target) = &mut spec.target {
+            target.settings = NfsSettings { version, ..NfsSettings::default() };
+        }
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        let end = rig.run(spec.passes()[0]);
+        assert_eq!(end.broken, None);
+        let limited: Vec<&str> = end
+            .result
+            .caveats
+            .iter()
+            .filter(|caveat| caveat.code == CaveatCode::SlotsLimited)
+            .map(|caveat| caveat.evidence.as_str())
+            .collect();
+        let evidence = "a queue depth of 8 was asked of each connection, and 4 slots are granted \
+                        (CREATE_SESSION)";
+        let expected = if is_limited { vec![evidence] } else { Vec::new() };
+        assert_eq!(limited, expected, "{version:?} {queue_depth}");
+        let slots = if is_limited { 4 } else { queue_depth };
+        assert_eq!(end.result.scope.slots, slots, "{version:?} {queue_depth}");
     }
 }

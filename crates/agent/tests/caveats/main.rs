@@ -12,3 +12,4 @@ mod figures;
 mod mount;
 mod offered;
 mod page;
+mod panics;

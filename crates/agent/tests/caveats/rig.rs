@@ -59,7 +59,8 @@ impl Rig {
             local_server,
             give_up: None,
         };
-        let thread = std::thread::spawn(move || agent::serve(&agent, &end));
+        let thread = std::thread::Builder::new().name("agent-of-test".into());
+        let thread = thread.spawn(move || agent::serve(&agent, &end)).unwrap();
         Self {
             transport: Some(transport),
             thread: Some(thread),

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use fleet::Order;
+use fleet::{Answer, Order, Report, request};
 use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
@@ -43,7 +43,7 @@ impl Crew<'_> {
         let mut rounds = Rounds::of(self, walk, 0..self.len());
         while self.members.iter().any(Member::is_asked) {
             // What went wrong first says more.
-            let (is_quiet, _) = self.hear_asked(walk, &rounds.next(walk))?;
+            let (is_quiet, _) = self.hear_asked(walk, &rounds.next(walk), None)?;
             self.disarm(walk)?;
             if walk.hosts.now_ns() > until_ns {
                 self.leave_asked(walk);
@@ -56,7 +56,8 @@ impl Crew<'_> {
     }
 
     /// Takes what has come from those of a round that have yet to answer: whether nothing has, and
-    /// what the first said that is lost or could not obey.
+    /// what the first said that is lost, could not obey, or gave no such answer as is expected;
+    /// without one any answer will do.
     ///
     /// # Errors
     /// When the agent of this process is gone.
@@ -64,13 +65,23 @@ impl Crew<'_> {
         &mut self,
         walk: &mut Walk<'_>,
         round: &Round,
+        expected: Option<&Answer<()>>,
     ) -> Result<(bool, Result<(), Trouble>), ControllerError> {
         let (mut is_quiet, mut refused) = (true, Ok(()));
         for &index in &round.who {
             while self.members[index].is_asked() {
-                match self.try_receive(walk, index) {
+                let received = self.try_receive(walk, index);
+                let read = match (received, expected) {
+                    (Ok(Some(Report::Progress(_))), _) => Ok(Some(())),
+                    (Ok(Some(report)), Some(answer)) => {
+                        self.read_answer(walk, index, answer, report).map(Some)
+                    }
+                    (Ok(received), _) => Ok(received.map(drop)),
+                    (Err(why), _) => Err(why),
+                };
+                match read {
                     Ok(None) => break,
-                    Ok(Some(_)) => is_quiet = false,
+                    Ok(Some(())) => is_quiet = false,
                     Err(Trouble::Over(error)) => return Err(error),
                     Err(why) => (is_quiet, refused) = (false, refused.and(Err(why))),
                 }
@@ -132,16 +143,17 @@ impl Crew<'_> {
         inherits: bool,
     ) -> Result<(), Trouble> {
         let mut ended = Ok(());
+        let (end, answer) = request::end(inherits).into_parts();
         for index in who.clone() {
             if self.members[index].has_trial() {
-                ended = ended.and(self.send(walk, index, Order::End { inherits }));
+                ended = ended.and(self.send(walk, index, end.clone()));
             }
         }
         let until_ns = walk.hosts.now_ns().saturating_add(END_WITHIN_NS);
         let mut rounds = Rounds::of(self, walk, who.clone());
         while self.members[who.clone()].iter().any(Member::is_asked) {
             let round = rounds.next(walk);
-            let (is_quiet, refused) = self.hear_asked(walk, &round)?;
+            let (is_quiet, refused) = self.hear_asked(walk, &round, Some(&answer))?;
             ended = ended.and(refused);
             if walk.hosts.now_ns() > until_ns {
                 ended = ended.and(self.give_up_asked(walk));

@@ -1,6 +1,7 @@
 //! The controller's walk over hosts that are set up, each played by a script: what is applied and
 //! undone in which order, what is redone between runs, and what becomes of failures and losses.
 
+mod bugs;
 #[path = "../nobody/mod.rs"]
 mod nobody;
 #[path = "../planned/mod.rs"]

@@ -35,6 +35,10 @@ pub struct Script {
     pub clock: Option<(&'static str, u64)>,
     /// What a host does while it is watched.
     pub seen: Telemetry,
+    /// A host answers an order of this name with a report that does not belong to it.
+    pub wrong: Option<(&'static str, &'static str)>,
+    /// The controller panics when a pass begins: of how many.
+    pub panics: u32,
     /// Somebody wants to stop once a line is in the log.
     pub stops_at: Option<&'static str>,
 }
@@ -97,10 +101,13 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
         let mut left = Vec::new();
-        let mut observe = |event: Event<'_>| {
-            if let Event::Left(sentence) = event {
-                left.push(sentence.to_owned());
+        let mut observe = |event: Event<'_>| match event {
+            Event::Left(sentence) => left.push(sentence.to_owned()),
+            Event::PassBegun(pass) if self.world.script.borrow().panics > 0 => {
+                self.world.script.borrow_mut().panics -= 1;
+                panic!("no {} today", pass.name());
             }
+            _ => {}
         };
         let mut launch =
             |hosts: &[&Host]| hosts.iter().map(|host| self.launch(host)).collect::<Vec<_>>();
@@ -153,6 +160,10 @@ impl Played {
     fn obey(&mut self, order: Order) -> Option<Report> {
         let host = self.host.clone();
         let note = |line: &str| self.world.note(format!("{host} {line}"));
+        if self.is(self.world.script.borrow().wrong, order.name()) {
+            note(&format!("errs at {}", order.name()));
+            return Some(if order == Order::Disarm { Report::Ended } else { Report::Disarmed });
+        }
         Some(match order {
             Order::Open(_) => {
                 note("open");

@@ -26,6 +26,7 @@ Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of [ser
   idle-close TIME                 a connection without calls is closed
   refuse-mount                    every mount is refused
   read-size SIZE, write-size SIZE the largest READ and WRITE that are granted
+  session-slots N                 a session of v4.1 and later is granted so many slots at most
 
 Examples:
   dfsbench serve --fault 'service-time exponential 200us' --fault 'drop 0.1%'

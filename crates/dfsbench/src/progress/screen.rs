@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use model::panicked;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
@@ -143,7 +144,10 @@ fn put_back_at_panics() {
     ONCE.call_once(|| {
         let told = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            put_back();
+            // One that is caught ends a trial, and the screen goes on.
+            if !panicked::is_caught() {
+                put_back();
+            }
             told(panic);
         }));
     });

@@ -47,8 +47,8 @@ impl Nfs {
     /// Makes a backend on an open connection.
     pub fn new(connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
-        let slots = connection.free_slots();
-        let transfers = Transfers::new(set.queue_depth, slots, set.own == 0);
+        let depth = depth_on(&connection, set.queue_depth);
+        let transfers = Transfers::new(depth, connection.free_slots(), set.own == 0);
         let (common, scratch) = (Common::new(set), Scratch::new());
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
@@ -104,6 +104,12 @@ impl Backend for Nfs {
     fn clients(&self) -> Vec<ClientResult> {
         self.common.set.clients.results()
     }
+}
+
+/// How many of the ops that are asked for can be in flight on a connection: one for each slot, as
+/// each has a call in flight. Further ones would wait here, and that is no service time.
+pub fn depth_on(connection: &Connection, asked: usize) -> usize {
+    asked.min(connection.free_slots()).max(1)
 }
 
 /// What the connections of a worker counted, all together.

@@ -21,6 +21,8 @@ use crate::transport::{Attempt, begin, go_on};
 
 /// The tag of calls that are not the caller's.
 const RENEWAL: u32 = u32::MAX;
+/// Slots that are kept for them.
+pub(super) const RENEWAL_SLOTS: usize = 1;
 /// How long one attempt to connect anew may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// The first pause between two attempts to connect anew; each further one is twice as long.
@@ -37,6 +39,27 @@ pub(super) struct Renewal {
     pub(super) every_ns: u64,
     pub(super) last_ns: u64,
     pub(super) under_way: bool,
+}
+
+/// The ends of renewals among the events of one receive.
+#[derive(Debug, Default)]
+struct Renewed {
+    count: usize,
+    /// The server does not know the client any more.
+    is_refused: bool,
+}
+
+impl Renewed {
+    /// Takes an event that is the end of a renewal, and tells whether it is one.
+    fn takes(&mut self, event: &Event<'_>) -> bool {
+        if event.tag != RENEWAL {
+            return false;
+        }
+        self.count += 1;
+        let status = event.result.err().and_then(|error| error.status());
+        self.is_refused |= status.is_some_and(|it| is_unbound(it) || it == Status::Expired);
+        true
+    }
 }
 
 /// A connection that was lost and has brought no reply since.
@@ -85,25 +108,39 @@ impl Connection {
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, Broken> {
-        let (mut own, mut forgotten) = (0, false);
+        let mut renewed = Renewed::default();
         let count = self.link.receive(scratch, clock, &mut |event| {
-            if event.tag == RENEWAL {
-                own += 1;
-                let status = event.result.err().and_then(|error| error.status());
-                forgotten |= status.is_some_and(|it| is_unbound(it) || it == Status::Expired);
-            } else {
+            if !renewed.takes(event) {
                 events(event);
             }
         });
-        self.renewal.under_way &= own == 0;
-        self.forgotten |= forgotten || self.link.session.is_unbound();
+        self.note_renewed(&renewed);
+        self.forgotten |= self.link.session.is_unbound();
         // Calls that are out will be refused too; their replies are worth waiting for.
         if self.forgotten && self.link.session.awaited() == 0 {
             let now_ns = clock();
             let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
             trouble.next_ns.get_or_insert(now_ns);
         }
-        count.map(|count| count - own)
+        count.map(|count| count - renewed.count)
+    }
+
+    /// Passes on the events that wait, without reading from the socket, and keeps what is not the
+    /// caller's: a renewal ends here too, by the loss of its connection.
+    pub(super) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
+        let mut renewed = Renewed::default();
+        let count = self.link.take_events(&mut |event| {
+            if !renewed.takes(event) {
+                events(event);
+            }
+        });
+        self.note_renewed(&renewed);
+        count - renewed.count
+    }
+
+    fn note_renewed(&mut self, renewed: &Renewed) {
+        self.renewal.under_way &= renewed.count == 0;
+        self.forgotten |= renewed.is_refused;
     }
 
     /// Connects anew and makes another session, and another client if need be; the calls that

@@ -46,6 +46,11 @@ pub(super) fn answered(services: &[Service], version: u32) -> Found {
     found.ok_or_else(|| first.unwrap_or(NoAnswer::NotAsked("the version was not looked for")))
 }
 
+/// A reply of another procedure than the one that was called.
+const fn other_reply() -> DecodeError {
+    DecodeError::BadValue { what: "the procedure of the reply", value: 0 }
+}
+
 fn open(found: &Found, options: &ProbeOptions) -> Answer<Asker> {
     let (transport, address) = found.clone()?;
     Asker::connect(transport, address, options)
@@ -185,7 +190,7 @@ impl Examiner<'_> {
         let result = each(&mut self.nfs3)?.call(&call, |results| {
             match nfs3::Reply::decode(nfs3::Procedure::Fsinfo, results)? {
                 nfs3::Reply::Fsinfo { result, .. } => Ok(result),
-                _ => unreachable!("a reply is of the procedure it is decoded as"),
+                _ => Err(other_reply()),
             }
         })?;
         let found = result.map_err(|status| NoAnswer::Status(status.spoken(Version::V3)))?;
@@ -204,7 +209,7 @@ impl Examiner<'_> {
         let result = each(&mut self.nfs2)?.call(&call, |results| {
             match nfs2::Reply::decode(nfs2::Procedure::Statfs, results)? {
                 nfs2::Reply::Statfs(result) => Ok(result),
-                _ => unreachable!("a reply is of the procedure it is decoded as"),
+                _ => Err(other_reply()),
             }
         })?;
         let found = result.map_err(|status| NoAnswer::Status(status.spoken(Version::V2)))?;

@@ -121,6 +121,8 @@ pub struct FaultPlan {
     pub read_bytes_max: Option<u32>,
     /// Largest WRITE granted, in bytes, where below the configured one.
     pub write_bytes_max: Option<u32>,
+    /// Most slots granted to a session of v4.1 and later; 0 counts as 1.
+    pub session_slots_max: Option<u32>,
     /// Errors to answer with; the first that strikes counts.
     pub errors: Vec<ErrorFault>,
     /// Every MNT is answered with this.

@@ -140,8 +140,8 @@ impl Shared {
             self.fs.lose_unstable();
         }
         self.restarts.fetch_add(1, Ordering::AcqRel);
-        let grace_until_ns = self.faults.grace_ns.map(|lasts_ns| monotonic_ns() + lasts_ns);
-        self.nfs4.restart(u64::from_be_bytes(self.verifier().0), grace_until_ns);
+        let boot_id = u64::from_be_bytes(self.verifier().0);
+        self.nfs4.restart(boot_id, monotonic_ns(), self.faults.grace_ns);
     }
 }
 

@@ -90,6 +90,7 @@ fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>>
         ("idle_close", [after]) => time(after).map(F::IdleClose),
         ("read_size", [size]) => transfer(size).map(F::ReadSize),
         ("write_size", [size]) => transfer(size).map(F::WriteSize),
+        ("session_slots", [number]) => count(number).map(F::SessionSlots),
         _ => return None,
     })
 }

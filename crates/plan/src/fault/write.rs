@@ -26,7 +26,10 @@ impl PlannedFault {
             }
             Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
             Self::LoseUnstable | Self::LoseCommitted | Self::RefuseMount => String::new(),
-            Self::HangFromClients(n) | Self::HangAfter(n) | Self::CloseAfter(n) => n.to_string(),
+            Self::HangFromClients(n)
+            | Self::HangAfter(n)
+            | Self::CloseAfter(n)
+            | Self::SessionSlots(n) => n.to_string(),
             Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
             Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
         }
@@ -76,7 +79,7 @@ impl fmt::Display for Share {
 mod tests {
     use crate::fault::{KINDS, check_faults, parse_fault};
 
-    const EXAMPLES: [&str; 26] = [
+    const EXAMPLES: [&str; 27] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -101,6 +104,7 @@ mod tests {
         "refuse-mount",
         "read-size 64KiB",
         "write-size 8KiB",
+        "session-slots 4",
         "restart at 2s",
         "grace 10s",
     ];

@@ -19,8 +19,8 @@ use rustix::io::Errno;
 
 use super::closing::{self, Closing};
 use super::set::{Common, NfsFiles};
-use super::tally_of;
 use super::transfers::Transfers;
+use super::{depth_on, tally_of};
 use crate::backend::{Backend, Lost, Tally, patience};
 use crate::clock::Clock;
 use crate::limits::TICK;
@@ -56,7 +56,8 @@ struct Member {
 }
 
 impl Many {
-    /// Makes a backend on open connections, each with `depth` ops in flight at most.
+    /// Makes a backend on open connections, each with `depth` ops in flight at most, fewer where
+    /// its server grants fewer slots.
     ///
     /// # Errors
     /// When the kernel refuses to watch the sockets.
@@ -67,9 +68,11 @@ impl Many {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let count = connections.len();
+        let depths: Vec<usize> =
+            connections.iter().map(|connection| depth_on(connection, depth)).collect();
         let members = (0..).zip(connections).map(|(number, connection)| Member {
             // Opens belong to the client that made them: the first one.
-            transfers: Transfers::new(depth, connection.free_slots(), number >= set.own),
+            transfers: Transfers::new(depths[number], connection.free_slots(), number >= set.own),
             connection,
             watched: -1,
             interest: EventFlags::empty(),
@@ -79,7 +82,7 @@ impl Many {
             members: members.collect(),
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             ready: Vec::with_capacity(EVENTS_MAX),
-            tickets: (0..depth).flat_map(|_| 0..count as u32).collect(),
+            tickets: tickets(&depths),
             touched: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
@@ -196,6 +199,19 @@ impl Many {
             Err(errno) => Err(Lost(format!("epoll: {errno}"))),
         }
     }
+}
+
+/// A ticket for each op that each member may have in flight, in turn while all have some left.
+fn tickets(depths: &[usize]) -> VecDeque<u32> {
+    let mut tickets = VecDeque::with_capacity(depths.iter().sum());
+    for round in 0..depths.iter().copied().max().unwrap_or(0) {
+        for (number, depth) in (0..).zip(depths) {
+            if round < *depth {
+                tickets.push_back(number);
+            }
+        }
+    }
+    tickets
 }
 
 impl Backend for Many {

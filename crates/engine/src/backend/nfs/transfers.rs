@@ -2,7 +2,9 @@
 //!
 //! [`Transfers`] is two tables with free lists: an op holds its calls' progress, a transfer is one
 //! call of an op, and its index is the tag that comes back with the reply. There are as many
-//! transfers as the connection has slots, so a free transfer means a free slot. An op goes through
+//! transfers as the connection had slots when it was opened; later it may have fewer, as a server
+//! grants a new session fewer or a renewal of the lease takes one. So slots are asked for before
+//! each start, and a transfer without one is continued when a slot is free. An op goes through
 //! stages ([`steps`]), each of one call or of as many as carry its data ([`calls`]). Recovery lives
 //! here too: blocks that a restarted server lost are written again before anything is committed,
 //! and calls whose open was forgotten wait until their file is open anew.
@@ -24,6 +26,7 @@ use super::judge::{Judged, is_state_lost, judge, opened};
 use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
+use calls::NotStarted;
 pub(super) use steps::Stage;
 
 /// The tag of the call that opens a file anew: the largest that is ours, far above all transfers.
@@ -167,16 +170,21 @@ impl Transfers {
     /// Starts calls while there is something to start and room for it.
     pub(super) fn pump(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
         self.reopen(link, now_ns, common);
-        while let Some(tag) = self.continued.pop() {
-            self.start_transfer(link, now_ns, tag, common);
+        while link.free_slots() > 0
+            && let Some(tag) = self.continued.pop()
+        {
+            self.start_call(link, now_ns, tag, common);
         }
-        while common.has_piece() {
+        while link.free_slots() > 0 && common.has_piece() {
             let Some(tag) = self.free.pop() else { return };
-            let Piece { file, offset, len } = common.take_piece().expect("there is one");
+            let Some(Piece { file, offset, len }) = common.take_piece() else {
+                self.free.push(tag);
+                break;
+            };
             let (file, kind, stage) = (common.number(file), OpKind::Write, Stage::Write);
             self.table[tag as usize] =
                 Transfer { op: None, kind, stage, file, offset, len, reopens: 0 };
-            self.start_transfer(link, now_ns, tag, common);
+            self.start_call(link, now_ns, tag, common);
         }
         while let Some(&slot) = self.waiting.front() {
             let state = &mut self.ops[slot as usize];
@@ -201,9 +209,14 @@ impl Transfers {
                 self.finish(slot, now_ns);
                 continue;
             }
+            if link.free_slots() == 0 {
+                return;
+            }
             let Some(tag) = self.free.pop() else { return };
-            if !self.start_next(link, now_ns, (slot, tag), common) {
-                self.waiting.pop_front();
+            // Out of the line first: a call that fails at once moves its op on by itself.
+            self.waiting.pop_front();
+            if self.start_next(link, now_ns, (slot, tag), common) {
+                self.waiting.push_front(slot);
             }
         }
     }
@@ -238,9 +251,9 @@ impl Transfers {
         }
     }
 
-    /// Says whether an op waits that could not be started.
+    /// Says whether an op or a call waits that could not be started.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || !self.continued.is_empty()
     }
 
     /// Hands over the ops that have ended.
@@ -313,14 +326,23 @@ impl Transfers {
     /// Opens the file of the first transfer that waits for that.
     fn reopen(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
         let Some(&tag) = self.parked.first().filter(|_| self.reopening.is_none()) else { return };
+        if link.free_slots() == 0 {
+            return;
+        }
         let number = self.table[tag as usize].file;
         let name = Name::file(number);
         let (dir, name) = (*common.place(number), name.as_bytes());
         let operation = Operation::Open { dir: &dir, name, access: OpenAccess::Both };
-        common.calls.add(operation.kind());
-        // What is parked holds no slot.
-        link.start(now_ns, REOPEN, &operation).expect("a parked transfer left its slot");
-        self.reopening = Some(number);
+        match link.start(now_ns, REOPEN, &operation).map_err(NotStarted::from) {
+            Ok(()) => {
+                common.calls.add(operation.kind());
+                self.reopening = Some(number);
+            }
+            Err(NotStarted::NoSlot) => {}
+            Err(NotStarted::Failed(error)) => {
+                self.resume_parked(number, Err(error), now_ns, common);
+            }
+        }
     }
 
     /// Lets the transfers go on that waited for their file, or fail.
@@ -330,6 +352,17 @@ impl Transfers {
         if let Ok(file) = opened {
             common.replace(number, file);
         }
+        self.resume_parked(number, opened.map(drop), event.done_ns, common);
+    }
+
+    /// Continues the transfers that waited for a file, or ends them as its failure.
+    fn resume_parked(
+        &mut self,
+        number: u32,
+        opened: Result<(), OpError>,
+        done_ns: u64,
+        common: &mut Common,
+    ) {
         let mut index = 0;
         while let Some(&tag) = self.parked.get(index) {
             if self.table[tag as usize].file != number {
@@ -338,8 +371,8 @@ impl Transfers {
             }
             self.parked.remove(index);
             match opened {
-                Ok(_) => self.continued.push(tag),
-                Err(error) => self.settle(tag, Err(error), event.done_ns, common),
+                Ok(()) => self.continued.push(tag),
+                Err(error) => self.settle(tag, Err(error), done_ns, common),
             }
         }
     }

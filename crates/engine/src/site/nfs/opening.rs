@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError};
 use model::units::Size;
 use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable, Workload};
 use nfs_client::proto::client::{File, OpenAccess};
-use nfs_client::proto::limits::SLOTS_MAX;
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{CallFailure, Connection, ConnectionOptions, Mount};
+use nfs_client::proto::version::Version;
+use nfs_client::{CALLS_MAX, CallFailure, Connection, ConnectionOptions, Mount};
 use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
@@ -19,7 +19,7 @@ use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opene
 use super::filling::make_file;
 use super::{NfsSite, Shared, told};
 use crate::backend::Backend;
-use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles};
+use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, depth_on};
 use crate::clients::ClientBooks;
 use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
@@ -45,7 +45,7 @@ impl NfsSite {
         let per_connection = set.queue_depth.div_ceil(nconnect as usize);
         let keeps = spec.verify || pass == Pass::CharRead;
         let options = ConnectionOptions {
-            slots: (per_op * per_connection).min(SLOTS_MAX),
+            slots: (per_op * per_connection).min(CALLS_MAX),
             write_pool: config.pattern.pool(),
             keep_payload: keeps.then_some(set.rsize),
             ..ConnectionOptions::default()
@@ -63,9 +63,11 @@ impl NfsSite {
             let first = connections.remove(0);
             connections.insert(0, self.open_again(first, &mut set, &mut mount, pass)?);
         }
-        let queue_depth = per_connection * connections.len();
+        let limited = slots_limited(&connections, per_connection, mount.version());
+        let depths = connections.iter().map(|connection| depth_on(connection, per_connection));
+        let queue_depth = depths.sum();
         let backend = backend(connections, per_connection, set, &config.clock)?;
-        let caveats = called_instead(spec, pass).into_iter().collect();
+        let caveats = called_instead(spec, pass).into_iter().chain(limited).collect();
         Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
     }
 
@@ -240,6 +242,19 @@ fn backend(
     }
     let many = Many::new(connections, per_connection, set, clock);
     Ok(Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?))
+}
+
+/// Says where a server, or in the end this client, grants fewer slots than there are to be ops in
+/// flight.
+fn slots_limited(connections: &[Connection], asked: usize, version: Version) -> Option<Caveat> {
+    let slots = connections.iter().map(Connection::free_slots).min()?;
+    let by = if version.has_sessions() { "CREATE_SESSION" } else { "the most of this client" };
+    (slots < asked).then(|| {
+        CaveatCode::SlotsLimited.because(format!(
+            "a queue depth of {asked} was asked of each connection, and {slots} slots are granted \
+             ({by})"
+        ))
+    })
 }
 
 /// The blocks that files are written in; `None` where there are too many for books.

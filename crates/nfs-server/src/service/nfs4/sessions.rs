@@ -167,12 +167,14 @@ impl Service {
 
     /// What is granted of what a client asks for its calls.
     fn fore_channel(&self, asked: &ChannelAttributes) -> Channel {
+        let planned = self.shared.faults.session_slots_max.unwrap_or(NFS4_SESSION_SLOTS_MAX);
+        let slots_max = planned.clamp(1, NFS4_SESSION_SLOTS_MAX);
         Channel {
             request_bytes_max: asked.request_bytes_max.min(self.shared.record_bytes_max as u32),
             reply_bytes_max: asked.response_bytes_max.min(NFS4_REPLY_BYTES_MAX as u32),
             kept_bytes_max: asked.cached_bytes_max.min(NFS4_KEPT_REPLY_BYTES_MAX),
             operations_max: asked.operations_max.min(NFS4_OPERATIONS_MAX),
-            slots: asked.requests_max.min(NFS4_SESSION_SLOTS_MAX),
+            slots: asked.requests_max.min(slots_max),
         }
     }
 }

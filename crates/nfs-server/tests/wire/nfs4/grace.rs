@@ -103,3 +103,55 @@ fn the_grace_period_ends_by_itself() {
     let mut peer = again(&server, b"known", 1);
     assert_eq!(reclaim(&mut peer, file).status(), Status::NoGrace);
 }
+
+#[test]
+fn a_second_restart_within_the_grace_period_forgets_nobody_who_has_not_reclaimed() {
+    let server = server(LONG);
+    let (file, _) = Peer::new(&server, 1, b"slow").open("mine");
+    let (other, _) = Peer::new(&server, 1, b"quick").open("other");
+    let (old, _) = Plain::new(&server, b"plain", 1).open("old", b"owner");
+    server.restart_now();
+    // One takes back what it had and says so; the others have not come back yet.
+    let mut quick = again(&server, b"quick", 1);
+    assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
+    let complete = Op::ReclaimComplete { one_fs: false };
+    assert_eq!(quick.call(&[complete]).status(), Status::Ok);
+    server.restart_now();
+    // Nobody else gets in between.
+    let mut stranger = Peer::new(&server, 1, b"stranger");
+    for held in [file, other, old] {
+        assert_eq!(open_by_handle(&mut stranger, held), Status::Grace);
+    }
+    let mut slow = again(&server, b"slow", 1);
+    assert_eq!(reclaim(&mut slow, other).status(), Status::ReclaimBad);
+    assert_eq!(reclaim(&mut slow, file).status(), Status::Ok);
+    // What was taken back in the first grace period is known in the second.
+    let mut quick = again(&server, b"quick", 1);
+    assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
+    let mut plain = Plain::new(&server, b"plain", 1);
+    let owner = StateOwner { client: plain.id, owner: b"owner" };
+    let reply = plain.call(&[Op::Putfh { file: old }, claim(owner, 1, Claim::Previous(0))]);
+    assert_eq!(reply.status(), Status::Ok);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "what ends by time has to be waited for")]
+fn what_was_not_reclaimed_before_the_end_of_the_grace_period_is_no_more_after_a_restart() {
+    let server = server(Duration::from_millis(100));
+    let (file, _) = Peer::new(&server, 1, b"late").open("mine");
+    server.restart_now();
+    let mut taker = Peer::new(&server, 1, b"taker");
+    for waited in 0.. {
+        assert!(waited < 2_000, "it never ends");
+        match open_by_handle(&mut taker, file) {
+            Status::Grace => std::thread::sleep(Duration::from_millis(5)),
+            status => {
+                assert_eq!(status, Status::Ok);
+                break;
+            }
+        }
+    }
+    server.restart_now();
+    let mut late = again(&server, b"late", 1);
+    assert_ne!(reclaim(&mut late, file).status(), Status::Ok);
+}

@@ -5,10 +5,13 @@
 //! by name are written FILE_SYNC, as kernels do where a close follows. Nothing here allocates once
 //! the slots of the connection have their size.
 
-use model::{Op, OpKind};
+use model::{Op, OpError, OpKind};
 use nfs_client::Connection;
-use nfs_client::proto::client::{Cursor, Data, File, OpenAccess, Operation, PayloadRange};
+use nfs_client::proto::client::{
+    Cursor, Data, File, OpenAccess, Operation, OperationKind, PayloadRange, StartError,
+};
 use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, access};
+use nfs_client::proto::status::Status;
 use nfs_client::proto::version::Version;
 use workload::Name;
 use workload::names::Sort;
@@ -20,7 +23,7 @@ use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
 
 impl Transfers {
-    /// Starts one call of an op; says whether more calls of it can be started now.
+    /// Starts one call of an op; says whether more calls of its stage have to be started.
     pub(super) fn start_next(
         &mut self,
         link: &mut Connection,
@@ -42,7 +45,7 @@ impl Transfers {
         };
         if !stage.moves_data() {
             self.table[tag as usize] = transfer;
-            self.start_action(link, now_ns, tag, common);
+            self.start_call(link, now_ns, tag, common);
             return false;
         }
         let step = if stage == Stage::Read { common.set.rsize } else { common.set.wsize };
@@ -51,14 +54,43 @@ impl Transfers {
         state.started_bytes += transfer.len;
         let more = state.started_bytes < op.len_bytes;
         self.table[tag as usize] = transfer;
-        self.start_transfer(link, now_ns, tag, common);
-        more
+        self.start_call(link, now_ns, tag, common);
+        // An op that has failed starts nothing further; it may have ended just now.
+        more && self.ops[slot as usize].error.is_none()
+    }
+
+    /// Starts the call of a transfer. One that finds no free slot is continued when there is one;
+    /// one that can't be made at all ends as its failure.
+    pub(super) fn start_call(
+        &mut self,
+        link: &mut Connection,
+        now_ns: u64,
+        tag: u32,
+        common: &mut Common,
+    ) {
+        let started = if self.table[tag as usize].stage.moves_data() {
+            self.start_transfer(link, now_ns, tag, common)
+        } else {
+            self.start_action(link, now_ns, tag, common)
+        };
+        match started {
+            Ok(()) => {}
+            Err(NotStarted::NoSlot) => self.continued.push(tag),
+            Err(NotStarted::Failed(error)) => self.settle(tag, Err(error), now_ns, common),
+        }
     }
 
     /// Starts the call of an op that moves no data.
-    fn start_action(&self, link: &mut Connection, now_ns: u64, tag: u32, common: &Common) {
+    fn start_action(
+        &self,
+        link: &mut Connection,
+        now_ns: u64,
+        tag: u32,
+        common: &Common,
+    ) -> Result<(), NotStarted> {
         let Transfer { op, stage, .. } = self.table[tag as usize];
-        let state = &self.ops[op.expect("what is written again is data") as usize];
+        let Some(slot) = op else { return Err(NO_HANDLE) };
+        let state = &self.ops[slot as usize];
         let (dir, names) = (common.place(state.op.file), names_of(&state.op));
         let (name, other) = (names.0.as_bytes(), names.1.as_bytes());
         let operation = match (stage, state.op.kind) {
@@ -74,27 +106,25 @@ impl Transfers {
                 Operation::Create { dir, name, how: CreateHow::Guarded(attributes) }
             }
             (Stage::Close, _) => {
-                let file = state.object.as_ref().expect("what is closed was opened");
+                let file = state.object.as_ref().ok_or(NO_HANDLE)?;
                 Operation::Close { file }
             }
-            _ => act(state, (name, other), common),
+            _ => act(state, (name, other), common)?,
         };
+        link.start(now_ns, tag, &operation)?;
         common.calls.add(operation.kind());
-        link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
+        Ok(())
     }
 
     /// Starts the call that moves a piece of data.
-    pub(super) fn start_transfer(
+    fn start_transfer(
         &self,
         link: &mut Connection,
         now_ns: u64,
         tag: u32,
         common: &mut Common,
-    ) {
+    ) -> Result<(), NotStarted> {
         let Transfer { op, kind, stage, file: number, offset, len, .. } = self.table[tag as usize];
-        if !stage.moves_data() {
-            return self.start_action(link, now_ns, tag, common);
-        }
         let object = op.and_then(|slot| self.ops[slot as usize].object);
         let by_name = object.is_some();
         let mut file = object.unwrap_or_else(|| *common.file(number));
@@ -104,17 +134,45 @@ impl Transfers {
         let file = &file;
         if stage == Stage::Read {
             let operation = Operation::Read { file, offset, count: len };
+            link.start(now_ns, tag, &operation)?;
             common.calls.add(operation.kind());
-            link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
-            return;
+            return Ok(());
         }
         let stable = if by_name { StableHow::FileSync } else { common.set.stable };
         let mut scratch = std::mem::take(&mut common.scratch);
         let data = content(common, &mut scratch, kind, number, (offset, len));
         let operation = Operation::Write { file, offset, stable, data };
-        common.calls.add(operation.kind());
-        link.start(now_ns, tag, &operation).expect("a transfer is free, so a slot is");
+        let started = link.start(now_ns, tag, &operation);
         common.scratch = scratch;
+        started?;
+        common.calls.add(OperationKind::Write);
+        Ok(())
+    }
+}
+
+/// Why a call was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotStarted {
+    /// Others hold all slots for now: a renewal of the lease, or the server granted fewer.
+    NoSlot,
+    /// It can never be: what a server told before does not fit the version that is spoken.
+    Failed(OpError),
+}
+
+/// The server named no handle where one was needed.
+const NO_HANDLE: NotStarted = NotStarted::Failed(OpError(Status::BadHandle.number()));
+
+/// A file may lie, or a handle be, beyond what a version can say: that is the op's failure.
+impl From<StartError> for NotStarted {
+    fn from(error: StartError) -> Self {
+        let status = match error {
+            StartError::Busy => return Self::NoSlot,
+            StartError::TooLarge { .. } => Status::Inval,
+            StartError::Unsupported { .. } => Status::NotSupp,
+            StartError::FileTooLarge { .. } => Status::FBig,
+            StartError::Handle { .. } => Status::BadHandle,
+        };
+        Self::Failed(OpError(status.number()))
     }
 }
 
@@ -168,10 +226,10 @@ fn act<'a>(
     state: &'a OpSlot,
     (name, other): (&'a [u8], &'a [u8]),
     common: &'a Common,
-) -> Operation<'a> {
+) -> Result<Operation<'a>, NotStarted> {
     let op = &state.op;
     let dir = common.place(op.file);
-    match op.kind {
+    Ok(match op.kind {
         OpKind::Null => Operation::Null,
         OpKind::Stat | OpKind::StatDir | OpKind::Lookup | OpKind::LookupMissing => {
             Operation::Lookup { dir, name }
@@ -188,10 +246,10 @@ fn act<'a>(
         OpKind::Link => Operation::Link { file: object(state, common), dir, name: other },
         OpKind::Readlink => {
             let link = state.object.as_ref().or_else(|| common.link(op.file));
-            Operation::Readlink { file: link.expect("it is known, or was found") }
+            Operation::Readlink { file: link.ok_or(NO_HANDLE)? }
         }
         _ => ask(state, common),
-    }
+    })
 }
 
 /// The one call of an op that asks, and of those that change attributes or commit.

@@ -2,7 +2,9 @@
 //!
 //! [`Grace`] remembers, for as long as it lasts, which client had which files open. Until it ends
 //! nobody else opens or locks anything; it ends early once every client of v4.1 that was known has
-//! said that it reclaims nothing more and none of v4.0, which can't say so, was known.
+//! said that it reclaims nothing more and none of v4.0, which can't say so, was known. A restart
+//! before that end takes nothing from those that have not reclaimed yet: no client could open or
+//! lock anything that conflicts with what they had.
 //!
 //! **Source:** RFC 7530 section 9.6.2, RFC 8881 sections 8.4.2 and 18.51.
 
@@ -33,17 +35,36 @@ struct Known {
 }
 
 impl Grace {
-    /// Begins at a restart, for those clients.
-    pub(super) fn begin(&self, until_ns: u64, clients: &[Arc<Client>]) {
-        let known = clients.iter().map(|client| {
-            let holdings = client.lock();
-            let opens = holdings.open_owners.values();
-            let files = opens.flat_map(|owner| owner.states.keys().copied()).collect();
-            (Arc::clone(&client.owner), Known { principal: client.principal, files })
-        });
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
-        let nobody = clients.is_empty();
-        self.until_ns.store(if nobody { 0 } else { until_ns }, Ordering::Relaxed);
+    /// Begins at a restart at `now_ns`, for those clients and for those that an earlier grace
+    /// period, which has not ended, still waits for.
+    pub(super) fn begin(&self, now_ns: u64, until_ns: u64, clients: &[Arc<Client>]) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was not reclaimed in time is free for others, and may be theirs by now.
+        if self.until_ns.load(Ordering::Relaxed) <= now_ns {
+            known.clear();
+        }
+        for client in clients {
+            let files: HashSet<InodeId> = {
+                let holdings = client.lock();
+                let opens = holdings.open_owners.values();
+                opens.flat_map(|owner| owner.states.keys().copied()).collect()
+            };
+            let entry = known
+                .entry(Arc::clone(&client.owner))
+                .or_insert_with(|| Known { principal: client.principal, files: HashSet::new() });
+            // Another principal under the name of a client that is waited for had nothing open.
+            if entry.principal == client.principal {
+                entry.files.extend(files);
+            }
+        }
+        let until_ns = if known.is_empty() { 0 } else { until_ns };
+        self.until_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    /// Forgets what there was to reclaim, at a restart without a grace period.
+    pub(super) fn skip(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.until_ns.store(0, Ordering::Relaxed);
     }
 
     /// Ends early where the last known client needs it no more.

@@ -102,13 +102,17 @@ impl Tables {
         tables
     }
 
-    /// Forgets everything, as a server that starts again does, but for what clients may reclaim
-    /// until `grace_until_ns`, where that is given.
-    pub(crate) fn restart(&self, boot_id: u64, grace_until_ns: Option<u64>) {
+    /// Forgets everything, as a server that starts again at `now_ns` does, but for what clients
+    /// may reclaim within a grace period of `grace_ns`, where that is given.
+    pub(crate) fn restart(&self, boot_id: u64, now_ns: u64, grace_ns: Option<u64>) {
         self.start_anew(boot_id);
-        let clients = self.confirmed_clients();
-        let clients = if grace_until_ns.is_some() { &clients[..] } else { &[] };
-        self.grace.begin(grace_until_ns.unwrap_or(0), clients);
+        match grace_ns {
+            Some(lasts_ns) => {
+                let until_ns = now_ns.saturating_add(lasts_ns);
+                self.grace.begin(now_ns, until_ns, &self.confirmed_clients());
+            }
+            None => self.grace.skip(),
+        }
         for book in &self.books {
             *book.lock().unwrap_or_else(PoisonError::into_inner) = Book::default();
         }

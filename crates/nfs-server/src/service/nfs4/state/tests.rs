@@ -286,7 +286,7 @@ fn a_restart_forgets_everybody_and_says_so() {
     let old = world.open(&plain, b"o", file, share(3, 0)).unwrap();
     let locked = world.lock(&old, b"l", (0, 1), true).unwrap();
     let modern_old = world.open(&modern, b"o", file, share(3, 0)).unwrap();
-    world.tables.restart(8, None);
+    world.tables.restart(8, 0, None);
     world.assert_empty();
     let now = world.now_ns;
     assert_eq!(world.tables.client(plain.id, now).unwrap_err(), Status::StaleClientId);

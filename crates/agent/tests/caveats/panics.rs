@@ -1,0 +1,100 @@
+//! A panic in the midst of a trial: what was ordered fails with its message, the other workers
+//! stop, the site is removed, and the agent goes on with the next trial.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use engine::{Clock, SystemClock};
+use fleet::Report;
+use model::{Pass, RunSpec, Workload};
+
+use crate::rig::{Rig, stream};
+
+/// A clock that panics at the last of so many looks of a thread whose name begins so.
+struct Trap {
+    system: SystemClock,
+    thread: &'static str,
+    left: AtomicU32,
+}
+
+impl Trap {
+    fn for_thread(thread: &'static str, looks: u32) -> Arc<Self> {
+        Arc::new(Self { system: SystemClock::new(), thread, left: AtomicU32::new(looks) })
+    }
+}
+
+impl Clock for Trap {
+    fn now_ns(&self) -> u64 {
+        if self.left.load(Relaxed) > 0
+            && thread::current().name().is_some_and(|name| name.starts_with(self.thread))
+            && self.left.fetch_sub(1, Relaxed) == 1
+        {
+            panic!("a planted bug at {}", self.thread);
+        }
+        self.system.now_ns()
+    }
+
+    fn calendar_ns(&self) -> u64 {
+        self.system.calendar_ns()
+    }
+
+    fn sleep_until(&self, instant_ns: u64) {
+        self.system.sleep_until(instant_ns);
+    }
+}
+
+/// Three workers that would go on for an hour.
+fn endless(directory: &std::path::Path) -> RunSpec {
+    RunSpec {
+        workload: Workload::Mixed,
+        workers: 3,
+        files: 3,
+        duration_ms: 3_600_000,
+        io_size_bytes: 4096,
+        read_percent: 50,
+        file_size_bytes: 64 << 10,
+        ..stream(directory)
+    }
+}
+
+fn fails_of_a_panic(report: &Report, sentence: &str) {
+    let Report::Failed(why) = report else { panic!("{report:?}") };
+    assert!(why.starts_with(sentence), "{why}");
+    assert!(why.contains("this is a bug of dfsbench") && why.contains("hint: report it"), "{why}");
+}
+
+#[test]
+fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    // At its start, and in the midst of its work.
+    for looks in [1, 200] {
+        let mut rig = Rig::on(Trap::for_thread("worker-1", looks));
+        let spec = endless(directory.path());
+        rig.begin(&spec);
+        let sentence = "worker 1 panicked: a planted bug at worker-1";
+        fails_of_a_panic(&rig.try_run(Pass::Mix), sentence);
+        rig.end();
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 0, "the working directory is removed");
+        // The next trial is as good as any.
+        let spec = RunSpec { duration_ms: 50, ..spec };
+        rig.begin(&spec);
+        assert_eq!(rig.run(Pass::Mix).broken, None);
+        rig.end();
+    }
+}
+
+#[test]
+fn an_order_that_panics_fails_and_the_agent_obeys_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    // The thread that reads telemetry has no name of ours, and is joined by the agent's.
+    let mut rig = Rig::on(Trap::for_thread("agent-of-test", 40));
+    let spec = RunSpec { duration_ms: 3_600_000, ..endless(directory.path()) };
+    rig.begin(&spec);
+    fails_of_a_panic(&rig.try_run(Pass::Mix), "panicked: a planted bug at agent-of-test");
+    rig.end();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    rig.begin(&RunSpec { duration_ms: 50, ..spec });
+    rig.end();
+}

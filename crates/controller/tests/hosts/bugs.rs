@@ -1,0 +1,75 @@
+//! What no agent should answer, and a controller that panics: a trial fails and says why, hosts are
+//! put back, and the campaign goes on.
+
+use model::{CampaignState, Invalidation, LabSpec, TrialState};
+
+use crate::network;
+use crate::rig::{Rig, Script};
+
+#[test]
+fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
+    for (host, order) in [
+        ("c", "Facts"),
+        ("c", "Open"),
+        ("s", "Apply"),
+        ("c", "Clock"),
+        ("c", "Begin"),
+        ("c", "Prepare"),
+        ("s", "Watch"),
+        ("c", "Arm"),
+        ("c", "Go"),
+        ("c", "Account"),
+        ("s", "Unwatch"),
+        ("s", "Invalidate"),
+        ("c", "End"),
+    ] {
+        let rig = Rig::new(Script { wrong: Some((host, order)), ..Script::default() });
+        let lab = LabSpec { invalidation: Invalidation::Caches, ..network(8) };
+        let (campaign, _) = rig.walk(&[lab]);
+        assert_eq!(campaign.state, CampaignState::Complete, "{order}");
+        let TrialState::Failed(why) = &campaign.runs[0].trials[0].state else {
+            panic!("{order}: {:?}", campaign.runs[0].trials[0].state)
+        };
+        let sentence = format!("host {host} answered Disarmed to {order} (hint: ");
+        assert!(why.contains(&sentence), "{order}: {why}");
+        // A host that is left with what was applied to it undoes that by itself.
+        let log = rig.log();
+        for (of, action) in [("s", "nfsd"), ("s", "export"), ("c", "nfs-mount")] {
+            let count = |sign: &str| {
+                let line = format!("{of} {sign} {action}");
+                log.iter().filter(|noted| **noted == line).count()
+            };
+            let is_undone = count("+") == count("-") || log.contains(&format!("{of} left"));
+            assert!(is_undone, "{order}: {of} {action}: {log:?}");
+        }
+    }
+}
+
+#[test]
+fn an_undoing_that_is_answered_wrongly_is_told_and_ends_nothing() {
+    let rig = Rig::new(Script { wrong: Some(("c", "UndoLast")), ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8)]);
+    assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
+    assert!(left.iter().any(|why| why.contains("answered Disarmed to UndoLast")), "{left:?}");
+    assert!(rig.log().contains(&"c left".to_owned()), "{:?}", rig.log());
+}
+
+#[test]
+fn a_panic_of_the_controller_fails_its_trial_puts_hosts_back_and_lets_the_next_one_run() {
+    let rig = Rig::new(Script { panics: 1, ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8), network(8)]);
+    assert_eq!(left, [""; 0]);
+    assert_eq!(campaign.state, CampaignState::Complete);
+    let TrialState::Failed(why) = &campaign.runs[0].trials[0].state else {
+        panic!("{:?}", campaign.runs[0].trials[0].state)
+    };
+    assert!(why.starts_with("panicked: no write today"), "{why}");
+    assert!(why.contains("this is a bug of dfsbench") && why.contains("hint: report it"), "{why}");
+    assert_eq!(campaign.runs[1].trials[0].state, TrialState::Done);
+    let (applied, undone) = (
+        ["s + nfsd", "s + export", "c + nfs-mount", "c trial"],
+        ["c - nfs-mount", "s - export", "s - nfsd"],
+    );
+    let all = [&["s open", "c open"][..], &applied, &undone, &applied, &undone].concat();
+    assert_eq!(rig.log(), all);
+}

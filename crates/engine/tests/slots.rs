@@ -1,0 +1,181 @@
+//! Slots that a renewal of the lease takes, or that a server grants no more: ops wait for them,
+//! and every op that was accepted still comes back once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use engine::backend::{Backend, NO_LIMIT};
+use engine::{Clock, Site, SiteConfig, Stop, SystemClock};
+use model::{
+    BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
+    RunSpec, Share, Target, Workload,
+};
+use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
+use workload::Pattern;
+
+const IO_BYTES: u32 = 4 << 10;
+/// Numbers of operations of version 4. **Source:** RFC 7530 section 16, RFC 8881 section 18.
+const RENEW: usize = 30;
+const SEQUENCE: usize = 53;
+/// More than a third of any lease in these tests, in nanoseconds.
+const LEASE_NS: u64 = 100_000_000_000;
+
+/// The system's clock, which a test sets forward so that the lease has to be renewed.
+struct Forward {
+    system: SystemClock,
+    ahead_ns: AtomicU64,
+}
+
+impl Clock for Forward {
+    fn now_ns(&self) -> u64 {
+        self.system.now_ns() + self.ahead_ns.load(Relaxed)
+    }
+
+    fn calendar_ns(&self) -> u64 {
+        self.system.calendar_ns()
+    }
+
+    fn sleep_until(&self, instant_ns: u64) {
+        self.system.sleep_until(instant_ns.saturating_sub(self.ahead_ns.load(Relaxed)));
+    }
+}
+
+/// A worker's backend on a server of ours, driven op by op.
+struct Rig {
+    spec: RunSpec,
+    site: Site,
+    clock: Arc<Forward>,
+    server: Server,
+}
+
+impl Rig {
+    fn new(version: NfsVersion, queue_depth: u32, config: ServerConfig) -> Self {
+        let server = Server::start(config).unwrap();
+        let port = Some(server.address().port());
+        let settings = NfsSettings { version, ..NfsSettings::default() };
+        let target = NfsTarget {
+            port,
+            mount_port: port,
+            settings,
+            ..NfsTarget::new("127.0.0.1", "/export")
+        };
+        let spec = RunSpec {
+            target: Target::Nfs(target),
+            backend: BackendKind::Nfs,
+            io_size_bytes: IO_BYTES,
+            file_size_bytes: 1 << 20,
+            queue_depth,
+            timeout_ms: 86_400_000,
+            ..RunSpec::null(Workload::Stream)
+        };
+        let clock =
+            Arc::new(Forward { system: SystemClock::new(), ahead_ns: AtomicU64::new(LEASE_NS) });
+        let config = SiteConfig {
+            seed: 1,
+            work_name: ".dfsbench-slots".into(),
+            pattern: Pattern::new(1, IO_BYTES as usize),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            keep: false,
+            stop: Stop::default(),
+            share: Share::whole(1),
+            joins: false,
+        };
+        let site = Site::create(&spec, config).unwrap();
+        site.prepare(&spec, Pass::Write).unwrap();
+        Self { spec, site, clock, server }
+    }
+
+    fn open(&self) -> Box<dyn Backend> {
+        let opened = self.site.open(&self.spec, Pass::Write, 0).unwrap();
+        opened.backend
+    }
+
+    /// Has a third of the lease pass.
+    fn pass_time(&self) {
+        self.clock.ahead_ns.fetch_add(LEASE_NS, Relaxed);
+    }
+
+    fn operations(&self, number: usize) -> u64 {
+        self.server.counters().nfs4_operations[number]
+    }
+}
+
+/// Writes of one block each, from block `first` on.
+fn writes(first: u64, count: u64) -> Vec<Op> {
+    let write = |block| Op {
+        due_ns: 0,
+        offset_bytes: block * u64::from(IO_BYTES),
+        len_bytes: IO_BYTES,
+        file: 0,
+        kind: OpKind::Write,
+    };
+    (first..first + count).map(write).collect()
+}
+
+/// Reaps until so many ops have ended in all.
+fn reap_until(backend: &mut dyn Backend, count: usize, ended: &mut Vec<Completion>) {
+    for _ in 0..10_000 {
+        if ended.len() >= count {
+            return;
+        }
+        backend.reap(1, NO_LIMIT, ended).unwrap();
+    }
+    panic!("{} of {count} ops ended", ended.len());
+}
+
+fn slow(time_ns: u64) -> FaultPlan {
+    FaultPlan { service_time: ServiceTime::Fixed { time_ns }, ..FaultPlan::default() }
+}
+
+#[test]
+fn a_renewal_takes_no_slot_that_ops_need_and_else_they_wait() {
+    let few = FaultPlan { session_slots_max: Some(4), ..slow(20_000_000) };
+    for (version, faults, renewal) in [
+        (NfsVersion::V4_0, slow(20_000_000), RENEW),
+        // Here the server grants a slot more than there are ops, and there it does not.
+        (NfsVersion::V4_1, slow(20_000_000), SEQUENCE),
+        (NfsVersion::V4_1, few, SEQUENCE),
+    ] {
+        let rig = Rig::new(version, 4, ServerConfig { faults, ..ServerConfig::default() });
+        let mut backend = rig.open();
+        let mut ended = Vec::new();
+        for round in 0..4_u64 {
+            let (before, in_all) = (rig.operations(renewal), 4 * (round as usize + 1));
+            // One op leaves slots free, so that the renewal begins; then all slots are asked for.
+            rig.pass_time();
+            assert_eq!(backend.submit(&writes(4 * round, 1)), 1);
+            for _ in 0..10_000 {
+                if rig.operations(renewal) > before {
+                    break;
+                }
+                backend.reap(1, rig.clock.now_ns() + 100_000, &mut ended).unwrap();
+            }
+            assert!(rig.operations(renewal) > before, "{version:?}: no renewal");
+            assert_eq!(backend.submit(&writes(4 * round + 1, 3)), 3);
+            reap_until(backend.as_mut(), in_all, &mut ended);
+        }
+        let is_done = |one: &Completion| one.outcome == Outcome::Done(IO_BYTES);
+        assert!(ended.iter().all(is_done), "{version:?}: {ended:?}");
+        assert_eq!(ended.len(), 16, "{version:?}");
+        drop(backend);
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_with_fewer_slots_is_lived_with() {
+    let faults = slow(20_000_000);
+    let mut rig = Rig::new(NfsVersion::V4_1, 8, ServerConfig { faults, ..ServerConfig::default() });
+    let mut backend = rig.open();
+    let mut ended = Vec::new();
+    assert_eq!(backend.submit(&writes(0, 8)), 8);
+    let port = rig.server.address().port();
+    // Its successor has neither the session nor the file: ops may fail, but all of them end.
+    let few = FaultPlan { session_slots_max: Some(2), ..FaultPlan::default() };
+    let config = ServerConfig { port, faults: few, ..ServerConfig::default() };
+    drop(rig.server);
+    rig.server = Server::start(config).unwrap();
+    reap_until(backend.as_mut(), 8, &mut ended);
+    assert_eq!(backend.submit(&writes(8, 8)), 8);
+    reap_until(backend.as_mut(), 16, &mut ended);
+    assert_eq!(ended.len(), 16, "{ended:?}");
+}
