@@ -41,9 +41,12 @@ const CEILING_MS: u64 = 300;
 /// Why a campaign could not be begun or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// No target of the plan can be used; the reason of the first.
+    /// No target of the plan can be used; the reason of the first, a server or another host.
     #[error("{0}")]
     Unusable(String),
+    /// The same, where the first is a directory of this host: the user named a wrong one.
+    #[error("{0}")]
+    UnusableHere(String),
     /// The results can't be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -137,13 +140,24 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     if reach_hosts(walk, &mut reason) {
         return Ok(());
     }
+    let mut first = reason.map(ControllerError::Unusable);
     for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
         match trial::check(walk, spec, number + 1)? {
             None => return Ok(()),
-            Some(why) => _ = reason.get_or_insert(why),
+            Some(why) => _ = first.get_or_insert(unusable(spec, why)),
         }
     }
-    reason.map_or(Ok(()), |why| Err(ControllerError::Unusable(why)))
+    first.map_or(Ok(()), Err)
+}
+
+/// Why a run's target can't be used, by where it is.
+fn unusable(spec: &RunSpec, why: String) -> ControllerError {
+    let is_here = spec.lab.is_none() && spec.placement.hosts.is_empty();
+    if spec.target.is_local() && is_here {
+        ControllerError::UnusableHere(why)
+    } else {
+        ControllerError::Unusable(why)
+    }
 }
 
 /// As [`preflight`], but every target that is used from this host has to be usable: for a question
@@ -155,7 +169,7 @@ pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     preflight(walk)?;
     for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
         if let Some(why) = trial::check(walk, spec, number + 1)? {
-            return Err(ControllerError::Unusable(why));
+            return Err(unusable(spec, why));
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
-use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict, panicked};
+use model::{Campaign, CampaignState, Host, Question, TrialState, Verdict, panicked};
 use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
 use results::Store;
 
@@ -26,7 +26,8 @@ use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, check_screen};
 use crate::{
-    dry_run, embedded, hosts, job, leftovers, output, output_file, ramp, render, signals, target,
+    dry_run, embedded, hosts, input_file, job, leftovers, output, output_file, ramp, render,
+    signals, target,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -275,7 +276,27 @@ pub fn named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::named(text) {
         _ if is_plan_file(text) => read_plan(Path::new(text)),
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
-        None => Ok(RawPlan::for_target(plan::parse_target(text)?)),
+        None => {
+            check_spelling(text)?;
+            Ok(RawPlan::for_target(plan::parse_target(text)?))
+        }
+    }
+}
+
+/// Refuses a word that is no directory here and is spelled nearly as a preset or a target.
+fn check_spelling(text: &str) -> Result<(), Failure> {
+    const TARGETS: [&str; 2] = ["null", "embedded"];
+    if TARGETS.contains(&text) || text.contains(['/', ':']) || Path::new(text).exists() {
+        return Ok(());
+    }
+    let mut known = Preset::ALL.map(|preset| preset.name).to_vec();
+    known.extend(TARGETS);
+    match plan::nearest_word(text, &known) {
+        None => Ok(()),
+        Some(near) => Err(Failure::Usage(format!(
+            "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? A \
+             directory that is to be named so is written as `./{text}`)"
+        ))),
     }
 }
 
@@ -285,47 +306,40 @@ pub fn named(text: &str) -> Result<RawPlan, Failure> {
 /// When a flag or a file can't be used.
 pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     raw.apply(&args.overrides())?;
-    raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
+    raw.read_mixes(input_file::read_mix)?;
     if args.job.launcher.is_some() {
         job::use_targets(raw)?;
     }
     Ok(())
 }
 
-/// Reads a plan file.
+/// Reads the plan of a file, or of stdin by the name `-`.
 ///
 /// # Errors
 /// When it can't be read, or is no plan.
 pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     let name = path.display().to_string();
-    Ok(RawPlan::parse(&read_text(path)?, &name)?)
+    Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
-/// The text of a plan file.
+/// Resolves the text of a plan as so many agents of a job would make it.
 ///
 /// # Errors
-/// When it can't be read.
-pub fn read_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("can't read plan `{}`: {error}", path.display())))
-}
-
-/// The plan of a file, as so many agents of a job would make it.
-///
-/// # Errors
-/// When it can't be read or used.
-pub fn plan_of_job(path: &Path, agents: u32) -> Result<Plan, Failure> {
-    let mut raw = read_plan(path)?;
+/// When it can't be used.
+pub fn plan_of_job(text: &str, source_name: &str, agents: u32) -> Result<Plan, Failure> {
+    let mut raw = RawPlan::parse(text, source_name)?;
     job::use_targets(&mut raw)?;
-    raw.read_mixes(|path| std::fs::read_to_string(path).map_err(|error| error.to_string()))?;
+    raw.read_mixes(input_file::read_mix)?;
     let around = surroundings();
     Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
 }
 
-/// Says whether a target is the name of a plan file.
+/// Says whether a target is the name of a plan file, of a pipe, or stdin.
 pub fn is_plan_file(text: &str) -> bool {
     let path = Path::new(text);
-    !text.contains("://") && (path.is_file() || path.extension().is_some_and(|e| e == "toml"))
+    let is_named_so = path.extension().is_some_and(|extension| extension == "toml");
+    let is_file = is_named_so || path.is_file() || input_file::is_pipe(path);
+    text == input_file::STDIN || !text.contains("://") && is_file
 }
 
 /// How long agents are waited for before others are looked after, when none says anything.
@@ -402,23 +416,20 @@ fn walk_plan(
     walk: &mut Walk<'_>,
     stored: Option<i64>,
 ) -> Result<Campaign, Failure> {
-    let is_here = |run: &RunSpec| run.lab.is_none() && run.placement.hosts.is_empty();
-    let local = walk.plan.runs.iter().all(|run| run.target.is_local() && is_here(run));
-    let failed = |error| Failure::of_campaign(error, local);
     if let Some(id) = stored {
         let mut store = Store::open_or_create(means.results)?;
         store.hold(id)?;
-        controller::preflight(walk).map_err(failed)?;
-        controller::resume(walk, &mut store, id).map_err(failed)?;
+        controller::preflight(walk).map_err(Failure::of_campaign)?;
+        controller::resume(walk, &mut store, id).map_err(Failure::of_campaign)?;
         return Ok(store.load(id)?);
     }
     // A ladder without the rung that it leads to says nothing of it.
     let is_ladder = matches!(means.question, Question::Ladder(_));
     let preflight = if is_ladder { controller::preflight_all } else { controller::preflight };
-    preflight(walk).map_err(failed)?;
-    let header = header(walk, &means.question).map_err(failed)?;
+    preflight(walk).map_err(Failure::of_campaign)?;
+    let header = header(walk, &means.question).map_err(Failure::of_campaign)?;
     let mut store = Store::open_or_create(means.results)?;
-    let (id, _) = controller::walk(walk, &mut store, &header).map_err(failed)?;
+    let (id, _) = controller::walk(walk, &mut store, &header).map_err(Failure::of_campaign)?;
     Ok(store.load(id)?)
 }
 

@@ -25,6 +25,15 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     for place in &cleaned.removed {
         output::data(format!("removed: {place}\n").as_bytes())?;
     }
+    match results::remove_abandoned(&args.results) {
+        0 => {}
+        1 => output::message("removed the lock file of a campaign that no process makes"),
+        count => {
+            output::message(&format!(
+                "removed {count} lock files of campaigns that no process makes"
+            ));
+        }
+    }
     let mut hosts = vec![Host::here("this host")];
     if let Some(path) = &args.plan {
         let elsewhere = campaign::read_plan(path)?.hosts.into_iter();

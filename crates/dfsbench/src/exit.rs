@@ -91,11 +91,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A controller's error: a file of this host is the user's to name, a server is not.
-    pub fn of_campaign(error: ControllerError, local: bool) -> Self {
+    /// A controller's error: a directory of this host is the user's to name, a server is not.
+    pub fn of_campaign(error: ControllerError) -> Self {
         match error {
             ControllerError::Store(error) => Self::Store(error),
-            ControllerError::Unusable(reason) if local => Self::Usage(reason),
+            ControllerError::UnusableHere(reason) => Self::Usage(reason),
             error => Self::Lab(error.to_string()),
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::K8sArgs;
 use crate::exit::{End, Failure};
 use crate::job::{MEET, TOKEN};
-use crate::{campaign, output};
+use crate::{campaign, input_file, output};
 
 /// Where the controller listens in its pod.
 const PORT: u16 = 7411;
@@ -32,8 +32,9 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
         let max = fleet::meet::AGENTS_MAX;
         return Err(Failure::Usage(format!("--agents {}: there are 1 to {max}", args.agents)));
     }
-    let plan = campaign::plan_of_job(&args.plan, args.agents)?;
-    let text = campaign::read_text(&args.plan)?;
+    let text = input_file::read_plan(&args.plan)?;
+    let source_name = args.plan.display().to_string();
+    let plan = campaign::plan_of_job(&text, &source_name, args.agents)?;
     let name = args.name.clone().unwrap_or_else(|| usual_name(&plan.name));
     let manifests = manifests(args, &name, &text)?;
     let json = serde_json::to_string_pretty(&manifests)

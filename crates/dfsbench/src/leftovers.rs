@@ -104,7 +104,6 @@ pub struct Cleaned {
 /// Removes what killed processes left that kept their results in this file.
 pub fn clean(results: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
-    results::remove_stale_locks(results);
     for abandoned in abandoned(results) {
         let mut is_done = true;
         for worked in &abandoned.said.targets {

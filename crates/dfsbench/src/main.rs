@@ -19,6 +19,7 @@ mod dry_run;
 mod embedded;
 mod exit;
 mod hosts;
+mod input_file;
 mod job;
 mod k8s;
 mod ladder;
@@ -49,6 +50,7 @@ use args::{AgentArgs, Args, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
+    signals::make_file_limit_an_error();
     exit::note_panics();
     exit::caught(command).unwrap_or_else(|failure| Failure::end(&failure))
 }

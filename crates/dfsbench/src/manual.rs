@@ -6,11 +6,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 
 use crate::args::Args;
 use crate::exit::{End, Failure};
 use crate::output;
+use crate::output_file::write_output;
 
 /// Prints the completions of a shell.
 ///
@@ -28,20 +29,34 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
 /// # Errors
 /// When they can't be written.
 pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
-    let failed = |what: String, error: std::io::Error| Failure::Output {
-        what,
-        reason: error.to_string(),
-        hint: "name a directory that exists",
+    let mut root = Args::command();
+    let Some(directory) = directory else {
+        output::data(&page(&root)?)?;
+        return Ok(End::Ok.into());
     };
-    if let Some(directory) = directory {
-        clap_mangen::generate_to(Args::command(), directory)
-            .map_err(|error| failed(format!("manual pages to {}", directory.display()), error))?;
-    } else {
-        let mut text = Vec::new();
-        clap_mangen::Man::new(Args::command())
-            .render(&mut text)
-            .map_err(|error| failed("the manual page".to_owned(), error))?;
-        output::data(&text)?;
-    }
+    // Gives each command the name of its page, such as `dfsbench-run`.
+    root = root.disable_help_subcommand(true);
+    root.build();
+    write_pages(&root, directory)?;
     Ok(End::Ok.into())
+}
+
+/// Writes the page of a command and of all below it.
+fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    write_output(&directory.join(format!("{name}.1")), &page(command)?, &[])?;
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write_pages(below, directory)?;
+    }
+    Ok(())
+}
+
+fn page(command: &Command) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut text).map_err(|error| Failure::Output {
+        what: "the manual page".to_owned(),
+        reason: error.to_string(),
+        hint: "this is a bug of dfsbench",
+    })?;
+    Ok(text)
 }

@@ -8,8 +8,8 @@
 
 use std::process::ExitCode;
 
+use controller::Walk;
 use controller::search::Keeping;
-use controller::{ControllerError, Walk};
 use model::question::{Question, RampAsked};
 use model::setting::Setting;
 use model::units::parse_time_ns;
@@ -266,10 +266,9 @@ fn search(
     means: &Means<'_>,
     raising: &Raising<'_>,
 ) -> Result<Campaign, Failure> {
-    let failed = |error: ControllerError| Failure::of_campaign(error, false);
-    controller::preflight(walk).map_err(failed)?;
+    controller::preflight(walk).map_err(Failure::of_campaign)?;
     let question = Question::Ramp(raising.asked.clone());
-    let header = campaign::header(walk, &question).map_err(failed)?;
+    let header = campaign::header(walk, &question).map_err(Failure::of_campaign)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
     let mut state = CampaignState::Complete;
@@ -281,7 +280,7 @@ fn search(
         }
         let at = |load| raising.run(number, load);
         let search = controller::search::search(walk, &mut keeping, &raising.asked, &at);
-        if search.map_err(failed)?.next().is_some() {
+        if search.map_err(Failure::of_campaign)?.next().is_some() {
             state = CampaignState::Interrupted;
             break;
         }

@@ -1,5 +1,8 @@
-//! Ctrl-C and SIGTERM: the first asks to stop, the second ends the process at once.
+//! Ctrl-C, SIGTERM and the other signals that end a process: the first asks to stop, the second
+//! ends the process at once.
 //!
+//! Batch systems and time limits send SIGUSR1, SIGUSR2, SIGALRM or SIGXCPU; left alone each would
+//! end the process and leave its working directories behind. SIGQUIT stays the way to a core dump.
 //! Workers look at the flag between batches, preparations between writes, and the controller
 //! between passes; then everything is saved and removed as at any other end.
 
@@ -10,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+};
 use signal_hook::low_level::{pipe, unregister};
 use signal_hook::{SigId, flag};
 
@@ -26,6 +31,9 @@ const END_WITHIN: Duration = Duration::from_secs(14);
 
 /// How many looks, a tick apart, show that file I/O of this process is stuck.
 const STUCK_LOOKS: u32 = 50;
+
+/// Signals that end a process, but not where its parent had it ignore them.
+const IGNORABLE: [i32; 6] = [SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU];
 
 /// What ends the process at a second signal, and the flag that the first one sets.
 static SECOND: Mutex<Option<Second>> = Mutex::new(None);
@@ -43,8 +51,8 @@ struct Second {
 /// When the system refuses a handler.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    let signals: Vec<i32> = [SIGINT, SIGTERM].into_iter().chain(hangup).collect();
+    let mut signals = vec![SIGINT, SIGTERM];
+    signals.extend(IGNORABLE.into_iter().filter(|signal| !is_ignored(*signal)));
     let mut ids = Vec::new();
     for &signal in &signals {
         // In this order, so that the first signal finds the flag unset and only sets it.
@@ -133,11 +141,21 @@ pub fn end_at_second() {
 /// When the system refuses a handler.
 pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
     let leave = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM].into_iter().chain(IGNORABLE) {
         flag::register(signal, Arc::clone(&leave))
             .map_err(|error| Failure::Lab(format!("can't handle signal {signal}: {error}")))?;
     }
     Ok(leave)
+}
+
+/// Has a write beyond the limit of file sizes (`ulimit -f`) fail with EFBIG, as any other write
+/// that fails, where SIGXFSZ would end the process without a word.
+///
+/// **Source:** setrlimit(2), RLIMIT_FSIZE. A handler, since programs that are started must find the
+/// signal as it was: exec(3) resets handlers but hands on what is ignored.
+pub fn make_file_limit_an_error() {
+    // Where the handler is refused, the signal does what it always did.
+    let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// Says whether whoever started us ignores a signal, as `nohup` does; then we do, too.

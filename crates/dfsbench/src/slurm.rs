@@ -13,7 +13,7 @@ use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
-use crate::{campaign, output};
+use crate::{campaign, input_file, output};
 
 /// What a job needs beside the campaign itself, in minutes.
 const AROUND_MINUTES: u64 = 10;
@@ -24,7 +24,15 @@ const AROUND_MINUTES: u64 = 10;
 /// When the plan can't be used, or a word can't stand in a script.
 pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let agents = agents(args)?;
-    let plan = campaign::plan_of_job(&args.plan, agents)?;
+    let source_name = args.plan.display().to_string();
+    if input_file::is_read_once(&args.plan) {
+        return Err(Failure::Usage(format!(
+            "`{source_name}` can be read here only, and the job reads the plan again (hint: name \
+             a file that the job finds)"
+        )));
+    }
+    let text = input_file::read_plan(&args.plan)?;
+    let plan = campaign::plan_of_job(&text, &source_name, agents)?;
     let estimated = estimate(&plan).duration_ms.div_ceil(60_000);
     let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
     let program = match &args.program {

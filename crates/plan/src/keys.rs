@@ -199,7 +199,7 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
         };
         return format!("it belongs {other}{}", or_nearest(section, key, here));
     }
-    match nearest(key, here) {
+    match nearest_word(key, here) {
         Some(near) => format!("did you mean `{near}`?"),
         None if here.len() > LISTED_MAX => {
             "each flag of `dfsbench run --help` has its key here".to_owned()
@@ -210,14 +210,14 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
 
 /// `[[workload]]` with `target` and the like: the key exists elsewhere, but one letter off here.
 fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
-    match nearest(key, here) {
+    match nearest_word(key, here) {
         Some(near) => format!("; {} you may mean `{near}`", section.within()),
         None => String::new(),
     }
 }
 
 /// Finds the word that `given` was most likely meant to be: at most a third of it is wrong.
-pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest_word<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let given = given.to_lowercase().replace('-', "_");
     let distance =
         |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase().replace('-', "_"));
@@ -228,7 +228,7 @@ pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// Refuses a word that isn't one of `known`, with the nearest or all of them.
 pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
-    let hint = match nearest(given, known) {
+    let hint = match nearest_word(given, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "there is none".to_owned(),
         None => format!("write {}", text::either(known)),
@@ -269,10 +269,10 @@ mod tests {
     #[test]
     fn the_nearest_word_is_near() {
         let known = ["io_size", "file_size", "files", "workers"];
-        assert_eq!(nearest("io_szie", &known), Some("io_size"));
-        assert_eq!(nearest("io-size", &known), Some("io_size"));
-        assert_eq!(nearest("worker", &known), Some("workers"));
-        assert_eq!(nearest("colour", &known), None);
-        assert_eq!((nearest("x", &[]), nearest("x", &["y"])), (None, None));
+        assert_eq!(nearest_word("io_szie", &known), Some("io_size"));
+        assert_eq!(nearest_word("io-size", &known), Some("io_size"));
+        assert_eq!(nearest_word("worker", &known), Some("workers"));
+        assert_eq!(nearest_word("colour", &known), None);
+        assert_eq!((nearest_word("x", &[]), nearest_word("x", &["y"])), (None, None));
     }
 }

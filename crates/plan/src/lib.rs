@@ -46,7 +46,7 @@ pub use estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
     TargetEstimate, estimate,
 };
-pub use keys::{KeyDoc, Section, reference};
+pub use keys::{KeyDoc, Section, nearest_word, reference};
 pub use lab::LabArg;
 pub use ladder::BesideServer;
 pub use order::Step;

@@ -109,7 +109,7 @@ impl Store {
         let length = note.text.chars().count();
         if note.text.trim().is_empty() || length > NOTE_LENGTH_MAX {
             let what = format!("a note has 1 to {NOTE_LENGTH_MAX} characters, this one {length}");
-            return Err(StoreError::NotStorable { path: self.path.clone(), what });
+            return Err(StoreError::Remark { path: self.path.clone(), what });
         }
         self.transact(|transaction| {
             let sql = "INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (?1, ?2, ?3)";
@@ -132,8 +132,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.check_campaign(campaign_id)?;
         for tag in add {
-            check_tag(tag)
-                .map_err(|what| StoreError::NotStorable { path: self.path.clone(), what })?;
+            check_tag(tag).map_err(|what| StoreError::Remark { path: self.path.clone(), what })?;
         }
         self.transact(|transaction| {
             for tag in remove {

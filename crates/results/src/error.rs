@@ -139,6 +139,37 @@ pub enum StoreError {
         /// What, and why.
         what: String,
     },
+    /// Another user placed the file, or a link to it, where root trusts its own only.
+    #[error(
+        "`{}` is not written to: `{}` belongs to user {owner} and not to root (hint: name a file \
+         in a folder of your own)", path.display(), placed.display()
+    )]
+    Placed {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The link or file on the way.
+        placed: PathBuf,
+        /// User number of its owner.
+        owner: u32,
+    },
+    /// A tag or a note that can't be one.
+    #[error("{what} (`{}` is unchanged)", path.display())]
+    Remark {
+        /// The file.
+        path: PathBuf,
+        /// What, and why.
+        what: String,
+    },
+    /// The file was to be imported into itself.
+    #[error(
+        "`{}` can't be imported into itself (hint: name the other file)", .0.display()
+    )]
+    IntoItself(PathBuf),
+    /// The path can't be handed to SQLite.
+    #[error(
+        "`{}` can't be imported: its path is not UTF-8 (hint: rename it)", .0.display()
+    )]
+    PathNotText(PathBuf),
     /// The file could not be looked at.
     #[error("`{}` can't be opened: {source}", path.display())]
     Io {

@@ -137,6 +137,8 @@ impl Store {
         for id in campaigns {
             self.check_campaign(*id)?;
         }
+        // Without a slash at its end, behind which the name of the part would be another one.
+        let directory = directory.components().as_path();
         if directory.symlink_metadata().is_ok() {
             return Err(ExportError::Exists(directory.to_owned()));
         }

@@ -2,20 +2,25 @@
 //!
 //! [`Hold`] is the principal type: a locked file beside the results file, named for the campaign
 //! and removed with the hold. The system drops the lock with the process, kill -9 included; what
-//! is left of the file then means nothing. SQLite's own locks are held for one transaction only
-//! and know no campaigns, so they can't do this.
+//! is left of the file then means nothing and [`remove_abandoned`] takes it away. SQLite's own
+//! locks are held for one transaction only and know no campaigns, so they can't do this.
 //!
 //! **Source:** flock(2), also for what it means on NFS.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 
 use crate::error::StoreError;
+
+/// How often a lock is tried again that may be held only to remove its file, and how long is
+/// waited before each: two seconds in all, where removing takes microseconds.
+const RETRIES_MAX: u32 = 200;
+const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// The right to add to a campaign, until it is dropped.
 #[derive(Debug)]
@@ -35,20 +40,28 @@ impl Hold {
         let failed = |source| StoreError::Io { path: results.to_owned(), source };
         // One file may have several names; SQLite follows links, too.
         let mut path = fs::canonicalize(results).map_err(failed)?.into_os_string();
-        remove_stale_locks(Path::new(&path));
         path.push(format!("-campaign-{campaign_id}.lock"));
         let path = PathBuf::from(path);
+        let mut retries = 0;
         loop {
             let mut file = match open(&path) {
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     return Err(StoreError::ReadOnly(results.to_owned()));
                 }
-                opened => opened.map_err(failed)?,
+                opened => opened.map_err(|source| StoreError::Io { path: path.clone(), source })?,
             };
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     let holder = holder(&mut file);
+                    // Whoever removes abandoned files holds each for a moment, and the number in
+                    // it is that of a process that is gone.
+                    if retries < RETRIES_MAX && !holder.is_some_and(is_running) {
+                        retries += 1;
+                        std::thread::park_timeout(RETRY_AFTER);
+                        continue;
+                    }
+                    let holder = describe_holder(holder);
                     return Err(StoreError::Held { path: results.to_owned(), campaign_id, holder });
                 }
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
@@ -70,64 +83,80 @@ impl Drop for Hold {
     }
 }
 
-/// Opens a lock file, or makes it; a link that somebody put there is not followed, since what it
-/// leads to would be overwritten.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
-    let file = options.custom_flags(no_follow).open(path)?;
-    let found = file.metadata()?;
-    if found.is_file() && found.nlink() <= 1 {
-        return Ok(file);
-    }
-    let what = format!("{} is no lock file of ours", path.display());
-    Err(io::Error::new(ErrorKind::InvalidInput, what))
-}
-
-/// Removes the lock files beside a results file that nobody holds: kills leave them.
+/// Removes the lock files of a results file that no process holds, and returns how many: each was
+/// left by a process that was killed. What can't be removed stays and does no harm.
 ///
-/// Whoever opened one at this moment, and locks it afterwards, sees that it is gone and makes
-/// another one: see [`Hold::take`].
-pub fn remove_stale_locks(results: &Path) {
-    let Ok(results) = fs::canonicalize(results) else { return };
-    let (Some(folder), Some(name)) = (results.parent(), results.file_name()) else { return };
-    let mut begin = name.to_owned();
-    begin.push("-campaign-");
-    let Ok(entries) = fs::read_dir(folder) else { return };
+/// A file is removed only while its lock is held here, as [`Hold`] does: one that another process
+/// is just taking is either locked by it, and stays, or is found gone by it and made again.
+pub fn remove_abandoned(results: &Path) -> usize {
+    let mut removed = 0;
+    let Ok(real) = fs::canonicalize(results) else { return 0 };
+    let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else { return 0 };
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let begin = [name.as_encoded_bytes(), b"-campaign-"].concat();
     for entry in entries.flatten() {
-        let file_name = entry.file_name();
-        let number = file_name.as_bytes().strip_prefix(begin.as_bytes());
-        let number = number.and_then(|rest| rest.strip_suffix(b".lock"));
-        if !number.is_some_and(|number| number.iter().all(u8::is_ascii_digit)) {
-            continue;
-        }
-        let path = entry.path();
-        let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
-        let opened = OpenOptions::new().read(true).custom_flags(no_follow).open(&path);
-        if let Ok(file) = opened
-            && file.try_lock().is_ok()
-            && is_still_at(&file, &path)
-        {
-            // Where it may not be removed it does no harm.
-            let _ = fs::remove_file(&path);
+        if is_lock_name(entry.file_name().as_encoded_bytes(), &begin) {
+            removed += usize::from(remove_if_abandoned(&entry.path()));
         }
     }
+    removed
 }
 
-/// What the holder wrote: its number, if it came that far.
-fn holder(file: &mut File) -> String {
+/// `dfsbench.db-campaign-7.lock`.
+fn is_lock_name(name: &[u8], begin: &[u8]) -> bool {
+    let number = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(b".lock"));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
+fn remove_if_abandoned(path: &Path) -> bool {
+    let Ok(file) = open_with(OpenOptions::new().read(true).write(true), path) else {
+        return false;
+    };
+    file.try_lock().is_ok() && is_still_at(&file, path) && fs::remove_file(path).is_ok()
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    open_with(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)
+}
+
+/// Opens a lock file, and nothing that somebody placed under its name: it is emptied, so neither a
+/// link nor another name of a file will do.
+fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    // None is left where its holder removed it after it was opened here.
+    if !found.is_file() || found.nlink() > 1 {
+        return Err(io::Error::other("it is no lock file of dfsbench (hint: remove it)"));
+    }
+    Ok(file)
+}
+
+/// The number of the process that the holder wrote, if it came that far.
+fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     let _ = file.take(20).read_to_string(&mut text);
-    match text.trim().parse::<u32>() {
-        Ok(pid) => format!("process {pid}"),
-        Err(_) => "another process".to_owned(),
+    text.trim().parse().ok()
+}
+
+fn describe_holder(holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
     }
+}
+
+/// Says whether a process of this host has the number. A holder on another host may be taken for
+/// one that is gone, which costs a wait and nothing else.
+fn is_running(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let found = pid.map(rustix::process::test_kill_process);
+    matches!(found, Some(Ok(()) | Err(rustix::io::Errno::PERM)))
 }
 
 fn is_still_at(file: &File, path: &Path) -> bool {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
-    let (ours, there) = (file.metadata().map(identity), fs::metadata(path).map(identity));
+    let (ours, there) = (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));
     matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
 }
 
@@ -176,39 +205,6 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_kills_left_are_removed_and_held_ones_stay() {
-        let (_directory, path) = results();
-        for number in 1..=5 {
-            let left = path.with_file_name(format!("dfsbench.db-campaign-{number}.lock"));
-            fs::write(left, "4194304").unwrap();
-        }
-        let notes = path.with_file_name("dfsbench.db-campaign-notes.lock");
-        fs::write(&notes, "mine").unwrap();
-        let hold = Hold::take(&path, 7).unwrap();
-        // The results, the notes and the lock that is held.
-        assert_eq!((files(&path), notes.exists()), (3, true));
-        remove_stale_locks(&path);
-        assert!(matches!(Hold::take(&path, 7), Err(StoreError::Held { .. })));
-        drop(hold);
-        assert_eq!(files(&path), 2);
-    }
-
-    #[test]
-    fn a_link_in_the_place_of_a_lock_is_not_followed() {
-        let (directory, path) = results();
-        let dear = directory.path().join("dear");
-        fs::write(&dear, "dear").unwrap();
-        let lock = path.with_file_name("dfsbench.db-campaign-1.lock");
-        std::os::unix::fs::symlink(&dear, &lock).unwrap();
-        assert!(matches!(Hold::take(&path, 1), Err(StoreError::Io { .. })));
-        fs::remove_file(&lock).unwrap();
-        fs::hard_link(&dear, &lock).unwrap();
-        // Another name of a file is no lock that somebody holds: it goes, and the file stays.
-        Hold::take(&path, 1).unwrap();
-        assert_eq!(fs::read_to_string(&dear).unwrap(), "dear");
-    }
-
-    #[test]
     fn of_many_that_want_it_at_once_one_has_it() {
         let (_directory, path) = results();
         let inside = std::sync::atomic::AtomicU32::new(0);
@@ -228,5 +224,82 @@ mod tests {
         });
         assert!(entered.into_inner() > 0);
         assert_eq!(files(&path), 1);
+    }
+
+    fn lock_path(path: &Path, campaign_id: i64) -> PathBuf {
+        path.with_file_name(format!("dfsbench.db-campaign-{campaign_id}.lock"))
+    }
+
+    #[test]
+    fn abandoned_lock_files_are_removed_and_nothing_else() {
+        let (directory, path) = results();
+        for id in [1, 2, 33] {
+            fs::write(lock_path(&path, id), "4194304").unwrap();
+        }
+        let _held = Hold::take(&path, 4).unwrap();
+        let others = ["other.db-campaign-1.lock", "dfsbench.db-campaign-x.lock", "dfsbench.db-wal"];
+        for other in others {
+            fs::write(directory.path().join(other), "").unwrap();
+        }
+        std::os::unix::fs::symlink(&path, lock_path(&path, 5)).unwrap();
+        assert_eq!(remove_abandoned(&path), 3);
+        // The results, the lock that is held, the link, and what is of others.
+        assert_eq!(files(&path), 3 + others.len());
+        assert!(lock_path(&path, 4).exists());
+        assert_eq!(remove_abandoned(&path), 0);
+    }
+
+    #[test]
+    fn a_link_or_second_name_in_the_place_of_a_lock_is_not_emptied() {
+        let (directory, path) = results();
+        let precious = directory.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        std::os::unix::fs::symlink(&precious, lock_path(&path, 1)).unwrap();
+        fs::hard_link(&precious, lock_path(&path, 2)).unwrap();
+        for id in [1, 2] {
+            let error = Hold::take(&path, id).unwrap_err().to_string();
+            assert!(error.contains(&format!("campaign-{id}.lock")), "{error}");
+        }
+        assert_eq!(fs::read_to_string(precious).unwrap(), "kept");
+    }
+
+    #[test]
+    fn who_takes_a_lock_while_abandoned_ones_are_removed_gets_it() {
+        let (_directory, path) = results();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(order) {
+                        remove_abandoned(&path);
+                    }
+                });
+            }
+            // Each time a process that is gone has left the file.
+            let mut failures = 0;
+            for _ in 0..300 {
+                fs::write(lock_path(&path, 1), "4194304").unwrap();
+                match Hold::take(&path, 1) {
+                    Ok(hold) => failures += u32::from(!is_still_at(&hold._file, &hold.path)),
+                    Err(_) => failures += 1,
+                }
+            }
+            is_over.store(true, order);
+            assert_eq!(failures, 0);
+        });
+    }
+
+    #[test]
+    fn who_holds_a_campaign_is_named_though_its_number_comes_late() {
+        let (_directory, path) = results();
+        let locked = open(&lock_path(&path, 1)).unwrap();
+        locked.lock().unwrap();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| Hold::take(&path, 1).map(|_| ()).unwrap_err().to_string());
+            (&locked).write_all(std::process::id().to_string().as_bytes()).unwrap();
+            let error = taken.join().unwrap();
+            assert!(error.contains(&format!("by process {}", std::process::id())), "{error}");
+        });
     }
 }

@@ -51,8 +51,7 @@ impl Store {
     pub fn import(&mut self, other: &Path) -> Result<Vec<Imported>, StoreError> {
         let same = [&self.path, other].map(|path| path.canonicalize().ok());
         if same[0].is_some() && same[0] == same[1] {
-            let what = "a file can't be imported into itself".to_owned();
-            return Err(StoreError::NotStorable { path: self.path.clone(), what });
+            return Err(StoreError::IntoItself(self.path.clone()));
         }
         let source = Self::open_existing(other)?;
         source.refuse_unknown()?;
@@ -61,10 +60,7 @@ impl Store {
             source.load(line.id)?;
         }
         let attach = |store: &Self| {
-            let name = other.to_str().ok_or_else(|| StoreError::NotStorable {
-                path: other.to_owned(),
-                what: "its path is not UTF-8".to_owned(),
-            })?;
+            let name = other.to_str().ok_or_else(|| StoreError::PathNotText(other.to_owned()))?;
             let sql = "ATTACH DATABASE ?1 AS other";
             store.connection.execute(sql, [name]).map_err(|error| explain(other, error))
         };

@@ -27,12 +27,13 @@ mod soak;
 mod store;
 mod telemetry;
 mod tree;
+mod trust;
 mod write;
 
 pub use catalog::{NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
 pub use error::StoreError;
 pub use export::{ExportError, ExportFormat, Exported};
-pub use hold::remove_stale_locks;
+pub use hold::remove_abandoned;
 pub use import::{Imported, Merged};
 pub use join::Gained;
 pub use resume::Standing;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
-use crate::hold::Hold;
-use crate::{identity, tree};
+use crate::hold::{Hold, remove_abandoned};
+use crate::{identity, tree, trust};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
 ///
@@ -51,12 +51,15 @@ enum Owner {
 }
 
 impl Store {
-    /// Opens a results file to add to it; makes it where there is none.
+    /// Opens a results file to add to it; makes it where there is none. Lock files that a process
+    /// left when it was killed are removed.
     ///
     /// # Errors
-    /// When the file is not ours, can't be written to, or is locked by another process.
+    /// When the file is not ours, can't be written to, is locked by another process, or was placed
+    /// by another user where root trusts its own only.
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
         look_at(path, true)?;
+        trust::check(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut store = Self::connect(path, flags)?;
         let owner = store.owner()?;
@@ -72,6 +75,7 @@ impl Store {
                 identity::give_derived(transaction)
             })?,
         }
+        remove_abandoned(path);
         Ok(store)
     }
 

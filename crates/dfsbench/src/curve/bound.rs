@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use controller::Walk;
 use controller::search::Keeping;
-use controller::{ControllerError, Walk};
 use model::question::{CurveAsked, Question, ResponseBound};
 use model::{Campaign, CampaignState, Run, RunSpec, TrialState};
 use plan::Plan;
@@ -63,10 +63,9 @@ fn all(
     asked: &CurveAsked,
     bound: ResponseBound,
 ) -> Result<(Campaign, bool), Failure> {
-    let failed = |error: ControllerError| Failure::of_campaign(error, false);
-    controller::preflight(walk).map_err(failed)?;
+    controller::preflight(walk).map_err(Failure::of_campaign)?;
     let question = Question::Curve(asked.clone());
-    let header = campaign::header(walk, &question).map_err(failed)?;
+    let header = campaign::header(walk, &question).map_err(Failure::of_campaign)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
     let mut keeping = Keeping::new(&mut store, id);
@@ -78,7 +77,7 @@ fn all(
         let mut kept = 0_u32;
         while let Some(load) = search.next().filter(|_| !walk.stop.load(Relaxed)) {
             let spec = at_load(run, load);
-            let trial = keeping.make(walk, load, &spec).map_err(failed)?;
+            let trial = keeping.make(walk, load, &spec).map_err(Failure::of_campaign)?;
             if trial.state == TrialState::Interrupted {
                 break;
             }

@@ -61,11 +61,10 @@ pub fn find(
     let mut told = Told::new(&quiet, Progress::new(&light, true), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
     let found = campaign::with_agents(&quiet, &light, (local, stop), &mut told, |walk| {
-        let failed = |error| Failure::of_campaign(error, false);
-        controller::preflight(walk).map_err(failed)?;
+        controller::preflight(walk).map_err(Failure::of_campaign)?;
         let mut best = ClosedLoop::default();
         for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
-            let trial = controller::once(walk, run).map_err(failed)?;
+            let trial = controller::once(walk, run).map_err(Failure::of_campaign)?;
             if let TrialState::Failed(reason) = trial.state {
                 let what = "the closed loop that finds the heaviest load failed";
                 return Err(Failure::Lab(format!("{what}: {reason} (hint: name it: --max-load)")));
