@@ -459,7 +459,7 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     let page = page_path(means.results);
     let written = output_file::write(
         &page,
-        &report::render(campaign, report::Format::Html),
+        report::render(campaign, report::Format::Html).as_bytes(),
         Some(means.results),
     );
     output::data(report::render(campaign, means.format.into()).as_bytes())?;

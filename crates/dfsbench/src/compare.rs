@@ -47,7 +47,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     match &args.output {
         _ if args.quiet => {}
         None => output::data(text.as_bytes())?,
-        Some(path) => output_file::write(path, &text, Some(&args.results))?,
+        Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
     Ok(verdict(&compared).into())
 }

@@ -11,7 +11,7 @@ use clap::{Command, CommandFactory as _};
 use crate::args::Args;
 use crate::exit::{End, Failure};
 use crate::output;
-use crate::output_file::write_output;
+use crate::output_file;
 
 /// Prints the completions of a shell.
 ///
@@ -44,7 +44,7 @@ pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
 /// Writes the page of a command and of all below it.
 fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-    write_output(&directory.join(format!("{name}.1")), &page(command)?, &[])?;
+    output_file::write(&directory.join(format!("{name}.1")), &page(command)?, None)?;
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_pages(below, directory)?;
     }

@@ -29,17 +29,17 @@ const LINKS_MAX: usize = 40;
 /// Bits of a mode: writable by all, and sticky.
 const SHARED_FOLDER: u32 = 0o1002;
 
-/// Writes text to the file that a user named; `results` is the results file that is in use, if any.
+/// Writes the whole content of a file that a user named; `results` is the results file that is in use, if any.
 ///
 /// # Errors
 /// [`Failure::Usage`] for what must not be written to, before anything is changed;
 /// [`Failure::Output`] where it can't be written.
-pub fn write(path: &Path, text: &str, results: Option<&Path>) -> Result<(), Failure> {
+pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), Failure> {
     if is_stdout(path) {
-        return output::data(text.as_bytes());
+        return output::data(content);
     }
     check(path, results)?;
-    write_checked(path, text).map_err(|error| describe(path, &error))
+    write_checked(path, content).map_err(|error| describe(path, &error))
 }
 
 /// Refuses what must not be written to, before time is spent on what would be written.
@@ -69,6 +69,21 @@ pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
             refuse("a database, such as a results file", "name another file, or remove it first")
         }
         _ => Ok(()),
+    }
+}
+
+/// Says what a file is, with its article, for a message.
+pub fn kind_name(kind: rustix::fs::FileType) -> &'static str {
+    use rustix::fs::FileType;
+    match kind {
+        FileType::RegularFile => "a regular file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice => "a character device",
+        FileType::BlockDevice => "a block device",
+        FileType::Unknown => "of an unknown kind",
     }
 }
 
@@ -139,17 +154,17 @@ fn is_database(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == DATABASE
 }
 
-fn write_checked(path: &Path, text: &str) -> io::Result<()> {
+fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
     let place = follow_links(path)?;
     match fs::metadata(&place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => create(&place, text),
+        Err(error) if error.kind() == ErrorKind::NotFound => create(&place, content),
         Err(error) => Err(error),
         Ok(found) if found.is_file() && found.nlink() == 1 && !is_open_file(path) => {
             // Who may not write to the file may not replace it, whatever its folder allows.
             OpenOptions::new().write(true).open(&place)?;
-            replace(&place, text, &found)
+            replace(&place, content, &found)
         }
-        Ok(found) => write_in_place(&place, text, &found),
+        Ok(found) => write_in_place(&place, content, &found),
     }
 }
 
@@ -179,28 +194,28 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Makes a file that is not there yet.
-fn create(place: &Path, text: &str) -> io::Result<()> {
+fn create(place: &Path, content: &[u8]) -> io::Result<()> {
     let (part, mut file) = make_part(place)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&part, place));
+    let written = file.write_all(content).and_then(|()| fs::rename(&part, place));
     remove_on_failure(&part, written)
 }
 
 /// Puts a new file with the mode and the owner of the old one in its place; writes to the old one
 /// where no other can be made beside it, or none of its owner.
-fn replace(place: &Path, text: &str, found: &Metadata) -> io::Result<()> {
+fn replace(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()> {
     let Ok((part, mut file)) = make_part(place) else {
-        return write_in_place(place, text, found);
+        return write_in_place(place, content, found);
     };
     let made = file.metadata()?;
     let is_of_other = (made.uid(), made.gid()) != (found.uid(), found.gid());
     if is_of_other && fchown(&file, Some(found.uid()), Some(found.gid())).is_err() {
         fs::remove_file(&part)?;
-        return write_in_place(place, text, found);
+        return write_in_place(place, content, found);
     }
     // After the owner, whose change takes away some bits of the mode.
     let written = file
         .set_permissions(found.permissions())
-        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.write_all(content))
         .and_then(|()| fs::rename(&part, place));
     remove_on_failure(&part, written)
 }
@@ -229,9 +244,9 @@ fn remove_on_failure(part: &Path, written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Writes to what is there; only a regular file is cut off first.
-fn write_in_place(place: &Path, text: &str, found: &Metadata) -> io::Result<()> {
+fn write_in_place(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).truncate(found.is_file()).open(place)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.flush()
 }
 
@@ -268,11 +283,11 @@ mod tests {
     fn a_file_keeps_its_mode_and_its_links() {
         let folder = folder();
         let file = folder.path().join("report");
-        write(&file, "first", None).unwrap();
+        write(&file, b"first", None).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         let link = folder.path().join("link");
         symlink("report", &link).unwrap();
-        write(&link, "second", None).unwrap();
+        write(&link, b"second", None).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(
             (read(&file).as_str(), fs::metadata(&file).unwrap().mode() & 0o777),
@@ -280,7 +295,7 @@ mod tests {
         );
         let other_name = folder.path().join("other");
         fs::hard_link(&file, &other_name).unwrap();
-        write(&file, "third", None).unwrap();
+        write(&file, b"third", None).unwrap();
         assert_eq!(
             (read(&other_name).as_str(), fs::metadata(&file).unwrap().nlink()),
             ("third", 2)
@@ -293,19 +308,19 @@ mod tests {
         let folder = folder();
         let link = folder.path().join("link");
         symlink("made", &link).unwrap();
-        write(&link, "text", None).unwrap();
+        write(&link, b"text", None).unwrap();
         assert_eq!(read(&folder.path().join("made")), "text");
         let circle = folder.path().join("circle");
         symlink("circle", &circle).unwrap();
-        let error = write(&circle, "text", None).unwrap_err().to_string();
+        let error = write(&circle, b"text", None).unwrap_err().to_string();
         assert!(error.contains("circle: too many links"), "{error}");
         assert_eq!(names(folder.path()), 3);
     }
 
     #[test]
     fn devices_and_pipes_are_written_to_and_stay_what_they_are() {
-        write(Path::new("/dev/null"), "text", None).unwrap();
-        let error = write(Path::new("/dev/full"), "text", None).unwrap_err().to_string();
+        write(Path::new("/dev/null"), b"text", None).unwrap();
+        let error = write(Path::new("/dev/full"), b"text", None).unwrap_err().to_string();
         assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
         for device in ["/dev/null", "/dev/full"] {
             assert!(fs::metadata(device).unwrap().file_type().is_char_device(), "{device}");
@@ -318,7 +333,7 @@ mod tests {
             let pipe = pipe.clone();
             move || read(&pipe)
         });
-        write(&pipe, "through the pipe", None).unwrap();
+        write(&pipe, b"through the pipe", None).unwrap();
         assert_eq!(reader.join().unwrap(), "through the pipe");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     }
@@ -337,24 +352,24 @@ mod tests {
         let beside =
             ["ok.db-wal", "ok.db-shm", "ok.db-journal"].map(|name| folder.path().join(name));
         for path in [&results, &lock, &link, &hard].into_iter().chain(&beside) {
-            let error = write(path, "text", Some(&results)).unwrap_err();
+            let error = write(path, b"text", Some(&results)).unwrap_err();
             assert!(matches!(&error, Failure::Usage(_)), "{}: {error}", path.display());
         }
         // Another results file is as dear, also where none is in use.
-        assert!(matches!(write(&hard, "text", None), Err(Failure::Usage(_))));
+        assert!(matches!(write(&hard, b"text", None), Err(Failure::Usage(_))));
         assert_eq!(fs::read(&results).unwrap(), [DATABASE, b"rest"].concat());
         assert_eq!(names(folder.path()), 4);
-        write(&folder.path().join("ok.db-notes.md"), "text", Some(&results)).unwrap();
+        write(&folder.path().join("ok.db-notes.md"), b"text", Some(&results)).unwrap();
     }
 
     #[test]
     fn what_can_not_be_written_leaves_nothing_behind() {
         let folder = folder();
-        let error = write(folder.path(), "text", None).unwrap_err().to_string();
+        let error = write(folder.path(), b"text", None).unwrap_err().to_string();
         assert!(error.contains("a directory"), "{error}");
         let nowhere = folder.path().join("no/such");
-        assert!(matches!(write(&nowhere, "text", None), Err(Failure::Output { .. })));
-        assert!(matches!(write(Path::new(""), "text", None), Err(Failure::Usage(_))));
+        assert!(matches!(write(&nowhere, b"text", None), Err(Failure::Output { .. })));
+        assert!(matches!(write(Path::new(""), b"text", None), Err(Failure::Usage(_))));
         assert_eq!(names(folder.path()), 0);
     }
 
@@ -372,12 +387,12 @@ mod tests {
         let link = folder.path().join("link");
         symlink(&victim, &link).unwrap();
         std::os::unix::fs::lchown(&link, Some(65_534), Some(65_534)).unwrap();
-        let error = write(&link, "text", None).unwrap_err().to_string();
+        let error = write(&link, b"text", None).unwrap_err().to_string();
         assert!(error.contains("of another user") && read(&victim) == "dear", "{error}");
         std::os::unix::fs::chown(&victim, Some(65_534), Some(65_534)).unwrap();
-        assert!(write(&victim, "text", None).is_err());
+        assert!(write(&victim, b"text", None).is_err());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        write(&victim, "text", None).unwrap();
+        write(&victim, b"text", None).unwrap();
         // Root keeps the owner that was.
         assert_eq!(
             (read(&victim).as_str(), fs::metadata(&victim).unwrap().uid()),

@@ -32,7 +32,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     match &args.output {
         None => output::data(text.as_bytes())?,
-        Some(path) => output_file::write(path, &text, Some(&args.results))?,
+        Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
     Ok(End::Ok.into())
 }
@@ -46,7 +46,7 @@ fn write_pictures(directory: &Path, campaign: &Campaign, results: &Path) -> Resu
     })?;
     for (name, svg) in ::report::pictures(campaign) {
         let file = directory.join(name).with_extension("svg");
-        output_file::write(&file, &svg, Some(results))?;
+        output_file::write(&file, svg.as_bytes(), Some(results))?;
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let udp = config.udp;
     let server = Server::start(config).map_err(|error| told(&error))?;
     if let (Some(path), Some(pem)) = (&args.tls_ca_out, server.certificate_pem()) {
-        output_file::write(path, pem, None)?;
+        output_file::write(path, pem.as_bytes(), None)?;
     }
     let place = Place {
         address: server.address().ip(),
