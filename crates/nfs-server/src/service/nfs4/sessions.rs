@@ -172,7 +172,10 @@ impl Service {
             reply_bytes_max: asked.response_bytes_max.min(NFS4_REPLY_BYTES_MAX as u32),
             kept_bytes_max: asked.cached_bytes_max.min(NFS4_KEPT_REPLY_BYTES_MAX),
             operations_max: asked.operations_max.min(NFS4_OPERATIONS_MAX),
-            slots: asked.requests_max.min(NFS4_SESSION_SLOTS_MAX),
+            slots: asked
+                .requests_max
+                .min(self.shared.faults.session_slots_max.unwrap_or(NFS4_SESSION_SLOTS_MAX))
+                .min(NFS4_SESSION_SLOTS_MAX),
         }
     }
 }
