@@ -7,6 +7,7 @@
 mod content;
 mod directory;
 mod nfs;
+mod patience;
 mod stock;
 
 use std::path::PathBuf;
