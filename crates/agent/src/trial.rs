@@ -295,8 +295,9 @@ impl<'a> Trial<'a> {
             Pass::OpMix => return None,
             _ => Whose::Of(*share, spec.workers),
         };
-        // What a lost target holds can't be counted, and is not claimed.
-        let countable = pass.writes() && !matches!(ending, Ending::Lost(_));
+        // What a lost target holds can't be counted, and is not claimed; nor is a pass that was
+        // stopped: whoever did that wants an end.
+        let countable = pass.writes() && !matches!(ending, Ending::Lost(_) | Ending::Stopped);
         let census = if countable { self.site.census(whose) } else { Ok(None) };
         let uncounted = census.as_ref().err().map(|error| {
             CaveatCode::Accounting.because(format!("the target could not be counted: {error}"))

@@ -102,6 +102,15 @@ pub enum Event<'a> {
         /// What it does.
         spec: &'a RunSpec,
     },
+    /// A working directory is about to be made.
+    DirectoryBegun {
+        /// Its name.
+        name: &'a str,
+        /// For which run.
+        spec: &'a RunSpec,
+    },
+    /// The working directory that was begun last is gone, or left for good.
+    DirectoryEnded,
     /// A pass begins.
     PassBegun(Pass),
     /// A pass runs.

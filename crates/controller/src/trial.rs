@@ -125,6 +125,7 @@ pub(crate) fn check(
             crew.settle(walk)?;
         }
         let ended = crew.end(walk);
+        (walk.observe)(Event::DirectoryEnded);
         begun.map(drop).and(ended)
     });
     match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
@@ -148,6 +149,7 @@ fn begin(
     (work_name, keep): (&str, bool),
 ) -> Result<Vec<Fact>, Trouble> {
     crew.meet(walk)?;
+    (walk.observe)(Event::DirectoryBegun { name: work_name, spec });
     let seed = walk.plan.seed;
     let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
     let begun = crew.ask_first(walk, |index| {
@@ -220,7 +222,9 @@ fn begin_to_end<'s>(
         pass.caveats.extend(caveats.iter().cloned());
     }
     setting_up::after_trial(walk, spec, trial);
-    if let Err(Trouble::Row(reason)) = crew.end(walk) {
+    let ended = crew.end(walk);
+    (walk.observe)(Event::DirectoryEnded);
+    if let Err(Trouble::Row(reason)) = ended {
         trial.state = TrialState::Failed(match &trial.state {
             TrialState::Done => format!("clean-up: {reason}"),
             TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),

@@ -177,6 +177,11 @@ impl Told {
     }
 
     fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::DirectoryBegun { name, spec } => signals::note_directory(name, &spec.target),
+            Event::DirectoryEnded => signals::forget_directory(),
+            _ => {}
+        }
         self.progress.hear(event);
         if let Some(lines) = &mut self.lines {
             lines.hear(event);

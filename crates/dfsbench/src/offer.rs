@@ -8,11 +8,12 @@ use nfs_proto::mount3::MountStatus;
 use nfs_proto::nfs4::OpCode;
 use nfs_proto::{Status, Version, nfs2, nfs3};
 use nfs_server::{
-    BandwidthCap, CallServiceTime, CappedBytes, DelayFault, ErrorFault, FaultPlan, FaultedCalls,
-    PartsPerMillion, ScheduledEvent, ServerConfig, ServerEvent, ServiceTime, StoreMode, Versions,
+    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, DelayFault, EndlessListing,
+    ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ScheduledEvent, ServerConfig,
+    ServerEvent, ServiceTime, StoreMode, Versions,
 };
 use plan::ServerPlan;
-use plan::fault::{Calls, PlannedFault, Share, Times};
+use plan::fault::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
 
 use crate::exit::Failure;
 
@@ -98,9 +99,29 @@ fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::RefuseMount => plan.refuse_mount = Some(MountStatus::Access),
         PlannedFault::ReadSize(bytes) => plan.read_bytes_max = Some(bytes),
         PlannedFault::WriteSize(bytes) => plan.write_bytes_max = Some(bytes),
-        PlannedFault::SessionSlots(slots) => {
-            plan.session_slots_max = Some(u32::try_from(slots).unwrap_or(u32::MAX));
+        PlannedFault::EndlessReaddir(Endless::Cookies) => {
+            plan.quirks.endless_listing = EndlessListing::RepeatedCookies;
         }
+        PlannedFault::EndlessReaddir(Endless::Names) => {
+            plan.quirks.endless_listing = EndlessListing::InventedNames;
+        }
+        PlannedFault::Trickle(bytes_per_s) => plan.trickle_bytes_per_s = Some(bytes_per_s),
+        PlannedFault::ChangingVerifier(VerifierChange::Commit) => {
+            plan.changing_verifier = ChangingVerifier::EveryCommit;
+        }
+        PlannedFault::ChangingVerifier(VerifierChange::Write) => {
+            plan.changing_verifier = ChangingVerifier::EveryWrite;
+        }
+        PlannedFault::SessionSlots(slots) => plan.session_slots_max = Some(slots),
+        PlannedFault::WrongXid(share) => plan.damage.wrong_xid = ppm(share),
+        PlannedFault::CutReplies { share, close } => {
+            plan.damage.cut = ppm(share);
+            plan.damage.cut_closes = close;
+        }
+        PlannedFault::OversizedRecords(share) => plan.damage.oversized = ppm(share),
+        PlannedFault::DirectoryLoops => plan.quirks.directory_loops = true,
+        PlannedFault::SymlinkLoops => plan.quirks.symlink_loops = true,
+        PlannedFault::ChangingHandles(calls) => plan.quirks.handle_calls = Some(calls),
     }
     Some(())
 }

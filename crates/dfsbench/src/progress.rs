@@ -91,6 +91,7 @@ impl Progress {
                 self.bar.set_prefix(self.left());
                 self.bar.set_message(self.seen().doing());
             }
+            Event::DirectoryBegun { .. } | Event::DirectoryEnded => {}
             Event::PassBegun(_) => self.bar.set_message(self.seen().doing()),
             Event::Progress(_) => self.bar.set_message(self.throughput()),
             Event::TrialEnded { spec, trial } => {

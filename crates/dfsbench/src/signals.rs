@@ -3,24 +3,27 @@
 //!
 //! Batch systems and time limits send SIGUSR1, SIGUSR2, SIGALRM or SIGXCPU; left alone each would
 //! end the process and leave its working directories behind. SIGQUIT stays the way to a core dump.
-//! Workers look at the flag between batches, preparations between writes, and the controller
-//! between passes; then everything is saved and removed as at any other end.
+//! Workers look at the flag between batches, preparations and clean-ups between calls and while
+//! they wait, and the controller between passes; then everything is saved and removed as at any
+//! other end. A thread waits for the second signal, says what is left behind, and ends the process;
+//! should it not get to that, a third signal ends it without a word.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use model::Target;
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
-use signal_hook::low_level::{pipe, unregister};
+use signal_hook::low_level::{self, pipe, unregister};
 use signal_hook::{SigId, flag};
 
 use crate::exit::{self, End, Failure};
-use crate::hosts;
+use crate::{hosts, output};
 
 /// How often is looked whether somebody wants to stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,35 +38,35 @@ const STUCK_LOOKS: u32 = 50;
 /// Signals that end a process, but not where its parent had it ignore them.
 const IGNORABLE: [i32; 6] = [SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU];
 
-/// What ends the process at a second signal, and the flag that the first one sets.
-static SECOND: Mutex<Option<Second>> = Mutex::new(None);
+/// The signals that end the process, once they are handled.
+static SIGNALS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-struct Second {
-    stop: Arc<AtomicBool>,
-    signals: Vec<i32>,
-    /// None while somebody else listens.
-    ids: Vec<SigId>,
-}
+/// The working directory that exists at the moment: its name, and where it is.
+static DIRECTORY: Mutex<Option<(String, String)>> = Mutex::new(None);
+
+/// Another one waits for the second signal, and ends the process at it.
+static IS_AWAITED_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
 /// Returns a flag that is set by the first signal.
 ///
 /// # Errors
-/// When the system refuses a handler.
+/// When the system refuses a handler, or a thread.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
+    let is_second = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
     signals.extend(IGNORABLE.into_iter().filter(|signal| !is_ignored(*signal)));
-    let mut ids = Vec::new();
+    let failed = |error| Failure::Lab(format!("can't handle signals: {error}"));
+    let (heard, told) = UnixStream::pair().map_err(failed)?;
     for &signal in &signals {
-        // In this order, so that the first signal finds the flag unset and only sets it.
-        let id = flag::register_conditional_shutdown(signal, 4, Arc::clone(&stop))
-            .and_then(|id| flag::register(signal, Arc::clone(&stop)).map(|_| id))
-            .map_err(|error| Failure::Lab(format!("can't handle signal {signal}: {error}")))?;
-        ids.push(id);
+        register(signal, &stop, &is_second, &told).map_err(failed)?;
     }
-    *second() = Some(Second { stop: Arc::clone(&stop), signals, ids });
+    let wait = move || end_at_second(heard, &is_second);
+    thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
     let stopped = Arc::clone(&stop);
-    thread::spawn(move || bound_end(&stopped));
+    let bound = move || bound_end(&stopped);
+    thread::Builder::new().name("end".into()).spawn(bound).map_err(failed)?;
+    *handled() = signals;
     Ok(stop)
 }
 
@@ -101,38 +104,100 @@ fn pause(duration: Duration) {
     thread::sleep(duration);
 }
 
-fn second() -> MutexGuard<'static, Option<Second>> {
-    SECOND.lock().unwrap_or_else(PoisonError::into_inner)
+fn register(
+    signal: i32,
+    stop: &Arc<AtomicBool>,
+    is_second: &Arc<AtomicBool>,
+    told: &UnixStream,
+) -> io::Result<()> {
+    let code = i32::from(End::Invalid.code());
+    flag::register_conditional_shutdown(signal, code, Arc::clone(is_second))?;
+    flag::register(signal, Arc::clone(stop))?;
+    pipe::register(signal, told.try_clone()?)?;
+    Ok(())
 }
 
-/// Has a byte come for every signal, for somebody who puts things back before a second one ends
-/// the process; until then no signal ends it.
+/// Waits for the second signal and ends the process; a byte comes for each.
+fn end_at_second(mut heard: UnixStream, is_second: &AtomicBool) {
+    let mut bytes = [0; 16];
+    let mut count = 0;
+    loop {
+        match heard.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(read) => count += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+        if count > 1 && !IS_AWAITED_ELSEWHERE.load(Relaxed) {
+            is_second.store(true, Relaxed);
+            end_now();
+        }
+    }
+}
+
+/// Says what is left behind and ends the process, without any clean-up.
+pub fn end_now() -> ! {
+    // Whoever holds the lock at this moment notes or forgets a directory: not worth waiting for.
+    let directory = DIRECTORY.try_lock().ok().and_then(|directory| directory.clone());
+    if let Some((name, place)) = directory {
+        output::message(&left_behind(&name, &place));
+    }
+    low_level::exit(i32::from(End::Invalid.code()));
+}
+
+fn left_behind(name: &str, place: &str) -> String {
+    format!(
+        "interrupted twice, ended at once: the working directory `{name}` is left in {place} (hint: \
+         `dfsbench clean` removes it, and undoes what hosts were changed)"
+    )
+}
+
+/// Notes that a working directory is about to be made, for the last message of the process.
+pub fn note_directory(name: &str, target: &Target) {
+    let has_files = !matches!(target, Target::Null | Target::Memory | Target::Tcp(_));
+    let noted = has_files.then(|| (name.to_owned(), target.to_string()));
+    *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+}
+
+/// Notes that no working directory is there any more.
+pub fn forget_directory() {
+    *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+fn handled() -> MutexGuard<'static, Vec<i32>> {
+    SIGNALS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Signals that are heard elsewhere, by a byte each, until this is dropped.
+pub struct Heard {
+    /// Brings the bytes.
+    pub stream: UnixStream,
+    ids: Vec<SigId>,
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        for id in self.ids.drain(..) {
+            unregister(id);
+        }
+        IS_AWAITED_ELSEWHERE.store(false, Relaxed);
+    }
+}
+
+/// Has a byte come for every signal, for the caller who restores something before a second one ends
+/// the process by [`end_now`]; until the result is dropped nothing else ends it.
 ///
 /// # Errors
 /// When the system refuses it.
-pub fn hear_all() -> io::Result<UnixStream> {
-    let (heard, told) = UnixStream::pair()?;
-    heard.set_nonblocking(true)?;
-    if let Some(second) = second().as_mut() {
-        for &signal in &second.signals {
-            pipe::register(signal, told.try_clone()?)?;
-        }
-        for id in second.ids.drain(..) {
-            unregister(id);
-        }
+pub fn hear_all() -> io::Result<Heard> {
+    let (stream, told) = UnixStream::pair()?;
+    stream.set_nonblocking(true)?;
+    let mut heard = Heard { stream, ids: Vec::new() };
+    IS_AWAITED_ELSEWHERE.store(true, Relaxed);
+    for &signal in handled().iter() {
+        heard.ids.push(pipe::register(signal, told.try_clone()?)?);
     }
     Ok(heard)
-}
-
-/// Has a second signal end the process again.
-pub fn end_at_second() {
-    if let Some(second) = second().as_mut().filter(|second| second.ids.is_empty()) {
-        for &signal in &second.signals {
-            // Where it is refused, the first signal still does what it did.
-            let id = flag::register_conditional_shutdown(signal, 4, Arc::clone(&second.stop));
-            second.ids.extend(id);
-        }
-    }
 }
 
 /// Returns a flag that any signal to end sets, however often: what is put back stays put back.

@@ -18,6 +18,7 @@ pub mod posix;
 pub mod tcp;
 pub mod uring;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{ClientResult, Completion, Op};
@@ -57,11 +58,12 @@ pub trait Backend: Send {
 
     /// Closes the files, which a network file system answers with what it owes the server; no op
     /// is in flight, and none follows. It is called inside the timed window where closing counts,
-    /// and else not at all.
+    /// and else not at all. Once `stop` is set it ends soon.
     ///
     /// # Errors
     /// When a file could not be closed well: what was written to it may be lost.
-    fn close(&mut self) -> Result<(), Lost> {
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+        let _ = stop;
         Ok(())
     }
 

@@ -23,6 +23,47 @@ pub const WATCH_TICK: Duration = Duration::from_millis(100);
 /// often than this during one sync is not a server whose data can be made safe.
 pub const COMMITS_MAX: u32 = 8;
 
+/// How often all that a server may have lost is written again without anything new being taken or
+/// committed; one that changes its verifier more often never lets a client get done.
+pub const REWRITE_ROUNDS_MAX: u64 = 4;
+
+/// How often a backend takes replies without any op coming to its end before its worker looks
+/// whether it should stop.
+pub const REAP_ROUNDS_MAX: u32 = 256;
+
+/// How long the ops in flight have to end once somebody wants to stop: a server that puts them off
+/// again and again, or answers a byte a second, is left with them.
+pub const DRAIN_MAX: Duration = Duration::from_secs(3);
+
+/// How many timeouts may go by with failed ops only before a worker gives up: a minute by default,
+/// twice as long as a call is put off by a server that answers "later".
+pub const VAIN_TIMEOUTS_MAX: u32 = 12;
+
+/// How many timeouts mounting may take: half a minute by default, for some ten calls.
+pub const MOUNT_TIMEOUTS_MAX: u32 = 6;
+
+/// How long the files on a server are counted at most after a pass.
+pub const COUNT_MAX: Duration = Duration::from_secs(600);
+
+/// How long a working directory on a server is removed at most; controllers wait for half an hour.
+pub const CLEAN_UP_MAX: Duration = Duration::from_secs(1500);
+
+/// How long a clean-up goes on after an interruption without anything being removed.
+pub const STOPPED_CLEAN_UP_IDLE_MAX: Duration = Duration::from_secs(5);
+
+/// How long a clean-up goes on after an interruption at most.
+pub const STOPPED_CLEAN_UP_MAX: Duration = Duration::from_secs(60);
+
+/// Names that a directory of ours may have beyond those that the run asks for.
+pub const LISTED_SPARE: u64 = 1 << 16;
+
+/// The same where a run makes names for as long as it is given time, or by chance.
+pub const LISTED_SPARE_UNBOUNDED: u64 = 1 << 24;
+
+/// How deep directories of ours may stand in each other, the deepest tree of a plan included; a
+/// directory that leads back to itself is noticed before.
+pub const LISTED_DEPTH_MAX: usize = 64;
+
 /// How often one call has its file opened anew because the server forgot the open.
 pub const REOPENS_MAX: u32 = 3;
 
@@ -64,6 +105,8 @@ pub const COURSE_STEP_NS: u64 = 5_000_000;
 /// Points of a course: its step doubles where there would be more.
 pub const COURSE_POINTS_MAX: usize = 256;
 
+const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
+const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(COURSE_POINTS_MAX.is_multiple_of(2));
 const _: () = assert!(ALIGNMENT.is_power_of_two());
 const _: () = assert!(TICK.as_millis() <= WATCH_TICK.as_millis());

@@ -19,7 +19,7 @@ use workload::{Mismatches, OpStream};
 use crate::backend::{Calls, Lost, Recovered, Tally};
 use crate::beat::{Beat, Beats};
 use crate::clock::Clock;
-use crate::limits::AWAKE_NS;
+use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
 use crate::pace::{Booked, Pace, Timing};
 use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
@@ -233,13 +233,15 @@ impl Ready {
             pace: self.pace,
             touched: self.touched,
             queue_depth,
+            vain_max_ns: spec.timeout_ms.saturating_mul(1_000_000 * u64::from(VAIN_TIMEOUTS_MAX)),
         };
         let mut end = worker.run();
         if end.ending == Ending::Complete
             && spec.closes_in_time()
-            && let Err(Lost(reason)) = backend.close()
+            && let Err(Lost(reason)) = backend.close(&shared.stop)
         {
-            end.ending = Ending::Lost(reason);
+            let is_stopped = shared.stop.load(Relaxed);
+            end.ending = if is_stopped { Ending::Stopped } else { Ending::Lost(reason) };
         }
         let end_ns = clock.now_ns();
         // A pass that warmed up and never got further has a window of nothing.

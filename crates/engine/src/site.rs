@@ -8,6 +8,7 @@ mod content;
 mod directory;
 pub mod leftover;
 mod nfs;
+mod patience;
 mod stock;
 
 use std::path::PathBuf;

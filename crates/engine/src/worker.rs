@@ -10,12 +10,12 @@ mod stages;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use model::{Completion, Op, OpKind, Work};
+use model::{Completion, Op, OpKind, Outcome, Work};
 use workload::OpStream;
 
 use crate::backend::{Backend, Lost, NO_LIMIT};
 use crate::clock::Clock;
-use crate::limits::{ERRORS_MAX, TICK};
+use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK};
 use crate::pace::{Pace, Timing, Wait};
 use crate::recorder::Recorder;
 use crate::touched::Touched;
@@ -70,6 +70,8 @@ pub struct Worker<'a> {
     pub touched: Option<Touched>,
     /// Ops that may be in flight.
     pub queue_depth: usize,
+    /// For how long ops may do nothing but fail, in nanoseconds.
+    pub vain_max_ns: u64,
 }
 
 /// What a worker's pass came to.
@@ -105,6 +107,10 @@ struct Pipe {
     /// What is in flight is a sync.
     syncing: bool,
     completions: Vec<Completion>,
+    /// When an op last succeeded, or the worker began.
+    success_ns: u64,
+    /// For longer than may be, ops have done nothing but fail.
+    is_vain: bool,
 }
 
 impl Pipe {
@@ -140,6 +146,8 @@ impl Worker<'_> {
             exhausted: false,
             syncing: false,
             completions: Vec::with_capacity(self.queue_depth),
+            success_ns: self.timing.start_ns,
+            is_vain: false,
         };
         let mut marks = Marks::default();
         self.shared.starts();
@@ -179,6 +187,7 @@ impl Worker<'_> {
 
     fn drive(&mut self, pipe: &mut Pipe, marks: &mut Marks) -> Ending {
         let mut ending = Ending::Complete;
+        let mut drained_by_ns = NO_LIMIT;
         loop {
             if ending == Ending::Complete {
                 self.refill(pipe);
@@ -195,10 +204,24 @@ impl Worker<'_> {
             marks.look(self.shared, || self.done());
             if self.shared.stop.load(Relaxed) {
                 ending = Ending::Stopped;
-            } else if self.recorder.errors() >= ERRORS_MAX && !self.endures() {
+            } else if (self.recorder.errors() >= ERRORS_MAX || pipe.is_vain) && !self.endures() {
                 ending = Ending::TooManyErrors;
             }
+            if ending != Ending::Complete && self.is_drained_too_long(&mut drained_by_ns) {
+                self.recorder.lost();
+                return ending;
+            }
         }
+    }
+
+    /// Says whether what is in flight has not ended in time after the last op was started.
+    #[cold]
+    fn is_drained_too_long(&self, by_ns: &mut u64) -> bool {
+        let now_ns = self.clock.now_ns();
+        if *by_ns == NO_LIMIT {
+            *by_ns = now_ns.saturating_add(DRAIN_MAX.as_nanos() as u64);
+        }
+        now_ns > *by_ns
     }
 
     /// Says whether no number of failures ends the pass: a soak waits for better times.
@@ -311,6 +334,20 @@ impl Worker<'_> {
         }
     }
 
+    /// Takes note of when an op last succeeded: usually the last one that ended.
+    #[inline]
+    fn note_success(&self, pipe: &mut Pipe) {
+        let Some(last) = pipe.completions.last() else { return };
+        let is_done = |one: &&Completion| matches!(one.outcome, Outcome::Done(_));
+        match pipe.completions.iter().rev().find(is_done) {
+            Some(done) => pipe.success_ns = done.done_ns,
+            None => {
+                let vain_ns = last.done_ns.saturating_sub(pipe.success_ns);
+                pipe.is_vain |= vain_ns > self.vain_max_ns;
+            }
+        }
+    }
+
     #[inline]
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
@@ -322,6 +359,7 @@ impl Worker<'_> {
         if let Some(pace) = &mut self.pace {
             pipe.completions.iter().for_each(|completion| pace.ended(completion));
         }
+        self.note_success(pipe);
         pipe.in_flight -= pipe.completions.len();
         if pipe.syncing {
             pipe.end_sync(self.progress);

@@ -111,6 +111,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         let stream = OpStream::new(spec, pass, 0, 1);
         let worker = Worker {
             pace: Pace::new(spec, &stream, queue_depth),
+            vain_max_ns: u64::MAX,
             stream,
             backend: &mut watch,
             recorder: Recorder::new(OpKind::ALL),

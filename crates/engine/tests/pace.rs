@@ -108,6 +108,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     let queue_depth = spec.queue_depth as usize;
     let worker = Worker {
         pace: Pace::new(spec, &stream, queue_depth),
+        vain_max_ns: u64::MAX,
         stream,
         backend,
         recorder: Recorder::new(pass.kinds()).counting_from(timing.counts_since()),

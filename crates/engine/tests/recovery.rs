@@ -128,6 +128,7 @@ impl Rig {
             pace: None,
             touched: None,
             queue_depth: spec.queue_depth as usize,
+            vain_max_ns: u64::MAX,
         };
         let end = worker.run();
         assert_eq!(end.ending, Ending::Complete);

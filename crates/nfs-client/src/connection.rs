@@ -314,20 +314,22 @@ impl Connection {
         self.flush(clock)
     }
 
-    /// Checks that with calls pending, the oldest for longer than `timeout_ns`, bytes still moved
-    /// within that time: a slow line with a long queue is not a dead one. It walks all slots: ask
-    /// a few times a second, not after each call.
+    /// Checks that with calls pending, the oldest for longer than `timeout_ns`, something still
+    /// came of it within that time: a slow line with a long queue is not a dead one, but one that
+    /// brings a byte now and then is. It walks all slots: ask a few times a second, not after each
+    /// call.
     ///
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
     pub fn check_timeout(&self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
         let Some(oldest_ns) = self.link.session.oldest_pending_ns() else { return Ok(()) };
-        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.moved_ns));
+        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.progress_ns));
         if waited_ns <= timeout_ns {
             return Ok(());
         }
         let (server, pending) = (self.server(), self.pending());
-        Err(ConnectionError::CallTimedOut { server, waited_ns, pending })
+        let strays = self.counters().late_replies;
+        Err(ConnectionError::CallTimedOut { server, waited_ns, strays, pending })
     }
 
     /// Returns the version that is spoken.

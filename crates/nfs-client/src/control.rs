@@ -7,13 +7,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nfs_proto::client::{Event, Kind, Operation, Session, StartError, Version};
+use nfs_proto::client::{Counters, Event, Kind, Operation, Session, StartError, Version};
 use nfs_proto::nfs4::Op;
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
 use crate::connection::{Connection, ConnectionOptions, Target, target};
-use crate::error::{CallFailure, ConnectionError, MountError};
+use crate::error::{CallFailure, ConnectionError, MountError, Silence};
+use crate::interrupt::LOOK_EVERY;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
 use crate::scratch::Scratch;
 
@@ -144,12 +145,18 @@ impl Control {
         let deadline = now() + timeout;
         let started = self.started;
         let clock = || nanoseconds(started);
+        let before = *self.connection.counters();
         loop {
             let left = deadline.saturating_duration_since(now());
             if left.is_zero() {
-                return Err(CallFailure::TimedOut { call, server, timeout });
+                let silence = silence_since(&before, self.connection.counters());
+                return Err(CallFailure::TimedOut { call, server, timeout, silence });
             }
-            match self.connection.wait(&mut self.scratch, &clock, left, events) {
+            if let Some(why) = self.target.options.interrupt.asked() {
+                return Err(CallFailure::Interrupted { call, server, why });
+            }
+            let wait = left.min(LOOK_EVERY);
+            match self.connection.wait(&mut self.scratch, &clock, wait, events) {
                 Ok(0) => {}
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(failure(call, error)),
@@ -171,8 +178,25 @@ fn failure(call: Kind, error: ConnectionError) -> CallFailure {
             CallFailure::Garbage { call, server, error }
         }
         ConnectionError::CallTimedOut { server, waited_ns, .. } => {
-            CallFailure::TimedOut { call, server, timeout: Duration::from_nanos(waited_ns) }
+            let (timeout, silence) = (Duration::from_nanos(waited_ns), Silence::Nothing);
+            CallFailure::TimedOut { call, server, timeout, silence }
         }
+    }
+}
+
+/// What came while an answer was waited for that did not come.
+fn silence_since(before: &Counters, after: &Counters) -> Silence {
+    let put_off = after.delays - before.delays;
+    let strays = after.late_replies - before.late_replies;
+    let bytes = after.wire_bytes_in - before.wire_bytes_in;
+    if put_off > 0 {
+        Silence::PutOff(put_off)
+    } else if strays > 0 {
+        Silence::Strays(strays)
+    } else if bytes > 0 {
+        Silence::Part(bytes)
+    } else {
+        Silence::Nothing
     }
 }
 

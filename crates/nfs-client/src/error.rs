@@ -14,6 +14,8 @@ use nfs_proto::client::{Kind, Pending, StartError, Version};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::{CallError, Status, StreamError};
 
+use crate::interrupt::Interrupted;
+use crate::listing::Unlistable;
 use crate::options::Family;
 
 /// Tells why a target could not be mounted.
@@ -250,6 +252,16 @@ pub enum MountError {
         /// What the system said.
         reason: io::Error,
     },
+    /// The caller does not want to wait any more.
+    #[error("{service} at {server}: {why}")]
+    Interrupted {
+        /// What was waited for.
+        service: &'static str,
+        /// Where.
+        server: SocketAddr,
+        /// Why not.
+        why: Interrupted,
+    },
     /// A call failed in another way.
     #[error("{service}: {failure}")]
     Call {
@@ -284,7 +296,7 @@ pub enum CallFailure {
         error: CallError,
     },
     /// No reply came in time.
-    #[error("{call} at {server}: no answer within {} s", timeout.as_secs_f64())]
+    #[error("{call} at {server}: {silence} within {} s", timeout.as_secs_f64())]
     TimedOut {
         /// What was called.
         call: Kind,
@@ -292,6 +304,26 @@ pub enum CallFailure {
         server: SocketAddr,
         /// How long was waited.
         timeout: Duration,
+        /// What came instead.
+        silence: Silence,
+    },
+    /// The caller does not want to wait any more.
+    #[error("{call} at {server}: {why}")]
+    Interrupted {
+        /// What was called.
+        call: Kind,
+        /// Where.
+        server: SocketAddr,
+        /// Why not.
+        why: Interrupted,
+    },
+    /// A directory does not end.
+    #[error("READDIR at {server}: {why}")]
+    Unlistable {
+        /// Where.
+        server: SocketAddr,
+        /// How that was noticed.
+        why: Unlistable,
     },
     /// The connection broke.
     #[error("{call} at {server}: the connection is lost: {reason}")]
@@ -315,7 +347,42 @@ pub enum CallFailure {
     },
 }
 
+/// What came of a server in place of the answer that was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing at all.
+    Nothing,
+    /// So many answers of "later".
+    PutOff(u64),
+    /// So many replies to no call that is in flight.
+    Strays(u64),
+    /// So many bytes, which are no whole reply.
+    Part(u64),
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("no answer"),
+            Self::PutOff(times) => write!(
+                f,
+                "the server answered {times} times to try again later (JUKEBOX, DELAY or GRACE), \
+                 and nothing else"
+            ),
+            Self::Strays(count) => {
+                write!(f, "no answer (replies with the xid of no call: {count})")
+            }
+            Self::Part(bytes) => write!(f, "no whole answer (bytes of it that came: {bytes})"),
+        }
+    }
+}
+
 impl CallFailure {
+    /// Tells whether the connection is of no more use, and another one may be.
+    pub const fn is_connection_lost(&self) -> bool {
+        matches!(self, Self::TimedOut { .. } | Self::Lost { .. } | Self::Garbage { .. })
+    }
+
     /// Returns the error the server answered with, if it did answer.
     pub fn answered(&self) -> Option<CallError> {
         if let Self::Answered { error, .. } = self { Some(*error) } else { None }
@@ -332,14 +399,17 @@ impl CallFailure {
 pub enum ConnectionError {
     /// A call was pending for longer than allowed.
     #[error(
-        "no answer from {server} for {} ms; pending: {pending}",
-        waited_ns / 1_000_000
+        "no answer from {server} for {} ms{}; pending: {pending}",
+        waited_ns / 1_000_000,
+        and_strays(*strays)
     )]
     CallTimedOut {
         /// Where.
         server: SocketAddr,
         /// For how long the oldest call has been waiting, in nanoseconds.
         waited_ns: u64,
+        /// Replies so far whose xid was that of no call in flight.
+        strays: u64,
         /// The calls that have no reply.
         pending: PendingCalls,
     },
@@ -394,6 +464,13 @@ impl fmt::Display for PendingCalls {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
+    }
+}
+
+fn and_strays(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", and {count} replies so far with the xid of no call"),
     }
 }
 

@@ -8,6 +8,7 @@ use nfs_proto::client::{Attributes, Cursor, Data, File, OpenAccess, Operation, O
 use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
 
 use crate::error::CallFailure;
+use crate::listing::{LISTED_ENTRIES_MAX, Listed};
 use crate::mount::{Mount, call_fsinfo, call_lookup, call_open};
 
 const READDIR_BYTES: u32 = 32 * 1024;
@@ -122,10 +123,22 @@ impl Mount {
     /// Lists a directory, all pages of it.
     ///
     /// # Errors
-    /// [`CallFailure`].
+    /// [`CallFailure`]; also where the directory does not seem to end.
     pub fn readdir(&mut self, dir: File) -> Result<Vec<DirEntry>, CallFailure> {
+        self.readdir_up_to(dir, LISTED_ENTRIES_MAX)
+    }
+
+    /// Lists a directory of so many names at most, `.` and `..` counted.
+    ///
+    /// # Errors
+    /// As [`Mount::readdir`].
+    pub fn readdir_up_to(
+        &mut self,
+        dir: File,
+        max_entries: u64,
+    ) -> Result<Vec<DirEntry>, CallFailure> {
         let mut cursor = Cursor::default();
-        let mut listed = Vec::new();
+        let mut listed = Listed::begin(max_entries);
         loop {
             let page = Operation::Readdir { dir: &dir, cursor, bytes: READDIR_BYTES };
             let eof = self.control.operate(&page, |event| {
@@ -133,18 +146,18 @@ impl Mount {
                 let mut empty = true;
                 for entry in &page {
                     (cursor.cookie, empty) = (entry.cookie, false);
-                    if entry.name != b"." && entry.name != b".." {
-                        let name = entry.name.to_vec();
-                        listed.push(DirEntry { fileid: entry.fileid, name });
-                    }
+                    listed.push(entry.fileid, entry.name);
                 }
                 cursor.verifier = page.verifier;
                 // A page with nothing on it would be asked for again for ever.
                 Ok(page.eof || empty)
             })?;
             if eof {
-                return Ok(listed);
+                return Ok(listed.entries);
             }
+            let server = self.control.server();
+            let failed = |why| CallFailure::Unlistable { server, why };
+            listed.end_page(cursor.cookie).map_err(failed)?;
         }
     }
 

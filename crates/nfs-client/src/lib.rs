@@ -11,7 +11,9 @@ mod control;
 mod error;
 mod export;
 mod files;
+mod interrupt;
 mod link;
+mod listing;
 mod locate;
 mod mount;
 mod options;
@@ -23,8 +25,10 @@ mod transport;
 pub use nfs_proto as proto;
 
 pub use connection::{CALLS_MAX, Connection, ConnectionOptions};
-pub use error::{CallFailure, ConnectionError, MountError, PendingCalls};
+pub use error::{CallFailure, ConnectionError, MountError, PendingCalls, Silence};
 pub use files::DirEntry;
+pub use interrupt::{Interrupt, Interrupted};
+pub use listing::{LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
 pub use mount::Mount;
 pub use options::{
     DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX, Family, Identity, MountOptions,

@@ -30,9 +30,16 @@ const VECTOR_LEN: usize = 64;
 pub(crate) struct Link {
     pub(crate) transport: Transport,
     pub(crate) session: Session,
-    /// When bytes last went in or out, by the caller's clock.
-    pub(crate) moved_ns: u64,
+    /// When something last came of the calls, by the caller's clock: a reply ended, or so much
+    /// data moved as only a line that is alive moves.
+    pub(crate) progress_ns: u64,
+    /// Bytes of data that moved since then.
+    moved_bytes: usize,
 }
+
+/// Data that counts as progress before any reply has ended, in bytes. Less than that within the
+/// timeout of a call is no transfer: a server that sends a byte a second is as good as silent.
+const PROGRESS_BYTES: usize = 4 * 1024;
 
 /// Why a socket is of no more use.
 #[derive(Debug)]
@@ -59,7 +66,7 @@ enum Received {
 
 impl Link {
     pub(crate) fn new(transport: Transport, session: Session) -> Self {
-        Self { transport, session, moved_ns: 0 }
+        Self { transport, session, progress_ns: 0, moved_bytes: 0 }
     }
 
     /// Tells whether the socket should be watched for room to write.
@@ -74,7 +81,10 @@ impl Link {
             match self.send_some(pool) {
                 Ok(len) => {
                     self.session.sent(now_ns, len);
-                    self.moved_ns = now_ns;
+                    // A datagram leaves whether or not anybody is there to take it.
+                    if !self.transport.is_datagram() {
+                        self.note_moved(now_ns, len);
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -107,17 +117,36 @@ impl Link {
                 return Err(Broken::Lost(ErrorKind::UnexpectedEof.into()));
             }
             let now_ns = clock();
-            self.moved_ns = now_ns;
-            if let Received::Payload(len) = received {
+            let payload_before = self.session.counters().payload_bytes_in;
+            let ended = if let Received::Payload(len) = received {
                 self.session.payload_received(now_ns, len);
-                count += self.take_events(events);
+                self.take_events(events)
             } else {
-                count += self.take_stream(now_ns, &scratch.receive[..len], events)?;
+                self.take_stream(now_ns, &scratch.receive[..len], events)?
+            };
+            // Replies to no call, and what is no reply at all, are no progress.
+            let payload = self.session.counters().payload_bytes_in - payload_before;
+            self.note_moved(now_ns, payload as usize);
+            if ended > 0 {
+                self.note_progress(now_ns);
             }
+            count += ended;
             if len < asked {
                 return Ok(count);
             }
         }
+    }
+
+    /// Takes note of data that moved, in either direction.
+    fn note_moved(&mut self, now_ns: u64, bytes: usize) {
+        self.moved_bytes += bytes;
+        if self.moved_bytes >= PROGRESS_BYTES {
+            self.note_progress(now_ns);
+        }
+    }
+
+    fn note_progress(&mut self, now_ns: u64) {
+        (self.progress_ns, self.moved_bytes) = (now_ns, 0);
     }
 
     /// Sleeps until the socket is ready or `timeout` is over, and says what it is ready for.
@@ -188,9 +217,12 @@ impl Link {
             match self.transport.receive(&mut scratch.receive) {
                 Ok(len) => {
                     let now_ns = clock();
-                    self.moved_ns = now_ns;
                     self.session.handle_datagram(now_ns, &scratch.receive[..len]);
-                    count += self.take_events(events);
+                    let ended = self.take_events(events);
+                    if ended > 0 {
+                        self.note_progress(now_ns);
+                    }
+                    count += ended;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(count),

@@ -15,7 +15,7 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{CallError, RpcError, Status, mount1, mount3, nfs3};
 
 use crate::control::Control;
-use crate::error::{CallFailure, MountError};
+use crate::error::{CallFailure, MountError, Silence};
 use crate::options::{Family, MountOptions};
 use crate::transport::refuses_certificate;
 
@@ -31,6 +31,7 @@ pub(crate) fn connect_nfs(options: &MountOptions) -> Result<Control, MountError>
             .and_then(|port| Control::connect(NFS, at(address, port), options));
         match connected {
             Ok(control) => return Ok(control),
+            Err(error @ MountError::Interrupted { .. }) => return Err(error),
             // The first address is the preferred one; its failure is the one to report.
             Err(error) => failure = failure.or(Some(error)),
         }
@@ -65,8 +66,11 @@ pub(crate) fn explain(
     failure: CallFailure,
 ) -> MountError {
     match failure {
-        CallFailure::TimedOut { server, timeout, .. } => {
+        CallFailure::TimedOut { server, timeout, silence: Silence::Nothing, .. } => {
             MountError::NoAnswer { service, server, timeout }
+        }
+        CallFailure::Interrupted { server, why, .. } => {
+            MountError::Interrupted { service, server, why }
         }
         CallFailure::Lost { server, reason, .. } if refuses_certificate(&reason) => {
             MountError::ClientCertificate { server, reason: reason.to_string() }

@@ -11,6 +11,7 @@ use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 
+use crate::interrupt::Interrupt;
 use crate::transport::Tls;
 
 /// The largest transfer size that is asked for where none is named: what Linux clients use.
@@ -98,7 +99,13 @@ pub struct MountOptions {
     pub timeout: Duration,
     /// TCP congestion control to set; `None` leaves the system's.
     pub congestion_control: Option<String>,
+    /// Ends what blocks before its time.
+    pub interrupt: Interrupt,
 }
+
+/// A call is put off for so many times the timeout before "later" is its answer: half a minute by
+/// default.
+const PATIENCE_TIMEOUTS: u64 = 6;
 
 impl MountOptions {
     /// Mounts `export` of `host` as root, by version 3 over TCP, with 5 s of patience and the
@@ -125,6 +132,7 @@ impl MountOptions {
             tls: None,
             timeout: Duration::from_secs(5),
             congestion_control: None,
+            interrupt: Interrupt::default(),
         }
     }
 
@@ -169,7 +177,12 @@ impl MountOptions {
     /// Returns when calls are sent again.
     pub(crate) fn retry(&self) -> Retry {
         let timeo_ns = self.timeo.as_nanos() as u64;
-        Retry { timeo_ns: timeo_ns.max(1_000_000), retrans: self.retrans, ..Retry::default() }
+        let timeout_ns = self.timeout.as_nanos() as u64;
+        Retry {
+            timeo_ns: timeo_ns.max(1_000_000),
+            retrans: self.retrans,
+            patience_ns: timeout_ns.saturating_mul(PATIENCE_TIMEOUTS),
+        }
     }
 
     /// Returns the transfer size in force: the least of what was asked (or is usual), what the

@@ -68,9 +68,14 @@ pub(crate) struct Connection {
     outbox: Outbox,
     faults: Option<Box<FaultState>>,
     delayed_bytes: usize,
+    /// What leaves in drops, by plan; its bytes count as delayed.
+    trickled: Outbox,
     phase: Phase,
     signs: Signs,
 }
+
+/// How many drops a second there are of what trickles out, where each has a byte at least.
+const DROPS_PER_S: u64 = 10;
 
 impl Connection {
     /// Takes over an accepted socket.
@@ -91,6 +96,7 @@ impl Connection {
             outbox: Outbox::default(),
             faults,
             delayed_bytes: 0,
+            trickled: Outbox::default(),
             phase: Phase::Open,
             signs: Signs::default(),
         }
@@ -146,11 +152,49 @@ impl Connection {
     pub(crate) fn deliver(&mut self, reply: Outbox, kit: &mut Kit) -> Result<(), Closed> {
         self.delayed_bytes -= reply.bytes();
         self.borrow(kit);
-        self.outbox.append(reply);
+        self.queue(reply, kit);
         self.flush(&kit.service)?;
         self.work(kit)?;
         self.give_back(kit);
         self.check_end()
+    }
+
+    /// Sends the next drop of what trickles out.
+    pub(crate) fn drip(&mut self, kit: &mut Kit) -> Result<(), Closed> {
+        let Some(bytes_per_s) = kit.service.shared.faults.trickle_bytes_per_s else {
+            return Ok(());
+        };
+        self.borrow(kit);
+        let before = self.trickled.bytes();
+        self.trickled.move_front((bytes_per_s / DROPS_PER_S).max(1) as usize, &mut self.outbox);
+        self.delayed_bytes -= before - self.trickled.bytes();
+        self.plan_drip(bytes_per_s, kit);
+        self.flush(&kit.service)?;
+        self.work(kit)?;
+        self.give_back(kit);
+        self.check_end()
+    }
+
+    /// Has the next drop sent in time, where there is one.
+    fn plan_drip(&self, bytes_per_s: u64, kit: &mut Kit) {
+        if self.trickled.bytes() > 0 {
+            let drops_per_s = bytes_per_s.clamp(1, DROPS_PER_S);
+            kit.delays.add(1_000_000_000 / drops_per_s, Due::Drip(self.token));
+        }
+    }
+
+    /// Puts a reply where it leaves from: at once, or in drops.
+    fn queue(&mut self, reply: Outbox, kit: &mut Kit) {
+        let Some(bytes_per_s) = kit.service.shared.faults.trickle_bytes_per_s else {
+            return self.outbox.append(reply);
+        };
+        kit.service.counters.fault(FaultKind::Trickle);
+        let is_dry = self.trickled.bytes() == 0;
+        self.delayed_bytes += reply.bytes();
+        self.trickled.append(reply);
+        if is_dry {
+            self.plan_drip(bytes_per_s, kit);
+        }
     }
 
     /// Notes that time has passed: a connection that is idle for long may be closed by plan, and
@@ -325,7 +369,12 @@ impl Connection {
     /// Does with a reply what the planned faults say.
     fn take(&mut self, handled: Handled, kit: &mut Kit) {
         let (reply, hold_ns, twice) = match handled {
-            Handled::Reply { reply, hold_ns, twice } => (reply, hold_ns, twice),
+            Handled::Reply { reply, hold_ns, twice, closes } => {
+                if closes {
+                    self.phase = Phase::Ending;
+                }
+                (reply, hold_ns, twice)
+            }
             Handled::Silence => return,
             Handled::Hang => return self.phase = Phase::Hung,
             Handled::Close => return self.phase = Phase::Ending,
@@ -336,7 +385,7 @@ impl Connection {
                 let addressee = Addressee::Connection(self.token);
                 kit.delays.add(hold_ns, Due::Reply(addressee, reply));
             } else {
-                self.outbox.append(reply);
+                self.queue(reply, kit);
             }
         }
     }

@@ -285,6 +285,6 @@ mod tests {
         let mut sum = ServerCounters::default();
         sum.merge(&thread);
         assert!(FaultKind::ALL.iter().all(|kind| sum.faults_of(*kind) == 1));
-        assert_eq!(sum.planned_faults(), FaultKind::ALL.len() as u64 - 2);
+        assert_eq!(sum.planned_faults(), FaultKind::ALL.len() as u64 - 3);
     }
 }

@@ -124,7 +124,7 @@ impl Datagrams {
         let mut twice = false;
         if self.faults.is_none() {
             kit.service.answer(&request, &origin, &mut reply);
-        } else if let Handled::Reply { reply: answer, hold_ns: hold, twice: again } =
+        } else if let Handled::Reply { reply: answer, hold_ns: hold, twice: again, .. } =
             handle(&mut kit.service, &mut self.faults, &request, &origin)
         {
             reply.append(answer);

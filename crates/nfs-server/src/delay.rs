@@ -30,6 +30,8 @@ pub(crate) enum Addressee {
 pub(crate) enum Due {
     /// A reply is sent.
     Reply(Addressee, Outbox),
+    /// The next bytes of what trickles out on the connection with this token are sent.
+    Drip(u64),
     /// Connections are looked through for those that are idle or stuck.
     Sweep,
 }

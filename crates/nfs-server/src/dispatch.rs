@@ -6,9 +6,9 @@
 use nfs_proto::server::Request;
 
 use crate::clock::monotonic_ns;
-use crate::fault::{CappedBytes, Fate, FaultKind, FaultState};
+use crate::fault::{CappedBytes, Damaged, Fate, FaultKind, FaultState, damage};
 use crate::outbox::Outbox;
-use crate::service::{Origin, Service};
+use crate::service::{Origin, Service, Transport};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) enum Handled {
         hold_ns: u64,
         /// It is sent twice.
         twice: bool,
+        /// The connection is closed after it.
+        closes: bool,
     },
     /// It is not answered.
     Silence,
@@ -39,7 +41,7 @@ pub(crate) fn handle(
     let Some(state) = faults else {
         let mut reply = Outbox::default();
         service.answer(request, origin, &mut reply);
-        return Handled::Reply { reply, hold_ns: 0, twice: false };
+        return Handled::Reply { reply, hold_ns: 0, twice: false, closes: false };
     };
     let (drop, delay_ns, twice) = match state.begin(&service.shared.faults) {
         Fate::Carry { drop, delay_ns, duplicate } => (drop, delay_ns, duplicate),
@@ -79,7 +81,16 @@ pub(crate) fn handle(
     if hold_ns > 0 {
         service.hold_repeats(hold_ns);
     }
-    Handled::Reply { reply, hold_ns, twice }
+    let is_stream = origin.transport != Transport::Udp;
+    let plan = service.shared.faults.damage;
+    let Damaged { reply, struck, closes } = match faults {
+        Some(state) => damage(&plan, state, reply, is_stream),
+        None => Damaged { reply, struck: None, closes: false },
+    };
+    if let Some(kind) = struck {
+        service.counters.fault(kind);
+    }
+    Handled::Reply { reply, hold_ns, twice, closes }
 }
 
 /// Payload of READ and WRITE so far, in bytes.

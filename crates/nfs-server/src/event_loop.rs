@@ -192,6 +192,7 @@ impl EventLoop {
         while let Some(due) = self.kit.delays.pop_due(now_ns) {
             match due {
                 Due::Reply(addressee, reply) => self.deliver(addressee, reply),
+                Due::Drip(token) => self.with(token, Connection::drip),
                 Due::Sweep => self.sweep(),
             }
         }

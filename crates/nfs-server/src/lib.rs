@@ -41,9 +41,9 @@ pub use crate::access::{Network, NetworkError};
 pub use crate::config::{Portmap, ServerConfig, ServerError, Versions};
 pub use crate::counters::ServerCounters;
 pub use crate::fault::{
-    BandwidthCap, CallServiceTime, CappedBytes, DelayFault, ErrorFault, FaultKind, FaultPlan,
-    FaultedCalls, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,
+    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, Damage, DelayFault, ErrorFault,
+    FaultKind, FaultPlan, FaultedCalls, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,
 };
-pub use crate::fs::StoreMode;
+pub use crate::fs::{EndlessListing, Quirks, StoreMode};
 pub use crate::server::Server;
 pub use crate::tls::{Certificate, TlsConfig};

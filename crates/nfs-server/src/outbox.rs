@@ -68,6 +68,18 @@ impl Outbox {
         self.segments.push_back(Segment::Payload(piece));
     }
 
+    /// Moves up to `count` bytes from the front of the queue to the end of `other`.
+    pub(crate) fn move_front(&mut self, count: usize, other: &mut Self) {
+        let mut vector = [IoSlice::new(&[])];
+        if self.vectors(&mut vector) == 0 {
+            return;
+        }
+        let moved = vector[0].len().min(count);
+        other.head().extend_from_slice(&vector[0][..moved]);
+        other.seal();
+        self.consume(moved);
+    }
+
     /// Moves everything of another outbox to the end of this one.
     pub(crate) fn append(&mut self, other: Self) {
         for segment in other.segments {

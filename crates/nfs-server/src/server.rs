@@ -241,11 +241,12 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
 
 fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
     let now = (config.clock)();
-    let fs = FileSystem::new(config.store, config.memory_limit_bytes, new_boot_id(), now);
+    let mut fs = FileSystem::new(config.store, config.memory_limit_bytes, new_boot_id(), now);
     let context = Context { now, ..Context::default() };
     for path in &config.exports {
-        fs.make_path(path, context)
-            .map_err(|source| ServerError::Export { path: path.clone(), source })?;
+        let failed = |source| ServerError::Export { path: path.clone(), source };
+        let export = fs.make_path(path, context).map_err(failed)?;
+        fs.set_quirks(config.faults.quirks, export, context).map_err(failed)?;
     }
     Ok(fs)
 }
@@ -282,6 +283,7 @@ fn share(
         mounts: Mutex::new(BTreeSet::new()),
         replies: Replies::new(config.cached_replies_max),
         restarts: AtomicU64::new(0),
+        verifier_changes: AtomicU64::new(0),
     }
 }
 

@@ -41,6 +41,24 @@ pub enum Calls {
     },
 }
 
+/// What a directory that never ends lists after its last name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endless {
+    /// Its names again, under the cookies that they have already had.
+    Cookies,
+    /// Names that nobody made, each under a cookie of its own.
+    Names,
+}
+
+/// Which calls change the write verifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VerifierChange {
+    /// Every COMMIT.
+    Commit,
+    /// Every WRITE and every COMMIT.
+    Write,
+}
+
 /// What the in-memory server does wrong on purpose. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlannedFault {
@@ -112,8 +130,32 @@ pub enum PlannedFault {
     ReadSize(u32),
     /// The largest WRITE that is granted, in bytes.
     WriteSize(u32),
-    /// The most slots that a session of v4.1 and later is granted.
-    SessionSlots(u64),
+    /// READDIR never comes to the end of a directory.
+    EndlessReaddir(Endless),
+    /// Replies of a stream leave at so many bytes per second and connection.
+    Trickle(u64),
+    /// The write verifier is another one after each of some calls.
+    ChangingVerifier(VerifierChange),
+    /// Slots that a session of v4.1 and later is granted at most.
+    SessionSlots(u32),
+    /// A reply bears the xid of no call.
+    WrongXid(Share),
+    /// The second half of a reply is missing.
+    CutReplies {
+        /// How often.
+        share: Share,
+        /// Closes the connection in the middle of the reply; else the reply is a whole record that
+        /// is too short.
+        close: bool,
+    },
+    /// The mark of a reply announces a record of 2 GiB.
+    OversizedRecords(Share),
+    /// LOOKUP of a directory below an export leads back to where it was looked up.
+    DirectoryLoops,
+    /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
+    SymlinkLoops,
+    /// A file handle goes stale after so many calls, up to twice as many.
+    ChangingHandles(u64),
 }
 
 /// A kind of fault: its word and how its value is written.
@@ -131,7 +173,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 20] = [
+pub const KINDS: [FaultKind; 29] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -159,7 +201,28 @@ pub const KINDS: [FaultKind; 20] = [
     kind("refuse_mount", "", "Every mount is refused."),
     kind("read_size", "SIZE", "The largest READ that is granted."),
     kind("write_size", "SIZE", "The largest WRITE that is granted."),
-    kind("session_slots", "N", "A session of v4.1 and later is granted so many slots at most."),
+    kind(
+        "endless_readdir",
+        "cookies | names",
+        "READDIR never ends: cookies repeat, or names are made up without end.",
+    ),
+    kind("trickle", "SIZE/s", "Replies over TCP leave so slowly, on each connection."),
+    kind(
+        "changing_verifier",
+        "COMMIT | WRITE",
+        "The write verifier changes with every COMMIT, or with every WRITE, too.",
+    ),
+    kind("session_slots", "N", "The most slots that a session of v4.1 is granted."),
+    kind("wrong_xid", "SHARE", "Replies bear the xid of no call."),
+    kind(
+        "cut_replies",
+        "SHARE [close]",
+        "Replies end in the middle, as records of that length, or with the connection.",
+    ),
+    kind("oversized_records", "SHARE", "Replies over TCP announce records of 2 GiB."),
+    kind("directory_loops", "", "LOOKUP of a directory below an export leads to its parent."),
+    kind("symlink_loops", "", "LOOKUP of one leads to a symbolic link that leads to itself."),
+    kind("changing_handles", "N", "File handles go stale after N calls, or twice as many."),
 ];
 
 impl PlannedFault {
@@ -185,7 +248,16 @@ impl PlannedFault {
             Self::RefuseMount => "refuse_mount",
             Self::ReadSize(_) => "read_size",
             Self::WriteSize(_) => "write_size",
+            Self::EndlessReaddir(_) => "endless_readdir",
+            Self::Trickle(_) => "trickle",
+            Self::ChangingVerifier(_) => "changing_verifier",
             Self::SessionSlots(_) => "session_slots",
+            Self::WrongXid(_) => "wrong_xid",
+            Self::CutReplies { .. } => "cut_replies",
+            Self::OversizedRecords(_) => "oversized_records",
+            Self::DirectoryLoops => "directory_loops",
+            Self::SymlinkLoops => "symlink_loops",
+            Self::ChangingHandles(_) => "changing_handles",
         }
     }
 

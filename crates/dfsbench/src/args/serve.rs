@@ -5,39 +5,33 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueHint};
+use plan::fault::KINDS;
 
-const FAULTS: &str = "\
-Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of [server.faults]):
-  service-time TIME | uniform TIME TIME | exponential TIME [on CALL]
-                                  answers are held back, all or those of a call
-  bandwidth SIZE/s [wire]         all payload, or everything on the wire, shares a rate
-  drop SHARE                      calls are carried out and not answered
-  delay SHARE TIME                answers come late
-  duplicate SHARE                 answers are sent twice
-  short-writes SHARE              a WRITE takes the first half of its data
-  error CALL ERROR SHARE          calls are answered with an error, such as READ IO 1%
-  stall TIME at TIME              nothing is answered for a time, from a time after the start
-  restart at TIME                 connections and sessions are lost, the write verifier changes
-  lose-unstable                   a restart takes back what was not committed
-  lose-committed                  a restart takes back that, and what was said to be safe last
-  grace TIME                      for so long after a restart clients of v4 reclaim what was open
-  hang-from-clients N             connections beyond so many are never answered
-  hang-after N, close-after N     a connection falls silent, or is closed, after so many calls
-  idle-close TIME                 a connection without calls is closed
-  refuse-mount                    every mount is refused
-  read-size SIZE, write-size SIZE the largest READ and WRITE that are granted
-  session-slots N                 a session of v4.1 and later is granted so many slots at most
-
+const EXAMPLES: &str = "
 Examples:
   dfsbench serve --fault 'service-time exponential 200us' --fault 'drop 0.1%'
+  dfsbench serve --fault 'endless-readdir cookies' --fault 'trickle 1B/s'
   dfsbench serve --listen 0.0.0.0 --allow 192.168.1.0/24 --port 2049 --memory 4GiB";
+
+/// Every fault with its value and what it does, from the table that their reader uses.
+fn faults_help() -> String {
+    let mut text = String::from(
+        "Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of \
+         [server.faults]):\n",
+    );
+    for kind in &KINDS {
+        let fault = format!("{} {}", kind.name.replace('_', "-"), kind.form);
+        text.push_str(&format!("  {}\n      {}\n", fault.trim_end(), kind.meaning));
+    }
+    text + EXAMPLES
+}
 
 /// Runs the in-memory NFS server until it is stopped: for the kernel's client, libnfs, macOS, or
 /// `dfsbench run`.
 ///
 /// The address for `dfsbench run` is the first line of stdout; commands to mount it go to stderr.
 #[derive(Debug, Parser)]
-#[command(after_help = FAULTS)]
+#[command(after_help = faults_help())]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
 pub struct ServeArgs {
     /// Address to listen on; off loopback only with --allow
@@ -97,9 +91,10 @@ pub struct ServeArgs {
 mod tests {
     #[test]
     fn the_help_names_every_fault() {
+        let help = super::faults_help();
         for kind in &plan::fault::KINDS {
             let name = kind.name.replace('_', "-");
-            assert!(super::FAULTS.contains(&format!("{name} ")), "{name}");
+            assert!(help.contains(&format!("\n  {name}")), "{name}");
         }
     }
 }

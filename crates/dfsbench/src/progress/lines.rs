@@ -57,6 +57,7 @@ impl Lines {
     /// Hears what happens.
     pub fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
+            Event::DirectoryBegun { .. } | Event::DirectoryEnded => return,
             Event::TrialBegun { position, spec } => {
                 (self.position, self.pass) = (*position, None);
                 about("trial_begun", spec)

@@ -11,7 +11,6 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
@@ -27,6 +26,7 @@ use rustix::termios::{
 use super::seen::Seen;
 use super::{frame, lines};
 use crate::exit::Failure;
+use crate::signals::Heard;
 use crate::{output, signals};
 
 /// How often it is drawn.
@@ -38,8 +38,6 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// What ctrl-C sends where the terminal makes no signal of it.
 const CTRL_C: u8 = 3;
-/// The code of a process that a second signal ended.
-const CODE_SIGNALLED: i32 = 4;
 
 /// How the terminal was, while it is taken.
 static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
@@ -106,7 +104,6 @@ impl Drop for Screen {
             let _ = thread.join();
         }
         put_back();
-        signals::end_at_second();
     }
 }
 
@@ -159,16 +156,16 @@ fn write(text: &str) -> io::Result<()> {
 }
 
 /// Draws and listens until it is told to end.
-fn run(seen: &Mutex<Seen>, mut signals: UnixStream, stop: &AtomicBool) {
+fn run(seen: &Mutex<Seen>, mut signals: Heard, stop: &AtomicBool) {
     let started = Instant::now();
     let mut heard = 0;
     while !stop.load(Relaxed) {
         draw(seen, started.elapsed());
-        let keyboard = wait(&signals);
-        heard += count(&mut signals);
+        let keyboard = wait(&signals.stream);
+        heard += count(&mut signals.stream);
         if heard > 1 {
             put_back();
-            process::exit(CODE_SIGNALLED);
+            signals::end_now();
         }
         if keyboard {
             for _ in 0..keys().iter().filter(|key| matches!(**key, b'q' | CTRL_C)).count() {

@@ -124,7 +124,10 @@ impl Seen {
                 self.rest();
             }
             Event::TrialEnded { spec, trial } => self.trial(spec, trial),
-            Event::RunGivenUp(_) | Event::Left(_) => {}
+            Event::DirectoryBegun { .. }
+            | Event::DirectoryEnded
+            | Event::RunGivenUp(_)
+            | Event::Left(_) => {}
         }
         self.caveats.len() - known
     }

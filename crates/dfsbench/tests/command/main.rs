@@ -7,6 +7,7 @@ mod book;
 mod compare;
 mod curve;
 mod help;
+mod hostile;
 mod hosts;
 mod interruption;
 mod jobs;

@@ -16,6 +16,7 @@ mod transfers;
 mod uncommitted;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event;
@@ -23,7 +24,7 @@ use nfs_client::{Connection, Scratch};
 
 use super::{Backend, Lost, Recovered, Tally, patience};
 use crate::clock::Clock;
-use crate::limits::TICK;
+use crate::limits::{REAP_ROUNDS_MAX, TICK};
 use closing::Closing;
 use set::Common;
 use transfers::Transfers;
@@ -79,22 +80,28 @@ impl Backend for Nfs {
         let (before, wanted) = (out.len(), out.len() + min);
         // A sync that needs no COMMIT ended when it was submitted.
         transfers.drain_into(out);
-        while out.len() < wanted {
+        // Calls may go on ending without any op coming to its end: then it is the worker's turn.
+        let mut rounds = 0;
+        while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
+            rounds += 1;
             let mut ended = |event: &Event<'_>| transfers.ended(event, common);
             let patience = patience(clock.as_ref(), until_ns);
             let result = connection.wait(scratch, &now, patience, &mut ended);
             transfers.pump(connection, now(), common);
             transfers.drain_into(out);
-            if result.map_err(|error| Lost(error.to_string()))? == 0 {
+            if result.map_err(|error| Lost(error.to_string()))? == 0 || common.rewrites_in_vain() {
                 break;
             }
         }
         common.set.clients.ended(0, &out[before..]);
+        if common.rewrites_in_vain() {
+            return common.give_up_rewriting();
+        }
         self.check_timeout()
     }
 
-    fn close(&mut self) -> Result<(), Lost> {
-        closing::close_files(self)
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+        closing::close_files(self, stop)
     }
 
     fn tally(&self) -> Tally {

@@ -12,6 +12,7 @@ pub(super) mod names;
 pub(super) use data::{get_each, put_each};
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use rustix::io::Errno;
@@ -81,7 +82,7 @@ impl Backend for Posix {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Lost> {
+    fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
         self.calls.set.close()
     }
 

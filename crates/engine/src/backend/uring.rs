@@ -16,6 +16,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, squeue};
@@ -246,7 +247,7 @@ impl Backend for Uring {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Lost> {
+    fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
         if self.fixed_files {
             // The ring holds on to files that are registered, and the last holder closes.
             let gone = self.ring.submitter().unregister_files();

@@ -7,14 +7,19 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::work::directory_name;
 use model::{NfsTarget, Target};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Mount, MountOptions};
 
-use super::nfs::{connect, empty, names};
-use super::{SiteError, nfs};
+use super::SiteError;
+use super::nfs::{self, WalkFailure, connect, empty_leftover};
+use super::patience::{Job, Patience};
+use crate::clock::SystemClock;
+use crate::limits::LISTED_SPARE_UNBOUNDED;
+use crate::stop::Stop;
 
 /// How the name of a mark ends.
 const MARK: &str = ".campaign";
@@ -104,8 +109,12 @@ fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
 fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, SiteError> {
     let shown = target.to_string();
     let options = MountOptions::from_target(target);
+    let job = Job::Mount(options.timeout);
+    let patience = Patience::new(Stop::default(), Arc::new(SystemClock::new()), job);
+    let options = MountOptions { interrupt: patience.interrupt(), ..options };
     let mut mount = connect(&options).map_err(|error| nfs::told(&shown, &error))?;
-    let swept = remove_from(&mut mount, begin, &shown);
+    patience.begin(Job::CleanUp);
+    let swept = remove_from(&mut mount, &patience, begin, &shown);
     // A server that no longer answers MOUNT loses nothing by it.
     let _ = mount.unmount();
     swept.map_err(|failure| SiteError::Io {
@@ -115,39 +124,55 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Sit
     })
 }
 
-fn remove_from(mount: &mut Mount, begin: &str, shown: &str) -> Result<Vec<Leftover>, CallFailure> {
+fn remove_from(
+    mount: &mut Mount,
+    patience: &Patience,
+    begin: &str,
+    shown: &str,
+) -> Result<Vec<Leftover>, CallFailure> {
     let root = mount.root();
     let mut found = Vec::new();
-    for name in names(mount, root)? {
+    for name in list(mount, root)? {
         if !name.starts_with(begin) {
             continue;
         }
         let place = format!("{shown}/{name}");
         let directory = mount.lookup(root, &name)?;
-        found.push(match remove_marked(mount, directory, &name) {
+        found.push(match remove_marked(mount, patience, directory, &name) {
             Ok(true) => Leftover::Removed(place),
             Ok(false) => {
                 let why = format!("it is not empty and has no file {}", mark_of(&name));
                 Leftover::Kept(place, why)
             }
-            Err(failure) if failure.answered().is_some() => {
-                Leftover::Kept(place, failure.to_string())
-            }
-            Err(lost) => return Err(lost),
+            Err(WalkFailure::Call(lost)) if lost.answered().is_none() => return Err(lost),
+            Err(failure) => Leftover::Kept(place, failure.to_string()),
         });
     }
     Ok(found)
 }
 
 /// Removes a directory that bears its mark or is empty; returns false for another one.
-fn remove_marked(mount: &mut Mount, directory: File, name: &str) -> Result<bool, CallFailure> {
-    let inside = names(mount, directory)?;
+fn remove_marked(
+    mount: &mut Mount,
+    patience: &Patience,
+    directory: File,
+    name: &str,
+) -> Result<bool, WalkFailure> {
+    let inside = list(mount, directory)?;
     if !inside.is_empty() && !inside.contains(&mark_of(name)) {
         return Ok(false);
     }
-    empty(mount, directory)?;
+    empty_leftover(mount, patience, directory)?;
     let root = mount.root();
-    mount.rmdir(root, name).map(|()| true)
+    mount.rmdir(root, name)?;
+    Ok(true)
+}
+
+/// Lists a directory, within bounds; names that are no text are not ours.
+fn list(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
+    let entries = mount.readdir_up_to(directory, LISTED_SPARE_UNBOUNDED)?;
+    let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
+    Ok(names.filter(|name| name != "." && name != "..").collect())
 }
 
 #[cfg(test)]

@@ -5,19 +5,24 @@
 
 mod filling;
 mod opening;
+mod walking;
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsTarget, RunSpec};
+use model::{Caveat, CaveatCode, Fact, NfsTarget, RunSpec, Workload};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::Places;
 
+use super::patience::{Job, Patience};
 use super::{SiteConfig, SiteError, leftover};
-pub(super) use filling::empty;
+use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
+use walking::ByCall;
+pub(super) use walking::{WalkFailure, empty_leftover};
 
 /// A working directory below the mounted path.
 pub(super) struct NfsSite {
@@ -35,6 +40,10 @@ pub(super) struct NfsSite {
     opened: Mutex<Vec<File>>,
     /// What all workers of a pass have open together.
     shared: Mutex<Option<Shared>>,
+    /// How long the server is waited for.
+    patience: Patience,
+    /// Names that a directory may have before it is held to be endless.
+    names_max: u64,
 }
 
 /// Files and links that all workers of a pass work on.
@@ -51,7 +60,10 @@ impl NfsSite {
         config: &SiteConfig,
     ) -> Result<Self, SiteError> {
         let timeout = Duration::from_millis(spec.timeout_ms);
+        let job = Job::Mount(timeout);
+        let patience = Patience::new(config.stop.clone(), Arc::clone(&config.clock), job);
         let options = MountOptions {
+            interrupt: patience.interrupt(),
             rsize: spec.transfer_size_bytes,
             wsize: spec.transfer_size_bytes,
             timeout,
@@ -63,11 +75,16 @@ impl NfsSite {
         let mut mount = connect(&options).map_err(|error| told(&shown, &error))?;
         let work_name = config.work_name.clone();
         let root = mount.root();
+        patience.begin(Job::SetUp);
         let work = make_or_join(&mut mount, root, &work_name, spec);
-        let (work, is_ours) = work.map_err(|failure| not_writable(&shown, target, &failure))?;
+        let (work, is_ours) = work.map_err(|failure| {
+            // Nobody knows what became of a call without an answer.
+            let left = if failure.answered().is_some() { "" } else { &work_name };
+            not_writable(&shown, target, &failure, left)
+        })?;
         if is_ours {
             let marked = mark(&mut mount, work, &work_name);
-            marked.map_err(|failure| not_writable(&shown, target, &failure))?;
+            marked.map_err(|failure| not_writable(&shown, target, &failure, &work_name))?;
         }
         if !is_ours && !config.joins {
             let reason = "it is there already".to_owned();
@@ -84,6 +101,8 @@ impl NfsSite {
             timeout,
             opened: Mutex::default(),
             shared: Mutex::default(),
+            patience,
+            names_max: names_max(spec),
         })
     }
 
@@ -146,20 +165,33 @@ impl NfsSite {
             self.leave();
             return Ok(());
         }
+        self.patience.begin(Job::CleanUp);
         self.close_opened();
-        let remove = |mount: &mut Mount| -> Result<(), CallFailure> {
-            empty(mount, self.work)?;
+        let remove = |mount: &mut Mount| -> Result<(), WalkFailure> {
+            self.empty(mount)?;
             let root = mount.root();
-            mount.rmdir(root, &self.work_name)
+            Ok(mount.rmdir(root, &self.work_name)?)
         };
         let removed = self.with_mount(remove);
-        let removed = removed.map_err(|failure| self.failed("remove", "", &failure));
-        self.unmount();
-        removed
+        match removed {
+            Ok(()) => {
+                self.unmount();
+                Ok(())
+            }
+            Err(failure) => {
+                let failed = self.failed("remove", "", &failure);
+                // Whoever does not answer here does not answer there either.
+                if failure.call().is_some_and(|call| call.answered().is_some()) {
+                    self.unmount();
+                }
+                Err(failed)
+            }
+        }
     }
 
     /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
     pub(super) fn leave(self) {
+        self.patience.begin(Job::CleanUp);
         self.close_opened();
         self.unmount();
     }
@@ -167,7 +199,11 @@ impl NfsSite {
     fn close_opened(&self) {
         for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A server that has forgotten the open has nothing to close.
-            let _ = self.mount().close(file);
+            let closed = self.mount().close(file);
+            // One that does not answer is not asked again for each of a million files.
+            if closed.is_err_and(|failure| failure.answered().is_none()) {
+                return;
+            }
         }
     }
 
@@ -178,13 +214,14 @@ impl NfsSite {
 
     /// Does something that may be done twice, and once more over a new connection where the old
     /// one was lost: servers close connections that were idle for a long pass.
-    fn with_mount<T>(
+    fn with_mount<T, E: ByCall>(
         &self,
-        mut job: impl FnMut(&mut Mount) -> Result<T, CallFailure>,
-    ) -> Result<T, CallFailure> {
+        mut job: impl FnMut(&mut Mount) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut mount = self.mount();
         let first = job(&mut mount);
-        if !first.as_ref().is_err_and(|failure| failure.answered().is_none()) {
+        let call = first.as_ref().err().and_then(ByCall::call);
+        if !call.is_some_and(CallFailure::is_connection_lost) {
             return first;
         }
         let Ok(fresh) = connect(mount.options()) else { return first };
@@ -213,7 +250,7 @@ impl NfsSite {
         self.mount.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self, what: &'static str, name: &str, failure: &CallFailure) -> SiteError {
+    fn failed(&self, what: &'static str, name: &str, failure: &impl Display) -> SiteError {
         SiteError::Io {
             what,
             place: format!("{}/{}/{name}", self.shown, self.work_name),
@@ -247,14 +284,21 @@ pub(super) fn connect(options: &MountOptions) -> Result<Mount, MountError> {
     }
 }
 
-/// Lists what is in our directory; names that are no text are not ours.
-pub(super) fn names(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
-    let entries = mount.readdir(directory)?;
-    let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
-    Ok(names.filter(|name| name != "." && name != "..").collect())
+/// Names that one directory of a run may have before it is held to be endless.
+fn names_max(spec: &RunSpec) -> u64 {
+    // Streams and mixes of reads and writes have the files of their set, and never more.
+    let is_unbounded = !matches!(spec.workload, Workload::Stream | Workload::Mixed);
+    let spare = if is_unbounded { LISTED_SPARE_UNBOUNDED } else { LISTED_SPARE };
+    spare.saturating_add(u64::from(spec.files).saturating_mul(4))
 }
 
-fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure) -> SiteError {
+/// Says what a server refused; `left` names what it may have made, where it gave no answer.
+fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure, left: &str) -> SiteError {
+    if !left.is_empty() {
+        return SiteError::Nfs(format!(
+            "can't create a directory in {shown}: {failure} (hint: `{left}` may be left there)"
+        ));
+    }
     SiteError::Nfs(format!(
         "can't create a directory in {shown} as uid {} and gid {}: {failure} \
          (hint: the export may squash this uid, as root_squash does, or be read-only; ask for \

@@ -88,7 +88,7 @@ impl Connection {
             return None;
         }
         let has_sessions = self.link.session.version().has_sessions();
-        Some(if has_sessions { last_ns.max(self.link.moved_ns) } else { last_ns } + every_ns)
+        Some(if has_sessions { last_ns.max(self.link.progress_ns) } else { last_ns } + every_ns)
     }
 
     /// Renews the lease: by a SEQUENCE alone where there are sessions, else by RENEW.
@@ -231,7 +231,7 @@ impl Connection {
             Ok(true) => {
                 trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
                 trouble.next_ns = None;
-                self.link.moved_ns = now_ns;
+                self.link.progress_ns = now_ns;
                 Ok(())
             }
             Err(error) if over => Err(self.as_error(Broken::Lost(io::Error::other(error)))),

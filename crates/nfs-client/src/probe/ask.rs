@@ -20,6 +20,7 @@ use nfs_proto::{DecodeError, RpcError};
 
 use super::data::{Answer, NoAnswer, Transport};
 use super::options::ProbeOptions;
+use crate::interrupt::Interrupt;
 use crate::transport::{Route, connected};
 
 /// The largest reply over TCP, in bytes: long lists of registrations and exports.
@@ -62,7 +63,7 @@ impl Asker {
             Transport::Udp => Proto::Udp,
         };
         let (timeout, resvport) = (options.timeout, options.resvport);
-        let route = Route { server, proto, resvport, timeout };
+        let route = Route { server, proto, resvport, timeout, interrupt: Interrupt::default() };
         let wire = Wire::open(&route).map_err(|error| no_answer(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);

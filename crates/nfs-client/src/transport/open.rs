@@ -19,8 +19,10 @@ use rustix::net::sockopt::{
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
+use super::tls::Deadline;
 use super::{Refused, Tls, TlsStream, Transport, refuses_certificate};
 use crate::error::MountError;
+use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::locate::{MOUNT, PORTMAPPER};
 use crate::options::MountOptions;
 
@@ -44,7 +46,7 @@ pub(crate) struct Opening<'a> {
 }
 
 /// The way to a server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Route {
     pub(crate) server: SocketAddr,
     pub(crate) proto: Proto,
@@ -52,6 +54,8 @@ pub(crate) struct Route {
     pub(crate) resvport: bool,
     /// How long connecting may take.
     pub(crate) timeout: Duration,
+    /// Ends it before that.
+    pub(crate) interrupt: Interrupt,
 }
 
 /// How far an attempt to open a socket has come.
@@ -82,7 +86,7 @@ pub(crate) fn begin(opening: &Opening<'_>) -> Result<Attempt, MountError> {
 
 /// Goes on with what [`begin`] has begun.
 pub(crate) fn go_on(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, MountError> {
-    let answered = wait_for(fd.as_fd(), PollFlags::OUT, Duration::ZERO);
+    let answered = wait_for(fd.as_fd(), PollFlags::OUT, Duration::ZERO, &Interrupt::default());
     match answered.and_then(|()| socket_error(&fd)?.map_err(io::Error::from)) {
         Ok(()) => finish(fd, opening).map(Attempt::Open),
         Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Attempt::UnderWay(fd)),
@@ -93,11 +97,20 @@ pub(crate) fn go_on(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, Mount
 impl Opening<'_> {
     fn route(&self) -> Route {
         let Self { server, options, timeout, .. } = *self;
-        Route { server, proto: options.proto, resvport: options.resvport, timeout }
+        Route {
+            server,
+            proto: options.proto,
+            resvport: options.resvport,
+            timeout,
+            interrupt: options.interrupt.clone(),
+        }
     }
 
     fn failed(&self, reason: io::Error) -> MountError {
         let Self { service, server, timeout, .. } = *self;
+        if let Some(why) = self.options.interrupt.asked() {
+            return MountError::Interrupted { service, server, why };
+        }
         match reason.kind() {
             ErrorKind::TimedOut => MountError::NoAnswer { service, server, timeout },
             ErrorKind::PermissionDenied => MountError::ReservedPort { server, reason },
@@ -138,7 +151,8 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
         (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
         (_, version) => (nfs3::PROGRAM, version.program_version()),
     };
-    let started = TlsStream::start(stream, program, (tls, &options.host), timeout);
+    let deadline = Deadline::after(timeout, options.interrupt.clone());
+    let started = TlsStream::start(stream, program, (tls, &options.host), &deadline);
     let (stream, refused) = match started {
         Ok(stream) => return Ok(Transport::Tls(stream)),
         Err(refused) => refused,
@@ -150,6 +164,7 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
         Refused::Certificate(reason) => {
             MountError::Untrusted { server, reason: reason.to_string() }
         }
+        Refused::Failed(reason) if options.interrupt.asked().is_some() => opening.failed(reason),
         Refused::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
             MountError::NoAnswer { service, server, timeout }
         }
@@ -164,7 +179,7 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
 pub(crate) fn connected(route: &Route) -> io::Result<OwnedFd> {
     let (fd, is_connected) = begun(route)?;
     if !is_connected {
-        wait_for(fd.as_fd(), PollFlags::OUT, route.timeout)?;
+        wait_for(fd.as_fd(), PollFlags::OUT, route.timeout, &route.interrupt)?;
         socket_error(&fd)??;
     }
     Ok(fd)
@@ -212,13 +227,24 @@ fn connect_from(route: &Route, port: Option<u16>) -> io::Result<(OwnedFd, bool)>
     }
 }
 
-/// Waits until a socket is ready, or fails with `TimedOut`.
-pub(super) fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags, timeout: Duration) -> io::Result<()> {
+/// Waits until a socket is ready, or fails with `TimedOut`, also where the caller wants no more.
+pub(super) fn wait_for(
+    fd: BorrowedFd<'_>,
+    flags: PollFlags,
+    timeout: Duration,
+    interrupt: &Interrupt,
+) -> io::Result<()> {
     let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-    let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 3600, tv_nsec: 0 });
+    let mut left = timeout;
     loop {
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) => return Err(ErrorKind::TimedOut.into()),
+        let step = left.min(LOOK_EVERY);
+        left -= step;
+        let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(step.subsec_nanos()) };
+        match poll(&mut fds, Some(&wait)) {
+            Ok(0) if left.is_zero() || interrupt.asked().is_some() => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            Ok(0) => {}
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),

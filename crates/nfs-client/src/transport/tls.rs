@@ -24,6 +24,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::open::wait_for;
+use crate::interrupt::Interrupt;
 
 /// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
 const ALPN_SUNRPC: &[u8] = b"sunrpc";
@@ -111,16 +112,15 @@ pub(crate) struct TlsStream {
 impl TlsStream {
     /// Asks for TLS by a NULL call of this program and version, and shakes hands. Gives the stream
     /// back with what was wrong.
-    pub(crate) fn start(
+    pub(super) fn start(
         stream: TcpStream,
         (program, version): (u32, u32),
         (trust, host): (&Tls, &str),
-        timeout: Duration,
+        deadline: &Deadline,
     ) -> Result<Self, (TcpStream, Refused)> {
-        let deadline = Deadline::after(timeout);
         let begin = |stream: &TcpStream| -> Result<ClientConnection, Refused> {
             let (config, name) = (trust.config()?, trust.server_name(host)?);
-            if !ask(stream, (program, version), &deadline)? {
+            if !ask(stream, (program, version), deadline)? {
                 return Err(Refused::NotOffered);
             }
             let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
@@ -131,7 +131,7 @@ impl TlsStream {
             Ok(tls) => Self { stream, tls: Box::new(tls) },
             Err(refused) => return Err((stream, refused)),
         };
-        match this.shake_hands(&deadline) {
+        match this.shake_hands(deadline) {
             Ok(()) => Ok(this),
             Err(refused) => Err((this.stream, refused)),
         }
@@ -332,13 +332,16 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     if all.is_empty() { Err(told(&"it holds no certificate")) } else { Ok(all) }
 }
 
-/// The instant at which opening gives up.
-struct Deadline(Instant);
+/// The instant at which opening gives up, unless the caller wants it to before.
+pub(crate) struct Deadline {
+    at: Instant,
+    interrupt: Interrupt,
+}
 
 impl Deadline {
     #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
-    fn after(timeout: Duration) -> Self {
-        Self(Instant::now() + timeout)
+    pub(super) fn after(timeout: Duration, interrupt: Interrupt) -> Self {
+        Self { at: Instant::now() + timeout, interrupt }
     }
 
     /// Does something on a socket, waiting for it as often as it takes.
@@ -352,11 +355,11 @@ impl Deadline {
         loop {
             match job() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let left = self.0.saturating_duration_since(Instant::now());
+                    let left = self.at.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Err(ErrorKind::TimedOut.into());
                     }
-                    wait_for(stream.as_fd(), flags, left)?;
+                    wait_for(stream.as_fd(), flags, left, &self.interrupt)?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => return result,

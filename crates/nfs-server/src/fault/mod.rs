@@ -7,13 +7,18 @@
 //! by its [`FaultKind`].
 
 mod bandwidth;
+mod damage;
 mod service_time;
 mod state;
 
 use nfs_proto::Status;
 use nfs_proto::mount3::MountStatus;
 
+use crate::fs::Quirks;
+
 pub(crate) use self::bandwidth::Pipe;
+pub use self::damage::Damage;
+pub(crate) use self::damage::{Damaged, damage};
 pub use self::service_time::ServiceTime;
 pub(crate) use self::state::{Fate, FaultState};
 
@@ -83,6 +88,18 @@ pub struct BandwidthCap {
     pub counts: CappedBytes,
 }
 
+/// Which calls give the server another write verifier; each includes what stands before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangingVerifier {
+    /// None: only a restart does.
+    #[default]
+    Never,
+    /// Every COMMIT.
+    EveryCommit,
+    /// Every WRITE, too.
+    EveryWrite,
+}
+
 /// Something that happens to the whole server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
@@ -121,8 +138,6 @@ pub struct FaultPlan {
     pub read_bytes_max: Option<u32>,
     /// Largest WRITE granted, in bytes, where below the configured one.
     pub write_bytes_max: Option<u32>,
-    /// Most slots granted to a session of v4.1 and later; 0 counts as 1.
-    pub session_slots_max: Option<u32>,
     /// Errors to answer with; the first that strikes counts.
     pub errors: Vec<ErrorFault>,
     /// Every MNT is answered with this.
@@ -154,6 +169,16 @@ pub struct FaultPlan {
     /// Nanoseconds without a call after which a connection is closed; it happens up to half a
     /// second late.
     pub close_idle_after_ns: Option<u64>,
+    /// Rate at which replies leave on each connection of TCP, in bytes per second.
+    pub trickle_bytes_per_s: Option<u64>,
+    /// How replies are damaged on their way out.
+    pub damage: Damage,
+    /// Which calls change the write verifier.
+    pub changing_verifier: ChangingVerifier,
+    /// Most slots granted to a session of v4.1 and later.
+    pub session_slots_max: Option<u32>,
+    /// What is wrong with the file system.
+    pub quirks: Quirks,
 }
 
 /// What a planned fault did, for counting.
@@ -185,11 +210,21 @@ pub enum FaultKind {
     Stall,
     /// The server restarted.
     Restart,
+    /// A reply left in drops.
+    Trickle,
+    /// A reply bore the xid of no call.
+    WrongXid,
+    /// A reply ended in the middle.
+    Cut,
+    /// A reply announced a record that is too large.
+    Oversized,
+    /// The write verifier changed.
+    NewVerifier,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::ServiceTime,
         Self::Bandwidth,
         Self::Error,
@@ -203,6 +238,11 @@ impl FaultKind {
         Self::CloseIdle,
         Self::Stall,
         Self::Restart,
+        Self::Trickle,
+        Self::WrongXid,
+        Self::Cut,
+        Self::Oversized,
+        Self::NewVerifier,
     ];
 
     /// What it is called in tables.
@@ -221,12 +261,17 @@ impl FaultKind {
             Self::CloseIdle => "closed idle connection",
             Self::Stall => "stall",
             Self::Restart => "restart",
+            Self::Trickle => "trickled reply",
+            Self::WrongXid => "wrong xid",
+            Self::Cut => "cut reply",
+            Self::Oversized => "oversized record",
+            Self::NewVerifier => "changed verifier",
         }
     }
 
     /// Whether it only makes replies later, and says nothing wrong.
     pub const fn is_pace(self) -> bool {
-        matches!(self, Self::ServiceTime | Self::Bandwidth)
+        matches!(self, Self::ServiceTime | Self::Bandwidth | Self::Trickle)
     }
 }
 
@@ -243,6 +288,8 @@ impl FaultPlan {
             || self.short_write.0 > 0
             || self.hang_after_calls.is_some()
             || self.close_after_calls.is_some()
+            || self.trickle_bytes_per_s.is_some()
+            || !self.damage.is_none()
     }
 
     /// Starts the way of connection `number` through the plan, where there is anything to do.

@@ -36,7 +36,7 @@ pub struct Listing {
 
 impl FileSystem {
     /// Lists the entries after `cookie` (0: from the start) as long as `fits` accepts the next
-    /// name.
+    /// name; planned faults may make it a directory that never ends.
     ///
     /// # Errors
     /// `NotDirectory`, `Stale`, `BadHandle`.
@@ -45,6 +45,18 @@ impl FileSystem {
         directory: InodeId,
         cookie: u64,
         mut fits: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Listing, FsError> {
+        let mut listing = self.list_stored(directory, cookie, &mut fits)?;
+        self.prolong((directory, cookie), &mut listing, &mut fits)?;
+        Ok(listing)
+    }
+
+    /// As [`FileSystem::list`], without planned faults.
+    pub(super) fn list_stored(
+        &self,
+        directory: InodeId,
+        cookie: u64,
+        fits: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<Listing, FsError> {
         let inode = self.table.get(directory)?;
         let state = inode.read();

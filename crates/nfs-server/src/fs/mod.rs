@@ -22,6 +22,7 @@ mod model_tests;
 mod namespace;
 mod paths;
 mod pin;
+mod quirks;
 mod rename;
 mod sparse;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::Found;
 pub use self::pin::Pin;
+pub use self::quirks::{EndlessListing, Quirks};
 pub use self::rename::Renamed;
 pub use self::sparse::Extent;
 pub use self::types::{
@@ -52,6 +54,7 @@ pub use self::types::{
 use self::budget::{Budget, Charge};
 use self::directory::Directory;
 use self::inode::{Body, INODE_BYTES, Inode, NewInode};
+use self::quirks::QuirkState;
 use self::table::InodeTable;
 
 /// Who asks, and when: goes with each operation that makes something.
@@ -72,6 +75,7 @@ pub struct FileSystem {
     mode: StoreMode,
     boot_id: u64,
     root: InodeId,
+    quirks: QuirkState,
 }
 
 impl FileSystem {
@@ -94,7 +98,8 @@ impl FileSystem {
             Inode::new(id, new, &set, now)
         });
         let root = root.id;
-        Self { table, namespace: Mutex::new(()), budget, mode, boot_id, root }
+        let (namespace, quirks) = (Mutex::new(()), QuirkState::default());
+        Self { table, namespace, budget, mode, boot_id, root, quirks }
     }
 
     /// The root directory.
@@ -109,7 +114,7 @@ impl FileSystem {
 
     /// Writes the handle of an inode.
     pub fn handle(&self, id: InodeId) -> [u8; HANDLE_BYTES] {
-        handle::encode(self.boot_id, id)
+        handle::encode(self.handle_epoch(), id)
     }
 
     /// Reads a handle that a client sent; the inode may be gone by now.
@@ -117,7 +122,11 @@ impl FileSystem {
     /// # Errors
     /// `BadHandle` or `Stale`.
     pub fn inode_id(&self, handle: &[u8]) -> Result<InodeId, FsError> {
-        handle::decode(self.boot_id, handle)
+        let [now, before] = self.valid_epochs();
+        match handle::decode(now, handle) {
+            Err(FsError::Stale) if before != now => handle::decode(before, handle),
+            decoded => decoded,
+        }
     }
 
     /// Memory charged at this moment, in bytes: data, names, inodes, and data being sent.

@@ -45,6 +45,11 @@ impl FileSystem {
         };
         // Removed since the lock was let go: the same to the caller as removed before.
         let inode = self.table.get(id).map_err(|_| FsError::NoEntry)?;
+        let led_to = self.looped(parent.id, id, inode.kind);
+        if led_to != id && name != b".." {
+            let attributes = self.attributes(led_to)?;
+            return Ok(Found { id: led_to, attributes, directory });
+        }
         Ok(Found { id, attributes: inode.attributes(), directory })
     }
 

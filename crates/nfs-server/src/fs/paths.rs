@@ -67,7 +67,7 @@ impl FileSystem {
     /// As `find_path` and `list`.
     pub fn list_path(&self, path: &str) -> Result<Vec<Vec<u8>>, FsError> {
         let (id, _) = self.find_path(path)?;
-        let listing = self.list(id, 0, |_| true)?;
+        let listing = self.list_stored(id, 0, &mut |_| true)?;
         Ok(listing.entries.iter().skip(2).map(|entry| entry.name.to_vec()).collect())
     }
 }

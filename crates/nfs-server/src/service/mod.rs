@@ -34,7 +34,7 @@ use crate::access::AllowList;
 use crate::clock::{mix, monotonic_ns};
 use crate::config::Versions;
 use crate::counters::ThreadCounters;
-use crate::fault::{FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
+use crate::fault::{ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
 use crate::fs::{Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Piece};
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::outbox::Outbox;
@@ -107,6 +107,8 @@ pub(crate) struct Shared {
     pub(crate) nfs4: Tables,
     /// Planned restarts so far.
     pub(crate) restarts: AtomicU64,
+    /// How often the write verifier changed without a restart, by plan.
+    pub(crate) verifier_changes: AtomicU64,
 }
 
 impl Shared {
@@ -115,8 +117,22 @@ impl Shared {
     pub(crate) fn verifier(&self) -> Verifier {
         let restarts = self.restarts.load(Ordering::Acquire);
         let boot_id = self.fs.boot_id();
-        let value = if restarts == 0 { boot_id } else { mix(boot_id ^ restarts) };
+        let mut value = if restarts == 0 { boot_id } else { mix(boot_id ^ restarts) };
+        let changes = self.verifier_changes.load(Ordering::Acquire);
+        if changes > 0 {
+            value = mix(value ^ changes);
+        }
         Verifier(value.to_be_bytes())
+    }
+
+    /// Takes another verifier, where that is planned for a call that `changes` it, and says
+    /// whether it did.
+    fn change_verifier(&self, changes: ChangingVerifier) -> bool {
+        let is_planned = self.faults.changing_verifier >= changes;
+        if is_planned {
+            self.verifier_changes.fetch_add(1, Ordering::AcqRel);
+        }
+        is_planned
     }
 
     /// Verifier of directory cookies: they stay good as long as the store lives.
@@ -292,6 +308,9 @@ impl Service {
         data: &[u8],
         unstable: bool,
     ) -> Result<Written, FsError> {
+        if self.shared.change_verifier(ChangingVerifier::EveryWrite) {
+            self.counters.fault(FaultKind::NewVerifier);
+        }
         // Read before the data is taken: a verifier may be older than the data, never newer.
         let verifier = self.shared.verifier();
         let mut data = &data[..data.len().min(self.granted.write_bytes_max as usize)];
@@ -319,6 +338,9 @@ impl Service {
     /// Makes data that was written unstably safe from a planned restart, and gives the verifier
     /// that says so.
     pub(crate) fn commit_data(&self, id: InodeId) -> Result<Verifier, FsError> {
+        if self.shared.change_verifier(ChangingVerifier::EveryCommit) {
+            self.counters.fault(FaultKind::NewVerifier);
+        }
         // Read before, as for a write: should a restart come between, the client writes again.
         let verifier = self.shared.verifier();
         let Shared { fs, faults, .. } = &*self.shared;

@@ -4,7 +4,7 @@
 
 use model::units::{parse_size, parse_time_ns};
 
-use super::{CALLS, Calls, ERRORS, KINDS, PlannedFault, Share, Times};
+use super::{CALLS, Calls, ERRORS, Endless, KINDS, PlannedFault, Share, Times, VerifierChange};
 use crate::error::{Fault, Place, PlanError};
 use crate::keys::unknown_word;
 
@@ -90,7 +90,35 @@ fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>>
         ("idle_close", [after]) => time(after).map(F::IdleClose),
         ("read_size", [size]) => transfer(size).map(F::ReadSize),
         ("write_size", [size]) => transfer(size).map(F::WriteSize),
-        ("session_slots", [number]) => count(number).map(F::SessionSlots),
+        _ => return read_hostile_words(kind, words),
+    })
+}
+
+/// As [`read_words`], of the faults that break the protocol.
+fn read_hostile_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>> {
+    use PlannedFault as F;
+    Some(match (kind, words) {
+        ("endless_readdir", ["cookies"]) => Ok(F::EndlessReaddir(Endless::Cookies)),
+        ("endless_readdir", ["names"]) => Ok(F::EndlessReaddir(Endless::Names)),
+        ("trickle", [rate]) => bytes_per_s(rate)?.map(F::Trickle),
+        ("changing_verifier", [call]) if call.eq_ignore_ascii_case("COMMIT") => {
+            Ok(F::ChangingVerifier(VerifierChange::Commit))
+        }
+        ("changing_verifier", [call]) if call.eq_ignore_ascii_case("WRITE") => {
+            Ok(F::ChangingVerifier(VerifierChange::Write))
+        }
+        ("session_slots", [number]) => slots(number).map(F::SessionSlots),
+        ("wrong_xid", [share]) => self::share(share).map(F::WrongXid),
+        ("cut_replies", [share]) => {
+            self::share(share).map(|share| F::CutReplies { share, close: false })
+        }
+        ("cut_replies", [share, "close"]) => {
+            self::share(share).map(|share| F::CutReplies { share, close: true })
+        }
+        ("oversized_records", [share]) => self::share(share).map(F::OversizedRecords),
+        ("directory_loops", []) => Ok(F::DirectoryLoops),
+        ("symlink_loops", []) => Ok(F::SymlinkLoops),
+        ("changing_handles", [number]) => at_least_one(number).map(F::ChangingHandles),
         _ => return None,
     })
 }
@@ -148,6 +176,19 @@ fn share(text: &str) -> Result<Share, Fault> {
 
 fn count(text: &str) -> Result<u64, Fault> {
     crate::level::read_integer(text)
+}
+
+fn at_least_one(text: &str) -> Result<u64, Fault> {
+    match count(text)? {
+        0 => Err(Fault::new("must be 1 or more, not `0`".to_owned())),
+        number => Ok(number),
+    }
+}
+
+/// Reads a number of slots; a session has at least one, and the server grants 1024 at most anyway.
+fn slots(text: &str) -> Result<u32, Fault> {
+    let number = at_least_one(text)?;
+    u32::try_from(number).map_err(|_| Fault::new(format!("`{text}` is too many slots")))
 }
 
 fn transfer(text: &str) -> Result<u32, Fault> {

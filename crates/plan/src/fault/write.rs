@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Calls, PlannedFault, Share, Times};
+use super::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
 use crate::text::{size, time_ns};
 
 impl PlannedFault {
@@ -16,20 +16,35 @@ impl PlannedFault {
             Self::Bandwidth { bytes_per_s, wire } => {
                 format!("{}/s{}", size(bytes_per_s), if wire { " wire" } else { "" })
             }
-            Self::Drop(share) | Self::Duplicate(share) | Self::ShortWrites(share) => {
-                share.to_string()
-            }
+            Self::Drop(share)
+            | Self::Duplicate(share)
+            | Self::ShortWrites(share)
+            | Self::WrongXid(share)
+            | Self::OversizedRecords(share) => share.to_string(),
             Self::Delay { share, time_ns: late } => format!("{share} {}", time_ns(late)),
             Self::Error { calls, error, share } => format!("{calls} {error} {share}"),
             Self::Stall { lasts_ns, at_ns } => {
                 format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))
             }
             Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
-            Self::LoseUnstable | Self::LoseCommitted | Self::RefuseMount => String::new(),
+            Self::LoseUnstable
+            | Self::LoseCommitted
+            | Self::RefuseMount
+            | Self::DirectoryLoops
+            | Self::SymlinkLoops => String::new(),
             Self::HangFromClients(n)
             | Self::HangAfter(n)
             | Self::CloseAfter(n)
-            | Self::SessionSlots(n) => n.to_string(),
+            | Self::ChangingHandles(n) => n.to_string(),
+            Self::EndlessReaddir(Endless::Cookies) => "cookies".to_owned(),
+            Self::EndlessReaddir(Endless::Names) => "names".to_owned(),
+            Self::Trickle(bytes_per_s) => format!("{}/s", size(bytes_per_s)),
+            Self::ChangingVerifier(VerifierChange::Commit) => "COMMIT".to_owned(),
+            Self::ChangingVerifier(VerifierChange::Write) => "WRITE".to_owned(),
+            Self::SessionSlots(slots) => slots.to_string(),
+            Self::CutReplies { share, close } => {
+                format!("{share}{}", if close { " close" } else { "" })
+            }
             Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
             Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
         }
@@ -79,7 +94,7 @@ impl fmt::Display for Share {
 mod tests {
     use crate::fault::{KINDS, check_faults, parse_fault};
 
-    const EXAMPLES: [&str; 27] = [
+    const EXAMPLES: [&str; 39] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -104,9 +119,21 @@ mod tests {
         "refuse-mount",
         "read-size 64KiB",
         "write-size 8KiB",
-        "session-slots 4",
         "restart at 2s",
         "grace 10s",
+        "endless-readdir cookies",
+        "endless-readdir names",
+        "trickle 1B/s",
+        "changing-verifier COMMIT",
+        "changing-verifier WRITE",
+        "session-slots 1",
+        "wrong-xid 100%",
+        "cut-replies 10%",
+        "cut-replies 10% close",
+        "oversized-records 1%",
+        "directory-loops",
+        "symlink-loops",
+        "changing-handles 100",
     ];
 
     #[test]
@@ -142,6 +169,13 @@ mod tests {
             ),
             ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is no range"),
             ("bandwidth 0B/s", "--fault: `0B/s` lets nothing pass"),
+            ("session-slots 0", "--fault: must be 1 or more, not `0`"),
+            ("trickle 0B/s", "--fault: `0B/s` lets nothing pass"),
+            (
+                "changing-verifier READ",
+                "--fault: `READ` is no value of changing_verifier (hint: the form is \
+                 changing_verifier COMMIT | WRITE)",
+            ),
             ("read-size 2MiB", "--fault: must be 512 B to 1 MiB, not `2MiB`"),
             (
                 "stall 5s",

@@ -3,6 +3,9 @@
 //! As kernels do at close(2): what was written is committed, and in version 4 the open is given
 //! back. All of it goes over the first connection, which in v4.0 has made the opens itself.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use model::{Completion, Outcome};
 
 use super::set::Common;
@@ -19,7 +22,7 @@ pub(super) trait Closing: Backend {
 }
 
 /// Commits and closes every file of the set.
-pub(super) fn close_files(backend: &mut impl Closing) -> Result<(), Lost> {
+pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Result<(), Lost> {
     let (_, common) = backend.first();
     let count = common.set.files.len();
     let commits = common.books.is_some();
@@ -32,7 +35,7 @@ pub(super) fn close_files(backend: &mut impl Closing) -> Result<(), Lost> {
         [(commits, Transfers::accept_sync as Accept), (closes, Transfers::accept_close)]
     {
         if is_asked && closed.is_ok() {
-            closed = each(backend, count, accept, &mut ended);
+            closed = each(backend, (count, accept), stop, &mut ended);
         }
     }
     backend.first().1.set.clients = clients;
@@ -44,8 +47,8 @@ type Accept = fn(&mut Transfers, u32, &Common) -> bool;
 /// Does something to each file, as many at once as there is room for.
 fn each(
     backend: &mut impl Closing,
-    count: usize,
-    accept: Accept,
+    (count, accept): (usize, Accept),
+    stop: &AtomicBool,
     ended: &mut Vec<Completion>,
 ) -> Result<(), Lost> {
     let mut next = 0;
@@ -56,6 +59,9 @@ fn each(
         }
         if next == count && transfers.is_idle() {
             return Ok(());
+        }
+        if stop.load(Relaxed) {
+            return Err(Lost("interrupted while files were closed".to_owned()));
         }
         backend.begin();
         backend.reap(1, NO_LIMIT, ended)?;

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{ClientResult, Completion, Op};
@@ -23,7 +24,7 @@ use super::transfers::Transfers;
 use super::{depth_on, tally_of};
 use crate::backend::{Backend, Lost, Tally, patience};
 use crate::clock::Clock;
-use crate::limits::TICK;
+use crate::limits::{REAP_ROUNDS_MAX, TICK};
 
 /// Sockets that one wait reports at most.
 const EVENTS_MAX: usize = 256;
@@ -233,7 +234,9 @@ impl Backend for Many {
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let wanted = out.len() + min;
         self.see_to_touched(out)?;
-        while out.len() < wanted {
+        let mut rounds = 0;
+        while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
+            rounds += 1;
             self.wait(until_ns)?;
             for at in 0..self.ready.len() {
                 let number = self.ready[at] as usize;
@@ -241,15 +244,18 @@ impl Backend for Many {
                 self.see_to(number, out)?;
             }
             self.tick(out)?;
-            if self.ready.is_empty() {
+            if self.ready.is_empty() || self.common.rewrites_in_vain() {
                 break;
             }
+        }
+        if self.common.rewrites_in_vain() {
+            return self.common.give_up_rewriting();
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Lost> {
-        closing::close_files(self)
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+        closing::close_files(self, stop)
     }
 
     fn tally(&self) -> Tally {

@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 
+use model::units::Size;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::Version;
 use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
+use crate::backend::Lost;
 use crate::backend::calls::CallCounts;
 use crate::clients::ClientBooks;
+use crate::limits::REWRITE_ROUNDS_MAX;
 
 /// What the backend works on.
 pub struct NfsFiles {
@@ -104,6 +107,24 @@ impl Common {
     /// Says whether what a server lost can be written again.
     pub(super) fn can_rewrite(&self) -> bool {
         self.books.as_ref().is_some_and(Uncommitted::knows_blocks)
+    }
+
+    /// Fails where the server changes its verifier so often that writing again leads nowhere.
+    #[cold]
+    pub(super) fn give_up_rewriting(&self) -> Result<(), Lost> {
+        let rewritten = Size(self.rewritten_bytes);
+        Err(Lost(format!(
+            "the server changes its write verifier again and again: {rewritten} were written again \
+             in more than {REWRITE_ROUNDS_MAX} rounds, and it still commits none of it (hint: it \
+             restarts all the time, or loses what is written; stable = \"file_sync\" does without \
+             COMMIT)"
+        )))
+    }
+
+    /// Says whether writing again leads nowhere.
+    #[inline]
+    pub(super) fn rewrites_in_vain(&self) -> bool {
+        self.books.as_ref().is_some_and(Uncommitted::is_in_vain)
     }
 
     /// The place that a number stands in.

@@ -87,6 +87,13 @@ pub(super) struct Transfer {
     reopens: u32,
 }
 
+impl Transfer {
+    /// Says whether it writes what the server took before, and may have lost.
+    pub(super) const fn writes_again(&self) -> bool {
+        self.op.is_none()
+    }
+}
+
 impl OpSlot {
     const fn new(op: Op, sent_ns: u64, stage: Stage) -> Self {
         Self {

@@ -11,6 +11,8 @@ use std::ops::Range;
 
 use nfs_client::proto::nfs3::Verifier;
 
+use crate::limits::REWRITE_ROUNDS_MAX;
+
 /// A piece of a file of the set, by its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -116,6 +118,10 @@ pub(super) struct Uncommitted {
     lost_count: usize,
     /// Where the next lost block is looked for.
     cursor: usize,
+    /// Blocks given out to be written again since the server last took anything new, or committed.
+    rewritten: u64,
+    /// Most blocks that were lost at once since then.
+    lost_most: u64,
 }
 
 impl Uncommitted {
@@ -130,6 +136,8 @@ impl Uncommitted {
             lost: Bits::new(blocks),
             lost_count: 0,
             cursor: 0,
+            rewritten: 0,
+            lost_most: 0,
         }
     }
 
@@ -167,8 +175,20 @@ impl Uncommitted {
         let safe = !self.look_at(verifier);
         if safe {
             self.taken.clear_all(self.grid.blocks_of(file));
+            self.note_progress();
         }
         safe
+    }
+
+    /// Takes note of data that the server took for the first time, or that is safe.
+    pub(super) const fn note_progress(&mut self) {
+        (self.rewritten, self.lost_most) = (0, 0);
+    }
+
+    /// Says whether the verifier changes so often that no end is in sight: all that was lost has
+    /// been written again several times, and nothing else was done.
+    pub(super) const fn is_in_vain(&self) -> bool {
+        self.rewritten > REWRITE_ROUNDS_MAX * self.lost_most
     }
 
     /// Says whether something has to be written again.
@@ -187,6 +207,7 @@ impl Uncommitted {
         let count = (first..end).take_while(|block| self.lost.has(*block)).count();
         self.lost.clear_all(first..first + count);
         self.lost_count -= count;
+        self.rewritten += count as u64;
         self.cursor = first;
         Some(self.grid.piece(first, count))
     }
@@ -199,6 +220,7 @@ impl Uncommitted {
         }
         self.verifier = Some(verifier);
         self.lost_count = self.lost.take_from(&mut self.taken);
+        self.lost_most = self.lost_most.max(self.lost_count as u64);
         self.cursor = 0;
         true
     }
@@ -313,6 +335,25 @@ mod tests {
         books.written(2, (500, 100), SECOND);
         assert!(books.committed(2, SECOND) && !books.committed(0, FIRST));
         assert_eq!(all_lost(&mut books), []);
+    }
+
+    #[test]
+    fn a_verifier_that_always_changes_is_given_up_and_progress_forgives() {
+        let verifier = |number: u64| Verifier(number.to_be_bytes());
+        let mut books = Uncommitted::new(Grid::even(1, 400, 100));
+        (0..4).for_each(|block| books.written(0, (block * 100, 100), verifier(0)));
+        for round in 1..=4 {
+            assert!(!books.committed(0, verifier(round)));
+            for (_, offset, len) in all_lost(&mut books) {
+                books.written(0, (offset, len), verifier(round));
+            }
+            assert!(!books.is_in_vain(), "round {round}");
+        }
+        assert!(!books.committed(0, verifier(5)));
+        all_lost(&mut books);
+        assert!(books.is_in_vain());
+        books.note_progress();
+        assert!(!books.is_in_vain());
     }
 
     #[test]

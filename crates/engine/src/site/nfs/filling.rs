@@ -1,19 +1,20 @@
-//! Makes what a pass expects to find on a server, before anything is timed, and lists it.
+//! Makes what a pass expects to find on a server, before anything is timed.
 //!
 //! All of it goes over the site's one blocking connection. Everything in the working directory is
 //! ours, and a name says by its letter what it is.
 
 use model::RunSpec;
 use nfs_client::proto::client::File;
-use nfs_client::proto::nfs3::{FileType, StableHow};
+use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
 use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
 use super::super::stock::{Stock, Todo};
-use super::super::{Census, SiteConfig, SiteError, Whose, content, interrupted, leftover};
-use super::{NfsSite, names};
+use super::super::{SiteConfig, SiteError, content, interrupted};
+use super::NfsSite;
+use crate::site::patience::Job;
 
 impl NfsSite {
     /// Removes and makes what has to be.
@@ -24,10 +25,11 @@ impl NfsSite {
         spec: &RunSpec,
         config: &SiteConfig,
     ) -> Result<(), SiteError> {
+        self.patience.begin(Job::SetUp);
         *self.lock_shared() = None;
         if todo.wipe {
             if self.is_ours {
-                let emptied = self.with_mount(|mount| empty(mount, self.work));
+                let emptied = self.with_mount(|mount| self.empty(mount));
                 emptied.map_err(|failure| self.failed("empty", "", &failure))?;
             }
             self.set_places(Vec::new());
@@ -118,58 +120,6 @@ impl NfsSite {
         mount.commit(file).map_err(failed)?;
         mount.close(file).map_err(failed)
     }
-
-    pub(in super::super) fn census(&self, whose: Whose) -> Result<Census, SiteError> {
-        let counted = self.with_mount(|mount| {
-            let mut census = Census::default();
-            count(mount, self.work, whose, &mut census).map(|()| census)
-        });
-        counted.map_err(|failure| self.failed("list", "", &failure))
-    }
-}
-
-/// Counts what is in a directory and below.
-fn count(
-    mount: &mut Mount,
-    directory: File,
-    whose: Whose,
-    census: &mut Census,
-) -> Result<(), CallFailure> {
-    for name in names(mount, directory)? {
-        let is_counted = whose.counts(name.as_bytes());
-        let is_file = !Sort::is_directory(name.as_bytes());
-        if is_file && (!is_counted || leftover::is_mark(name.as_bytes())) {
-            continue;
-        }
-        let file = mount.lookup(directory, &name)?;
-        let found = mount.getattr(file)?;
-        match found.file_type {
-            FileType::Directory => {
-                census.directories += u64::from(is_counted);
-                count(mount, file, whose, census)?;
-            }
-            FileType::Symlink => census.links += 1,
-            _ => {
-                census.files += 1;
-                census.bytes += found.size;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Removes everything in a directory, but not the directory.
-pub(in super::super) fn empty(mount: &mut Mount, directory: File) -> Result<(), CallFailure> {
-    for name in names(mount, directory)? {
-        if Sort::is_directory(name.as_bytes()) {
-            let below = mount.lookup(directory, &name)?;
-            empty(mount, below)?;
-            mount.rmdir(directory, &name)?;
-        } else {
-            mount.remove(directory, &name)?;
-        }
-    }
-    Ok(())
 }
 
 /// Makes a directory, or finds the one that another agent made; with whether it is ours.

@@ -15,6 +15,7 @@ use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
 
+use super::super::patience::Job;
 use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opened_files};
 use super::filling::make_file;
 use super::{NfsSite, Shared, told};
@@ -32,6 +33,7 @@ impl NfsSite {
         worker: u32,
         config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
+        self.patience.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
         let mut set = self.set(spec, pass, worker, config)?;
         let mut mount = self.mount();

@@ -1,0 +1,158 @@
+//! Servers that break the protocol: each ends a run in bounded time, with one clear sentence, and
+//! none of them is deaf to ctrl-C.
+//!
+//! The servers are ours, with a planned fault each; `timeout` is short, so that they end soon. All
+//! rows of a table run at once: they mostly wait.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::rig::{End, Rig, Served};
+
+/// How long any of them may take, on a machine that others use, too.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long a run may go on after one ctrl-C.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+
+/// A server that breaks the protocol, and what a run on it comes to.
+struct Hostile {
+    fault: &'static str,
+    version: &'static str,
+    timeout: &'static str,
+    work: Work,
+    code: i32,
+    /// What stands in the error or in the report, whatever lines it is broken into.
+    sentence: &'static str,
+}
+
+/// What is asked of the server.
+#[derive(Clone, Copy)]
+enum Work {
+    /// A small file is written and read.
+    Data,
+    /// Files in directories in directories.
+    Names,
+}
+
+impl Work {
+    const fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::Data => &["--workload", "stream", "--file-size", "64KiB", "--io-size", "4KiB"],
+            Self::Names => &["--workload", "metadata", "--small-files", "20", "--depth", "2"],
+        }
+    }
+}
+
+const fn data(fault: &'static str, code: i32, sentence: &'static str) -> Hostile {
+    let (version, timeout, work) = ("3", "500ms", Work::Data);
+    Hostile { fault, version, timeout, work, code, sentence }
+}
+
+const fn names(fault: &'static str, code: i32, sentence: &'static str) -> Hostile {
+    Hostile { work: Work::Names, ..data(fault, code, sentence) }
+}
+
+const fn v4(row: Hostile) -> Hostile {
+    Hostile { version: "4.1", ..row }
+}
+
+const TABLE: [Hostile; 22] = [
+    data("endless-readdir cookies", 3, "READDIR at 127.0.0.1:PORT: the cookie 2 came twice"),
+    v4(data("endless-readdir names", 3, "names of")),
+    data("endless-readdir names", 3, "(the limit is 65540 names)"),
+    Hostile {
+        timeout: "2500ms",
+        ..data("trickle 1B/s", 3, "no whole answer (bytes of it that came:")
+    },
+    data("trickle 200B/s", 3, "FSINFO at 127.0.0.1:PORT: no whole answer"),
+    data("changing-verifier COMMIT", 4, "changes its write verifier again and again"),
+    data("changing-verifier WRITE", 4, "changes its write verifier again and again"),
+    v4(data("changing-verifier WRITE", 4, "changes its write verifier again and again")),
+    v4(data("session-slots 1", 0, "stream write")),
+    data("error all JUKEBOX 100%", 3, "answered 3 times to try again later"),
+    v4(data("error WRITE DELAY 100%", 4, "NFSERR_JUKEBOX on write")),
+    data("wrong-xid 100%", 3, "replies with the xid of no call: 1"),
+    data("cut-replies 100%", 3, "MNT at 127.0.0.1:PORT: the reply is malformed"),
+    data("cut-replies 100% close", 3, "MNT at 127.0.0.1:PORT: the connection is lost"),
+    v4(data("cut-replies 100%", 3, "the reply is malformed")),
+    data("oversized-records 100%", 3, "a record of at least 2147483647 bytes exceeds the limit"),
+    v4(data("oversized-records 100%", 3, "a record of at least 2147483647 bytes exceeds")),
+    names("directory-loops", 4, "leads back to a directory that it is in: a loop"),
+    names("symlink-loops", 4, "NFS3ERR_NOTDIR"),
+    data("changing-handles 10", 4, "ESTALE on write"),
+    v4(data("changing-handles 10", 4, "STALE")),
+    data("hang-after 12", 4, "no answer from 127.0.0.1:PORT for"),
+];
+
+/// A run on a server with a fault, under way.
+struct Running {
+    rig: Rig,
+    served: Served,
+    child: Child,
+    begun: Instant,
+}
+
+impl Running {
+    fn start(fault: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
+        let rig = Rig::new();
+        let served = Served::start(&rig, &["--fault", fault]);
+        let url = served.url.replace("version=3", &format!("version={version}"));
+        let args = ["run", &url, "--quiet", "--timeout", timeout, "--trials", "1", "--seed", "1"];
+        let mut command = rig.command(&[&args, work].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self { rig, served, child, begun: Instant::now() }
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for the end; how the run ended, and after what time.
+    fn end_within(mut self, limit: Duration, what: &str) -> (End, Duration) {
+        let from = Instant::now();
+        while !self.has_ended() {
+            if from.elapsed() > limit {
+                self.child.kill().unwrap();
+                let end = End::of(self.child.wait_with_output().unwrap());
+                panic!("{what}: no end within {limit:?}: {end:?}");
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        let took = from.elapsed();
+        (End::of(self.child.wait_with_output().unwrap()), took)
+    }
+}
+
+/// The words of a text, on one line.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_ends_a_run_in_time_and_with_a_sentence() {
+    std::thread::scope(|scope| {
+        for row in &TABLE {
+            scope.spawn(move || {
+                let what = format!("{} over v{}", row.fault, row.version);
+                let args = row.work.args();
+                let running = Running::start(row.fault, row.version, row.timeout, args);
+                let sentence = row.sentence.replace("PORT", &running.served.port().to_string());
+                let rig_kept = (running.rig.folder().to_owned(), running.begun);
+                let (end, _) = running.end_within(LIMIT, &what);
+                drop(rig_kept);
+                assert_eq!(end.code, row.code, "{what}: {end:?}");
+                let said = unwrapped(&format!("{} {}", end.stderr, end.stdout));
+                assert!(said.contains(&sentence), "{what}: `{sentence}` not in {said}");
+                let errors = end.stderr.matches("error: ").count();
+                assert_eq!(errors, usize::from(row.code == 3), "{what}: {}", end.stderr);
+                assert!(!said.contains("panicked"), "{what}: {said}");
+            });
+        }
+    });
+}

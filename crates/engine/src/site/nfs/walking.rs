@@ -1,0 +1,160 @@
+//! Walks through the working directory on a server: counts what is there, and removes it.
+//!
+//! A server may answer every call and still never let a walk end: by a directory without end, or
+//! one that contains itself. So names are bounded for each directory, no directory is entered
+//! from itself, depth is bounded where handles say nothing, and the whole walk in time.
+
+use nfs_client::proto::client::File;
+use nfs_client::proto::nfs3::FileType;
+use nfs_client::{CallFailure, Mount};
+use workload::names::Sort;
+
+use super::super::patience::{Job, Patience};
+use super::super::{Census, SiteError, Whose, leftover};
+use super::NfsSite;
+use crate::limits::{LISTED_DEPTH_MAX, LISTED_SPARE_UNBOUNDED};
+
+/// Why a walk ended before all was seen.
+#[derive(Debug, thiserror::Error)]
+pub(in super::super) enum WalkFailure {
+    /// A call failed.
+    #[error("{0}")]
+    Call(#[from] CallFailure),
+    /// A directory leads back to one that it is in.
+    #[error("LOOKUP of the directory `{0}` leads back to a directory that it is in: a loop")]
+    Loop(String),
+    /// Directories stand in each other without end.
+    #[error("directories stand in each other more than {LISTED_DEPTH_MAX} deep, at `{0}`: a loop?")]
+    TooDeep(String),
+}
+
+/// A failure that may be that of a call.
+pub(super) trait ByCall {
+    /// The call that failed, where one did.
+    fn call(&self) -> Option<&CallFailure>;
+}
+
+impl ByCall for CallFailure {
+    fn call(&self) -> Option<&CallFailure> {
+        Some(self)
+    }
+}
+
+impl ByCall for WalkFailure {
+    fn call(&self) -> Option<&CallFailure> {
+        if let Self::Call(failure) = self { Some(failure) } else { None }
+    }
+}
+
+/// A walk from one directory down.
+struct Walk<'a> {
+    mount: &'a mut Mount,
+    patience: &'a Patience,
+    /// The directories from the first one to the one at hand.
+    path: Vec<File>,
+    names_max: u64,
+}
+
+impl NfsSite {
+    /// Counts what is in the working directory, as far as it is `whose`.
+    pub(in super::super) fn census(&self, whose: Whose) -> Result<Census, SiteError> {
+        self.patience.begin(Job::Count);
+        let counted = self.with_mount(|mount| {
+            let mut census = Census::default();
+            let counted = self.walk(mount).count(self.work, whose, &mut census);
+            counted.map(|()| census)
+        });
+        counted.map_err(|failure| self.failed("list", "", &failure))
+    }
+
+    /// Removes everything in the working directory, but not the directory.
+    pub(super) fn empty(&self, mount: &mut Mount) -> Result<(), WalkFailure> {
+        self.walk(mount).empty(self.work)
+    }
+
+    fn walk<'a>(&'a self, mount: &'a mut Mount) -> Walk<'a> {
+        let (patience, names_max) = (&self.patience, self.names_max);
+        Walk { mount, patience, path: Vec::new(), names_max }
+    }
+}
+
+/// Removes everything in a directory that a killed process left, but not the directory.
+pub(in super::super) fn empty_leftover(
+    mount: &mut Mount,
+    patience: &Patience,
+    directory: File,
+) -> Result<(), WalkFailure> {
+    let names_max = LISTED_SPARE_UNBOUNDED;
+    Walk { mount, patience, path: Vec::new(), names_max }.empty(directory)
+}
+
+impl Walk<'_> {
+    /// Counts what is in a directory and below.
+    fn count(
+        &mut self,
+        directory: File,
+        whose: Whose,
+        census: &mut Census,
+    ) -> Result<(), WalkFailure> {
+        self.path.push(directory);
+        for name in self.list(directory)? {
+            let is_counted = whose.counts(name.as_bytes());
+            let is_file = !Sort::is_directory(name.as_bytes());
+            if is_file && (!is_counted || leftover::is_mark(name.as_bytes())) {
+                continue;
+            }
+            let file = self.mount.lookup(directory, &name)?;
+            let found = self.mount.getattr(file)?;
+            match found.file_type {
+                FileType::Directory => {
+                    self.check_below(file, &name)?;
+                    census.directories += u64::from(is_counted);
+                    self.count(file, whose, census)?;
+                }
+                FileType::Symlink => census.links += 1,
+                _ => {
+                    census.files += 1;
+                    census.bytes += found.size;
+                }
+            }
+        }
+        self.path.pop();
+        Ok(())
+    }
+
+    /// Removes everything in a directory, but not the directory.
+    fn empty(&mut self, directory: File) -> Result<(), WalkFailure> {
+        self.path.push(directory);
+        for name in self.list(directory)? {
+            if Sort::is_directory(name.as_bytes()) {
+                let below = self.mount.lookup(directory, &name)?;
+                self.check_below(below, &name)?;
+                self.empty(below)?;
+                self.mount.rmdir(directory, &name)?;
+            } else {
+                self.mount.remove(directory, &name)?;
+            }
+            self.patience.note_progress();
+        }
+        self.path.pop();
+        Ok(())
+    }
+
+    /// Lists a directory of ours; names that are no text are not ours.
+    fn list(&mut self, directory: File) -> Result<Vec<String>, WalkFailure> {
+        let entries = self.mount.readdir_up_to(directory, self.names_max)?;
+        let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
+        Ok(names.collect())
+    }
+
+    /// Checks that a directory may be entered: that it is none of those it is in.
+    fn check_below(&self, below: File, name: &str) -> Result<(), WalkFailure> {
+        if self.path.contains(&below) {
+            return Err(WalkFailure::Loop(name.to_owned()));
+        }
+        if self.path.len() >= LISTED_DEPTH_MAX {
+            return Err(WalkFailure::TooDeep(name.to_owned()));
+        }
+        Ok(())
+    }
+}

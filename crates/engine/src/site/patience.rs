@@ -1,0 +1,177 @@
+//! How long a server is waited for outside the measured passes: set-up, file count, clean-up.
+//!
+//! Each call has the limit of `timeout`; a [`Patience`] bounds what is made of many calls, and sees
+//! the wish to stop between them. Whoever wants to stop ends set-up and file count at once. What was
+//! made is removed all the same, but only as long as that makes progress: a server that answers and
+//! never gets done is left, and what it still holds is named.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nfs_client::{Interrupt, Interrupted};
+
+use crate::clock::Clock;
+use crate::limits::{
+    CLEAN_UP_MAX, COUNT_MAX, MOUNT_TIMEOUTS_MAX, STOPPED_CLEAN_UP_IDLE_MAX, STOPPED_CLEAN_UP_MAX,
+};
+use crate::stop::Stop;
+
+/// A job of many calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Job {
+    /// Finds and mounts the export, with this timeout of each call.
+    Mount(Duration),
+    /// Makes and opens files: as many calls as the plan asks for.
+    SetUp,
+    /// Counts what is in the working directory.
+    Count,
+    /// Removes the working directory.
+    CleanUp,
+}
+
+impl Job {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Mount(_) => "mounting",
+            Self::SetUp => "set-up",
+            Self::Count => "counting the files",
+            Self::CleanUp => "the clean-up",
+        }
+    }
+
+    fn limit(self) -> Duration {
+        match self {
+            Self::Mount(timeout) => timeout.saturating_mul(MOUNT_TIMEOUTS_MAX),
+            Self::SetUp => Duration::MAX,
+            Self::Count => COUNT_MAX,
+            Self::CleanUp => CLEAN_UP_MAX,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Patience(Arc<Shared>);
+
+struct Shared {
+    stop: Stop,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    job: Job,
+    begun_ns: u64,
+    /// When the wish to stop was first seen during a clean-up.
+    stopped_ns: Option<u64>,
+    /// When something was last removed.
+    progress_ns: u64,
+}
+
+impl Patience {
+    pub(super) fn new(stop: Stop, clock: Arc<dyn Clock>, job: Job) -> Self {
+        let begun_ns = clock.now_ns();
+        let state = State { job, begun_ns, stopped_ns: None, progress_ns: begun_ns };
+        Self(Arc::new(Shared { stop, clock, state: Mutex::new(state) }))
+    }
+
+    /// Begins another job; its time counts from now.
+    pub(super) fn begin(&self, job: Job) {
+        let now_ns = self.0.clock.now_ns();
+        let mut state = self.state();
+        *state = State { job, begun_ns: now_ns, progress_ns: now_ns, ..*state };
+    }
+
+    /// Takes note that something was removed.
+    pub(super) fn note_progress(&self) {
+        let now_ns = self.0.clock.now_ns();
+        self.state().progress_ns = now_ns;
+    }
+
+    /// What ends the waits of a client that works for this job, and those that follow.
+    pub(super) fn interrupt(&self) -> Interrupt {
+        let this = self.clone();
+        Interrupt::new(move || this.asked())
+    }
+
+    /// Says why the job should end now.
+    fn asked(&self) -> Option<Interrupted> {
+        let now_ns = self.0.clock.now_ns();
+        let is_stopped = self.0.stop.is_set();
+        let mut state = self.state();
+        let since = |ns: u64| Duration::from_nanos(now_ns.saturating_sub(ns));
+        let (job, limit) = (state.job.name(), state.job.limit());
+        if since(state.begun_ns) > limit {
+            return Some(Interrupted::TooLong { job, limit });
+        }
+        if !is_stopped {
+            return None;
+        }
+        if state.job != Job::CleanUp {
+            return Some(Interrupted::Stopped);
+        }
+        let stopped_ns = *state.stopped_ns.get_or_insert(now_ns);
+        if since(stopped_ns.max(state.progress_ns)) > STOPPED_CLEAN_UP_IDLE_MAX {
+            return Some(Interrupted::Stuck { job, idle: STOPPED_CLEAN_UP_IDLE_MAX });
+        }
+        let limit = STOPPED_CLEAN_UP_MAX;
+        (since(stopped_ns) > limit).then_some(Interrupted::TooLong { job, limit })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct SetClock(AtomicU64);
+
+    impl Clock for SetClock {
+        fn now_ns(&self) -> u64 {
+            self.0.load(Relaxed)
+        }
+
+        fn calendar_ns(&self) -> u64 {
+            0
+        }
+
+        fn sleep_until(&self, _: u64) {}
+    }
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_stop_ends_set_up_at_once_and_a_clean_up_that_comes_no_further() {
+        let (stop, clock) = (Stop::default(), Arc::new(SetClock::default()));
+        let job = Job::Mount(Duration::from_secs(5));
+        let patience = Patience::new(stop.clone(), clock.clone(), job);
+        let at = |seconds: u64| {
+            clock.0.store(seconds * SECOND_NS, Relaxed);
+            patience.asked()
+        };
+        assert_eq!(at(29), None);
+        assert!(matches!(at(31), Some(Interrupted::TooLong { job: "mounting", .. })));
+        patience.begin(Job::SetUp);
+        assert_eq!(at(1_000_000), None);
+        stop.set();
+        assert_eq!(at(1_000_000), Some(Interrupted::Stopped));
+        patience.begin(Job::CleanUp);
+        assert_eq!((at(1_000_000), at(1_000_004)), (None, None));
+        patience.note_progress();
+        assert_eq!(at(1_000_009), None);
+        assert!(matches!(at(1_000_010), Some(Interrupted::Stuck { .. })));
+        // One that gets on, but not done.
+        patience.note_progress();
+        assert_eq!(at(1_000_012), None);
+        clock.0.store(1_000_059 * SECOND_NS, Relaxed);
+        patience.note_progress();
+        assert!(matches!(at(1_000_061), Some(Interrupted::TooLong { .. })));
+    }
+}

@@ -1,0 +1,73 @@
+//! What ends a wait for a server before its own limit: the caller's wish.
+//!
+//! Everything in this crate that blocks asks an [`Interrupt`] a few times a second. What makes it
+//! end is the caller's to say: a flag, or a limit for more than one call. The measured path never
+//! asks; its callers look at their own flags between two short waits.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a wait asks whether it should end.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Why a wait was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Interrupted {
+    /// The user, or the controller, wants everything to stop.
+    #[error("interrupted")]
+    Stopped,
+    /// A job of many calls took too long as a whole.
+    #[error("given up: {job} took longer than {} s", limit.as_secs_f64())]
+    TooLong {
+        /// What was being done.
+        job: &'static str,
+        /// Its limit.
+        limit: Duration,
+    },
+    /// A job of many calls came no further.
+    #[error("given up: {job} came no further for {} s after the interruption", idle.as_secs_f64())]
+    Stuck {
+        /// What was being done.
+        job: &'static str,
+        /// For how long.
+        idle: Duration,
+    },
+}
+
+type Ask = dyn Fn() -> Option<Interrupted> + Send + Sync;
+
+/// Says whether a wait should end; the default never does.
+#[derive(Clone, Default)]
+pub struct Interrupt(Option<Arc<Ask>>);
+
+impl Interrupt {
+    /// Makes one that ends waits as soon as `ask` says why.
+    pub fn new(ask: impl Fn() -> Option<Interrupted> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(ask)))
+    }
+
+    /// Asks.
+    pub(crate) fn asked(&self) -> Option<Interrupted> {
+        self.0.as_ref().and_then(|ask| ask())
+    }
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Interrupt(..)" } else { "Interrupt(never)" })
+    }
+}
+
+/// Two are the same where they ask the same question.
+impl PartialEq for Interrupt {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Interrupt {}

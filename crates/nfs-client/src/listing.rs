@@ -1,0 +1,119 @@
+//! Listing a directory page by page, for as long as a server can be believed.
+//!
+//! A listing ends where the server says so. One that repeats a cookie would be listed for ever, and
+//! one that only makes up names, too: [`Listed`] names the first and bounds the second, in names
+//! and in bytes. **Source:** RFC 1813 section 3.3.16, RFC 7530 section 16.24 (cookies are opaque,
+//! and unique within a directory).
+
+use std::collections::HashSet;
+
+use crate::files::DirEntry;
+
+/// Most names of one directory, whoever lists it.
+pub const LISTED_ENTRIES_MAX: u64 = 1 << 25;
+/// Most bytes of names of one directory.
+pub const LISTED_BYTES_MAX: u64 = 1 << 30;
+
+/// Why a directory was not listed to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unlistable {
+    /// A page ended with the cookie of an earlier one.
+    #[error(
+        "the cookie {cookie} came twice, after {entries} names: the directory would be listed for \
+         ever"
+    )]
+    RepeatedCookie {
+        /// Which.
+        cookie: u64,
+        /// Names until then.
+        entries: u64,
+    },
+    /// There are too many names.
+    #[error("no end after {entries} names of {bytes} bytes (the limit is {max_entries} names)")]
+    TooLong {
+        /// Names so far.
+        entries: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// How many are read at most.
+        max_entries: u64,
+    },
+}
+
+/// What was listed of one directory so far.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) entries: Vec<DirEntry>,
+    max_entries: u64,
+    /// `.` and `..` count, too: a server could send nothing else.
+    count: u64,
+    bytes: u64,
+    /// Cookies with which pages ended.
+    page_ends: HashSet<u64>,
+}
+
+impl Listed {
+    /// Begins a listing of so many names at most, and never more than the limit of this crate.
+    pub(crate) fn begin(max_entries: u64) -> Self {
+        let max_entries = max_entries.min(LISTED_ENTRIES_MAX);
+        let page_ends = HashSet::from([0]);
+        Self { entries: Vec::new(), max_entries, count: 0, bytes: 0, page_ends }
+    }
+
+    /// Takes a name; one beyond the limit is only counted.
+    pub(crate) fn push(&mut self, fileid: u64, name: &[u8]) {
+        self.count += 1;
+        self.bytes += name.len() as u64;
+        if name != b"." && name != b".." && !self.is_too_long() {
+            self.entries.push(DirEntry { fileid, name: name.to_vec() });
+        }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.count > self.max_entries || self.bytes > LISTED_BYTES_MAX
+    }
+
+    /// Ends a page that is not the last one: checks that the next one can lead further.
+    pub(crate) fn end_page(&mut self, cookie: u64) -> Result<(), Unlistable> {
+        let Self { count: entries, bytes, max_entries, .. } = *self;
+        if !self.page_ends.insert(cookie) {
+            return Err(Unlistable::RepeatedCookie { cookie, entries });
+        }
+        if self.is_too_long() {
+            return Err(Unlistable::TooLong { entries, bytes, max_entries });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_that_ended_a_page_before_ends_the_listing() {
+        let mut listed = Listed::begin(100);
+        listed.push(1, b"a");
+        assert_eq!(listed.end_page(7), Ok(()));
+        assert_eq!(listed.end_page(9), Ok(()));
+        listed.push(2, b"b");
+        let again = Unlistable::RepeatedCookie { cookie: 7, entries: 2 };
+        assert_eq!(listed.end_page(7), Err(again));
+        // It would begin again from the start.
+        assert!(Listed::begin(100).end_page(0).is_err());
+    }
+
+    #[test]
+    fn names_and_bytes_are_bounded() {
+        let mut listed = Listed::begin(2);
+        [&b"."[..], b"a", b"b"].map(|name| listed.push(1, name));
+        let too_long = Unlistable::TooLong { entries: 3, bytes: 3, max_entries: 2 };
+        assert_eq!(listed.end_page(5), Err(too_long));
+        assert_eq!(listed.entries.len(), 1, "what is beyond the limit is not kept");
+        let mut listed = Listed::begin(u64::MAX);
+        let name = vec![b'x'; 1 << 24];
+        listed.bytes = LISTED_BYTES_MAX - (1 << 25);
+        (0..3).for_each(|_| listed.push(1, &name));
+        assert!(matches!(listed.end_page(5), Err(Unlistable::TooLong { .. })));
+    }
+}
