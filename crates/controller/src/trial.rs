@@ -225,6 +225,11 @@ fn begin_to_end<'s>(
     let ended = crew.end(walk);
     (walk.observe)(Event::DirectoryEnded);
     if let Err(Trouble::Row(reason)) = ended {
+        if observed {
+            // Rows of a table show what was measured, and this was.
+            let left = format!("the working directory `{work_name}` is left behind: {reason}");
+            (walk.observe)(Event::Left(&left));
+        }
         trial.state = TrialState::Failed(match &trial.state {
             TrialState::Done => format!("clean-up: {reason}"),
             TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),

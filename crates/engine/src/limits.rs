@@ -58,7 +58,7 @@ pub const STOPPED_CLEAN_UP_MAX: Duration = Duration::from_secs(60);
 pub const LISTED_SPARE: u64 = 1 << 16;
 
 /// The same where a run makes names for as long as it is given time, or by chance.
-pub const LISTED_SPARE_UNBOUNDED: u64 = 1 << 24;
+pub const LISTED_SPARE_UNBOUNDED: u64 = 1 << 22;
 
 /// How deep directories of ours may stand in each other, the deepest tree of a plan included; a
 /// directory that leads back to itself is noticed before.
