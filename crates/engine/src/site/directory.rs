@@ -167,7 +167,7 @@ impl Work {
         work.hold()?;
         if is_ours {
             let mark = work.path.join(leftover::mark_of(&config.work_name));
-            fs::write(&mark, "").map_err(|error| io("create", &mark, &error))?;
+            fs::create_dir(&mark).map_err(|error| io("create", &mark, &error))?;
         }
         Ok(work)
     }
@@ -215,13 +215,16 @@ impl Work {
 fn count(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
+        if leftover::is_mark(entry.file_name().as_bytes()) {
+            continue;
+        }
         let is_counted = whose.counts(entry.file_name().as_bytes());
         if entry.file_type()?.is_dir() {
             census.directories += u64::from(is_counted);
             count(&entry.path(), whose, census)?;
             continue;
         }
-        if !is_counted || leftover::is_mark(entry.file_name().as_bytes()) {
+        if !is_counted {
             continue;
         }
         let found = entry.metadata()?;

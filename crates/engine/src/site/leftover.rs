@@ -1,7 +1,7 @@
 //! Working directories that a killed process left behind, and the mark by which they are known.
 //!
-//! Each working directory holds an empty file named after itself ([`mark_of`]), made right after
-//! the directory. [`remove`] takes away those of one campaign, and only what bears that mark or
+//! Each working directory holds an empty directory named after itself ([`mark_of`]), made right
+//! after it: a directory, since no count of files or of CREATE calls then knows of it. [`remove`] takes away those of one campaign, and only what bears that mark or
 //! is empty still: the kill may have come between the two. Links are never followed.
 
 use std::fs;
@@ -33,12 +33,12 @@ pub enum Leftover {
     Kept(String, String),
 }
 
-/// Names the file that marks a working directory of this name as ours.
+/// Names the directory that marks a working directory of this name as ours.
 pub(super) fn mark_of(work_name: &str) -> String {
     format!("{work_name}{MARK}")
 }
 
-/// Says whether a name is that of a mark, which is no file of a run and not counted among them.
+/// Says whether a name is that of a mark, which belongs to no run and is not counted.
 pub(super) fn is_mark(name: &[u8]) -> bool {
     name.starts_with(b".dfsbench-") && name.ends_with(MARK.as_bytes())
 }
@@ -89,7 +89,7 @@ fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, SiteError> 
 
 fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
     let mark = fs::symlink_metadata(path.join(mark_of(name)));
-    let removed = if mark.is_ok_and(|mark| mark.is_file()) {
+    let removed = if mark.is_ok_and(|mark| mark.is_dir()) {
         // Of the standard library's: it follows no link, whatever changes meanwhile.
         fs::remove_dir_all(path)
     } else {
@@ -100,7 +100,7 @@ fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
         Ok(()) => Leftover::Removed(place),
         Err(error) if error.kind() == ErrorKind::NotFound => Leftover::Removed(place),
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
-            Leftover::Kept(place, format!("it is not empty and has no file {}", mark_of(name)))
+            Leftover::Kept(place, format!("it is not empty and has no directory {}", mark_of(name)))
         }
         Err(error) => Leftover::Kept(place, error.to_string()),
     }
@@ -141,7 +141,7 @@ fn remove_from(
         found.push(match remove_marked(mount, patience, directory, &name) {
             Ok(true) => Leftover::Removed(place),
             Ok(false) => {
-                let why = format!("it is not empty and has no file {}", mark_of(&name));
+                let why = format!("it is not empty and has no directory {}", mark_of(&name));
                 Leftover::Kept(place, why)
             }
             Err(WalkFailure::Call(lost)) if lost.answered().is_none() => return Err(lost),
@@ -186,12 +186,12 @@ mod tests {
         for name in [".dfsbench-ab-1", ".dfsbench-ab-2", ".dfsbench-ab-3", ".dfsbench-cd-1"] {
             fs::create_dir_all(at(name).join("d")).unwrap();
         }
-        fs::write(at(".dfsbench-ab-1").join(".dfsbench-ab-1.campaign"), "").unwrap();
+        fs::create_dir(at(".dfsbench-ab-1").join(".dfsbench-ab-1.campaign")).unwrap();
         fs::write(at(".dfsbench-ab-1/d/file"), "data").unwrap();
         // The mark of another directory is none, nor is a link.
-        fs::write(at(".dfsbench-ab-2").join(".dfsbench-ab-1.campaign"), "").unwrap();
+        fs::create_dir(at(".dfsbench-ab-2").join(".dfsbench-ab-1.campaign")).unwrap();
         let link = at(".dfsbench-ab-3").join(".dfsbench-ab-3.campaign");
-        std::os::unix::fs::symlink("/etc/passwd", link).unwrap();
+        std::os::unix::fs::symlink("/etc", link).unwrap();
         fs::create_dir(at(".dfsbench-ab-4")).unwrap();
         fs::write(at(".dfsbench-ab-5"), "a file of somebody").unwrap();
         std::os::unix::fs::symlink(at(".dfsbench-cd-1"), at(".dfsbench-ab-6")).unwrap();

@@ -259,10 +259,9 @@ impl NfsSite {
     }
 }
 
-/// Makes the file by which a working directory is known for ours.
+/// Makes the directory by which a working directory is known for ours.
 fn mark(mount: &mut Mount, work: File, work_name: &str) -> Result<(), CallFailure> {
-    let made = mount.create(work, &leftover::mark_of(work_name))?;
-    mount.close(made)
+    mount.mkdir(work, &leftover::mark_of(work_name)).map(drop)
 }
 
 /// Says in one line what the client says in two.

@@ -100,7 +100,7 @@ impl Walk<'_> {
         for name in self.list(directory)? {
             let is_counted = whose.counts(name.as_bytes());
             let is_file = !Sort::is_directory(name.as_bytes());
-            if is_file && (!is_counted || leftover::is_mark(name.as_bytes())) {
+            if (is_file && !is_counted) || leftover::is_mark(name.as_bytes()) {
                 continue;
             }
             let file = self.mount.lookup(directory, &name)?;
@@ -126,7 +126,7 @@ impl Walk<'_> {
     fn empty(&mut self, directory: File) -> Result<(), WalkFailure> {
         self.path.push(directory);
         for name in self.list(directory)? {
-            if Sort::is_directory(name.as_bytes()) {
+            if Sort::is_directory(name.as_bytes()) || leftover::is_mark(name.as_bytes()) {
                 let below = self.mount.lookup(directory, &name)?;
                 self.check_below(below, &name)?;
                 self.empty(below)?;
