@@ -182,7 +182,8 @@ impl Uncommitted {
 
     /// Takes note of data that the server took for the first time, or that is safe.
     pub(super) const fn note_progress(&mut self) {
-        (self.rewritten, self.lost_most) = (0, 0);
+        // What is still to be written again is as much as before.
+        (self.rewritten, self.lost_most) = (0, self.lost_count as u64);
     }
 
     /// Says whether the verifier changes so often that no end is in sight: all that was lost has
@@ -353,6 +354,17 @@ mod tests {
         all_lost(&mut books);
         assert!(books.is_in_vain());
         books.note_progress();
+        assert!(!books.is_in_vain());
+    }
+
+    #[test]
+    fn new_data_between_a_change_and_the_rewriting_is_no_reason_to_give_up() {
+        let mut books = Uncommitted::new(Grid::even(1, 400, 100));
+        (0..3).for_each(|block| books.written(0, (block * 100, 100), FIRST));
+        // Answered under the new verifier, as it was in flight when the server restarted.
+        books.written(0, (300, 100), SECOND);
+        books.note_progress();
+        assert_eq!(all_lost(&mut books).len(), 3);
         assert!(!books.is_in_vain());
     }
 
