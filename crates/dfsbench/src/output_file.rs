@@ -29,7 +29,8 @@ const LINKS_MAX: usize = 40;
 /// Bits of a mode: writable by all, and sticky.
 const SHARED_FOLDER: u32 = 0o1002;
 
-/// Writes the whole content of a file that a user named; `results` is the results file that is in use, if any.
+/// Writes the whole content of a file that a user named; `results` is the results file that is in
+/// use, if any.
 ///
 /// # Errors
 /// [`Failure::Usage`] for what must not be written to, before anything is changed;
@@ -100,7 +101,8 @@ fn is_open_file(path: &Path) -> bool {
 
 /// Says for root whether somebody else may have put a file or link there for him to write through.
 ///
-/// **Source:** Linux, Documentation/admin-guide/sysctl/fs.rst: protected_regular, protected_symlinks.
+/// **Source:** Linux, Documentation/admin-guide/sysctl/fs.rst: `protected_regular` and
+/// `protected_symlinks`.
 fn is_left_by_others(path: &Path) -> bool {
     if !rustix::process::geteuid().is_root() {
         return false;
