@@ -1,9 +1,9 @@
 //! How long a server is waited for outside the measured passes: set-up, file count, clean-up.
 //!
 //! Each call has the limit of `timeout`; a [`Patience`] bounds what is made of many calls, and sees
-//! the wish to stop between them. Whoever wants to stop ends set-up and file count at once. What was
-//! made is removed all the same, but only as long as that makes progress: a server that answers and
-//! never gets done is left, and what it still holds is named.
+//! the wish to stop between them. That wish ends set-up and file count at once. What was made is
+//! removed all the same, but only as long as that makes progress: a server that answers and never
+//! gets done is left, and what it still holds is named.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
