@@ -48,11 +48,11 @@ fn kill_a_run(rig: &Rig, target: &str, after: Duration) {
 /// Kills runs at random moments, each followed by `check`, which gets the number of the kill.
 fn kill_runs(rig: &Rig, target: &str, mut check: impl FnMut(u64)) {
     let seed = u64::from(std::process::id());
-    println!("seed {seed}");
+    eprintln!("seed {seed}");
     let mut random = SplitMix64::new(seed);
     for number in 0..kills() {
         let after_ms = random.next() % KILL_WITHIN_MS;
-        println!("kill {number} after {after_ms} ms");
+        eprintln!("kill {number} after {after_ms} ms");
         kill_a_run(rig, target, Duration::from_millis(after_ms));
         check(number);
     }
@@ -77,7 +77,7 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
         rig.assert_target_is_empty();
         assert_eq!(records(&rig), 0);
     });
-    println!("{removed} working directories removed");
+    eprintln!("{removed} working directories removed");
     // What somebody else keeps there stays.
     let theirs = target.join(".dfsbench-notes");
     std::fs::create_dir(&theirs).unwrap();

@@ -6,6 +6,7 @@
 mod client;
 mod crowd;
 mod faults;
+mod hostile;
 mod listing;
 mod mount;
 mod nfs2;

@@ -151,6 +151,14 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_is_a_key_of_plans() {
+        let page = crate::reference_page();
+        for kind in &KINDS {
+            assert!(page.contains(&format!("| `{}` |", kind.name)), "{}", kind.name);
+        }
+    }
+
+    #[test]
     fn what_can_not_be_meant_is_refused_with_its_form() {
         for (text, said) in [
             ("drpo 1%", "--fault: unknown fault `drpo` (hint: did you mean `drop`?)"),
