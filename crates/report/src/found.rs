@@ -12,7 +12,7 @@ use model::Question;
 use serde_json::Value;
 
 use crate::grid::{Align, Grid};
-use crate::html::Picture;
+use crate::picture::Picture;
 use crate::sheet::Sheet;
 
 /// The answer to a campaign's question.

@@ -6,8 +6,6 @@
 //! alone.
 
 mod asked;
-mod axis;
-mod chart;
 mod conditions;
 mod curves;
 mod ends;
@@ -17,13 +15,11 @@ mod frame;
 mod heat;
 mod levels;
 mod load;
-mod plot;
 mod quantiles;
 mod rates;
 mod series;
 mod table;
 mod times;
-mod track;
 mod trials;
 mod watched;
 
@@ -33,14 +29,11 @@ use model::Verdict;
 use crate::answer::answer;
 use crate::found::{self, Found, FoundTable};
 use crate::notes;
+use crate::picture::figures;
 use crate::sheet::Sheet;
 use crate::show;
 
-pub use axis::{LinearTimeAxis, RateAxis, Tick, TimeAxis};
-pub use chart::{About, Picture, STRIP, Strip, figures, panel, percent as at_percent};
 pub use frame::Frame;
-pub use plot::{Dot, Plot, SERIES_MAX, Series};
-pub use track::Track;
 
 /// Writes the page.
 pub fn render(sheet: &Sheet<'_>) -> String {

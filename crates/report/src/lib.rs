@@ -20,6 +20,7 @@ mod markdown;
 mod marks;
 mod notes;
 mod openmetrics;
+mod picture;
 mod pivot;
 mod quantity;
 mod sar;

@@ -17,7 +17,7 @@ use super::rows::{self, REPETITION};
 use super::{LeftOut, Measure, Rules, Selection};
 use crate::found::FoundTable;
 use crate::found::curve::{self, Named};
-use crate::html::Picture;
+use crate::picture::Picture;
 use crate::sheet::{Row, Sheet};
 use crate::show;
 

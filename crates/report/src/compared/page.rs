@@ -6,6 +6,7 @@ use stats::Outcome;
 
 use super::{Compared, Pair};
 use crate::html::{self, Frame};
+use crate::picture;
 
 /// More rows of a comparison are for JSON.
 const PAIRS_MAX: usize = 2_000;
@@ -37,7 +38,7 @@ pub fn figures(compared: &Compared) -> Markup {
             h2 #figures { @if curves.is_empty() { "Figures" } @else { "Curves" } }
             @for curve in curves {
                 p { (curve.sentence()) }
-                (html::figures(&curve.pictures()))
+                (picture::figures(&curve.pictures()))
                 (html::found_table(&curve.table()))
             }
             @if !compared.pairs.is_empty() {
