@@ -11,6 +11,7 @@ mod findings;
 mod group;
 mod hollow;
 mod lead;
+mod relation;
 mod trend;
 
 use crate::sheet::Sheet;

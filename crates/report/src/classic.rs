@@ -194,7 +194,8 @@ fn below(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
             lines.push(format!("{name}: {mark}{}", row.codes()));
         }
     }
-    lines.extend(notes::durability(sheet));
+    let durability = notes::durability(sheet).into_iter();
+    lines.extend(durability.map(|term| format!("{}: {}", term.name, term.lines.concat())));
     if !lines.is_empty() {
         out.push('\n');
     }

@@ -9,14 +9,15 @@ mod curves;
 mod json;
 mod junit;
 mod measure;
-pub(crate) mod page;
 mod rows;
 mod table;
 
 use std::collections::{BTreeSet, HashSet};
 
-use model::Campaign;
+use model::{Campaign, CaveatCode};
 use stats::{criteria, holm};
+
+use crate::document::{Document, Form};
 
 pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
@@ -75,7 +76,7 @@ pub struct Pair {
     /// Its measures; the rate is the first.
     pub figures: Vec<Figure>,
     /// Doubts of either side, each code once.
-    pub caveats: Vec<&'static str>,
+    pub caveats: Vec<CaveatCode>,
 }
 
 /// A row that could not be compared.
@@ -153,27 +154,20 @@ impl Compared {
         bounded.filter(|measure| pair.figures.iter().all(|figure| figure.measure != *measure))
     }
 
-    /// What it all comes to, in sentences.
-    pub(crate) fn sentences(&self) -> Vec<String> {
-        table::conclusion(self)
+    /// The comparison as a document.
+    pub(crate) fn document(&self, form: Form) -> Document {
+        table::document(self, form)
     }
 
     /// Writes it; the text ends with a newline.
     pub fn render(&self, format: CompareFormat) -> String {
         match format {
-            CompareFormat::Table => table::plain(self),
-            CompareFormat::Markdown => table::markdown(self),
+            CompareFormat::Table => self.document(Form::Text).render(Form::Text),
+            CompareFormat::Markdown => self.document(Form::Markdown).render(Form::Markdown),
             CompareFormat::Json => json::render(self),
             CompareFormat::Junit => junit::render(self),
-            CompareFormat::Html => page::render(self),
+            CompareFormat::Html => self.document(Form::Html).render(Form::Html),
         }
-    }
-}
-
-impl Pair {
-    /// Each figure as the cells of a row.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = [String; 7]> {
-        self.figures.iter().map(table::cells)
     }
 }
 

@@ -11,8 +11,8 @@ mod soak;
 use model::Question;
 use serde_json::Value;
 
-use crate::grid::{Align, Grid};
-use crate::html::Picture;
+use crate::document::Table;
+use crate::picture::Picture;
 use crate::sheet::Sheet;
 
 /// The answer to a campaign's question.
@@ -23,36 +23,11 @@ pub struct Found {
     /// The answer in plain sentences without markup, the one that counts first.
     pub sentences: Vec<String>,
     /// The figures behind it.
-    pub tables: Vec<FoundTable>,
+    pub tables: Vec<Table>,
     /// Its pictures, for the page.
     pub pictures: Vec<Picture>,
     /// All of it for programs; units in the names.
     pub json: Value,
-}
-
-/// A table of an answer, at most 100 columns wide in a terminal.
-#[derive(Debug, Default)]
-pub struct FoundTable {
-    /// What it shows, in a few words.
-    pub caption: String,
-    /// Names of its columns, units included; `true` where they hold numbers.
-    pub columns: Vec<(String, bool)>,
-    /// A cell for each column.
-    pub rows: Vec<Vec<String>>,
-    /// How to read it; plain sentences.
-    pub reading: Vec<String>,
-}
-
-impl FoundTable {
-    /// The table for a terminal.
-    pub fn grid(&self) -> Grid {
-        let align = |number: bool| if number { Align::Right } else { Align::Left };
-        let columns: Vec<(&str, Align)> =
-            self.columns.iter().map(|(name, number)| (name.as_str(), align(*number))).collect();
-        let mut grid = Grid::new(&columns);
-        self.rows.iter().for_each(|cells| grid.row(cells));
-        grid
-    }
 }
 
 /// The answer, where a question was asked.

@@ -14,6 +14,7 @@ use model::{Campaign, Pass};
 use stats::effects::{FactorEffect, Interaction};
 use stats::{Effects, Observation, effects};
 
+use crate::document::Form;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show;
 use crate::yardstick::Yardstick;
@@ -106,8 +107,8 @@ impl Governing {
     /// Writes it; the text ends with a newline.
     pub fn render(&self, format: FactorsFormat) -> String {
         match format {
-            FactorsFormat::Table => table::plain(self),
-            FactorsFormat::Markdown => table::markdown(self),
+            FactorsFormat::Table => table::document(self, Form::Text).render(Form::Text),
+            FactorsFormat::Markdown => table::document(self, Form::Markdown).render(Form::Markdown),
             FactorsFormat::Json => json::render(self),
         }
     }

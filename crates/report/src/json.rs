@@ -1,6 +1,6 @@
 //! The report as JSON: everything that was measured and everything that was judged.
 //!
-//! [`Document`] is the principal type; the order and the names of its fields are those of the
+//! [`Export`] is the principal type; the order and the names of its fields are those of the
 //! output, so this file is the format's reference. Numbers are plain, with their unit in the
 //! name; `schema` grows when a field changes its meaning or goes. The seed is text, because it
 //! may exceed what JSON readers hold exactly (2^53).
@@ -11,10 +11,11 @@ use model::{
     Campaign, Caveat, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec, Telemetry,
     Trial, TrialState, Truth,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use stats::{ClientShare, Fairness, Judged, Summary};
 
 use self::shares::{ClientPart, HostPart, HostsPart};
+use crate::columns::{COLUMNS, IDENTITY, Value};
 use crate::found::{self, Found};
 use crate::sheet::{Row, Sheet};
 
@@ -23,12 +24,12 @@ const SCHEMA: u32 = 1;
 
 /// Writes the document on one line: histograms have thousands of numbers.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let json = serde_json::to_string(&Document::of(sheet));
+    let json = serde_json::to_string(&Export::of(sheet));
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct Export<'a> {
     schema: u32,
     campaign: Header<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,34 +63,18 @@ struct Header<'a> {
 /// One run and pass, judged.
 #[derive(Serialize)]
 struct Figure<'a> {
-    run: u32,
-    target: &'a str,
-    workload: model::Workload,
-    pass: model::Pass,
-    verdict: model::Verdict,
-    reason: Option<&'a str>,
-    trials_made: u32,
-    trials_used: u32,
-    rate_unit: &'static str,
+    #[serde(flatten)]
+    columns: Members,
     rate: Option<SummaryPart>,
     rate_ops_per_s: Option<SummaryPart>,
     rate_bytes_per_s: Option<SummaryPart>,
     rate_first_done: Option<SummaryPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_common_window: Option<SummaryPart>,
-    common_window_share: Option<f64>,
     service_time: Times,
     response_time: Times,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_response_time: Option<Times>,
-    cpu_unit: Option<&'static str>,
-    cpu_client: Option<f64>,
-    cpu_server: Option<f64>,
-    cpu_client_percent: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offered_ops_per_s: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    due_ops_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     working_set: Option<model::WorkingSet>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +87,23 @@ struct Figure<'a> {
     hosts: Option<HostsPart<'a>>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
+}
+
+/// The columns that are members of a figure by themselves: those of CSV but for what one of the
+/// other members holds.
+struct Members(Vec<(&'static str, Value)>);
+
+impl Members {
+    fn of(row: &Row<'_>) -> Self {
+        let columns = IDENTITY.iter().chain(COLUMNS);
+        Self(columns.filter_map(|column| column.member(row)).collect())
+    }
+}
+
+impl Serialize for Members {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
 }
 
 /// One kind of op of a pass that has several.
@@ -255,7 +257,7 @@ struct ErrorPart {
     count: u64,
 }
 
-impl<'a> Document<'a> {
+impl<'a> Export<'a> {
     fn of(sheet: &'a Sheet<'a>) -> Self {
         let campaign = sheet.campaign;
         let runs = campaign.runs.iter().map(|run| RunPart {
@@ -298,33 +300,17 @@ impl<'a> Header<'a> {
 
 impl<'a> Figure<'a> {
     fn of(row: &'a Row<'a>) -> Self {
-        let (spec, judged) = (&row.run.spec, &row.judged);
-        let unit = if judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" };
+        let judged = &row.judged;
         Self {
-            run: row.run.index,
-            target: &spec.target_name,
-            workload: spec.workload,
-            pass: judged.pass,
-            verdict: judged.verdict,
-            reason: judged.reason(),
-            trials_made: judged.trials_made,
-            trials_used: judged.trials_used,
-            rate_unit: unit,
+            columns: Members::of(row),
             rate: judged.rate.map(SummaryPart::of),
             rate_ops_per_s: judged.ops_per_s.map(SummaryPart::of),
             rate_bytes_per_s: judged.bytes_per_s.map(SummaryPart::of),
             rate_first_done: judged.first_done.map(SummaryPart::of),
             rate_common_window: judged.common.map(SummaryPart::of),
-            common_window_share: judged.common_window_share,
             service_time: Times::of(&judged.service_time),
             response_time: Times::of(&judged.response_time),
             estimated_response_time: judged.estimated_response_time.as_ref().map(Times::of),
-            cpu_unit: judged.cpu.map(|cpu| cpu.unit.name()),
-            cpu_client: judged.cpu.map(|cpu| cpu.client),
-            cpu_server: judged.cpu.and_then(|cpu| cpu.server),
-            cpu_client_percent: judged.cpu_percent,
-            offered_ops_per_s: Some(spec.load.rate_per_s).filter(|rate| *rate > 0),
-            due_ops_per_s: judged.offered_per_s,
             working_set: judged.working_set,
             program: judged.program,
             kinds: judged.kinds.iter().map(KindSharePart::of).collect(),

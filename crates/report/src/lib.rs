@@ -8,30 +8,35 @@ mod answer;
 mod asked;
 mod catalog;
 mod classic;
+mod columns;
 mod compared;
 mod csv;
+mod document;
+mod figures;
 mod found;
 mod governs;
 mod grid;
 mod hosts;
 mod html;
 mod json;
-mod markdown;
 mod marks;
 mod notes;
 mod openmetrics;
+mod picture;
 mod pivot;
 mod quantity;
+mod row;
 mod sar;
 pub mod served;
 mod sheet;
 mod show;
 mod spread;
-mod table;
 mod watched;
 mod yardstick;
 
 use model::Campaign;
+
+use crate::document::Form;
 
 pub use catalog::{ListFormat, Listed, Remark, Verdicts, about, about_json, list};
 pub use compared::{
@@ -117,11 +122,11 @@ pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
 pub fn render(campaign: &Campaign, format: Format) -> String {
     let sheet = sheet::Sheet::of(campaign);
     match format {
-        Format::Table => table::render(&sheet),
-        Format::Markdown => markdown::render(&sheet),
+        Format::Table => figures::document(&sheet, Form::Text).render(Form::Text),
+        Format::Markdown => figures::document(&sheet, Form::Markdown).render(Form::Markdown),
         Format::Csv => csv::render(&sheet),
         Format::Json => json::render(&sheet),
-        Format::Html => html::render(&sheet),
+        Format::Html => figures::document(&sheet, Form::Html).render(Form::Html),
         Format::Bonnie => classic::bonnie(&sheet),
         Format::Iozone => classic::iozone(&sheet),
         Format::Seed => classic::seed(&sheet),

@@ -10,49 +10,13 @@ use model::Target;
 use stats::Summary;
 use stats::criteria::TRIALS_MIN;
 
-use crate::sheet::Row;
+use crate::row::{Mark, Place, Row};
 use crate::yardstick::Yardstick;
 
 /// How the marks are to be read.
 pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, whatever else differs, and those \
      whose 95 % intervals overlap theirs. Only figures that may be used and have three trials are \
      marked, and only where best and worst are apart; mixes of several I/O sizes go by bytes.";
-
-/// Where a figure stands among those of its pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The highest, or not to be told apart from it.
-    Best,
-    /// The lowest, or not to be told apart from it.
-    Worst,
-}
-
-/// The mark of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Where its figure stands.
-    pub place: Place,
-    /// It goes by bytes, although the rate of the pass is one of ops.
-    pub by_bytes: bool,
-}
-
-impl Place {
-    /// The sign that stands beside the figure.
-    pub const fn sign(self) -> &'static str {
-        match self {
-            Self::Best => "▲",
-            Self::Worst => "▼",
-        }
-    }
-
-    /// The same in words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Best => "best of its pass, or level with it",
-            Self::Worst => "worst of its pass, or level with it",
-        }
-    }
-}
 
 /// The mark of each row, in their order.
 pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {

@@ -10,6 +10,7 @@ use model::units::Nanos;
 use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Target};
 use stats::{ClientShare, Rate};
 
+use crate::document::Term;
 use crate::hosts as of_campaign;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
@@ -20,27 +21,6 @@ const UNSAFE: &str = "nobody waited until the data was safe; it may still have b
 
 /// Heads what [`clients`] says.
 pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";
-
-/// How the columns are to be read.
-pub const READING: [&str; 5] = [
-    "rate: median of the trials over the whole window, until the last worker is done \
-     (last_done); 1 MB/s is 10^6 bytes per second.",
-    "±95 %: half the 95 % confidence interval of that median, as a share of it.",
-    "p50, p99, max: response time from due to done, the histograms of all trials merged.",
-    "CPU: processor time of the client per GiB moved or per op; + that of the server, where \
-     known.",
-    "n: trials behind the figure, and how many were made where it is fewer.",
-];
-
-/// How the columns of commands are to be read.
-pub const READING_PROGRAMS: [&str; 4] = [
-    "wall: from the start of the command to its end, median of the trials.",
-    "user, sys: its processor time in user mode and in the kernel, with that of the processes it \
-     waited for; medians.",
-    "max RSS: largest resident memory of any one of them, in any trial.",
-    "±95 %, n: of the wall time, as a share; trials behind it, and how many were made where it is \
-     fewer.",
-];
 
 /// What the campaign was, in one line, without its name.
 pub fn title(campaign: &Campaign) -> String {
@@ -80,7 +60,7 @@ pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
 
 /// What each write figure says about the safety of the data, passes and targets that say the same
 /// together; empty when nothing was written.
-pub fn durability(sheet: &Sheet<'_>) -> Vec<String> {
+pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     let mut said: Vec<(String, &'static str, Vec<String>)> = Vec::new();
     for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
         let spec = &row.run.spec;
@@ -96,14 +76,14 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<String> {
     let line = |(key, what, targets): (String, &str, Vec<String>)| {
         let (pass, setting) = key.split_once(',').map_or((key.as_str(), ""), |split| split);
         let comma = if setting.is_empty() { "" } else { "," };
-        format!("{pass} on {}{comma}{setting}: {what}.", listed(&targets))
+        Term::new(format!("{pass} on {}{comma}{setting}", listed(&targets)), format!("{what}."))
     };
-    let mut lines: Vec<String> = said.into_iter().map(line).collect();
+    let mut terms: Vec<Term> = said.into_iter().map(line).collect();
     let in_memory = |row: &Row<'_>| matches!(&row.run.spec.target, Target::Nfs(n) if n.embedded);
-    if !lines.is_empty() && sheet.rows.iter().any(in_memory) {
-        lines.push("The in-memory server keeps all data in memory, synced or not.".to_owned());
+    if !terms.is_empty() && sheet.rows.iter().any(in_memory) {
+        terms.push(Term::new("in-memory server", "it keeps all data in memory, synced or not."));
     }
-    lines
+    terms
 }
 
 /// What a figure waited for, led by the setting that decides it; `None` where it writes nothing.

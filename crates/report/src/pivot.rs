@@ -1,7 +1,7 @@
 //! A small table of rates for each kind of pass: some factors down, the others across.
 //!
 //! Where the settings of a run don't fit beside its figures, the long table shows each run with a
-//! line of settings above it, and comparing becomes turning pages. [`render`] then puts the
+//! line of settings above it, and comparing becomes turning pages. [`tables`] then puts the
 //! medians side by side, as reports of such experiments do: two factors across, the last ones that
 //! fit, and one row for each combination of the others.
 
@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use model::Pass;
 
-use crate::grid::{Align, Grid};
+use crate::document::text::fits;
+use crate::document::{Column, Role, Table, TableRow};
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 
 /// Factors whose levels stand side by side.
@@ -21,22 +22,22 @@ const BETWEEN: &str = " / ";
 /// Columns of figures that fit beside the factors.
 const ACROSS_MAX: usize = 8;
 
-/// Writes the tables of all kinds of pass; empty where they would say nothing new.
-pub fn render(sheet: &Sheet<'_>, width_max: usize) -> String {
+/// The tables of all kinds of pass; none where they would say nothing new.
+pub fn tables(sheet: &Sheet<'_>) -> Vec<Table> {
     if sheet.columns.len() <= ACROSS {
-        return String::new();
+        return Vec::new();
     }
     let tables = sheet.groups().into_iter().filter_map(|(name, pass, mut rows)| {
         rows.retain(|row| row.judged.rate.is_some());
-        let mut grids = pairs(&varying(sheet, &rows))
+        let mut tables = pairs(&varying(sheet, &rows))
             .into_iter()
             .filter_map(|(down, across)| Some((table(sheet, &rows, &down, &across)?, across)));
-        let (grid, across) = grids.find(|(grid, _)| grid.width() <= width_max)?;
+        let (mut table, across) = tables.find(|(table, _)| fits(table))?;
         let across: Vec<&str> = across.iter().map(|&column| sheet.columns[column]).collect();
-        let heading = format!("{name}, {}; across: {}", unit(pass, &rows), across.join(BETWEEN));
-        Some(format!("{heading}\n{}", grid.render(width_max)))
+        table.caption = format!("{name}, {}; across: {}", unit(pass, &rows), across.join(BETWEEN));
+        Some(table)
     });
-    tables.collect::<Vec<_>>().join("\n")
+    tables.collect()
 }
 
 /// Every way to put two factors across and the others down, the last two first.
@@ -55,7 +56,7 @@ fn pairs(varying: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
 type Levels<'s> = Vec<&'s str>;
 
 /// One table; `None` where it would have one row or one column, or too many.
-fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize]) -> Option<Grid> {
+fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize]) -> Option<Table> {
     let (mut leads, mut heads) = (Places::default(), Places::default());
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
@@ -73,10 +74,10 @@ fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize])
         return None;
     }
     let titles: Vec<String> = heads.all.iter().map(|head| head.join(BETWEEN)).collect();
-    let mut columns = vec![("target", Align::Left)];
-    columns.extend(down.iter().map(|&column| (sheet.columns[column], Align::Right)));
-    columns.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
-    let mut grid = Grid::new(&columns);
+    let mut columns = vec![Column::new("target", Role::Words)];
+    columns.extend(down.iter().map(|&column| Column::new(sheet.columns[column], Role::Number)));
+    columns.extend(titles.into_iter().map(|title| Column::new(title, Role::Number)));
+    let mut rows = Vec::new();
     for (number, lead) in leads.all.iter().enumerate() {
         let figure = |head| {
             let row = cells.get(&(number, head));
@@ -84,9 +85,9 @@ fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize])
         };
         let figures = (0..heads.all.len()).map(figure);
         let lead = lead.iter().map(|level| (*level).to_owned());
-        grid.row(&lead.chain(figures).collect::<Vec<_>>());
+        rows.push(lead.chain(figures).collect::<Vec<_>>());
     }
-    Some(grid)
+    Some(Table { columns, rows: TableRow::all(rows.into_iter()), ..Table::default() })
 }
 
 /// Levels in their order of appearance, each with its place.

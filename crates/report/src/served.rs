@@ -6,8 +6,10 @@
 use maud::{Markup, html};
 use model::{Campaign, CampaignLine, CampaignState};
 
-use crate::compared::{Compared, page};
-use crate::html::{self, Frame};
+use crate::compared::Compared;
+use crate::document::frame::Frame;
+use crate::document::{Form, html as body};
+use crate::figures;
 use crate::sheet::Sheet;
 use crate::show;
 
@@ -44,21 +46,19 @@ impl Served {
     /// The report of a campaign.
     pub fn campaign(self, campaign: &Campaign) -> String {
         let sheet = Sheet::of(campaign);
-        self.page(&campaign.name, "../", &[campaign.id], &html::sections(&sheet))
+        self.page(
+            &campaign.name,
+            "../",
+            &[campaign.id],
+            &body::body(&figures::document(&sheet, Form::Html)),
+        )
     }
 
     /// Two campaigns, compared.
     pub fn comparison(self, ids: [i64; 2], compared: &Compared) -> String {
-        let body = html! {
-            header {
-                p.overline { "dfsbench compare" }
-                h1 { "Campaigns " (ids[0]) " and " (ids[1]) }
-                @for (when, side) in ["before", "after"].iter().zip(&compared.sides) {
-                    p.meta { (when) ": " (side) }
-                }
-            }
-            (page::figures(compared))
-        };
+        let mut document = compared.document(Form::Html);
+        document.title = format!("Campaigns {} and {}", ids[0], ids[1]);
+        let body = body::body(&document);
         self.page("compare", "", &ids, &body)
     }
 

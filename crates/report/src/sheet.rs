@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
-use model::{Campaign, CaveatCode, Pass, Run, Verdict};
+use model::{Campaign, CaveatCode, Pass, Run};
 use stats::{Extent, Judged, judge};
 
-use crate::marks::{self, Mark};
-use crate::{notes, show};
+use crate::marks;
+
+pub use crate::row::Row;
 
 /// Shown where a setting does not apply.
 pub const NOT_APPLICABLE: &str = "–";
@@ -28,31 +29,6 @@ pub struct Sheet<'a> {
     pub rows: Vec<Row<'a>>,
     /// Each caveat that some row has, worst first.
     pub caveats: Vec<Explained>,
-}
-
-/// Rows with the same figures.
-pub struct Table<'s, 'a> {
-    /// Names of the columns of figures, behind those of the settings.
-    pub figures: [&'static str; 7],
-    /// How these are to be read.
-    pub reading: Vec<&'static str>,
-    /// Its rows, in order.
-    pub rows: Vec<&'s Row<'a>>,
-}
-
-const RATES: [&str; 7] = ["rate", "±95 %", "p50", "p99", "max", "CPU", "n"];
-const PROGRAMS: [&str; 7] = ["wall", "±95 %", "slowest", "user", "sys", "max RSS", "n"];
-
-/// One pass of one run.
-pub struct Row<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// Values of [`Sheet::columns`].
-    pub values: Vec<String>,
-    /// Figures, doubts and verdict.
-    pub judged: Judged,
-    /// Where its figure stands among those of the same pass, where that can be told.
-    pub mark: Option<Mark>,
 }
 
 /// A caveat with its worst case.
@@ -130,20 +106,6 @@ impl<'a> Sheet<'a> {
         groups
     }
 
-    /// The tables that have rows: that of rates, and that of commands with their times.
-    pub fn tables(&self) -> Vec<Table<'_, 'a>> {
-        let (programs, rates): (Vec<_>, Vec<_>) =
-            self.rows.iter().partition(|row| row.is_program());
-        let table = |figures, reading: &[&'static str], rows: Vec<_>| {
-            let is_marked = rows.iter().any(|row: &&Row<'_>| row.mark.is_some());
-            let marks = is_marked.then_some(marks::READING);
-            Table { figures, reading: reading.iter().copied().chain(marks).collect(), rows }
-        };
-        let rates = table(RATES, &notes::READING, rates);
-        let programs = table(PROGRAMS, &notes::READING_PROGRAMS, programs);
-        [rates, programs].into_iter().filter(|table| !table.rows.is_empty()).collect()
-    }
-
     fn explained(&self) -> Vec<Explained> {
         let mut found: BTreeMap<_, (u32, Explained)> = BTreeMap::new();
         for row in &self.rows {
@@ -166,58 +128,6 @@ impl<'a> Sheet<'a> {
             }
         }
         found.into_values().map(|(_, explained)| explained).collect()
-    }
-}
-
-impl Row<'_> {
-    /// Workload and pass: `stream write`; the workload alone where it has but one kind of pass.
-    pub fn pass_name(&self) -> String {
-        if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
-            return self.run.spec.workload.name().to_owned();
-        }
-        format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
-    }
-
-    /// Whether it is a command of the user's, whose figure is a time.
-    pub fn is_program(&self) -> bool {
-        self.judged.pass == Pass::App
-    }
-
-    /// The rate with its mark, and for mixes the byte rate, which has the mark where it decides.
-    pub fn rates(&self, median: f64) -> (String, Option<String>) {
-        let sign = |by_bytes: bool, shown: String| match self.mark {
-            Some(mark) if mark.by_bytes == by_bytes => format!("{}{shown}", mark.place.sign()),
-            _ => shown,
-        };
-        let second = show::second_rate(&self.judged).map(|second| sign(true, second));
-        (sign(false, self.judged.shown(median).to_string()), second)
-    }
-
-    /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.
-    pub fn missing(&self) -> String {
-        let lead = match &self.judged {
-            judged if !judged.failures.is_empty() => "failed",
-            judged if judged.impossible.is_some() => "not possible",
-            _ => "not measured",
-        };
-        format!("{lead}: {}", self.judged.reason().unwrap_or("no figure"))
-    }
-
-    /// Short codes of the doubts, with the number of trials where it is not all of them:
-    /// `cached (3 of 5), not-durable`; empty without doubts.
-    pub fn codes(&self) -> String {
-        let code = |caveat: &stats::JudgedCaveat| match caveat.extent {
-            Extent::Trials { seen, made } if seen < made => {
-                format!("{} ({seen} of {made})", caveat.code)
-            }
-            _ => caveat.code.to_string(),
-        };
-        self.judged.caveats.iter().map(code).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether the row's figure may be compared with others.
-    pub fn counts(&self) -> bool {
-        self.judged.verdict != Verdict::Invalid && self.judged.rate.is_some()
     }
 }
 

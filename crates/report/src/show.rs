@@ -3,7 +3,7 @@
 //! Nothing here depends on a locale or a time zone, so a report is the same everywhere.
 
 use model::Histogram;
-use model::units::{Nanos, Size, three_digits};
+use model::units::{Nanos, three_digits};
 use stats::{Cpu, Judged, Summary};
 
 /// Median, 99th percentile and maximum with their units; dashes where nothing was recorded.
@@ -36,20 +36,6 @@ pub fn cpu(judged: &Judged) -> String {
 pub fn server_cpu(judged: &Judged) -> Option<String> {
     let cpu = judged.cpu.as_ref()?;
     cpu.server.map(|server| format!("+{} {}", three_digits(server), cpu.unit.name()))
-}
-
-/// The figures of a command: wall time, its interval, the slowest trial, processor time in user
-/// mode and in the kernel, largest memory; dashes for what is not known.
-pub fn program(judged: &Judged, rate: &Summary) -> [String; 6] {
-    let [.., slowest] = times(&judged.response_time);
-    let [user, system, rss] = judged.program.map_or_else(
-        || ["–"; 3].map(str::to_owned),
-        |used| {
-            let [user, system] = [used.user_ns, used.system_ns].map(|ns| Nanos(ns).to_string());
-            [user, system, Size(used.rss_max_bytes).to_string()]
-        },
-    );
-    [judged.shown(rate.median).to_string(), spread(rate), slowest, user, system, rss]
 }
 
 /// The byte rate of a mix, whose figure is its op rate.

@@ -6,7 +6,7 @@
 use model::Pass;
 use stats::{Judged, Rate, Summary};
 
-use crate::sheet::Row;
+use crate::row::Row;
 
 /// What is compared among the rows of one kind of pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

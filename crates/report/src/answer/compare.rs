@@ -4,10 +4,10 @@
 //! but what is compared; targets of different kinds may also differ in their backend.
 
 use model::{RunSpec, Workload};
-use stats::criteria::TRIALS_MIN;
 
 use super::findings::{Finding, Findings, range, times};
 use super::group::{Figure, Group, TARGETS_MAX};
+use super::relation::{Relation, relation};
 use super::trend;
 use crate::sheet::NOT_APPLICABLE;
 
@@ -16,33 +16,6 @@ const PAIRS_NAMED_MAX: usize = 2;
 
 /// So many pairs are looked at for two targets: beyond that a sentence says nothing any more.
 const PAIRS_LOOKED_AT_MAX: usize = 250_000;
-
-/// How one figure lies to another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Relation {
-    /// The intervals are apart, and it is so many times the other.
-    Above(f64),
-    /// The intervals are apart, and the other is so many times it.
-    Below(f64),
-    /// The intervals overlap.
-    Level,
-    /// Too few trials to know.
-    Unknown,
-}
-
-/// Compares two figures.
-pub fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
-    let (a, b) = (&one.rate, &other.rate);
-    if a.n < TRIALS_MIN || b.n < TRIALS_MIN {
-        Relation::Unknown
-    } else if a.overlaps(b) {
-        Relation::Level
-    } else if a.median > b.median {
-        Relation::Above(a.median / b.median)
-    } else {
-        Relation::Below(b.median / a.median)
-    }
-}
 
 /// Says what differs among the figures of a pass; `None` where one stands alone.
 pub fn finding(group: &Group<'_>) -> Option<Finding> {

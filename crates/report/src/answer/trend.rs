@@ -3,9 +3,9 @@
 //! It rises when the last value is above the first with intervals apart and no value is above
 //! a later one; it falls when it is the other way round.
 
-use super::compare::{Relation, relation};
 use super::findings::{Findings, range, times};
 use super::group::{Figure, Group};
+use super::relation::{Relation, relation};
 use crate::quantity::quantity;
 use crate::show::listed;
 

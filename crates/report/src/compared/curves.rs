@@ -15,9 +15,9 @@ use stats::{Outcome, Rate};
 
 use super::rows::{self, REPETITION};
 use super::{LeftOut, Measure, Rules, Selection};
-use crate::found::FoundTable;
+use crate::document::{Column, Role, Table, TableRow};
 use crate::found::curve::{self, Named};
-use crate::html::Picture;
+use crate::picture::Picture;
 use crate::sheet::{Row, Sheet};
 use crate::show;
 
@@ -254,9 +254,13 @@ impl CurvePair {
     }
 
     /// Mean response times, load by load.
-    pub fn table(&self) -> FoundTable {
-        let columns =
-            [("offered", true), ("mean before", true), ("mean after", true), ("ratio", true)];
+    pub fn table(&self) -> Table {
+        let columns = [
+            ("offered", Role::Number),
+            ("mean before", Role::Number),
+            ("mean after", Role::Number),
+            ("ratio", Role::Number),
+        ];
         let row = |pair: &TimePair| {
             let [before, after] = pair.mean_ns;
             let mark = if pair.is_between { "*" } else { "" };
@@ -274,11 +278,12 @@ impl CurvePair {
         if self.compared.pairs.len() < PAIRS_MIN {
             reading.push(format!("Fewer than {PAIRS_MIN} say nothing."));
         }
-        FoundTable {
+        Table {
             caption: format!("Mean response times at the same load, {}", self.name),
-            columns: columns.map(|(name, number)| (name.to_owned(), number)).to_vec(),
-            rows: self.compared.pairs.iter().map(row).collect(),
+            columns: Column::all(&columns),
+            rows: TableRow::all(self.compared.pairs.iter().map(row)),
             reading,
+            ..Table::default()
         }
     }
 

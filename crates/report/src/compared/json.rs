@@ -37,7 +37,7 @@ struct PairPart<'a> {
     trials_before: usize,
     trials_after: usize,
     times: Vec<TimePart>,
-    caveats: &'a [&'static str],
+    caveats: Vec<&'static str>,
 }
 
 /// A measure of time: `p50`, `p99` of the response times, or `service-p50`, `service-p99`.
@@ -109,7 +109,7 @@ fn pair_part(pair: &Pair) -> PairPart<'_> {
         trials_before: rate.comparison.trials.0,
         trials_after: rate.comparison.trials.1,
         times: times.iter().map(time_part).collect(),
-        caveats: &pair.caveats,
+        caveats: pair.caveats.iter().map(|code| code.code()).collect(),
     }
 }
 

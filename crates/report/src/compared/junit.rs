@@ -121,7 +121,8 @@ fn told(pair: &Pair, figure: &Figure) -> Case {
         comparison.outcome().name(),
     );
     if !pair.caveats.is_empty() {
-        let _ = write!(out, "; caveats: {}", pair.caveats.join(", "));
+        let codes: Vec<&str> = pair.caveats.iter().map(|code| code.code()).collect();
+        let _ = write!(out, "; caveats: {}", codes.join(", "));
     }
     Case { class: pair.name.clone(), name: figure.measure.name(), end, out }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use model::CaveatCode;
 use model::{Campaign, Pass};
 use stats::{Draws, criteria, median};
 
@@ -37,7 +38,7 @@ pub(super) struct Keyed {
 struct Figures {
     /// What each trial behind the figures made.
     trials: Vec<(Measure, Vec<f64>)>,
-    caveats: Vec<&'static str>,
+    caveats: Vec<CaveatCode>,
 }
 
 impl Keyed {
@@ -107,7 +108,7 @@ impl Keyed {
             }
         }
         let mut caveats = [before.caveats.as_slice(), &after_figures.caveats].concat();
-        caveats.sort_unstable();
+        caveats.sort_unstable_by_key(|code| code.code());
         caveats.dedup();
         Ok(Pair { name: self.name.clone(), figures, caveats })
     }
@@ -134,7 +135,7 @@ impl Figures {
                 used.iter().map(|point| time(point.trial_index)).collect();
             trials.extend(times.map(|times| (measure, times)));
         }
-        let caveats = judged.caveats.iter().map(|caveat| caveat.code.code()).collect();
+        let caveats = judged.caveats.iter().map(|caveat| caveat.code).collect();
         Self { trials, caveats }
     }
 }

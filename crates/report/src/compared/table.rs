@@ -1,100 +1,155 @@
-//! A comparison as a table: for a terminal, and for GitHub.
+//! A comparison as a document: a row for each figure of each pair, and sentences below.
 //!
-//! What could not be compared, and why, stands below it in sentences; nothing is left out.
-
-use std::fmt::Write as _;
+//! What could not be compared, and why, stands in the sentences; nothing is left out. A page shows
+//! the rows that changed most where there are more than anybody reads.
 
 use stats::Outcome;
 
 use super::{Compared, CurvePair, Figure, Measure, Pair};
-use crate::grid::{Align, Grid, wrap};
-use crate::markdown::{self, escaped, line};
+use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
+use crate::document::{Table, TableRow};
 use crate::show;
-use crate::table::found_table;
 
-const WIDTH_MAX: usize = 100;
+/// Longer names of rows take several lines in a terminal, which leaves room for the figures.
+const NAME_WIDTH_MAX: usize = 28;
 
-/// What the columns beside the name may take.
-const FIGURES_WIDTH: usize = 72;
+/// More rows of a comparison are for JSON.
+const PAIRS_MAX: usize = 2_000;
 
 /// From so many comparisons on, those that chance alone makes are worth a sentence.
 const FAMILY_MIN: usize = 10;
 
-const HEADER: [(&str, Align); 8] = [
-    ("run", Align::Left),
-    ("figure", Align::Left),
-    ("before", Align::Right),
-    ("after", Align::Right),
-    ("ratio", Align::Right),
-    ("95 %", Align::Right),
-    ("p", Align::Right),
-    ("outcome", Align::Left),
+const COLUMNS: [(&str, Role); 9] = [
+    ("run", Role::Words),
+    ("figure", Role::Factor),
+    ("before", Role::Number),
+    ("after", Role::Number),
+    ("ratio", Role::Number),
+    ("95 %", Role::Number),
+    ("p", Role::Number),
+    ("outcome", Role::Factor),
+    ("caveats", Role::Caveats),
 ];
 
-/// Writes the table for a terminal.
-pub fn plain(compared: &Compared) -> String {
-    let [before, after] = &compared.sides;
-    let mut out = format!("before: {before}\nafter:  {after}\n");
+/// Arranges a comparison.
+pub fn document(compared: &Compared, form: Form) -> Document {
+    let mut blocks = Vec::new();
+    for curve in &compared.curves {
+        blocks.push(Block::Paragraph(curve.sentence()));
+        blocks.push(Block::Pictures(curve.pictures()));
+        blocks.push(Block::Table(curve.table()));
+    }
     if !compared.pairs.is_empty() {
-        let mut grid = Grid::new(&HEADER);
-        for pair in &compared.pairs {
-            let figures: Vec<[String; 7]> = pair.figures.iter().map(cells).collect();
-            let column = |n: usize| {
-                figures.iter().map(|cells| cells[n].as_str()).collect::<Vec<_>>().join("\n")
-            };
-            let name = wrap(&pair.name, WIDTH_MAX - FIGURES_WIDTH).join("\n");
-            let columns: Vec<String> = (0..7).map(column).collect();
-            grid.row(&[vec![name], columns].concat());
-            if !pair.caveats.is_empty() {
-                grid.text(&format!("! {}", pair.caveats.join(", ")));
-            }
+        let pairs: Vec<&Pair> = match form {
+            Form::Html => most_changed(&compared.pairs),
+            Form::Text | Form::Markdown => compared.pairs.iter().collect(),
+        };
+        if pairs.len() < compared.pairs.len() {
+            blocks.push(Block::Paragraph(format!(
+                "The {PAIRS_MAX} of {} rows that changed most, what got worse than it may and what \
+                 is sure in front; dfsbench compare --format json has them all.",
+                compared.pairs.len()
+            )));
         }
-        let _ = writeln!(out, "\n{}", grid.render(WIDTH_MAX).trim_end());
+        blocks.push(Block::Table(table(&pairs)));
+    } else if compared.curves.is_empty() {
+        let nothing = "They have no row in common that could be compared.";
+        blocks.push(Block::Paragraph(nothing.to_owned()));
     }
-    out.push('\n');
-    compared.curves.iter().for_each(|curve| found_table(&mut out, &curve.table()));
-    for sentence in conclusion(compared) {
-        for part in wrap(&sentence, WIDTH_MAX) {
-            let _ = writeln!(out, "{part}");
-        }
+    blocks.push(Block::List(conclusion(compared)));
+    let heading = match form {
+        Form::Html if compared.curves.is_empty() => "Figures",
+        Form::Html => "Curves",
+        // There is but one section, which needs no heading there.
+        Form::Text | Form::Markdown => "",
+    };
+    let is_answer = !compared.curves.is_empty();
+    let section = Section { id: "figures", heading: heading.to_owned(), is_answer, blocks };
+    let [before, after] = &compared.sides;
+    Document {
+        tool: "dfsbench compare",
+        title: "Before and after".to_owned(),
+        about: vec![format!("before: {before}"), format!("after: {after}")],
+        parts: vec![Part::Section(section)],
     }
-    out
 }
 
-/// Writes the table for GitHub.
-pub fn markdown(compared: &Compared) -> String {
-    let mut out = String::new();
-    for (when, side) in ["before", "after"].iter().zip(&compared.sides) {
-        let _ = writeln!(out, "- {when}: {}", escaped(side));
+fn table(pairs: &[&Pair]) -> Table {
+    let mut columns = Column::all(&COLUMNS);
+    columns[0].width_max = NAME_WIDTH_MAX;
+    let mut rows = Vec::new();
+    for pair in pairs {
+        for (number, figure) in pair.figures.iter().enumerate() {
+            let mut cells = vec![Cell::text(&pair.name)];
+            cells.extend(figure_cells(figure).map(Cell::text));
+            cells.push(caveats(pair));
+            rows.push(TableRow { continues: number > 0, cells, ..TableRow::default() });
+        }
     }
-    out.push('\n');
-    compared.curves.iter().for_each(|curve| markdown::found_table(&mut out, &curve.table()));
-    if compared.curves.is_empty() {
-        line(&mut out, HEADER.iter().map(|(name, _)| (*name).to_owned()));
-        line(&mut out, HEADER.iter().map(|(_, align)| rule(*align).to_owned()));
+    Table {
+        id: "comparison".to_owned(),
+        caption: "Rates and times of rows that both campaigns have.".to_owned(),
+        has_page_caption: true,
+        columns,
+        rows,
+        stacks_groups: true,
+        ..Table::default()
     }
-    for (pair, figure) in compared.figures() {
-        let is_first = figure.measure == Measure::Rate;
-        let name = if is_first { escaped(&pair.name) } else { String::new() };
-        line(&mut out, std::iter::once(name).chain(cells(figure).map(|cell| escaped(&cell))));
-    }
-    out.push('\n');
-    for sentence in conclusion(compared) {
-        let _ = writeln!(out, "{}\n", escaped(&sentence));
-    }
-    out.truncate(out.trim_end().len());
-    out + "\n"
 }
 
-const fn rule(align: Align) -> &'static str {
-    match align {
-        Align::Left => "---",
-        Align::Right => "---:",
+/// What speaks against either side; the evidence stands in their own reports.
+fn caveats(pair: &Pair) -> Cell {
+    let mut links = Vec::new();
+    for code in &pair.caveats {
+        links.push(CaveatLink { code: *code, text: code.to_string(), evidence: String::new() });
+    }
+    Cell::Caveats(links)
+}
+
+/// All rows in their order, or of very many those that changed most.
+fn most_changed(pairs: &[Pair]) -> Vec<&Pair> {
+    let mut shown: Vec<&Pair> = pairs.iter().collect();
+    if pairs.len() > PAIRS_MAX {
+        let mut weighed: Vec<(Weight, &Pair)> =
+            shown.into_iter().map(|pair| (Weight::of(pair), pair)).collect();
+        weighed.sort_by(|(one, _), (other, _)| other.order(one));
+        shown = weighed.into_iter().take(PAIRS_MAX).map(|(_, pair)| pair).collect();
+    }
+    shown
+}
+
+/// What a row is shown for.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    /// It got worse than it may.
+    is_regression: bool,
+    /// Its change is sure.
+    is_sure: bool,
+    /// How large the change is: the logarithm of the ratio.
+    change: f64,
+}
+
+impl Weight {
+    fn of(pair: &Pair) -> Self {
+        let mut weight = Self::default();
+        for figure in &pair.figures {
+            let outcome = figure.comparison.outcome();
+            weight.is_regression |= figure.is_regression();
+            weight.is_sure |= matches!(outcome, Outcome::Higher | Outcome::Lower);
+            weight.change = weight.change.max(figure.comparison.ratio.ln().abs());
+        }
+        weight
+    }
+
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        (self.is_regression, self.is_sure)
+            .cmp(&(other.is_regression, other.is_sure))
+            .then(self.change.total_cmp(&other.change))
     }
 }
 
 /// What, before, after, ratio, interval, probability and outcome.
-pub fn cells(figure: &Figure) -> [String; 7] {
+fn figure_cells(figure: &Figure) -> [String; 7] {
     let comparison = &figure.comparison;
     let (lo, hi) = comparison.interval;
     [
@@ -112,11 +167,10 @@ fn probability(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// What it all comes to, in sentences.
-pub fn conclusion(compared: &Compared) -> Vec<String> {
-    let mut sentences: Vec<String> = compared.curves.iter().map(CurvePair::sentence).collect();
-    sentences.extend(compared.curves.iter().flat_map(CurvePair::remarks));
-    if sentences.is_empty() {
+/// What it all comes to, in sentences; what curves come to stands beside them.
+fn conclusion(compared: &Compared) -> Vec<String> {
+    let mut sentences: Vec<String> = compared.curves.iter().flat_map(CurvePair::remarks).collect();
+    if compared.curves.is_empty() {
         sentences.extend([counts(compared), meaning(compared)]);
         sentences.extend(chance(compared));
     }

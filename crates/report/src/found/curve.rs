@@ -14,7 +14,8 @@ use stats::curve::{
     CLIENT_SHARE_MIN, Curve, FAILED_SHARE_MAX, Knee, LoadPoint, MIX_OPS_MIN, MIX_POINTS_MAX,
 };
 
-use super::{Found, FoundTable};
+use super::Found;
+use crate::document::{Column, Role, Table, TableRow};
 use crate::sheet::{Row, Sheet};
 
 pub use figure::pictures;
@@ -67,16 +68,16 @@ pub fn of(sheet: &Sheet<'_>, asked: &CurveAsked) -> Found {
     }
 }
 
-fn table(named: &Named, bound: Option<&ResponseBound>) -> FoundTable {
+fn table(named: &Named, bound: Option<&ResponseBound>) -> Table {
     let columns = [
-        ("offered", true),
-        ("done", true),
-        ("share", true),
-        ("mean", true),
-        ("p50", true),
-        ("p90", true),
-        ("p99", true),
-        ("load point", false),
+        ("offered", Role::Number),
+        ("done", Role::Number),
+        ("share", Role::Number),
+        ("mean", Role::Number),
+        ("p50", Role::Number),
+        ("p90", Role::Number),
+        ("p99", Role::Number),
+        ("load point", Role::Words),
     ];
     let row = |point: &LoadPoint| {
         let time = |q: f64| Nanos(point.response_time.quantile(q)).to_string();
@@ -94,10 +95,10 @@ fn table(named: &Named, bound: Option<&ResponseBound>) -> FoundTable {
         let offered = vec![Rate::Ops(point.asked_per_s as f64).to_string()];
         [offered, figures, vec![words::cell(point, bound)]].concat()
     };
-    FoundTable {
+    Table {
         caption: format!("Load points of {}, response times from due to done", named.name),
-        columns: columns.map(|(name, number)| (name.to_owned(), number)).to_vec(),
-        rows: named.curve.points().iter().map(row).collect(),
+        columns: Column::all(&columns),
+        rows: TableRow::all(named.curve.points().iter().map(row)),
         reading: vec![
             "share: of the ops that fell due, those that were done; below 95 % a load point is \
              not carried, and its response times are of what was done."
@@ -110,6 +111,7 @@ fn table(named: &Named, bound: Option<&ResponseBound>) -> FoundTable {
                 CLIENT_SHARE_MIN * 100.0
             ),
         ],
+        ..Table::default()
     }
 }
 

@@ -12,7 +12,8 @@ use model::{Pass, PassResult, ProcessorWait, Verdict};
 use serde_json::{Value, json};
 use stats::ladder::{Climbed, Limit, Measured, climb};
 
-use super::{Found, FoundTable};
+use super::Found;
+use crate::document::{Cell, Column, Role, Table, TableRow};
 use crate::sheet::{Row, Sheet};
 use crate::show;
 use words::Words;
@@ -123,15 +124,15 @@ fn share_of(climb: &Climb<'_, '_>, wanted: Rung) -> Option<f64> {
     shares.iter().find(|(rung, _)| *rung == wanted).and_then(|(_, share)| *share)
 }
 
-fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> FoundTable {
+fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
     let columns = [
-        ("rung", false),
-        ("rate", true),
-        ("±95 %", true),
-        ("ops", true),
-        ("p50", true),
-        ("CPU", true),
-        ("adds", true),
+        ("rung", Role::Words),
+        ("rate", Role::Number),
+        ("±95 %", Role::Number),
+        ("ops", Role::Number),
+        ("p50", Role::Number),
+        ("CPU", Role::Number),
+        ("adds", Role::Number),
     ];
     let row = |(rung, row): &(Rung, &Row<'_>)| {
         let judged = &row.judged;
@@ -140,34 +141,31 @@ fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> FoundTable {
             // Why is told in the sentences above the table.
             let missing = row.missing();
             let short = missing.split(':').next().unwrap_or_default().to_owned();
-            let mut cells = vec![name, short];
-            cells.resize(columns.len(), String::new());
+            let mut cells = vec![Cell::text(name), Cell::text(short)];
+            cells.resize(columns.len(), Cell::text(""));
             return cells;
         };
         let ops = judged.ops_per_s.map(|ops| stats::Rate::Ops(ops.median).to_string());
         let [p50, ..] = show::times(&judged.service_time);
         let share = share_of(climb, *rung).map(show::percent);
-        let cpu = match judged.cpu.and_then(|cpu| cpu.server) {
-            Some(server) => format!("{}\n+{}", show::cpu(judged), three_digits(server)),
-            None => show::cpu(judged),
-        };
-        let or_none = |cell: Option<String>| cell.unwrap_or_else(|| "–".to_owned());
+        let server = judged.cpu.and_then(|cpu| cpu.server);
+        let server = server.map(|server| format!("+{}", three_digits(server)));
+        let or_none = |text: Option<String>| Cell::text(text.unwrap_or_else(|| "–".to_owned()));
         vec![
-            name,
-            judged.shown(rate.median).to_string(),
-            show::spread(rate),
+            Cell::text(name),
+            Cell::text(judged.shown(rate.median).to_string()),
+            Cell::text(show::spread(rate)),
             or_none(ops),
-            p50,
-            cpu,
+            Cell::text(p50),
+            Cell::of_two(show::cpu(judged), server),
             or_none(share),
         ]
     };
-    let rows = climb.rows.iter().map(row).collect();
     let unit = if climb.pass.is_byte_rate() { "byte" } else { "call" };
-    FoundTable {
+    Table {
         caption: climb.name.clone(),
-        columns: columns.map(|(name, number)| (name.to_owned(), number)).to_vec(),
-        rows,
+        columns: Column::all(&columns),
+        rows: TableRow::all(climb.rows.iter().map(row)),
         reading: vec![format!(
             "adds: of the working time per {unit} of the last rung, what a rung takes beyond its \
              slowest part; 0 % is hidden behind something slower, – is no part of the way. {}CPU: \
@@ -178,6 +176,7 @@ fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> FoundTable {
                 show::percent(climbed.waited)
             ))
         )],
+        ..Table::default()
     }
 }
 

@@ -12,7 +12,8 @@ use stats::breaking::{
     BEHIND_SHARE, Came, DEGRADED_SHARE, How, Purpose, Recovery, Searched, TURNS_MAX, Tried, replay,
 };
 
-use super::{Found, FoundTable};
+use super::Found;
+use crate::document::{Column, Role, Table, TableRow};
 use crate::sheet::Sheet;
 use crate::show::listed;
 
@@ -168,8 +169,13 @@ fn recovered(recovery: Recovery, asked: &RampAsked) -> String {
     }
 }
 
-fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> FoundTable {
-    let columns = [("load", true), ("rate", true), ("p99", true), ("what came of it", false)];
+fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> Table {
+    let columns = [
+        ("load", Role::Number),
+        ("rate", Role::Number),
+        ("p99", Role::Number),
+        ("what came of it", Role::Words),
+    ];
     let none = || "–".to_owned();
     let row = |tried: &Tried<'_>| {
         let purpose = match tried.purpose {
@@ -201,14 +207,15 @@ fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> FoundTable {
         };
         vec![asked.told(tried.load), rate, p99, format!("{purpose}{came}")]
     };
-    FoundTable {
+    Table {
         caption: format!("Loads that were tried, {name}, in their order"),
-        columns: columns.map(|(name, number)| (name.to_owned(), number)).to_vec(),
-        rows: searched.tried.iter().map(row).collect(),
+        columns: Column::all(&columns),
+        rows: TableRow::all(searched.tried.iter().map(row)),
         reading: vec![
             "Of several passes, the one with the longest response times; p99 from due to done."
                 .to_owned(),
         ],
+        ..Table::default()
     }
 }
 

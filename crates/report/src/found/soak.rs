@@ -10,7 +10,8 @@ use model::{BackendKind, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{Effect, Soaked, Verdict, soaked};
 
-use super::{Found, FoundTable};
+use super::Found;
+use crate::document::{Column, Role, Table, TableRow};
 use crate::show::counted;
 
 /// Shown where something can't be told.
@@ -241,11 +242,7 @@ fn of_memory(soaked: &Soaked) -> Option<String> {
     ))
 }
 
-fn columns(columns: &[(&str, bool)]) -> Vec<(String, bool)> {
-    columns.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
-}
-
-fn disturbances(soaked: &Soaked) -> Option<FoundTable> {
+fn disturbances(soaked: &Soaked) -> Option<Table> {
     let shown = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string());
     let row = |effect: &Effect| {
         let upset = &effect.upset;
@@ -262,19 +259,19 @@ fn disturbances(soaked: &Soaked) -> Option<FoundTable> {
         ]
     };
     let rows: Vec<Vec<String>> = soaked.effects.iter().map(row).collect();
-    (!rows.is_empty()).then(|| FoundTable {
+    (!rows.is_empty()).then(|| Table {
         caption: "Disturbances".to_owned(),
-        columns: columns(&[
-            ("what", false),
-            ("at", true),
-            ("lasted", true),
-            ("detect", true),
-            ("stall", true),
-            ("recover", true),
-            ("failed", true),
-            ("not safe", true),
+        columns: Column::all(&[
+            ("what", Role::Words),
+            ("at", Role::Number),
+            ("lasted", Role::Number),
+            ("detect", Role::Number),
+            ("stall", Role::Number),
+            ("recover", Role::Number),
+            ("failed", Role::Number),
+            ("not safe", Role::Number),
         ]),
-        rows,
+        rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "at: measured time, without what lies between segments.".to_owned(),
             "detect: until the first interval ended in which ops failed, were late or few; stall: \
@@ -283,10 +280,11 @@ fn disturbances(soaked: &Soaked) -> Option<FoundTable> {
                 .to_owned(),
             "not safe: blocks that were acknowledged and not committed when it began.".to_owned(),
         ],
+        ..Table::default()
     })
 }
 
-fn blocks(soaked: &Soaked) -> Option<FoundTable> {
+fn blocks(soaked: &Soaked) -> Option<Table> {
     let row = |(segment, finding): &(u64, Finding)| {
         vec![
             finding.fate.to_string(),
@@ -299,37 +297,43 @@ fn blocks(soaked: &Soaked) -> Option<FoundTable> {
         ]
     };
     let rows: Vec<Vec<String>> = soaked.findings.iter().map(row).collect();
-    (!rows.is_empty()).then(|| FoundTable {
+    (!rows.is_empty()).then(|| Table {
         caption: "Blocks that are not as they were written last".to_owned(),
-        columns: columns(&[
-            ("fate", false),
-            ("segment", true),
-            ("file", false),
-            ("offset (B)", true),
-            ("found", true),
-            ("safe", true),
-            ("acknowledged", true),
+        columns: Column::all(&[
+            ("fate", Role::Words),
+            ("segment", Role::Number),
+            ("file", Role::Words),
+            ("offset (B)", Role::Number),
+            ("found", Role::Number),
+            ("safe", Role::Number),
+            ("acknowledged", Role::Number),
         ]),
-        rows,
+        rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "Generations of the block: what was found, what was acknowledged as safe, and what was \
              acknowledged; the first of each fate in each segment."
                 .to_owned(),
         ],
+        ..Table::default()
     })
 }
 
-fn errors(soaked: &Soaked) -> Option<FoundTable> {
+fn errors(soaked: &Soaked) -> Option<Table> {
     let rows: Vec<Vec<String>> = soaked
         .errors
         .iter()
         .map(|(kind, error, count)| vec![error.to_string(), kind.to_string(), count.to_string()])
         .collect();
-    (!rows.is_empty()).then(|| FoundTable {
+    (!rows.is_empty()).then(|| Table {
         caption: "Ops that failed".to_owned(),
-        columns: columns(&[("error", false), ("op", false), ("count", true)]),
-        rows,
+        columns: Column::all(&[
+            ("error", Role::Words),
+            ("op", Role::Words),
+            ("count", Role::Number),
+        ]),
+        rows: TableRow::all(rows.into_iter()),
         reading: Vec::new(),
+        ..Table::default()
     })
 }
 

@@ -1,72 +1,40 @@
-//! Factors as text: a table with a picture of the ratios, and sentences below it.
+//! Factors as a document: a table with a picture of the ratios, and sentences below it.
 //!
 //! The picture is a forest plot in characters, on a logarithmic axis with 1 in its middle.
 
-use std::fmt::Write as _;
-
 use super::{Governing, PassFactors};
-use crate::grid::{Align, Grid, wrap};
-use crate::markdown::{escaped, line};
+use crate::document::{Block, Column, Document, Form, Role, Section, Table, TableRow};
 use crate::show;
 use stats::effects::{Effects, FactorEffect, LevelEffect};
 
-const WIDTH_MAX: usize = 100;
+const COLUMNS: [(&str, Role); 5] = [
+    ("factor", Role::Words),
+    ("share", Role::Number),
+    ("level", Role::Words),
+    ("ratio", Role::Number),
+    ("95 %", Role::Words),
+];
 
 /// Columns of the picture; odd, so that a ratio of 1 has one of its own.
 const PICTURE: usize = 31;
 
-/// Writes it for a terminal.
-pub fn plain(governing: &Governing) -> String {
-    let mut out = format!("{}\n", governing.title);
+/// Arranges what governs each kind of pass.
+pub fn document(governing: &Governing, form: Form) -> Document {
+    let mut document = Document {
+        tool: "dfsbench factors",
+        title: governing.title.clone(),
+        about: Vec::new(),
+        parts: Vec::new(),
+    };
     for pass in &governing.passes {
-        let _ = writeln!(out, "\n{}", title(pass));
-        match &pass.found {
-            Ok(effects) => {
-                out.push_str(&grid(pass, effects).render(WIDTH_MAX));
-                for sentence in sentences(pass, effects) {
-                    for (number, part) in wrap(&sentence, WIDTH_MAX - 4).iter().enumerate() {
-                        let indent = if number == 0 { "  " } else { "    " };
-                        let _ = writeln!(out, "{indent}{part}");
-                    }
-                }
-            }
-            Err(why) => {
-                let _ = writeln!(out, "  {}", why.sentence());
-            }
-        }
+        let block = match &pass.found {
+            Ok(effects) => Block::Table(table(pass, effects, form)),
+            Err(why) => Block::Paragraph(why.sentence().to_owned()),
+        };
+        let (heading, blocks) = (title(pass), vec![block]);
+        document.push(Section { id: "factors", heading, blocks, ..Section::default() });
     }
-    out
-}
-
-/// Writes it for GitHub.
-pub fn markdown(governing: &Governing) -> String {
-    let mut out = format!("# {}\n", escaped(&governing.title));
-    for pass in &governing.passes {
-        let _ = writeln!(out, "\n## {}\n", escaped(&title(pass)));
-        match &pass.found {
-            Ok(effects) => {
-                line(
-                    &mut out,
-                    ["factor", "share", "level", "ratio", "95 %"].map(str::to_owned).into_iter(),
-                );
-                line(
-                    &mut out,
-                    ["---", "---:", "---", "---:", "---:"].map(str::to_owned).into_iter(),
-                );
-                for cells in rows(pass, effects) {
-                    line(&mut out, cells.iter().map(|cell| escaped(cell)));
-                }
-                out.push('\n');
-                for sentence in sentences(pass, effects) {
-                    let _ = writeln!(out, "- {}", escaped(&sentence));
-                }
-            }
-            Err(why) => {
-                let _ = writeln!(out, "{}", escaped(why.sentence()));
-            }
-        }
-    }
-    out
+    document
 }
 
 fn title(pass: &PassFactors) -> String {
@@ -75,7 +43,7 @@ fn title(pass: &PassFactors) -> String {
 }
 
 /// Factor, share, level, ratio and interval of each level; factors by their share.
-fn rows(pass: &PassFactors, effects: &Effects) -> Vec<[String; 5]> {
+fn rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for effect in &effects.factors {
         let factor = &pass.factors[effect.factor];
@@ -85,7 +53,7 @@ fn rows(pass: &PassFactors, effects: &Effects) -> Vec<[String; 5]> {
                 _ => [String::new(), String::new()],
             };
             let [ratio, interval] = figures(pass, effect, number);
-            rows.push([name, share, factor.compared(effect, number), ratio, interval]);
+            rows.push(vec![name, share, factor.compared(effect, number), ratio, interval]);
         }
     }
     rows
@@ -109,22 +77,21 @@ fn figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [String;
     ["–".to_owned(), why]
 }
 
-fn grid(pass: &PassFactors, effects: &Effects) -> Grid {
-    let reach = effects.reach();
-    let scale = format!("{:<15}1{:>15}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
-    let mut grid = Grid::new(&[
-        ("factor", Align::Left),
-        ("share", Align::Right),
-        ("level", Align::Left),
-        ("ratio", Align::Right),
-        ("95 %", Align::Left),
-        (&scale, Align::Left),
-    ]);
-    let levels = effects.factors.iter().flat_map(|factor| &factor.levels);
-    for (cells, level) in rows(pass, effects).iter().zip(levels) {
-        grid.row(&[cells.as_slice(), &[picture(level, reach)]].concat());
+/// A row for each level; a terminal has a picture of its interval, too.
+fn table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
+    let mut columns = Column::all(&COLUMNS);
+    let mut rows = rows(pass, effects);
+    if form == Form::Text {
+        let reach = effects.reach();
+        let scale = format!("{:<15}1{:>15}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
+        columns.push(Column::new(scale, Role::Words));
+        let levels = effects.factors.iter().flat_map(|factor| &factor.levels);
+        for (cells, level) in rows.iter_mut().zip(levels) {
+            cells.push(picture(level, reach));
+        }
     }
-    grid
+    let (rows, reading) = (TableRow::all(rows.into_iter()), sentences(pass, effects));
+    Table { columns, rows, reading, ..Table::default() }
 }
 
 /// An interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, and 1 as a line.

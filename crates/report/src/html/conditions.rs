@@ -1,7 +1,7 @@
 //! The part of the page that says under what conditions was measured.
 //!
-//! Environment, settings, plan and how to repeat the campaign; all of it text from the results,
-//! escaped by maud.
+//! Settings of hosts as they were read, the plan, and how to repeat the campaign; all of it text
+//! from the results, escaped by maud.
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,18 @@ use maud::{Markup, html};
 use model::{Campaign, Fact};
 
 use crate::hosts;
-use crate::notes;
-use crate::sheet::Sheet;
 
-/// The section on targets, settings, ceiling, order and facts.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let campaign = sheet.campaign;
+/// What was set on the host, at the targets and on the hosts of a lab, each with its source.
+pub fn facts(campaign: &Campaign) -> Markup {
     html! {
-        section aria-labelledby="conditions" {
-            h2 #conditions { "Conditions" }
-            dl.conditions {
-                @for (name, place) in notes::targets(campaign) {
-                    dt { "target " (name) }
-                    dd { (place) }
-                }
-                @for (name, value) in &sheet.stated {
-                    dt { (name) }
-                    dd { (value) }
-                }
-                @let durability = notes::durability(sheet);
-                @if !durability.is_empty() {
-                    dt { "durability of writes" }
-                    dd { @for line in &durability { p { (line) } } }
-                }
-                @if let Some(busy) = notes::load::processor(sheet) {
-                    dt { "processor time" }
-                    dd { (busy) }
-                }
-                dt { "the tool's ceiling" }
-                dd { (notes::ceiling(campaign)) }
-                dt { "order of the trials" }
-                dd { (notes::order(campaign)) }
-            }
-            (facts("The host", &campaign.facts.iter().collect::<Vec<_>>()))
-            @for (target, in_force) in facts_of_targets(campaign) {
-                (facts(&format!("In force at {target}"), &in_force))
-            }
-            @for host in hosts::in_force(campaign) {
-                (table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
-                    (set.name, set.shown(), set.source)
-                })))
-            }
+        (facts_table("The host", &campaign.facts.iter().collect::<Vec<_>>()))
+        @for (target, in_force) in facts_of_targets(campaign) {
+            (facts_table(&format!("In force at {target}"), &in_force))
+        }
+        @for host in hosts::in_force(campaign) {
+            (table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
+                (set.name, set.shown(), set.source)
+            })))
         }
     }
 }
@@ -75,7 +46,7 @@ fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
     targets
 }
 
-fn facts(title: &str, facts: &[&Fact]) -> Markup {
+fn facts_table(title: &str, facts: &[&Fact]) -> Markup {
     let rows = facts.iter().map(|fact| (fact.name.as_str(), fact.value.clone(), &*fact.source));
     table(title, rows)
 }

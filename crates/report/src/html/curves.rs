@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 use model::Pass;
 
-use super::axis::RateAxis;
-use super::chart::{About, Picture, figures};
 use super::levels::Levels;
-use super::plot::{Dot, Plot, SERIES_MAX, Series};
+use crate::picture::RateAxis;
+use crate::picture::{About, Picture, figures};
+use crate::picture::{Dot, Plot, SERIES_MAX, Series};
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show::counted;
 use crate::yardstick::Yardstick;

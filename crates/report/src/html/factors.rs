@@ -6,9 +6,9 @@
 use maud::{Markup, html};
 use stats::effects::{Effects, LevelEffect};
 
-use super::axis::Tick;
-use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::governs::{Factor, Governing, PassFactors};
+use crate::picture::Tick;
+use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::sheet::Sheet;
 use crate::show;
 

@@ -3,10 +3,10 @@
 //! Each is an SVG that needs nothing else: its colours, those of the light page, are written into
 //! its style, since most programs that draw SVG know no variables.
 
-use super::chart::Picture;
 use super::{curves, factors, heat, load, quantiles, rates, series, times};
 use crate::found;
 use crate::grid::clean;
+use crate::picture::Picture;
 use crate::sheet::Sheet;
 
 const COLOURS: &str = include_str!("colours.css");

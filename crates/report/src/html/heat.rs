@@ -7,8 +7,8 @@
 use maud::{Markup, html};
 use model::Pass;
 
-use super::axis::RateAxis;
-use super::chart::{About, Picture, cut, figures, percent};
+use crate::picture::RateAxis;
+use crate::picture::{About, Picture, cut, figures, percent};
 use crate::quantity::quantity;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::yardstick::Yardstick;

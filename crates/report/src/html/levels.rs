@@ -3,7 +3,7 @@
 //! [`Levels`] is the principal type: each level in its place, on a logarithmic axis where the
 //! largest is many times the smallest. What the server chose ("server's") stands at the end.
 
-use super::axis::Tick;
+use crate::picture::Tick;
 use crate::quantity::quantity;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 

@@ -6,9 +6,9 @@
 use maud::{Markup, html};
 use model::units::Nanos;
 
-use super::axis::{RateAxis, TimeAxis};
-use super::chart::{About, Picture, figures};
-use super::plot::{Dot, Plot, Series};
+use crate::picture::{About, Picture, figures};
+use crate::picture::{Dot, Plot, Series};
+use crate::picture::{RateAxis, TimeAxis};
 use crate::sheet::{Row, Sheet};
 
 /// Fewer loads are no curve.

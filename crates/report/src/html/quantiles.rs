@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use model::Histogram;
 use model::units::Nanos;
 
-use super::axis::{Tick, TimeAxis};
-use super::chart::{About, Picture, figures};
-use super::plot::{Dot, Plot, SERIES_MAX, Series};
+use crate::picture::{About, Picture, figures};
+use crate::picture::{Dot, Plot, SERIES_MAX, Series};
+use crate::picture::{Tick, TimeAxis};
 use crate::sheet::{Row, Sheet};
 
 /// So many nines have a place on the axis.

@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use model::{Pass, Severity, Verdict};
 use stats::Summary;
 
-use super::axis::RateAxis;
-use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use super::ends::Ends;
 use crate::grid::wrap;
+use crate::picture::RateAxis;
+use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::sheet::{Row, Sheet};
 use crate::show;
 use crate::yardstick::Yardstick;

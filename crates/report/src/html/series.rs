@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use model::units::Nanos;
 use model::{Pass, PassResult, Stall, Telemetry};
 
-use super::chart::Picture;
-use super::track::Track;
+use crate::picture::Picture;
+use crate::picture::Track;
 use crate::sheet::{Row, Sheet};
 use crate::show::counted;
 use crate::watched::Watched;

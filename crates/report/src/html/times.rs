@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use model::Histogram;
 use model::units::Nanos;
 
-use super::axis::TimeAxis;
-use super::chart::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use super::ends::Ends;
+use crate::picture::TimeAxis;
+use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::sheet::{Row, Sheet};
 use crate::yardstick::Yardstick;
 

@@ -9,7 +9,7 @@ use stats::Rate;
 use stats::curve::{Knee, LoadPoint, Standing};
 
 use super::Named;
-use crate::html::{About, Dot, LinearTimeAxis, Picture, Plot, RateAxis, SERIES_MAX, Series};
+use crate::picture::{About, Dot, LinearTimeAxis, Picture, Plot, RateAxis, SERIES_MAX, Series};
 
 /// The picture; none where nothing was carried.
 pub fn pictures(curves: &[Named]) -> Vec<Picture> {

@@ -5,7 +5,7 @@ use stats::ladder::Limit;
 
 use super::Climb;
 use super::words::Words;
-use crate::html::{About, Picture, STRIP, Strip, Tick, at_percent, panel};
+use crate::picture::{About, Picture, STRIP, Strip, Tick, panel, percent};
 use crate::show;
 
 /// Draws it; `None` where nothing can be told.
@@ -53,9 +53,9 @@ fn mark(before: f64, share: f64, is_limit: bool) -> Markup {
     let half = STRIP / 2 - 3;
     let class = if is_limit { "bar limit" } else { "bar" };
     html! {
-        rect class=(class) x=(at_percent(before * 100.0)) width=(at_percent(share * 100.0))
+        rect class=(class) x=(percent(before * 100.0)) width=(percent(share * 100.0))
             y={"-" (half)} height=(half * 2) {}
-        line.median x1=(at_percent(before * 100.0)) x2=(at_percent(before * 100.0))
+        line.median x1=(percent(before * 100.0)) x2=(percent(before * 100.0))
             y1={"-" (STRIP / 2)} y2=(STRIP / 2) {}
     }
 }

@@ -11,7 +11,7 @@ use model::units::Nanos;
 use stats::Rate;
 use stats::breaking::{Came, Purpose, Searched};
 
-use crate::html::{About, Dot, Picture, Plot, RateAxis, Series, Tick, TimeAxis};
+use crate::picture::{About, Dot, Picture, Plot, RateAxis, Series, Tick, TimeAxis};
 
 /// So many passes of a run are drawn.
 const PASSES_MAX: usize = 4;

@@ -7,7 +7,7 @@ use maud::html;
 use model::units::Nanos;
 use model::{Pass, Pulse, Soak, Trial};
 
-use crate::html::{Picture, Track};
+use crate::picture::{Picture, Track};
 use crate::show::counted;
 
 /// Intervals beyond which a line is no finer than a pixel.

@@ -9,9 +9,12 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-const STYLE: &str =
-    concat!(include_str!("colours.css"), include_str!("page.css"), include_str!("pictures.css"));
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = concat!(
+    include_str!("../html/colours.css"),
+    include_str!("../html/page.css"),
+    include_str!("../html/pictures.css")
+);
+const SCRIPT: &str = include_str!("../html/page.js");
 
 /// How a page is framed.
 pub struct Frame<'a> {

@@ -1,0 +1,35 @@
+//! How one figure lies to another: above, below, level with it, or not known.
+//!
+//! [`relation`] decides it by the intervals of the two medians. Figures of fewer trials than an
+//! interval needs are not compared.
+
+use stats::criteria::TRIALS_MIN;
+
+use super::group::Figure;
+
+/// How one figure lies to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relation {
+    /// The intervals are apart, and it is so many times the other.
+    Above(f64),
+    /// The intervals are apart, and the other is so many times it.
+    Below(f64),
+    /// The intervals overlap.
+    Level,
+    /// Too few trials to know.
+    Unknown,
+}
+
+/// Compares two figures.
+pub fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
+    let (a, b) = (&one.rate, &other.rate);
+    if a.n < TRIALS_MIN || b.n < TRIALS_MIN {
+        Relation::Unknown
+    } else if a.overlaps(b) {
+        Relation::Level
+    } else if a.median > b.median {
+        Relation::Above(a.median / b.median)
+    } else {
+        Relation::Below(b.median / a.median)
+    }
+}

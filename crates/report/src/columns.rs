@@ -1,0 +1,125 @@
+//! The columns of a report, in one list: what a run and pass have, for people and for programs.
+//!
+//! [`COLUMNS`] is that list. An entry names a figure for programs (CSV, the figures of JSON), with
+//! its unit in the name, or for people (the tables of text, Markdown and pages), or for both, and
+//! says how a row fills it. A new column is one new entry: add it at the end of the figures of its
+//! kind, since programs may count columns of CSV from the left.
+//!
+//! Settings are no entries: they come from `model::setting`.
+
+mod entries;
+mod value;
+
+use stats::Summary;
+
+use crate::document::{Cell, Role};
+use crate::row::Row;
+
+pub use entries::{COLUMNS, IDENTITY, REPETITION};
+pub use value::Value;
+
+/// A column of a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name for programs, with the unit of its numbers; empty where it is for people alone.
+    pub name: &'static str,
+    /// What programs get.
+    value: fn(&Row<'_>) -> Value,
+    /// Whether, and under which name, it is a member of a figure in JSON.
+    json: Member,
+    /// How people see it.
+    pub shown: Option<Shown>,
+}
+
+/// How a column becomes a member of a figure in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    /// Under its own name; `null` where nothing is known.
+    Always,
+    /// Under this name, where anything is known.
+    WhereKnown(&'static str),
+    /// It is a part of a member that holds more, such as `rate`.
+    Within,
+}
+
+/// How people see a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// Stands above it.
+    pub heading: &'static str,
+    /// What its cells are.
+    pub role: Role,
+    /// The table that has it.
+    table: TableKind,
+    /// How it is to be read; empty where another column says it too.
+    reading: &'static str,
+    /// Its cell; figures are asked for where a row has a rate.
+    cell: ShownCell,
+}
+
+/// How the cell of a column for people is made.
+#[derive(Clone, Copy, Debug)]
+enum ShownCell {
+    /// From the row and its rate; a row without one says there why.
+    Figure(fn(&Row<'_>, &Summary) -> Cell),
+    /// From any row.
+    Always(fn(&Row<'_>) -> Cell),
+}
+
+/// The tables of figures that a report has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableKind {
+    /// Rates of a file system.
+    Rates,
+    /// Times of commands.
+    Programs,
+}
+
+impl Column {
+    /// The value for programs.
+    pub fn value(&self, row: &Row<'_>) -> Value {
+        (self.value)(row)
+    }
+
+    /// The name and value of its member in JSON, where it has one for a row.
+    pub fn member(&self, row: &Row<'_>) -> Option<(&'static str, Value)> {
+        match self.json {
+            Member::Always => Some((self.name, self.value(row))),
+            Member::WhereKnown(name) => {
+                let value = self.value(row);
+                (value != Value::Unknown).then_some((name, value))
+            }
+            Member::Within => None,
+        }
+    }
+}
+
+/// The columns that people see in a table of figures.
+pub fn shown(kind: TableKind) -> impl Iterator<Item = &'static Shown> {
+    let all = COLUMNS.iter().filter_map(|column| column.shown.as_ref());
+    all.filter(move |shown| shown.table == kind)
+}
+
+/// How the columns of a table are to be read.
+pub fn reading(kind: TableKind) -> Vec<String> {
+    let lines = shown(kind).map(|shown| shown.reading).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+/// The cells of a row, from the rate on. Of a row without a rate, the reason stands in place of
+/// its figures.
+pub fn cells(kind: TableKind, row: &Row<'_>) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    let is_figure = |shown: &&Shown| matches!(shown.cell, ShownCell::Figure(_));
+    if row.judged.rate.is_none() {
+        cells.push(Cell::Reason(row.missing(), shown(kind).filter(is_figure).count()));
+    }
+    for shown in shown(kind) {
+        match (shown.cell, &row.judged.rate) {
+            (ShownCell::Figure(fill), Some(rate)) => cells.push(fill(row, rate)),
+            (ShownCell::Figure(_), None) => {}
+            (ShownCell::Always(fill), _) => cells.push(fill(row)),
+        }
+    }
+    cells
+}

@@ -1,0 +1,68 @@
+//! A figure for programs: plain, without its unit.
+//!
+//! [`Value`] is the principal type. CSV writes so many digits as the figure was measured with; JSON
+//! has all of them.
+
+use serde::{Serialize, Serializer};
+use stats::Summary;
+
+/// What programs get of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// It is not known, or the run has no such thing.
+    Unknown,
+    /// A name or a sentence.
+    Text(String),
+    /// A count, or an amount in whole units.
+    Count(u64),
+    /// A number, and how many digits after the point say something.
+    Number(f64, usize),
+}
+
+impl Value {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A count that may be unknown.
+    pub fn count(count: Option<impl Into<u64>>) -> Self {
+        count.map_or(Self::Unknown, |count| Self::Count(count.into()))
+    }
+
+    /// A rate: a thousandth of a byte or op per second is far below what was measured.
+    pub fn rate(per_s: Option<f64>) -> Self {
+        per_s.map_or(Self::Unknown, |per_s| Self::Number(per_s, 3))
+    }
+
+    /// A share, or what is as small as one.
+    pub fn share(share: Option<f64>) -> Self {
+        share.map_or(Self::Unknown, |share| Self::Number(share, 4))
+    }
+
+    /// The median of a figure.
+    pub fn median(summary: Option<&Summary>) -> Self {
+        Self::rate(summary.map(|summary| summary.median))
+    }
+
+    /// The text of a cell of CSV, without quotes.
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Unknown => String::new(),
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => count.to_string(),
+            Self::Number(number, digits) => format!("{number:.digits$}"),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unknown => serializer.serialize_none(),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Count(count) => serializer.serialize_u64(*count),
+            Self::Number(number, _) => serializer.serialize_f64(*number),
+        }
+    }
+}

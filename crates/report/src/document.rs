@@ -1,0 +1,337 @@
+//! A report as data: a title, and sections of paragraphs, lists, terms, tables and pictures.
+//!
+//! [`Document`] is the principal type. Texts in it are plain, without markup of any form; a
+//! [`Cell`] says what it means (a verdict, codes of caveats), so that each form may colour or link
+//! it. `text`, `markdown` and `html` write a document in one walk each, and escape what they
+//! write; nothing else in this crate writes these three forms of a table or a list.
+
+pub mod frame;
+pub mod html;
+pub mod markdown;
+mod script;
+pub mod text;
+
+use maud::Markup;
+use model::{CaveatCode, Verdict};
+
+use crate::picture::Picture;
+use crate::row::{Place, Row};
+
+/// Forms that a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Plain text for a terminal, at most 100 columns wide.
+    Text,
+    /// GitHub Markdown.
+    Markdown,
+    /// A page for a browser.
+    Html,
+}
+
+/// A report, whatever form it takes.
+#[derive(Debug)]
+pub struct Document {
+    /// The command that wrote it: `dfsbench report`.
+    pub tool: &'static str,
+    /// What it is about.
+    pub title: String,
+    /// What stands below the title, a line each.
+    pub about: Vec<String>,
+    /// Its parts in order.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a document.
+#[derive(Debug)]
+pub enum Part {
+    /// Blocks below a heading.
+    Section(Section),
+    /// What only a page has: pictures of a whole campaign, tables that are folded away.
+    Page(Markup),
+}
+
+/// Blocks below a heading.
+#[derive(Debug, Default)]
+pub struct Section {
+    /// Its name in links; unique in the document.
+    pub id: &'static str,
+    /// Its heading. Pages show each; other forms leave out an empty one.
+    pub heading: String,
+    /// Whether it answers what the reader came for; pages stress it.
+    pub is_answer: bool,
+    /// What stands in it, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// A paragraph, or what takes the place of one.
+#[derive(Debug)]
+pub enum Block {
+    /// Sentences.
+    Paragraph(String),
+    /// The sentences that sum up all others.
+    Lead(Vec<String>),
+    /// Items, each a sentence or a line.
+    List(Vec<String>),
+    /// Names, each with what is said of it.
+    Terms(Terms, Vec<Term>),
+    /// Rows and columns.
+    Table(Table),
+    /// Pictures, beside each other; pages alone show them.
+    Pictures(Vec<Picture>),
+    /// What only a page has.
+    Page(Markup),
+}
+
+/// What the names of a list of terms are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terms {
+    /// Kinds of pass.
+    Passes,
+    /// Codes of caveats.
+    Caveats,
+    /// Conditions of a measurement.
+    Conditions,
+}
+
+/// A name with what is said of it.
+#[derive(Debug)]
+pub struct Term {
+    /// The name.
+    pub name: String,
+    /// The code that it explains, where it is one: tables link to it.
+    pub code: Option<CaveatCode>,
+    /// What is said, the first line beside the name.
+    pub lines: Vec<String>,
+}
+
+impl Term {
+    /// A term of one line.
+    pub fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
+        Self { name: name.into(), code: None, lines: vec![line.into()] }
+    }
+}
+
+/// Rows and columns.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// The name under which a page's script sorts and filters it; empty where that helps nobody.
+    pub id: String,
+    /// What it shows.
+    pub caption: String,
+    /// Whether pages alone show the caption: elsewhere the heading above it says as much.
+    pub has_page_caption: bool,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows.
+    pub rows: Vec<TableRow>,
+    /// Whether terminals stack the rows of a group into one of several lines.
+    pub stacks_groups: bool,
+    /// How to read it; plain sentences.
+    pub reading: Vec<String>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Stands above it, with its unit where that is the same in all rows.
+    pub name: String,
+    /// What its cells are.
+    pub role: Role,
+    /// Terminals break longer cells into lines; 0 leaves them whole.
+    pub width_max: usize,
+}
+
+/// What the cells of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Words.
+    Words,
+    /// Words by which rows may be chosen.
+    Factor,
+    /// Numbers by which rows may be chosen.
+    FactorNumber,
+    /// Numbers.
+    Number,
+    /// The figure that the row is there for.
+    Rate,
+    /// Verdicts; terminals show them below the row.
+    Verdict,
+    /// Codes of caveats; terminals show them below the row.
+    Caveats,
+}
+
+impl Role {
+    /// Whether cells are aligned as numbers are.
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::FactorNumber | Self::Number | Self::Rate)
+    }
+
+    /// Whether rows may be chosen by what stands in the column.
+    pub const fn is_factor(self) -> bool {
+        matches!(self, Self::Factor | Self::FactorNumber | Self::Verdict)
+    }
+}
+
+/// A row of a table.
+#[derive(Debug, Default)]
+pub struct TableRow {
+    /// A line above it, in forms that have no room for all columns.
+    pub title: String,
+    /// Whether it belongs to the row above it: another figure of the same run.
+    pub continues: bool,
+    /// A cell for each column, but for those that a [`Cell::Reason`] spans.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// Lines of text, each with the mark of the best or the worst.
+    Lines(Vec<Line>),
+    /// Why there is no figure, in place of so many cells.
+    Reason(String, usize),
+    /// Whether a figure may be used.
+    Verdict(Verdict),
+    /// What speaks against it.
+    Caveats(Vec<CaveatLink>),
+}
+
+/// A line of a cell.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Best or worst of its kind, where that can be told.
+    pub mark: Option<Place>,
+    /// What it says.
+    pub text: String,
+}
+
+/// A caveat beside a figure.
+#[derive(Clone, Debug)]
+pub struct CaveatLink {
+    /// Its code.
+    pub code: CaveatCode,
+    /// The code, and how many trials have it where it is not all of them.
+    pub text: String,
+    /// The numbers behind it; empty where they stand elsewhere.
+    pub evidence: String,
+}
+
+impl Cell {
+    /// A cell of one line.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Lines(vec![Line { mark: None, text: text.into() }])
+    }
+
+    /// A cell of a line and another one below it, where there is something to say.
+    pub fn of_two(first: String, second: Option<String>) -> Self {
+        let texts = [Some(first), second].into_iter().flatten();
+        Self::Lines(texts.map(|text| Line { mark: None, text }).collect())
+    }
+
+    /// Everything that a row has against it.
+    pub fn caveats(row: &Row<'_>) -> Self {
+        let mut links = Vec::new();
+        for caveat in &row.judged.caveats {
+            links.push(CaveatLink {
+                code: caveat.code,
+                text: Row::code(caveat),
+                evidence: caveat.evidence_line(),
+            });
+        }
+        Self::Caveats(links)
+    }
+
+    /// How many columns it takes.
+    pub const fn span(&self) -> usize {
+        match self {
+            Self::Reason(_, span) => *span,
+            _ => 1,
+        }
+    }
+
+    /// The cell on one line, without markup.
+    pub fn one_line(&self) -> String {
+        match self {
+            Self::Lines(lines) => {
+                let mut text = String::new();
+                for (number, line) in lines.iter().enumerate() {
+                    let signed = line.signed();
+                    // What is to be added to the line above begins with a plus.
+                    match number {
+                        0 => text = signed,
+                        _ if signed.starts_with('+') => text.extend([" ", &signed]),
+                        _ => text.extend([" (", &signed, ")"]),
+                    }
+                }
+                text
+            }
+            Self::Reason(why, _) => why.clone(),
+            Self::Verdict(verdict) => verdict.name().to_owned(),
+            Self::Caveats(links) => {
+                links.iter().map(|link| link.text.as_str()).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
+impl Line {
+    /// The text with the sign of its mark before it.
+    pub fn signed(&self) -> String {
+        let sign = self.mark.map_or("", Place::sign);
+        format!("{sign}{}", self.text)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl Column {
+    /// A column whose cells are never broken.
+    pub fn new(name: impl Into<String>, role: Role) -> Self {
+        Self { name: name.into(), role, width_max: 0 }
+    }
+
+    /// Columns by their names and roles.
+    pub fn all(columns: &[(&str, Role)]) -> Vec<Self> {
+        columns.iter().map(|(name, role)| Self::new(*name, *role)).collect()
+    }
+}
+
+impl TableRow {
+    /// Rows by their cells.
+    pub fn all<C: Into<Cell>>(rows: impl Iterator<Item = Vec<C>>) -> Vec<Self> {
+        let mut table_rows = Vec::new();
+        for cells in rows {
+            let cells = cells.into_iter().map(Into::into).collect();
+            table_rows.push(Self { cells, ..Self::default() });
+        }
+        table_rows
+    }
+}
+
+impl Document {
+    /// Adds a section.
+    pub fn push(&mut self, section: Section) {
+        self.parts.push(Part::Section(section));
+    }
+
+    /// Adds a list below a heading, where it has any item.
+    pub fn push_list(&mut self, id: &'static str, heading: &str, items: Vec<String>) {
+        if !items.is_empty() {
+            let blocks = vec![Block::List(items)];
+            self.push(Section { id, heading: heading.to_owned(), blocks, ..Section::default() });
+        }
+    }
+
+    /// Writes it; the text ends with a newline.
+    pub fn render(&self, form: Form) -> String {
+        match form {
+            Form::Text => text::render(self),
+            Form::Markdown => markdown::render(self),
+            Form::Html => html::render(self),
+        }
+    }
+}

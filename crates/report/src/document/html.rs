@@ -1,0 +1,246 @@
+//! A document as a part of a page.
+//!
+//! Every text goes through `maud`, which escapes it. Tables that have a name are sorted and
+//! filtered by the page's script, which finds its way by the classes and the `data` attributes set
+//! here. A browser lays out some hundred rows at once and no more: of more, the first ones stand in
+//! the document, and all of them as compact data beside it, for the script to show page by page.
+
+use maud::{Markup, html};
+use model::{Severity, Verdict};
+
+use super::frame::Frame;
+use super::{Block, CaveatLink, Cell, Column, Document, Line, Part, Role, Section, Table};
+use super::{TableRow, Term, Terms, script};
+use crate::picture::figures;
+use crate::row::Place;
+
+/// So many rows are laid out whole.
+const ROWS_WHOLE_MAX: usize = 500;
+/// So many of more than that, for readers without scripts.
+const ROWS_FIRST: usize = 100;
+/// So many are kept as data: some 100 bytes each, of the 5 MB that a page may have.
+const ROWS_DATA_MAX: usize = 30_000;
+
+/// Writes a page of its own.
+pub fn render(document: &Document) -> String {
+    let page = html! {
+        a.skip href="#figures" { "To the figures" }
+        main { (body(document)) }
+        footer { "Written by dfsbench from the results file; the same results give the same page." }
+    };
+    Frame { title: &document.title, served: None }.around(&page)
+}
+
+/// Writes title and parts.
+pub fn body(document: &Document) -> Markup {
+    html! {
+        header {
+            p.overline { (document.tool) }
+            h1 { (document.title) }
+            @for line in &document.about { p.meta { (line) } }
+        }
+        @for part in &document.parts {
+            @match part {
+                Part::Section(part) => (section(part)),
+                Part::Page(markup) => (markup),
+            }
+        }
+    }
+}
+
+fn section(section: &Section) -> Markup {
+    html! {
+        section.answer[section.is_answer] aria-labelledby=(section.id) {
+            h2 #(section.id) { (section.heading) }
+            @for part in &section.blocks { (block(part, section.id)) }
+        }
+    }
+}
+
+fn block(block: &Block, section_id: &str) -> Markup {
+    html! {
+        @match block {
+            Block::Paragraph(text) => { p { (text) } },
+            Block::Lead(sentences) => {
+                ol.lead { @for sentence in sentences { li { (sentence) } } }
+            },
+            Block::List(items) => { ul { @for item in items { li { (item) } } } },
+            Block::Terms(kind, all) => (terms(*kind, all)),
+            Block::Table(one) => (table(one, section_id)),
+            Block::Pictures(pictures) => (figures(pictures)),
+            Block::Page(markup) => (markup),
+        }
+    }
+}
+
+fn terms(kind: Terms, terms: &[Term]) -> Markup {
+    let class = match kind {
+        Terms::Passes => "passes",
+        Terms::Caveats => "caveats",
+        Terms::Conditions => "conditions",
+    };
+    html! {
+        dl.(class) {
+            @for term in terms {
+                @if let Some(code) = term.code {
+                    dt #{"caveat-" (code)} { code { (term.name) } " " (severity(code.severity())) }
+                } @else {
+                    dt { (term.name) }
+                }
+                dd { @for line in &term.lines { p { (line) } } }
+            }
+        }
+    }
+}
+
+/// What a caveat does to the verdict.
+fn severity(severity: Severity) -> Markup {
+    let (class, name) = match severity {
+        Severity::Note => ("note", "note"),
+        Severity::Degraded => ("degraded", "degrades"),
+        Severity::Invalid => ("invalid", "invalidates"),
+    };
+    html! { span.verdict.(class) { (name) } }
+}
+
+/// Writes a table with what is to be known of it.
+pub fn table(table: &Table, section_id: &str) -> Markup {
+    let sortable = (!table.id.is_empty()).then_some(table.id.as_str());
+    html! {
+        div {
+            (missing_rows(table.rows.len()))
+            div.scroll.sortable[sortable.is_some()] id=[sortable] role="region"
+                aria-label=[sortable.is_none().then_some(table.caption.as_str())]
+                aria-labelledby=[sortable.map(|_| section_id)] tabindex="0" {
+                (laid_out(table))
+                @if table.rows.len() > ROWS_WHOLE_MAX {
+                    (script::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))
+                }
+            }
+            @if !table.reading.is_empty() {
+                ul.reading { @for line in &table.reading { li { (line) } } }
+            }
+        }
+    }
+}
+
+/// Says which rows are not there.
+fn missing_rows(rows: usize) -> Markup {
+    html! {
+        @if rows > ROWS_DATA_MAX {
+            p.legend {
+                "The first " (ROWS_DATA_MAX) " of " (rows) " rows; CSV and JSON have them all."
+            }
+        }
+        @if rows > ROWS_WHOLE_MAX {
+            p.legend.without-script {
+                "The first " (ROWS_FIRST) " rows; where scripts are allowed, and in CSV and JSON, \
+                 there are more."
+            }
+        }
+    }
+}
+
+fn laid_out(table: &Table) -> Markup {
+    let rows = match table.rows.len() {
+        few if few <= ROWS_WHOLE_MAX => few,
+        _ => ROWS_FIRST,
+    };
+    html! {
+        table {
+            caption { (table.caption) }
+            thead { tr { @for column in &table.columns { (head(column)) } } }
+            tbody { @for row in &table.rows[..rows] { (line(table, row)) } }
+        }
+    }
+}
+
+/// The head of a column; the script reads from it what the cells are.
+fn head(column: &Column) -> Markup {
+    let kind = match column.role {
+        Role::Rate => Some("rate"),
+        Role::Verdict => Some("verdict"),
+        Role::Caveats => Some("codes"),
+        _ => None,
+    };
+    html! {
+        th.number[column.role.is_number()] scope="col" data-factor[column.role.is_factor()]
+            data-kind=[kind] { (column.name) }
+    }
+}
+
+fn line(table: &Table, row: &TableRow) -> Markup {
+    html! {
+        tr.first[!row.continues] {
+            @for (number, (cell, column)) in row.cells.iter().zip(columns_of(table, row)).enumerate() {
+                @match cell {
+                    Cell::Lines(lines) => (texts(lines, column, number == 0)),
+                    Cell::Reason(why, span) => { td.reason colspan=(span) { (why) } },
+                    Cell::Verdict(known) => { td { (verdict(*known)) } },
+                    Cell::Caveats(links) => { td.codes { (codes(links)) } },
+                }
+            }
+        }
+    }
+}
+
+/// The column of each cell of a row; a reason takes several of them.
+fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
+    let mut columns = Vec::new();
+    let mut place = 0;
+    for cell in &row.cells {
+        columns.extend(table.columns.get(place));
+        place += cell.span();
+    }
+    columns
+}
+
+fn texts(lines: &[Line], column: &Column, is_head: bool) -> Markup {
+    let text = html! {
+        @for (number, line) in lines.iter().enumerate() {
+            @if number > 0 { br; small { (mark(line.mark)) (line.text) } }
+            @else { (mark(line.mark)) (line.text) }
+        }
+    };
+    let is_number = column.role.is_number();
+    html! {
+        @if is_head {
+            th.number[is_number] scope="row" { (text) }
+        } @else {
+            td.number[is_number].rate[column.role == Role::Rate]
+                .pass[column.role == Role::Factor] { (text) }
+        }
+    }
+}
+
+/// The mark of the best and the worst, beside the rate that it goes by.
+fn mark(mark: Option<Place>) -> Markup {
+    html! {
+        @if let Some(place) = mark { span.mark title=(place.words()) { (place.sign()) } " " }
+    }
+}
+
+/// A verdict as a word and a mark, never as a colour alone.
+fn verdict(verdict: Verdict) -> Markup {
+    let mark = match verdict {
+        Verdict::Valid => "✓",
+        Verdict::Degraded => "!",
+        Verdict::Invalid => "✕",
+    };
+    html! {
+        span.verdict.(verdict.name()) { span aria-hidden="true" { (mark) } " " (verdict.name()) }
+    }
+}
+
+fn codes(links: &[CaveatLink]) -> Markup {
+    html! {
+        @for link in links {
+            @if link.evidence.is_empty() {
+                (link.text)
+            } @else {
+                a href={"#caveat-" (link.code)} title=(link.evidence) { (link.code) }
+            }
+            " "
+        }
+    }
+}

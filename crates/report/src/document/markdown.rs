@@ -1,0 +1,132 @@
+//! A document as GitHub Markdown, for issues, wikis and mails.
+//!
+//! Every text goes through [`escaped`], so that markup and pipes in names stay what they are. Of
+//! pictures Markdown shows nothing.
+//!
+//! **Source:** GitHub Flavored Markdown specification, 4.10 (tables) and 2.4 (escapes).
+
+use std::fmt::Write as _;
+
+use super::{Block, Cell, Document, Part, Table, TableRow, Term};
+
+/// Writes the document.
+pub fn render(document: &Document) -> String {
+    let mut out = format!("# dfsbench: {}\n\n", escaped(&document.title));
+    match document.about.as_slice() {
+        [only] => push_paragraph(&mut out, only),
+        lines => push_items(&mut out, lines),
+    }
+    for part in &document.parts {
+        let Part::Section(section) = part else { continue };
+        if !section.heading.is_empty() {
+            let _ = writeln!(out, "## {}\n", escaped(&section.heading));
+        }
+        section.blocks.iter().for_each(|block| push_block(&mut out, block));
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+fn push_block(out: &mut String, block: &Block) {
+    match block {
+        Block::Paragraph(text) => push_paragraph(out, text),
+        Block::Lead(sentences) => {
+            for sentence in sentences {
+                let _ = writeln!(out, "> {}", escaped(sentence));
+            }
+            out.push('\n');
+        }
+        Block::List(items) => push_items(out, items),
+        Block::Terms(_, terms) => push_items(out, &terms.iter().map(term_line).collect::<Vec<_>>()),
+        Block::Table(table) => push_table(out, table),
+        Block::Pictures(_) | Block::Page(_) => {}
+    }
+}
+
+/// A term and all that is said of it, as sentences on one line.
+fn term_line(term: &Term) -> String {
+    let mut line = format!("{}:", term.name);
+    for (number, said) in term.lines.iter().enumerate() {
+        if number > 0 && !line.ends_with('.') {
+            line.push('.');
+        }
+        line.extend([" ", said]);
+    }
+    line
+}
+
+fn push_table(out: &mut String, table: &Table) {
+    if !table.caption.is_empty() && !table.has_page_caption {
+        push_paragraph(out, &table.caption);
+    }
+    push_cells(out, table.columns.iter().map(|column| escaped(&column.name)));
+    let rule = table.columns.iter().map(|c| if c.role.is_number() { "---:" } else { "---" });
+    push_cells(out, rule.map(str::to_owned));
+    for row in &table.rows {
+        push_cells(out, cells_of(table, row).into_iter());
+    }
+    out.push('\n');
+    push_items(out, &table.reading);
+}
+
+/// The cells of a row; of a group that stacks, the name stands in its first row alone.
+fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
+    let mut cells = Vec::new();
+    for cell in &row.cells {
+        let is_repeated = table.stacks_groups && row.continues && cells.is_empty();
+        cells.push(if is_repeated { String::new() } else { escaped(&cell.one_line()) });
+        if let Cell::Reason(_, span) = cell {
+            cells.resize(cells.len() + span - 1, "–".to_owned());
+        }
+    }
+    cells
+}
+
+fn push_cells(out: &mut String, cells: impl Iterator<Item = String>) {
+    let _ = writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+}
+
+fn push_paragraph(out: &mut String, text: &str) {
+    let _ = writeln!(out, "{}\n", escaped(text));
+}
+
+fn push_items(out: &mut String, items: &[String]) {
+    if items.is_empty() {
+        return;
+    }
+    for item in items {
+        let _ = writeln!(out, "- {}", escaped(item));
+    }
+    out.push('\n');
+}
+
+/// Puts a backslash before whatever Markdown or HTML would interpret; an underscore within a
+/// word stays, as GitHub leaves it alone.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    let mut last = ' ';
+    while let Some(c) = letters.next() {
+        let within = last.is_alphanumeric() && letters.peek().is_some_and(|c| c.is_alphanumeric());
+        match c {
+            '_' if within => out.push(c),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
+                out.extend(['\\', c]);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+        last = c;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_is_escaped() {
+        assert_eq!(escaped("<i>|a_b`\n_[x]"), "\\<i\\>\\|a_b\\` \\_\\[x\\]");
+    }
+}

@@ -1,0 +1,292 @@
+//! The report of a campaign as a document: answer, figures, caveats, conditions.
+//!
+//! [`document`] is the way in. The same sections stand in every form; a terminal has the figures
+//! without the sentences that sum them up, and only a page has pictures and each trial. Columns
+//! come from `columns`, sentences from `answer`, `found` and `notes`.
+
+use maud::{Markup, html};
+use model::Verdict;
+
+use crate::answer::answer;
+use crate::columns::{self, TableKind};
+use crate::document::text::{WIDTH_MAX, fits};
+use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
+use crate::document::{Term, Terms};
+use crate::row::Row;
+use crate::sheet::Sheet;
+use crate::{found, hosts, html as page, marks, notes, pivot};
+
+/// Names of targets longer than this take several lines in a terminal.
+const TARGET_WIDTH_MAX: usize = 16;
+
+/// Where the settings of a run stand in a table of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settings {
+    /// In columns.
+    InColumns,
+    /// In a line above the rows of the run.
+    AboveRows,
+}
+
+/// Arranges a campaign.
+pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
+    let campaign = sheet.campaign;
+    let mut document = Document {
+        tool: "dfsbench report",
+        title: campaign.name.clone(),
+        about: vec![notes::title(campaign)],
+        parts: Vec::new(),
+    };
+    if form == Form::Html {
+        document.parts.push(Part::Page(page::asked(sheet)));
+    }
+    push_found(&mut document, sheet);
+    if form != Form::Text {
+        document.push(answer_section(sheet, form));
+    }
+    if form == Form::Html {
+        document.parts.push(Part::Page(page::before_figures(sheet)));
+    }
+    document.push(figures_section(sheet, form));
+    if form == Form::Html {
+        document.parts.push(Part::Page(page::after_figures(sheet)));
+    }
+    push_notes(&mut document, sheet, form);
+    document.push(conditions(sheet, form));
+    if form == Form::Html {
+        document.parts.push(Part::Page(page::after_conditions(sheet)));
+    }
+    document
+}
+
+/// The answer to the campaign's question, where one was asked.
+fn push_found(document: &mut Document, sheet: &Sheet<'_>) {
+    let Some(found) = found::of(sheet) else { return };
+    let mut blocks: Vec<Block> = found.sentences.into_iter().map(Block::Paragraph).collect();
+    blocks.push(Block::Pictures(found.pictures));
+    blocks.extend(found.tables.into_iter().map(Block::Table));
+    let heading = found.title.to_owned();
+    document.push(Section { id: "found", heading, is_answer: true, blocks });
+}
+
+/// What the figures say, in sentences.
+fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
+    let answer = answer(sheet);
+    let mut terms = Vec::new();
+    for pass in answer.passes {
+        let figures = format!("{}.", pass.figures);
+        let lines = [Some(figures), pass.finding].into_iter().flatten().collect();
+        terms.push(Term { name: pass.pass, code: None, lines });
+    }
+    let mut blocks = vec![Block::Lead(answer.lead)];
+    if !terms.is_empty() {
+        blocks.push(Block::Terms(Terms::Passes, terms));
+    }
+    if !answer.remarks.is_empty() {
+        blocks.push(Block::Paragraph(answer.remarks.join(" ")));
+    }
+    if form == Form::Html {
+        blocks.push(Block::Page(tally(sheet)));
+    }
+    // In Markdown it leads the report, and the quoted sentences show what it is.
+    let heading = if form == Form::Html { "The answer" } else { "" };
+    Section { id: "answer", heading: heading.to_owned(), is_answer: true, blocks }
+}
+
+/// How many figures may be used.
+fn tally(sheet: &Sheet<'_>) -> Markup {
+    let count = |verdict: Verdict, has_rate: bool| {
+        let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some() == has_rate);
+        rows.filter(|row| row.judged.verdict == verdict).count()
+    };
+    let tally = [
+        ("valid", "✓", count(Verdict::Valid, true), "valid"),
+        ("degraded", "!", count(Verdict::Degraded, true), "in doubt"),
+        ("invalid", "✕", count(Verdict::Invalid, true), "not to be used"),
+        ("invalid", "✕", count(Verdict::Invalid, false), "without a figure"),
+    ];
+    html! {
+        p.tally {
+            @for (class, mark, count, what) in tally {
+                @if count > 0 {
+                    span.verdict.(class) {
+                        span aria-hidden="true" { (mark) } " " (count) " " (what)
+                    }
+                    " "
+                }
+            }
+        }
+    }
+}
+
+/// The tables of figures. Where a terminal has no room for the settings, they stand above the rows,
+/// and the rates stand side by side once more.
+fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
+    // The tables come first in text and Markdown; they need no heading there.
+    let heading = if form == Form::Html { "Figures" } else { "" };
+    let mut section = Section { id: "figures", heading: heading.to_owned(), ..Section::default() };
+    if sheet.rows.is_empty() {
+        // In Markdown the answer says so.
+        if form != Form::Markdown {
+            section.blocks.push(Block::Paragraph("No run was made.".to_owned()));
+        }
+        return section;
+    }
+    let mut shown = tables(sheet, Settings::InColumns);
+    if form == Form::Text && !shown.iter().all(fits) {
+        shown = tables(sheet, Settings::AboveRows);
+        shown.extend(pivot::tables(sheet));
+    }
+    if form == Form::Text {
+        for table in &mut shown {
+            table.reading.clear();
+        }
+    }
+    section.blocks.extend(shown.into_iter().map(Block::Table));
+    section
+}
+
+/// A table for each kind of row that there is.
+fn tables(sheet: &Sheet<'_>, settings: Settings) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for kind in [TableKind::Rates, TableKind::Programs] {
+        let rows = rows_of(sheet, kind);
+        if !rows.is_empty() {
+            let mut table = table(sheet, kind, settings);
+            table.id = format!("figures-{}", tables.len());
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+fn rows_of<'s, 'a>(sheet: &'s Sheet<'a>, kind: TableKind) -> Vec<&'s Row<'a>> {
+    let is_of_kind = |row: &&Row<'_>| row.is_program() == (kind == TableKind::Programs);
+    sheet.rows.iter().filter(is_of_kind).collect()
+}
+
+fn reading(sheet: &Sheet<'_>, kind: TableKind) -> Vec<String> {
+    let mut reading = columns::reading(kind);
+    if rows_of(sheet, kind).iter().any(|row| row.mark.is_some()) {
+        reading.push(marks::READING.to_owned());
+    }
+    reading
+}
+
+fn table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table {
+    let mut columns = vec![Column::new("target", Role::Factor), Column::new("pass", Role::Factor)];
+    columns[0].width_max = TARGET_WIDTH_MAX;
+    if settings == Settings::InColumns {
+        let names = sheet.columns.iter();
+        columns.extend(names.map(|name| Column::new(*name, Role::FactorNumber)));
+    }
+    columns.extend(columns::shown(kind).map(|shown| Column::new(shown.heading, shown.role)));
+    let mut rows = Vec::new();
+    let mut last_run = None;
+    for row in rows_of(sheet, kind) {
+        let continues = last_run == Some(row.run.index);
+        last_run = Some(row.run.index);
+        let mut cells = vec![Cell::text(&row.run.spec.target_name), Cell::text(row.pass_name())];
+        let mut title = String::new();
+        match settings {
+            Settings::InColumns => cells.extend(row.values.iter().map(Cell::text)),
+            Settings::AboveRows if continues => {}
+            Settings::AboveRows => {
+                let factors = sheet.factors(row);
+                if !factors.is_empty() {
+                    title = format!("run {}: {factors}", row.run.index + 1);
+                }
+            }
+        }
+        cells.extend(columns::cells(kind, row));
+        rows.push(TableRow { title, continues, cells });
+    }
+    Table {
+        caption: "Every run and pass, with its doubts beside the figure.".to_owned(),
+        has_page_caption: true,
+        columns,
+        rows,
+        reading: reading(sheet, kind),
+        ..Table::default()
+    }
+}
+
+/// What is to be known beside the figures.
+fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
+    if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
+        let mut lines = Vec::new();
+        for kind in [TableKind::Rates, TableKind::Programs] {
+            if !rows_of(sheet, kind).is_empty() {
+                for line in reading(sheet, kind) {
+                    if !lines.contains(&line) {
+                        lines.push(line);
+                    }
+                }
+            }
+        }
+        document.push_list("reading", "How to read it", lines);
+    }
+    if !sheet.caveats.is_empty() {
+        document.push(caveats(sheet));
+    }
+    document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
+    document.push_list("clients", notes::CLIENTS, notes::clients(sheet));
+    document.push_list("client-hosts", notes::hosts::HOSTS, notes::hosts::lines(sheet));
+}
+
+/// What speaks against a figure, once for each code, with its worst case.
+fn caveats(sheet: &Sheet<'_>) -> Section {
+    let mut terms = Vec::new();
+    for caveat in &sheet.caveats {
+        let code = caveat.code;
+        let others = notes::others(caveat.rows);
+        let lines = vec![
+            code.sentence().to_owned(),
+            format!("{}: {}{others}", caveat.place, caveat.evidence),
+            code.advice().to_owned(),
+        ];
+        terms.push(Term { name: code.to_string(), code: Some(code), lines });
+    }
+    let blocks = vec![Block::Terms(Terms::Caveats, terms)];
+    Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
+}
+
+/// Where and how was measured. Pages have tables of what was set on the hosts, Markdown has a line
+/// for each of them, and a terminal leaves that to the others.
+fn conditions(sheet: &Sheet<'_>, form: Form) -> Section {
+    let campaign = sheet.campaign;
+    let mut terms = Vec::new();
+    for (name, place) in notes::targets(campaign) {
+        terms.push(Term::new(format!("target {name}"), place));
+    }
+    if form == Form::Html {
+        let stated = sheet.stated.iter();
+        terms.extend(stated.map(|(name, value)| Term::new(*name, value)));
+    } else {
+        terms.extend(notes::settings(sheet).map(|settings| Term::new("settings", settings)));
+    }
+    terms.extend(notes::durability(sheet));
+    terms.extend(notes::load::processor(sheet).map(|busy| Term::new("processor time", busy)));
+    terms.push(Term::new("ceiling", notes::ceiling(campaign)));
+    terms.push(Term::new("order", notes::order(campaign)));
+    let mut tables = None;
+    match form {
+        Form::Text => {
+            let host = notes::host(campaign, 2 * WIDTH_MAX);
+            terms.extend(host.map(|host| Term::new("host", host)));
+        }
+        Form::Markdown => {
+            let host = notes::host(campaign, usize::MAX);
+            terms.extend(host.map(|host| Term::new("host", host)));
+            for host in hosts::in_force(campaign) {
+                terms.push(Term::new(format!("in force on {}", host.host), host.line()));
+            }
+            terms.push(Term::new("command", &campaign.command));
+        }
+        Form::Html => tables = Some(Block::Page(page::facts(campaign))),
+    }
+    let mut blocks = vec![Block::Terms(Terms::Conditions, terms)];
+    blocks.extend(tables);
+    Section { id: "conditions", heading: "Conditions".to_owned(), blocks, ..Section::default() }
+}

@@ -1,0 +1,112 @@
+//! One pass of one run as reports show it: its settings, its judged figures, its mark.
+//!
+//! [`Row`] is the principal type; a [`Mark`] says where its figure stands among those of the same
+//! pass. A row knows nothing of the other rows: what it takes to compare them is in `sheet` and
+//! `marks`.
+
+use model::{Pass, Run, Verdict};
+use stats::{Extent, Judged};
+
+/// One pass of one run.
+pub struct Row<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Values of [`Sheet::columns`].
+    pub values: Vec<String>,
+    /// Figures, doubts and verdict.
+    pub judged: Judged,
+    /// Where its figure stands among those of the same pass, where that can be told.
+    pub mark: Option<Mark>,
+}
+
+/// Where a figure stands among those of its pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The highest, or not to be told apart from it.
+    Best,
+    /// The lowest, or not to be told apart from it.
+    Worst,
+}
+
+/// The mark of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where its figure stands.
+    pub place: Place,
+    /// It goes by bytes, although the rate of the pass is one of ops.
+    pub by_bytes: bool,
+}
+
+impl Place {
+    /// The sign that stands beside the figure.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Best => "▲",
+            Self::Worst => "▼",
+        }
+    }
+
+    /// The same in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Best => "best of its pass, or level with it",
+            Self::Worst => "worst of its pass, or level with it",
+        }
+    }
+}
+
+impl Row<'_> {
+    /// Workload and pass: `stream write`; the workload alone where it has but one kind of pass.
+    pub fn pass_name(&self) -> String {
+        if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
+            return self.run.spec.workload.name().to_owned();
+        }
+        format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
+    }
+
+    /// Whether it is a command of the user's, whose figure is a time.
+    pub fn is_program(&self) -> bool {
+        self.judged.pass == Pass::App
+    }
+
+    /// Where its rate stands, unless rows of the pass are ranked by the bytes that they move.
+    pub fn place_of_rate(&self) -> Option<Place> {
+        self.mark.filter(|mark| !mark.by_bytes).map(|mark| mark.place)
+    }
+
+    /// Where its byte rate stands, which ranks mixes of several I/O sizes.
+    pub fn place_of_byte_rate(&self) -> Option<Place> {
+        self.mark.filter(|mark| mark.by_bytes).map(|mark| mark.place)
+    }
+
+    /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.
+    pub fn missing(&self) -> String {
+        let lead = match &self.judged {
+            judged if !judged.failures.is_empty() => "failed",
+            judged if judged.impossible.is_some() => "not possible",
+            _ => "not measured",
+        };
+        format!("{lead}: {}", self.judged.reason().unwrap_or("no figure"))
+    }
+
+    /// The code of a caveat, with the number of trials where it is not all of them:
+    /// `cached (3 of 5)`.
+    pub fn code(caveat: &stats::JudgedCaveat) -> String {
+        match caveat.extent {
+            Extent::Trials { seen, made } if seen < made => {
+                format!("{} ({seen} of {made})", caveat.code)
+            }
+            _ => caveat.code.to_string(),
+        }
+    }
+
+    /// The codes of all its caveats: `cached (3 of 5), not-durable`; empty without any.
+    pub fn codes(&self) -> String {
+        self.judged.caveats.iter().map(Self::code).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether the row's figure may be compared with others.
+    pub fn counts(&self) -> bool {
+        self.judged.verdict != Verdict::Invalid && self.judged.rate.is_some()
+    }
+}
