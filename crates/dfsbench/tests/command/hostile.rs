@@ -17,6 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// A server that breaks the protocol, and what a run on it comes to.
+#[derive(Clone, Copy)]
 struct Hostile {
     fault: &'static str,
     version: &'static str,

@@ -2,6 +2,7 @@
 //!
 //! Each kill comes at a random moment of a run, drawn from a seed that is printed.
 //! `DFSBENCH_KILLS` asks for more of them than the few that are always made.
+#![allow(clippy::print_stderr, reason = "a failed test is repeated by its seed")]
 
 use std::process::Stdio;
 use std::time::Duration;

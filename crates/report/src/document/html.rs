@@ -172,7 +172,8 @@ fn head(column: &Column) -> Markup {
 fn line(table: &Table, row: &TableRow) -> Markup {
     html! {
         tr.first[!row.continues] {
-            @for (number, (cell, column)) in row.cells.iter().zip(columns_of(table, row)).enumerate() {
+            @let cells = row.cells.iter().zip(columns_of(table, row));
+            @for (number, (cell, column)) in cells.enumerate() {
                 @match cell {
                     Cell::Lines(lines) => (texts(lines, column, number == 0)),
                     Cell::Reason(why, span) => { td.reason colspan=(span) { (why) } },
