@@ -349,7 +349,7 @@ fn preflight_wants_one_target_that_works() {
         };
         match (preflight(&mut campaign), expected) {
             (Ok(()), None) => {}
-            (Err(ControllerError::Unusable(reason)), Some(expected)) => {
+            (Err(ControllerError::UnusableHere(reason)), Some(expected)) => {
                 assert_eq!(reason, expected);
             }
             (other, _) => panic!("{other:?}"),

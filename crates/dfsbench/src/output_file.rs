@@ -66,6 +66,9 @@ pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     }
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => refuse("a directory", "name a file in it"),
+        Ok(found) if found.file_type().is_block_device() => {
+            refuse("a block device, and what is on it would be lost", "name a file")
+        }
         Ok(found) if found.is_file() && is_database(path) => {
             refuse("a database, such as a results file", "name another file, or remove it first")
         }
@@ -144,7 +147,8 @@ fn name_of(path: &Path) -> &[u8] {
     path.file_name().map_or(&[][..], OsStr::as_bytes)
 }
 
-fn is_same_file(one: &Path, other: &Path) -> bool {
+/// Says whether two paths lead to one file that exists.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
@@ -362,6 +366,21 @@ mod tests {
         assert_eq!(fs::read(&results).unwrap(), [DATABASE, b"rest"].concat());
         assert_eq!(names(folder.path()), 4);
         write(&folder.path().join("ok.db-notes.md"), b"text", Some(&results)).unwrap();
+    }
+
+    #[test]
+    fn a_block_device_is_refused() {
+        let folder = folder();
+        let node = folder.path().join("disk");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let device = rustix::fs::makedev(7, 250);
+        let kind = rustix::fs::FileType::BlockDevice;
+        let made = rustix::fs::mknodat(rustix::fs::CWD, &node, kind, mode, device);
+        // Only root makes such a node, and everybody else is refused by it.
+        if made.is_ok() {
+            let error = write(&node, b"text", None).unwrap_err().to_string();
+            assert!(error.contains("a block device"), "{error}");
+        }
     }
 
     #[test]

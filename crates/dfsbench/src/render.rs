@@ -80,6 +80,10 @@ pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     if page == results {
         return refused("the results file");
     }
+    // A FIFO would be read for ever.
+    if std::fs::metadata(page).is_ok_and(|found| !found.is_file()) {
+        return refused("no page of dfsbench");
+    }
     match std::fs::read_to_string(page) {
         Ok(text) if text.contains(PAGE_MARK) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -29,6 +29,13 @@ const TICK: Duration = Duration::from_millis(50);
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.tls_ca_out {
         output_file::check(path, None)?;
+        let read = [&args.tls_cert, &args.tls_key].into_iter().flatten();
+        if read.into_iter().any(|read| output_file::is_same_file(path, read)) {
+            let path = path.display();
+            return Err(Failure::Usage(format!(
+                "--tls-ca-out `{path}` is read by this command (hint: name another file)"
+            )));
+        }
     }
     let server_plan = plan_of(args)?;
     let config = config(args, &server_plan)?;

@@ -12,7 +12,8 @@ const BEGIN: &str = "\
 
 A plan is a TOML file. `dfsbench run plan.toml --dry-run` says what it would do; a key that isn't
 one, a value that can't be, or a contradiction is one error with its line. The presets are plans
-with comments: copy the one that comes nearest.
+with comments: copy the one that comes nearest. A plan may come from a pipe: `dfsbench run -`
+reads stdin, `dfsbench run <(make-plan)` works in bash; either is read up to 16 MiB.
 
 Sizes are bytes, or carry a unit in powers of 1024 (`64KiB`); times carry `us`, `ms`, `s`, `m` or
 `h`. A setting with a list of values is a factor, and the runs of a plan are all combinations.

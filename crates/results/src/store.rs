@@ -59,9 +59,12 @@ impl Store {
     /// by another user where root trusts its own only.
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
         look_at(path, true)?;
-        trust::check(path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut store = Self::connect(path, flags)?;
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let checked = trust::check(path)?;
+        if checked.is_some() {
+            flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        }
+        let mut store = Self::connect_at(checked.as_deref().unwrap_or(path), path, flags)?;
         let owner = store.owner()?;
         if store.connection.is_readonly("main").map_err(|e| explain(path, e))? {
             return Err(StoreError::ReadOnly(path.to_owned()));
@@ -141,11 +144,16 @@ impl Store {
         attempt().map_err(|error| explain(&self.path, error))
     }
 
-    /// Connects; the path is never read as a `file:` address.
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        Self::connect_at(path, path, flags)
+    }
+
+    /// Connects to the file at a place, which messages call by its `path`; neither is ever read as
+    /// a `file:` address.
+    fn connect_at(place: &Path, path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         let open = || {
             let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(path, flags)?;
+            let connection = Connection::open_with_flags(place, flags)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
             Ok(connection)
         };

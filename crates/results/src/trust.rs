@@ -24,20 +24,29 @@ const LINKS_MAX: u32 = 40;
 /// **Source:** inode(7), `S_ISVTX` and `S_IWOTH`.
 const SHARED_FOLDER: u32 = 0o1002;
 
-/// Checks a results file that is to be written to, there already or not.
+/// Checks a results file that is to be written to, there already or not. For root it returns the
+/// path without any link, which is to be opened without following one: nobody can place a link
+/// after the check.
 ///
 /// # Errors
 /// When it was placed by another user and this is root.
-pub fn check(path: &Path) -> Result<(), StoreError> {
+pub fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     let user = rustix::process::geteuid();
-    if user.is_root() { check_for(user.as_raw(), path) } else { Ok(()) }
+    if !user.is_root() {
+        return Ok(None);
+    }
+    let end = check_for(user.as_raw(), path)?;
+    let folder = fs::canonicalize(folder_of(&end))
+        .map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+    Ok(end.file_name().map(|name| folder.join(name)))
 }
 
-fn check_for(user: u32, path: &Path) -> Result<(), StoreError> {
+/// Follows the links at the end of a path; returns where the last one leads.
+fn check_for(user: u32, path: &Path) -> Result<PathBuf, StoreError> {
     let mut at = path.to_owned();
     for _ in 0..LINKS_MAX {
         let found = match fs::symlink_metadata(&at) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(at),
             found => found.map_err(|source| StoreError::Io { path: at.clone(), source })?,
         };
         let folder = folder_of(&at);
@@ -47,13 +56,13 @@ fn check_for(user: u32, path: &Path) -> Result<(), StoreError> {
             return Err(StoreError::Placed { path, placed, owner: found.uid() });
         }
         if !found.is_symlink() {
-            return Ok(());
+            return Ok(at);
         }
         let text = fs::read_link(&at);
         // An absolute text replaces the folder.
         at = folder.join(text.map_err(|source| StoreError::Io { path: at.clone(), source })?);
     }
-    Ok(())
+    Ok(at)
 }
 
 fn folder_of(path: &Path) -> PathBuf {

@@ -70,6 +70,43 @@ fn while_names_are_made() {
 }
 
 #[test]
+fn by_the_signals_of_timers_and_batch_systems() {
+    let args = ["--workload", "mixed", "--file-size", "8MiB", "--duration", "60s"];
+    for signal in [Signal::USR1, Signal::USR2, Signal::ALARM, Signal::XCPU, Signal::HUP] {
+        let (rig, end) = interrupted(&args, Duration::from_millis(100), signal);
+        assert_eq!(end.code, 4, "{signal:?}: {end:?}");
+        assert!(end.stdout.contains("interrupted"), "{signal:?}: {}", end.stdout);
+        rig.assert_target_is_empty();
+    }
+}
+
+/// Lock files of campaigns beside the results.
+fn locks(rig: &Rig) -> Vec<String> {
+    let names = std::fs::read_dir(rig.folder()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut locks: Vec<String> = names.filter(|name| name.contains("-campaign-")).collect();
+    locks.sort();
+    locks
+}
+
+#[test]
+fn what_a_killed_campaign_left_locked_is_removed_by_whoever_comes_next() {
+    let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "60s"];
+    let (rig, _) = interrupted(&mixed, Duration::from_millis(100), Signal::KILL);
+    assert_eq!(locks(&rig), ["dfsbench.db-campaign-1.lock"]);
+    for args in [&["tag", "1", "killed"][..], &["clean"]] {
+        std::fs::write(rig.folder().join("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
+        std::fs::write(rig.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
+        let end = rig.run(args);
+        assert!(end.code == 0 && locks(&rig).is_empty(), "{args:?}: {end:?} {:?}", locks(&rig));
+    }
+    // Reading changes nothing.
+    std::fs::write(rig.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
+    assert_eq!(rig.run(&["list"]).code, 0);
+    assert_eq!(locks(&rig), ["dfsbench.db-campaign-9.lock"]);
+}
+
+#[test]
 fn a_killed_campaign_goes_on_where_it_was() {
     let plan = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "300ms"];
     let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];

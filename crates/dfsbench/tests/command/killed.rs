@@ -112,7 +112,8 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     assert!(is_left(), "a run removes nothing of another one");
     let list = rig.run(&["list", "--results", "r.db", "--format", "csv"]);
     let interrupted = list.stdout.lines().skip(1).filter(|line| line.contains("running"));
-    let first = interrupted.filter_map(|line| line.split(',').next()).next();
+    let mut interrupted = interrupted;
+    let first = interrupted.find_map(|line| line.split(',').next());
     let Some(first) = first else { panic!("no campaign was interrupted: {list:?}") };
     // The rest of its trials is more than this test waits for.
     let mut resume = rig

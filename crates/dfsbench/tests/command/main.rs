@@ -9,6 +9,7 @@ mod curve;
 mod help;
 mod hostile;
 mod hosts;
+mod input_files;
 mod interruption;
 mod jobs;
 mod jobs_again;
