@@ -91,7 +91,6 @@ impl Progress {
                 self.bar.set_prefix(self.left());
                 self.bar.set_message(self.seen().doing());
             }
-            Event::DirectoryBegun { .. } | Event::DirectoryEnded => {}
             Event::PassBegun(_) => self.bar.set_message(self.seen().doing()),
             Event::Progress(_) => self.bar.set_message(self.throughput()),
             Event::TrialEnded { spec, trial } => {
@@ -107,7 +106,10 @@ impl Progress {
             Event::Left(left) => output::message(&format!(
                 "warning: {left} (hint: `dfsbench clean` tries to put it back)"
             )),
-            Event::HostProgress { .. } | Event::PassEnded(_) => {}
+            Event::DirectoryBegun { .. }
+            | Event::DirectoryEnded
+            | Event::HostProgress { .. }
+            | Event::PassEnded(_) => {}
         }
     }
 

@@ -339,12 +339,11 @@ impl Worker<'_> {
     fn note_success(&self, pipe: &mut Pipe) {
         let Some(last) = pipe.completions.last() else { return };
         let is_done = |one: &&Completion| matches!(one.outcome, Outcome::Done(_));
-        match pipe.completions.iter().rev().find(is_done) {
-            Some(done) => pipe.success_ns = done.done_ns,
-            None => {
-                let vain_ns = last.done_ns.saturating_sub(pipe.success_ns);
-                pipe.is_vain |= vain_ns > self.vain_max_ns;
-            }
+        if let Some(done) = pipe.completions.iter().rev().find(is_done) {
+            pipe.success_ns = done.done_ns;
+        } else {
+            let vain_ns = last.done_ns.saturating_sub(pipe.success_ns);
+            pipe.is_vain |= vain_ns > self.vain_max_ns;
         }
     }
 

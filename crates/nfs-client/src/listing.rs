@@ -106,7 +106,9 @@ mod tests {
     #[test]
     fn names_and_bytes_are_bounded() {
         let mut listed = Listed::begin(2);
-        [&b"."[..], b"a", b"b"].iter().for_each(|name| listed.push(1, name));
+        for name in [&b"."[..], b"a", b"b"] {
+            listed.push(1, name);
+        }
         let too_long = Unlistable::TooLong { entries: 3, bytes: 3, max_entries: 2 };
         assert_eq!(listed.end_page(5), Err(too_long));
         assert_eq!(listed.entries.len(), 1, "what is beyond the limit is not kept");

@@ -2,6 +2,7 @@
 //!
 //! Faults are words of the plan (`[server.faults]`) and are read by its readers.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueHint};
@@ -21,7 +22,8 @@ fn faults_help() -> String {
     );
     for kind in &KINDS {
         let fault = format!("{} {}", kind.name.replace('_', "-"), kind.form);
-        text.push_str(&format!("  {}\n      {}\n", fault.trim_end(), kind.meaning));
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "  {}\n      {}", fault.trim_end(), kind.meaning);
     }
     text + EXAMPLES
 }

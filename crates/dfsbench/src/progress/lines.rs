@@ -57,7 +57,6 @@ impl Lines {
     /// Hears what happens.
     pub fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
-            Event::DirectoryBegun { .. } | Event::DirectoryEnded => return,
             Event::TrialBegun { position, spec } => {
                 (self.position, self.pass) = (*position, None);
                 about("trial_begun", spec)
@@ -76,7 +75,10 @@ impl Lines {
             Event::TrialEnded { spec, trial } => ended(spec, trial),
             Event::RunGivenUp(spec) => about("run_given_up", spec),
             // For programs the whole at once will do.
-            Event::HostProgress { .. } | Event::PassEnded(_) => return,
+            Event::DirectoryBegun { .. }
+            | Event::DirectoryEnded
+            | Event::HostProgress { .. }
+            | Event::PassEnded(_) => return,
             Event::Left(what) => json!({ "event": "left_behind", "what": what }),
         };
         self.write(line);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::interruption::names;
 use crate::rig::{End, Rig, Served};
 
 /// How long any of them may take, on a machine that others use, too.
@@ -17,6 +18,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// A server that breaks the protocol, and what a run on it comes to.
+#[derive(Clone, Copy)]
 struct Hostile {
     fault: &'static str,
     version: &'static str,
@@ -108,6 +110,25 @@ impl Running {
         Self { _rig: rig, served, child }
     }
 
+    /// Waits until the program handles ctrl-C, and a while longer, so that it waits for its server.
+    /// How far it came by then does not matter, since it has to end wherever it is.
+    fn let_it_hang(&self) {
+        let status = format!("/proc/{}/status", self.child.id());
+        let begun = Instant::now();
+        loop {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            // Signal n is bit n - 1; SIGINT is 2.
+            if mask.is_some_and(|mask| mask & 2 != 0) {
+                break;
+            }
+            assert!(begun.elapsed() < LIMIT, "ctrl-C is not handled: {text}");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        std::thread::park_timeout(Duration::from_secs(1));
+    }
+
     fn interrupt(&self) {
         kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     }
@@ -164,12 +185,6 @@ const HANGING: [(&str, &str, Work); 7] = [
     ("drop 100%", "4.0", Work::Data),
 ];
 
-/// Waits until a run has come to where it hangs: it has its connection, and brings nothing new.
-/// How far it came by then does not matter, since it has to end wherever it is.
-fn let_it_hang() {
-    std::thread::park_timeout(Duration::from_millis(1500));
-}
-
 #[test]
 fn ctrl_c_ends_each_wherever_it_waits() {
     std::thread::scope(|scope| {
@@ -177,7 +192,7 @@ fn ctrl_c_ends_each_wherever_it_waits() {
             scope.spawn(move || {
                 let what = format!("ctrl-C on {fault} over v{version}");
                 let running = Running::start(fault, version, "1h", work.args());
-                let_it_hang();
+                running.let_it_hang();
                 running.interrupt();
                 let end = running.end_within(STOP_LIMIT, &what);
                 assert!([3, 4].contains(&end.code), "{what}: {end:?}");
@@ -194,13 +209,18 @@ fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
     // It has its working directory by then, and falls silent in the midst of the data.
     let running = Running::start("hang-after 12", "3", "1h", Work::Data.args());
     let place = format!("nfs://127.0.0.1:{}/export", running.served.port());
-    let_it_hang();
+    let begun = Instant::now();
+    while !names(&running.served).iter().any(|name| !name.contains("check")) {
+        assert!(begun.elapsed() < LIMIT, "no trial began");
+    }
+    running.let_it_hang();
     running.interrupt();
     // The first one has to be seen as one: two that come together are one to a process.
     std::thread::park_timeout(Duration::from_millis(300));
     running.interrupt();
     let end = running.end_within(Duration::from_secs(5), "a second ctrl-C");
     assert_eq!(end.code, 4, "{end:?}");
+    assert_eq!(end.stdout, "", "nothing is reported any more");
     for part in ["working directory `.dfsbench-", &place, "`dfsbench clean`"] {
         assert!(end.stderr.contains(part), "`{part}` not in {}", end.stderr);
     }

@@ -244,9 +244,8 @@ pub(super) fn wait_for(
             Ok(0) if left.is_zero() || interrupt.asked().is_some() => {
                 return Err(ErrorKind::TimedOut.into());
             }
-            Ok(0) => {}
+            Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
