@@ -90,8 +90,9 @@ pub fn end_now() -> ! {
 
 fn left_behind(name: &str, place: &str) -> String {
     format!(
-        "interrupted twice, ended at once: the working directory `{name}` is left in {place} (hint: \
-         `dfsbench clean` undoes what hosts were changed; remove what is left of the directory)"
+        "interrupted twice, ended at once: the working directory `{name}` is left in {place} \
+         (hint: `dfsbench clean` restores what was changed on hosts; remove the directory, if it \
+         is still there then)"
     )
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::interruption::names;
+use crate::interruption;
 use crate::rig::{End, Rig, Served};
 
 /// How long any of them may take, on a machine that others use, too.
@@ -197,7 +197,7 @@ fn ctrl_c_ends_each_wherever_it_waits() {
                 let end = running.end_within(STOP_LIMIT, &what);
                 assert!([3, 4].contains(&end.code), "{what}: {end:?}");
                 let said = unwrapped(&format!("{} {}", end.stderr, end.stdout));
-                assert!(said.contains("interrupted"), "{what}: {said}");
+                assert!(said.contains("interrupt"), "{what}: {said}");
                 assert!(!said.contains("panicked"), "{what}: {said}");
             });
         }
@@ -210,7 +210,7 @@ fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
     let running = Running::start("hang-after 12", "3", "1h", Work::Data.args());
     let place = format!("nfs://127.0.0.1:{}/export", running.served.port());
     let begun = Instant::now();
-    while !names(&running.served).iter().any(|name| !name.contains("check")) {
+    while !interruption::names(&running.served).iter().any(|name| !name.contains("check")) {
         assert!(begun.elapsed() < LIMIT, "no trial began");
     }
     running.let_it_hang();
