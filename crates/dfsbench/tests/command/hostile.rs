@@ -34,6 +34,8 @@ struct Hostile {
 enum Work {
     /// A small file is written and read.
     Data,
+    /// A larger one, a call at a time: more ops than can fail one after the other within the limit.
+    OneByOne,
     /// Files in directories in directories.
     Names,
     /// Names that come and go, nobody knows how many.
@@ -44,6 +46,16 @@ impl Work {
     const fn args(self) -> &'static [&'static str] {
         match self {
             Self::Data => &["--workload", "stream", "--file-size", "64KiB", "--io-size", "4KiB"],
+            Self::OneByOne => &[
+                "--workload",
+                "stream",
+                "--file-size",
+                "1MiB",
+                "--io-size",
+                "4KiB",
+                "--queue-depth",
+                "1",
+            ],
             Self::Names => &["--workload", "metadata", "--small-files", "20", "--depth", "2"],
             Self::Transactions => &["--workload", "transactions", "--small-files", "20"],
         }
@@ -63,7 +75,7 @@ const fn v4(row: Hostile) -> Hostile {
     Hostile { version: "4.1", ..row }
 }
 
-const TABLE: [Hostile; 22] = [
+const TABLE: [Hostile; 23] = [
     data("endless-readdir cookies", 3, "READDIR at 127.0.0.1:PORT: the cookie 2 came twice"),
     v4(data("endless-readdir names", 3, "names of")),
     data("endless-readdir names", 3, "(the limit is 65540 names)"),
@@ -78,6 +90,7 @@ const TABLE: [Hostile; 22] = [
     v4(data("session-slots 1", 0, "stream write")),
     data("error all JUKEBOX 100%", 3, "answered 3 times to try again later"),
     v4(data("error WRITE DELAY 100%", 4, "NFSERR_JUKEBOX on write")),
+    Hostile { work: Work::OneByOne, ..data("error WRITE DELAY 100%", 4, "write given up after") },
     data("wrong-xid 100%", 3, "replies with the xid of no call: 1"),
     data("cut-replies 100%", 3, "MNT at 127.0.0.1:PORT: the reply is malformed"),
     data("cut-replies 100% close", 3, "MNT at 127.0.0.1:PORT: the connection is lost"),
@@ -100,9 +113,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(fault: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
+    /// Starts both; several faults have a semicolon between them.
+    fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
         let rig = Rig::new();
-        let served = Served::start(&rig, &["--fault", fault]);
+        let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
+        let served = Served::start(&rig, &faults.collect::<Vec<_>>());
         let url = served.url.replace("version=3", &format!("version={version}"));
         let args = ["run", &url, "--quiet", "--timeout", timeout, "--trials", "1", "--seed", "1"];
         let mut command = rig.command(&[&args, work].concat());
@@ -176,7 +191,7 @@ fn each_ends_a_run_in_time_and_with_a_sentence() {
 
 /// Runs that would wait for an hour: in set-up, while a pass is measured, and in a listing.
 const HANGING: [(&str, &str, Work); 7] = [
-    ("endless-readdir names", "3", Work::Transactions),
+    ("endless-readdir names; service-time 100ms on READDIR", "3", Work::Transactions),
     ("trickle 1B/s", "3", Work::Data),
     ("wrong-xid 100%", "4.1", Work::Data),
     ("error all JUKEBOX 100%", "3", Work::Data),
