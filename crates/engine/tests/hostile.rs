@@ -1,4 +1,4 @@
-//! A server that sends bytes and no replies is as good as silent, for measured calls and for others.
+//! A server that sends bytes and no replies is as good as silent, in measured calls and elsewhere.
 //!
 //! Replies of a planned fault trickle; the timeouts here are far longer than a byte takes, and far
 //! shorter than a reply.
