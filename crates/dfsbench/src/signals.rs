@@ -147,8 +147,8 @@ pub fn end_now() -> ! {
 
 fn left_behind(name: &str, place: &str) -> String {
     format!(
-        "interrupted twice, ended at once: the working directory `{name}` is left in {place} (hint: \
-         `dfsbench clean` removes it, and undoes what hosts were changed)"
+        "interrupted twice, ended at once: the working directory `{name}` is left in {place} \
+         (hint: `dfsbench clean` removes it, and restores what was changed on hosts)"
     )
 }
 

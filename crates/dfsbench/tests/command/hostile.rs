@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::interruption;
 use crate::rig::{End, Rig, Served};
 
 /// How long any of them may take, on a machine that others use, too.
@@ -33,6 +34,8 @@ struct Hostile {
 enum Work {
     /// A small file is written and read.
     Data,
+    /// A larger one, a call at a time: more ops than can fail one after the other within the limit.
+    OneByOne,
     /// Files in directories in directories.
     Names,
     /// Names that come and go, nobody knows how many.
@@ -43,6 +46,16 @@ impl Work {
     const fn args(self) -> &'static [&'static str] {
         match self {
             Self::Data => &["--workload", "stream", "--file-size", "64KiB", "--io-size", "4KiB"],
+            Self::OneByOne => &[
+                "--workload",
+                "stream",
+                "--file-size",
+                "1MiB",
+                "--io-size",
+                "4KiB",
+                "--queue-depth",
+                "1",
+            ],
             Self::Names => &["--workload", "metadata", "--small-files", "20", "--depth", "2"],
             Self::Transactions => &["--workload", "transactions", "--small-files", "20"],
         }
@@ -62,7 +75,7 @@ const fn v4(row: Hostile) -> Hostile {
     Hostile { version: "4.1", ..row }
 }
 
-const TABLE: [Hostile; 22] = [
+const TABLE: [Hostile; 23] = [
     data("endless-readdir cookies", 3, "READDIR at 127.0.0.1:PORT: the cookie 2 came twice"),
     v4(data("endless-readdir names", 3, "names of")),
     data("endless-readdir names", 3, "(the limit is 65540 names)"),
@@ -77,6 +90,7 @@ const TABLE: [Hostile; 22] = [
     v4(data("session-slots 1", 0, "stream write")),
     data("error all JUKEBOX 100%", 3, "answered 3 times to try again later"),
     v4(data("error WRITE DELAY 100%", 4, "NFSERR_JUKEBOX on write")),
+    Hostile { work: Work::OneByOne, ..data("error WRITE DELAY 100%", 4, "write given up after") },
     data("wrong-xid 100%", 3, "replies with the xid of no call: 1"),
     data("cut-replies 100%", 3, "MNT at 127.0.0.1:PORT: the reply is malformed"),
     data("cut-replies 100% close", 3, "MNT at 127.0.0.1:PORT: the connection is lost"),
@@ -99,14 +113,35 @@ struct Running {
 }
 
 impl Running {
-    fn start(fault: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
+    /// Starts both; several faults have a semicolon between them.
+    fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
         let rig = Rig::new();
-        let served = Served::start(&rig, &["--fault", fault]);
+        let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
+        let served = Served::start(&rig, &faults.collect::<Vec<_>>());
         let url = served.url.replace("version=3", &format!("version={version}"));
         let args = ["run", &url, "--quiet", "--timeout", timeout, "--trials", "1", "--seed", "1"];
         let mut command = rig.command(&[&args, work].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Self { _rig: rig, served, child }
+    }
+
+    /// Waits until the program handles ctrl-C, and a while longer, so that it waits for its server.
+    /// How far it came by then does not matter, since it has to end wherever it is.
+    fn let_it_hang(&self) {
+        let status = format!("/proc/{}/status", self.child.id());
+        let begun = Instant::now();
+        loop {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            // Signal n is bit n - 1; SIGINT is 2.
+            if mask.is_some_and(|mask| mask & 2 != 0) {
+                break;
+            }
+            assert!(begun.elapsed() < LIMIT, "ctrl-C is not handled: {text}");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        std::thread::park_timeout(Duration::from_secs(1));
     }
 
     fn interrupt(&self) {
@@ -156,7 +191,7 @@ fn each_ends_a_run_in_time_and_with_a_sentence() {
 
 /// Runs that would wait for an hour: in set-up, while a pass is measured, and in a listing.
 const HANGING: [(&str, &str, Work); 7] = [
-    ("endless-readdir names", "3", Work::Transactions),
+    ("endless-readdir names; service-time 100ms on READDIR", "3", Work::Transactions),
     ("trickle 1B/s", "3", Work::Data),
     ("wrong-xid 100%", "4.1", Work::Data),
     ("error all JUKEBOX 100%", "3", Work::Data),
@@ -165,12 +200,6 @@ const HANGING: [(&str, &str, Work); 7] = [
     ("drop 100%", "4.0", Work::Data),
 ];
 
-/// Waits until a run has come to where it hangs: it has its connection, and brings nothing new.
-/// How far it came by then does not matter, since it has to end wherever it is.
-fn let_it_hang() {
-    std::thread::park_timeout(Duration::from_millis(1500));
-}
-
 #[test]
 fn ctrl_c_ends_each_wherever_it_waits() {
     std::thread::scope(|scope| {
@@ -178,12 +207,12 @@ fn ctrl_c_ends_each_wherever_it_waits() {
             scope.spawn(move || {
                 let what = format!("ctrl-C on {fault} over v{version}");
                 let running = Running::start(fault, version, "1h", work.args());
-                let_it_hang();
+                running.let_it_hang();
                 running.interrupt();
                 let end = running.end_within(STOP_LIMIT, &what);
                 assert!([3, 4].contains(&end.code), "{what}: {end:?}");
                 let said = unwrapped(&format!("{} {}", end.stderr, end.stdout));
-                assert!(said.contains("interrupted"), "{what}: {said}");
+                assert!(said.contains("interrupt"), "{what}: {said}");
                 assert!(!said.contains("panicked"), "{what}: {said}");
             });
         }
@@ -195,13 +224,18 @@ fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
     // It has its working directory by then, and falls silent in the midst of the data.
     let running = Running::start("hang-after 12", "3", "1h", Work::Data.args());
     let place = format!("nfs://127.0.0.1:{}/export", running.served.port());
-    let_it_hang();
+    let begun = Instant::now();
+    while !interruption::names(&running.served).iter().any(|name| !name.contains("check")) {
+        assert!(begun.elapsed() < LIMIT, "no trial began");
+    }
+    running.let_it_hang();
     running.interrupt();
     // The first one has to be seen as one: two that come together are one to a process.
     std::thread::park_timeout(Duration::from_millis(300));
     running.interrupt();
     let end = running.end_within(Duration::from_secs(5), "a second ctrl-C");
     assert_eq!(end.code, 4, "{end:?}");
+    assert_eq!(end.stdout, "", "nothing is reported any more");
     for part in ["working directory `.dfsbench-", &place, "`dfsbench clean`"] {
         assert!(end.stderr.contains(part), "`{part}` not in {}", end.stderr);
     }

@@ -138,7 +138,7 @@ fn a_killed_campaign_goes_on_where_it_was() {
 }
 
 /// Names in the root of the export.
-fn names(served: &Served) -> Vec<String> {
+pub fn names(served: &Served) -> Vec<String> {
     let port = Some(served.port());
     let options =
         MountOptions { port, mount_port: port, ..MountOptions::new("127.0.0.1", "/export") };

@@ -6,7 +6,7 @@
 use std::io::{ErrorKind, Read as _};
 use std::time::{Duration, Instant};
 
-use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply, Sattr, StableHow, Status, Verifier};
+use nfs_proto::nfs3::{Call, FileHandle, Reply, Sattr, StableHow, Status, Verifier};
 use nfs_server::{
     ChangingVerifier, Damage, EndlessListing, FaultKind, FaultPlan, PartsPerMillion, Quirks,
     Server, ServerConfig,
@@ -96,8 +96,8 @@ fn directories_lead_back_to_their_parents_or_to_a_link_to_itself() {
 fn a_handle_goes_stale_and_another_one_is_good() {
     let (_server, mut client, root) =
         with_quirks(Quirks { handle_calls: Some(8), ..Quirks::default() });
-    let good = (0..16).take_while(|_| client.size(root).is_ok()).count();
-    assert!((8..16).contains(&good), "{good}");
+    let good = (0..20).take_while(|_| client.size(root).is_ok()).count();
+    assert!((8..=16).contains(&good), "{good}");
     assert_eq!(client.size(root), Err(Status::Stale));
     let again = client.mount("/export");
     assert_ne!(again, root);
@@ -162,10 +162,10 @@ fn a_reply_bears_another_xid() {
 fn a_reply_is_a_record_of_half_its_length_or_ends_with_the_connection() {
     let cut = Damage { cut: ALWAYS, ..Damage::default() };
     let (_server, _client, bytes, _) = raw_reply(damaged(cut), 4 + 12);
-    assert_eq!(bytes[..4], (1 << 31 | 12_u32).to_be_bytes());
+    assert_eq!(bytes[..4], [0x80, 0, 0, 12]);
     let closing = Damage { cut_closes: true, ..cut };
     let (server, mut client, bytes, _) = raw_reply(damaged(closing), 4 + 12);
-    assert_eq!(bytes[..4], (1 << 31 | 24_u32).to_be_bytes());
+    assert_eq!(bytes[..4], [0x80, 0, 0, 24]);
     assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
     until(&server, |server| server.counters().connections_open == 0);
 }
@@ -187,5 +187,4 @@ fn a_reply_trickles() {
     assert!(begun.elapsed() >= Duration::from_millis(550), "{:?}", begun.elapsed());
     assert_eq!(bytes[4..8], client.xid.to_be_bytes());
     assert_eq!(server.counters().faults_of(FaultKind::Trickle), 1);
-    assert_eq!(Procedure::Null.number(), 0);
 }
