@@ -85,8 +85,11 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
     std::fs::write(theirs.join("dear"), "dear").unwrap();
     assert_eq!(rig.run(&["clean", "--results", "r.db"]).code, 0);
     assert!(theirs.join("dear").exists());
-    let report = rig.run(&["list", "--results", "r.db"]);
-    assert_eq!(report.code, 0, "{report:?}");
+    // Every kill may have come before there were results.
+    if rig.folder().join("r.db").exists() {
+        let list = rig.run(&["list", "--results", "r.db"]);
+        assert_eq!(list.code, 0, "{list:?}");
+    }
 }
 
 #[test]

@@ -126,7 +126,10 @@ impl Walk<'_> {
     fn empty(&mut self, directory: File) -> Result<(), WalkFailure> {
         self.path.push(directory);
         for name in self.list(directory)? {
-            if Sort::is_directory(name.as_bytes()) || leftover::is_mark(name.as_bytes()) {
+            if leftover::is_mark(name.as_bytes()) {
+                // It never holds anything, and is not entered.
+                self.mount.rmdir(directory, &name)?;
+            } else if Sort::is_directory(name.as_bytes()) {
                 let below = self.mount.lookup(directory, &name)?;
                 self.check_below(below, &name)?;
                 self.empty(below)?;
