@@ -6,7 +6,7 @@
 //! fastest, and a default, or whether a setting applies at all, may depend on those before it.
 //!
 //! [`RunSpec`]: crate::RunSpec
-#![expect(clippy::wildcard_imports, reason = "they are the words that rows are written with")]
+#![allow(clippy::wildcard_imports, reason = "they are the words that rows are written with")]
 
 use super::Family;
 use super::applies::*;
