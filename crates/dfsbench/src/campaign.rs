@@ -16,9 +16,10 @@ use engine::SystemClock;
 use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, Question, RunSpec, TrialState, Verdict};
 use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
+use report::Format;
 use results::Store;
 
-use crate::args::{Format, JobArgs, MakingArgs, RunArgs};
+use crate::args::{JobArgs, MakingArgs, RunArgs};
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
 use crate::job::Job;
@@ -433,8 +434,8 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
 /// Prints the table, writes the page, and says what to try next.
 pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
     let page = page_path(means.results);
-    let written = render::write_file(&page, &report::render(campaign, report::Format::Html));
-    output::data(report::render(campaign, means.format.into()).as_bytes())?;
+    let written = render::write_file(&page, &report::render(campaign, Format::Html));
+    output::data(report::render(campaign, means.format).as_bytes())?;
     written?;
     let summary = format!(
         "results: {}\npage:    {}\nseed:    {} (--seed {} repeats the order)",
