@@ -146,6 +146,8 @@ pub struct Column {
 pub enum Role {
     /// Words.
     Words,
+    /// Many words, which pages give room.
+    Prose,
     /// Words by which rows may be chosen.
     Factor,
     /// Numbers by which rows may be chosen.

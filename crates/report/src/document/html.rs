@@ -205,7 +205,7 @@ fn head_cell(lines: &[Line], column: &Column) -> Markup {
 fn text_cell(lines: &[Line], column: &Column) -> Markup {
     html! {
         td.number[column.role.is_number()].rate[column.role == Role::Rate]
-            .pass[column.role == Role::Factor] { (texts(lines)) }
+            .pass[column.role == Role::Factor].prose[column.role == Role::Prose] { (texts(lines)) }
     }
 }
 
