@@ -176,7 +176,7 @@ pub struct MakingArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of what is printed at the end
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&Format::REPORT), default_value = "table")]
+    #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
     pub format: Format,
     /// Show no progress
     #[arg(long, short)]
@@ -204,7 +204,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the report
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&Format::REPORT), default_value = "table")]
+    #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
     pub format: Format,
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -61,7 +61,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&Format::COMPARE), default_value = "table")]
+    #[arg(long, value_parser = one_of(&Format::COMPARE), default_value = "table")]
     pub format: Format,
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -94,6 +94,6 @@ pub struct FactorsArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&Format::FACTORS), default_value = "table")]
+    #[arg(long, value_parser = one_of(&Format::FACTORS), default_value = "table")]
     pub format: Format,
 }

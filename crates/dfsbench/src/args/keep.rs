@@ -28,7 +28,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
     /// Form of the list
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&Format::LIST), default_value = "table")]
+    #[arg(long, value_parser = one_of(&Format::LIST), default_value = "table")]
     pub format: Format,
 }
 

@@ -28,7 +28,7 @@ pub struct ProbeArgs {
     /// nfs://host[:port][/export][?mountport=..&uid=..&gid=..], or a host
     pub server: String,
     /// Form of what is printed
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS), default_value = "table")]
+    #[arg(long, value_parser = one_of(&FORMATS), default_value = "table")]
     pub format: Format,
     /// How long one question may take
     #[arg(long, value_name = "TIME", default_value = "2s")]
