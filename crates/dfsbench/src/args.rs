@@ -19,14 +19,16 @@ mod soak;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
+use report::Format;
 
-pub use compare::{Adjust, CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
+pub use compare::{Adjust, CompareArgs, FactorsArgs};
 pub use curve::CurveArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use ladder::LadderArgs;
-pub use probe::{ProbeArgs, ProbeFormat};
+pub use probe::ProbeArgs;
 pub use ramp::{Raise, RampArgs};
 pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
@@ -174,7 +176,7 @@ pub struct MakingArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of what is printed at the end
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
     pub format: Format,
     /// Show no progress
     #[arg(long, short)]
@@ -202,7 +204,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the report
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
     pub format: Format,
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -302,50 +304,11 @@ impl AgentArgs {
     }
 }
 
-/// Forms of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A table for a terminal
-    Table,
-    /// A table for a wiki or an issue
-    Markdown,
-    /// One line per run and pass
-    Csv,
-    /// Everything, for programs
-    Json,
-    /// A page with pictures
-    Html,
-    /// The table of bonnie
-    Bonnie,
-    /// The table of iozone: sizes down, passes across
-    Iozone,
-    /// Output and input by machine and size, rates by options of NFS, as in reports made by hand
-    Seed,
-    /// Gauges and summaries for Prometheus, as OpenMetrics text
-    #[value(name = "openmetrics")]
-    OpenMetrics,
-    /// What the hosts did during each pass, as sar prints it
-    Sar,
-    /// Means, deviation and extremes of the trials, and each trial
-    Trials,
-}
-
-impl From<Format> for report::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Table => Self::Table,
-            Format::Markdown => Self::Markdown,
-            Format::Csv => Self::Csv,
-            Format::Json => Self::Json,
-            Format::Html => Self::Html,
-            Format::Bonnie => Self::Bonnie,
-            Format::Iozone => Self::Iozone,
-            Format::Seed => Self::Seed,
-            Format::OpenMetrics => Self::OpenMetrics,
-            Format::Sar => Self::Sar,
-            Format::Trials => Self::Trials,
-        }
-    }
+/// Takes the name of one of some forms of output.
+fn one_of(formats: &'static [Format]) -> impl TypedValueParser<Value = Format> {
+    let named = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.help()));
+    let parse = PossibleValuesParser::new(named);
+    parse.try_map(|name| Format::from_name(&name).ok_or("no form of output"))
 }
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ use engine::SystemClock;
 use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, Question, TrialState, Verdict, panicked};
 use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
+use report::Format;
 use results::Store;
 
-use crate::args::{Format, JobArgs, MakingArgs, RunArgs};
+use crate::args::{JobArgs, MakingArgs, RunArgs};
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
 use crate::job::Job;
@@ -464,10 +465,10 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     let page = page_path(means.results);
     let written = output_file::write(
         &page,
-        report::render(campaign, report::Format::Html).as_bytes(),
+        report::render(campaign, Format::Html).as_bytes(),
         Some(means.results),
     );
-    output::data(report::render(campaign, means.format.into()).as_bytes())?;
+    output::data(report::render(campaign, means.format).as_bytes())?;
     written?;
     let summary = format!(
         "results: {}\npage:    {}\nseed:    {} (--seed {} repeats the order)",

@@ -31,7 +31,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
             campaigns.push(listed(&store, line, &campaign)?);
         }
     }
-    output::data(::report::list(&campaigns, args.format.into()).as_bytes())?;
+    output::data(::report::list(&campaigns, args.format).as_bytes())?;
     Ok(End::Ok.into())
 }
 

@@ -7,11 +7,11 @@ mod asked;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::report::{CompareFormat, Compared, FactorsFormat, Governing, Selection};
+use ::report::{Compared, Governing, Selection};
 use model::Campaign;
 use results::Store;
 
-use crate::args::{CompareArgs, ComparisonFormat, FactorsArgs, PlainFormat};
+use crate::args::{CompareArgs, FactorsArgs};
 use crate::exit::{End, Failure};
 use crate::{output, output_file, render, room};
 
@@ -43,7 +43,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         rules,
     );
     check_anything(&compared)?;
-    let text = compared.render(args.format.into());
+    let text = compared.render(args.format);
     match &args.output {
         _ if args.quiet => {}
         None => output::data(text.as_bytes())?,
@@ -89,7 +89,7 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     if !governing.found_any() {
         return Err(no_factors(&campaign, &governing));
     }
-    output::data(governing.render(args.format.into()).as_bytes())?;
+    output::data(governing.render(args.format).as_bytes())?;
     Ok(End::Ok.into())
 }
 
@@ -128,26 +128,4 @@ fn load(named: &str, results: &Path) -> Result<Campaign, Failure> {
     };
     let store = Store::open_existing(&file)?;
     room::load(&store, render::campaign_id(&store, id)?)
-}
-
-impl From<ComparisonFormat> for CompareFormat {
-    fn from(format: ComparisonFormat) -> Self {
-        match format {
-            ComparisonFormat::Table => Self::Table,
-            ComparisonFormat::Markdown => Self::Markdown,
-            ComparisonFormat::Json => Self::Json,
-            ComparisonFormat::Junit => Self::Junit,
-            ComparisonFormat::Html => Self::Html,
-        }
-    }
-}
-
-impl From<PlainFormat> for FactorsFormat {
-    fn from(format: PlainFormat) -> Self {
-        match format {
-            PlainFormat::Table => Self::Table,
-            PlainFormat::Markdown => Self::Markdown,
-            PlainFormat::Json => Self::Json,
-        }
-    }
 }

@@ -12,8 +12,9 @@ use std::time::Duration;
 use model::units::parse_time_ns;
 use nfs_client::probe::{Probe, ProbeOptions, Service};
 use plan::{NfsAddress, TargetArg};
+use report::Format;
 
-use crate::args::{ProbeArgs, ProbeFormat};
+use crate::args::ProbeArgs;
 use crate::exit::{End, Failure};
 use crate::{output, target};
 
@@ -44,8 +45,8 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     }
     keep_named(&mut probe, &address.path).map_err(|why| failed(&why))?;
     let text = match args.format {
-        ProbeFormat::Table => table::render(&probe),
-        ProbeFormat::Json => json::render(&probe),
+        Format::Json => json::render(&probe),
+        _ => table::render(&probe),
     };
     output::data(text.as_bytes())?;
     Ok(End::Ok.into())

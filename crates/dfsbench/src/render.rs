@@ -26,7 +26,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
     let campaign = room::load(&store, id)?;
-    let text = ::report::render(&campaign, args.format.into());
+    let text = ::report::render(&campaign, args.format);
     if let Some(directory) = &args.pictures {
         write_pictures(directory, &campaign, &args.results)?;
     }

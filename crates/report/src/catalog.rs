@@ -10,6 +10,7 @@ use model::{Campaign, CampaignLine, CampaignState, Verdict};
 use serde::Serialize;
 use stats::judge;
 
+use crate::Format;
 use crate::grid::{Align, Grid, clean};
 use crate::notes;
 use crate::sheet::Sheet;
@@ -71,23 +72,13 @@ pub struct Remark {
     pub text: String,
 }
 
-/// How a list is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListFormat {
-    /// Plain text for a terminal.
-    Table,
-    /// One line per campaign.
-    Csv,
-    /// For programs.
-    Json,
-}
-
-/// Writes a line for each campaign; the text ends with a newline.
-pub fn list(campaigns: &[Listed], format: ListFormat) -> String {
+/// Writes a line for each campaign in one of the forms of [`Format::LIST`]; the text ends with a
+/// newline.
+pub fn list(campaigns: &[Listed], format: Format) -> String {
     match format {
-        ListFormat::Table => table(campaigns),
-        ListFormat::Csv => lines(campaigns),
-        ListFormat::Json => json(&ListDocument { schema: SCHEMA, campaigns }),
+        Format::Csv => lines(campaigns),
+        Format::Json => json(&ListDocument { schema: SCHEMA, campaigns }),
+        _ => table(campaigns),
     }
 }
 

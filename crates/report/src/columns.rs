@@ -123,3 +123,34 @@ pub fn cells(kind: TableKind, row: &Row<'_>) -> Vec<Cell> {
     }
     cells
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_for_programs_are_unique_and_tables_have_one_rate() {
+        let mut names = HashSet::new();
+        for column in IDENTITY.iter().chain(REPETITION).chain(COLUMNS) {
+            assert!(column.name.is_empty() || names.insert(column.name), "{}", column.name);
+            assert!(!column.name.is_empty() || column.shown.is_some(), "nobody sees {column:?}");
+        }
+        for kind in [TableKind::Rates, TableKind::Programs] {
+            let headings: Vec<&str> = shown(kind).map(|shown| shown.heading).collect();
+            assert_eq!(headings.iter().collect::<HashSet<_>>().len(), headings.len());
+            assert_eq!(shown(kind).filter(|shown| shown.role == Role::Rate).count(), 1);
+            assert_eq!(headings.last(), Some(&"caveats"));
+        }
+    }
+
+    #[test]
+    fn csv_has_the_digits_that_were_measured_and_json_all_of_them() {
+        let number = Value::Number(2.0 / 3.0, 3);
+        assert_eq!(number.plain(), "0.667");
+        assert_eq!(serde_json::to_string(&number).unwrap(), "0.6666666666666666");
+        assert_eq!((Value::Unknown.plain(), Value::Count(3).plain()), (String::new(), "3".into()));
+        assert_eq!(serde_json::to_string(&Value::Unknown).unwrap(), "null");
+    }
+}

@@ -17,6 +17,7 @@ use std::collections::{BTreeSet, HashSet};
 use model::{Campaign, CaveatCode};
 use stats::{criteria, holm};
 
+use crate::Format;
 use crate::document::{Document, Form};
 
 pub use curves::CurvePair;
@@ -92,21 +93,6 @@ pub struct LeftOut {
     pub matched: bool,
 }
 
-/// How a comparison is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompareFormat {
-    /// Plain text for a terminal.
-    Table,
-    /// A GitHub table.
-    Markdown,
-    /// For programs.
-    Json,
-    /// For build servers: a test for each figure.
-    Junit,
-    /// A page of its own.
-    Html,
-}
-
 impl Compared {
     /// Matches and compares.
     pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
@@ -159,14 +145,12 @@ impl Compared {
         table::document(self, form)
     }
 
-    /// Writes it; the text ends with a newline.
-    pub fn render(&self, format: CompareFormat) -> String {
+    /// Writes it in one of the forms of [`Format::COMPARE`]; the text ends with a newline.
+    pub fn render(&self, format: Format) -> String {
         match format {
-            CompareFormat::Table => self.document(Form::Text).render(Form::Text),
-            CompareFormat::Markdown => self.document(Form::Markdown).render(Form::Markdown),
-            CompareFormat::Json => json::render(self),
-            CompareFormat::Junit => junit::render(self),
-            CompareFormat::Html => self.document(Form::Html).render(Form::Html),
+            Format::Json => json::render(self),
+            Format::Junit => junit::render(self),
+            _ => self.document(format.form()).render(format.form()),
         }
     }
 }

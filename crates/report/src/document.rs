@@ -146,6 +146,8 @@ pub struct Column {
 pub enum Role {
     /// Words.
     Words,
+    /// Many words, which pages give room.
+    Prose,
     /// Words by which rows may be chosen.
     Factor,
     /// Numbers by which rows may be chosen.
@@ -333,5 +335,133 @@ impl Document {
             Form::Markdown => markdown::render(self),
             Form::Html => html::render(self),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A document with one block of each kind that all forms have, and a hostile name in each.
+    fn hostile() -> Document {
+        let name = "<b>|x_\u{1b}[2J";
+        let figure = TableRow {
+            cells: vec![
+                Cell::text(name),
+                Cell::Lines(vec![Line { mark: Some(Place::Best), text: "7 MB/s".to_owned() }]),
+                Cell::Verdict(Verdict::Degraded),
+                Cell::Caveats(vec![CaveatLink {
+                    code: CaveatCode::Cached,
+                    text: "cached (1 of 3)".to_owned(),
+                    evidence: name.to_owned(),
+                }]),
+            ],
+            ..TableRow::default()
+        };
+        let missing = TableRow {
+            cells: vec![
+                Cell::text("b"),
+                Cell::Reason("no route".to_owned(), 1),
+                Cell::Verdict(Verdict::Invalid),
+                Cell::Caveats(Vec::new()),
+            ],
+            ..TableRow::default()
+        };
+        let table = Table {
+            id: "t".to_owned(),
+            columns: Column::all(&[
+                ("target", Role::Factor),
+                ("rate", Role::Rate),
+                ("verdict", Role::Verdict),
+                ("caveats", Role::Caveats),
+            ]),
+            rows: vec![figure, missing],
+            reading: vec!["rate: a median.".to_owned()],
+            ..Table::default()
+        };
+        let blocks = vec![
+            Block::Paragraph(format!("paragraph {name}")),
+            Block::List(vec![format!("item {name}")]),
+            Block::Terms(Terms::Conditions, vec![Term::new(format!("term {name}"), "said")]),
+            Block::Table(table),
+        ];
+        let section = Section { id: "s", heading: "Heading".to_owned(), blocks, is_answer: false };
+        Document {
+            tool: "dfsbench test",
+            title: name.to_owned(),
+            about: vec!["about".to_owned()],
+            parts: vec![Part::Section(section)],
+        }
+    }
+
+    #[test]
+    fn a_terminal_shows_every_block_and_no_control_character() {
+        let expected = "\
+<b>|x_\u{fffd}[2J: about
+
+Heading
+  paragraph <b>|x_\u{fffd}[2J
+  item <b>|x_\u{fffd}[2J
+  term <b>|x_\u{fffd}[2J: said
+
+target        rate
+──────────  ──────
+<b>|x_\u{fffd}[2J ▲7 MB/s
+            ! cached (1 of 3)
+b           no route
+  rate: a median.
+";
+        assert_eq!(hostile().render(Form::Text), expected);
+    }
+
+    #[test]
+    fn markdown_shows_every_block_and_escapes_it() {
+        let name = "\\<b\\>\\|x\\_ \\[2J";
+        let expected = format!(
+            "# dfsbench: {name}\n\nabout\n\n## Heading\n\nparagraph {name}\n\n- item {name}\n\n\
+             - term {name}: said\n\n| target | rate | verdict | caveats |\n\
+             | --- | ---: | --- | --- |\n| {name} | ▲7 MB/s | degraded | cached (1 of 3) |\n\
+             | b | no route | invalid |  |\n\n- rate: a median.\n"
+        );
+        assert_eq!(hostile().render(Form::Markdown), expected);
+    }
+
+    #[test]
+    fn a_page_shows_every_block_and_escapes_it() {
+        let page = hostile().render(Form::Html);
+        assert!(!page.contains("<b>"), "{page}");
+        for part in [
+            "<h2 id=\"s\">Heading</h2>",
+            "<p>paragraph &lt;b&gt;|x_",
+            "<li>item &lt;b&gt;|x_",
+            "<dt>term &lt;b&gt;|x_",
+            "<th class=\"number\" scope=\"col\" data-kind=\"rate\">rate</th>",
+            "▲</span> 7 MB/s</td>",
+            "<td class=\"reason\" colspan=\"1\">no route</td>",
+            "<a href=\"#caveat-cached\"",
+            "<li>rate: a median.</li>",
+        ] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+    }
+
+    #[test]
+    fn rows_of_a_group_stack_in_a_terminal_and_are_named_once_in_markdown() {
+        let mut document = hostile();
+        let row = |name: &str, rate: &str, continues| TableRow {
+            continues,
+            cells: vec![Cell::text(name), Cell::text(rate)],
+            ..TableRow::default()
+        };
+        let table = Table {
+            columns: Column::all(&[("run", Role::Words), ("rate", Role::Number)]),
+            rows: vec![row("a", "1", false), row("a", "2", true), row("b", "3", false)],
+            stacks_groups: true,
+            ..Table::default()
+        };
+        let blocks = vec![Block::Table(table)];
+        document.parts = vec![Part::Section(Section { blocks, ..Section::default() })];
+        assert!(document.render(Form::Text).ends_with("a       1\n        2\nb       3\n"));
+        assert!(document.render(Form::Markdown).ends_with("| a | 1 |\n|  | 2 |\n| b | 3 |\n"));
     }
 }

@@ -14,7 +14,7 @@ use model::{Campaign, Pass};
 use stats::effects::{FactorEffect, Interaction};
 use stats::{Effects, Observation, effects};
 
-use crate::document::Form;
+use crate::Format;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show;
 use crate::yardstick::Yardstick;
@@ -71,17 +71,6 @@ pub struct Factor {
     pub levels: Vec<String>,
 }
 
-/// How it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FactorsFormat {
-    /// Plain text for a terminal.
-    Table,
-    /// GitHub tables.
-    Markdown,
-    /// For programs.
-    Json,
-}
-
 impl Governing {
     /// Takes a campaign apart.
     pub fn of(campaign: &Campaign) -> Self {
@@ -104,12 +93,11 @@ impl Governing {
         self.passes.iter().any(|pass| pass.found.is_ok())
     }
 
-    /// Writes it; the text ends with a newline.
-    pub fn render(&self, format: FactorsFormat) -> String {
+    /// Writes it in one of the forms of [`Format::FACTORS`]; the text ends with a newline.
+    pub fn render(&self, format: Format) -> String {
         match format {
-            FactorsFormat::Table => table::document(self, Form::Text).render(Form::Text),
-            FactorsFormat::Markdown => table::document(self, Form::Markdown).render(Form::Markdown),
-            FactorsFormat::Json => json::render(self),
+            Format::Json => json::render(self),
+            _ => table::document(self, format.form()).render(format.form()),
         }
     }
 }

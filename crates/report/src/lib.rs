@@ -38,22 +38,23 @@ use model::Campaign;
 
 use crate::document::Form;
 
-pub use catalog::{ListFormat, Listed, Remark, Verdicts, about, about_json, list};
+pub use catalog::{Listed, Remark, Verdicts, about, about_json, list};
 pub use compared::{
-    Bound, CompareFormat, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection,
-    is_same, setting_names, setting_values,
+    Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
+    setting_names, setting_values,
 };
-pub use governs::{FactorsFormat, Governing, Unfound};
+pub use governs::{Governing, Unfound};
 pub use watched::busy_percent;
 
-/// How a report is written.
+/// How output is written. Each command has some of these forms; of one that it has not, it writes
+/// the table for a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Plain text for a terminal, at most 100 columns wide.
     Table,
-    /// A GitHub table with notes.
+    /// GitHub Markdown.
     Markdown,
-    /// One line per run and pass, units in the column names.
+    /// One line per row, units in the column names.
     Csv,
     /// Everything, trials and histograms included.
     Json,
@@ -71,11 +72,13 @@ pub enum Format {
     Sar,
     /// How the trials of each row lie: means, deviation, extremes, and each trial.
     Trials,
+    /// For build servers: a test for each figure.
+    Junit,
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Self; 11] = [
+    /// Forms of a campaign's report.
+    pub const REPORT: [Self; 11] = [
         Self::Table,
         Self::Markdown,
         Self::Csv,
@@ -88,6 +91,16 @@ impl Format {
         Self::Sar,
         Self::Trials,
     ];
+
+    /// Forms of a comparison.
+    pub const COMPARE: [Self; 5] =
+        [Self::Table, Self::Markdown, Self::Json, Self::Junit, Self::Html];
+
+    /// Forms of the effects of factors.
+    pub const FACTORS: [Self; 3] = [Self::Table, Self::Markdown, Self::Json];
+
+    /// Forms of a list of campaigns.
+    pub const LIST: [Self; 3] = [Self::Table, Self::Csv, Self::Json];
 
     /// Names the format as options do.
     pub const fn name(self) -> &'static str {
@@ -103,12 +116,43 @@ impl Format {
             Self::OpenMetrics => "openmetrics",
             Self::Sar => "sar",
             Self::Trials => "trials",
+            Self::Junit => "junit",
+        }
+    }
+
+    /// Says in a few words what it is, for the help of options.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Table => "A table for a terminal",
+            Self::Markdown => "A table for a wiki or an issue",
+            Self::Csv => "One line per row",
+            Self::Json => "Everything, for programs",
+            Self::Html => "A page with pictures",
+            Self::Bonnie => "The table of bonnie",
+            Self::Iozone => "The table of iozone: sizes down, passes across",
+            Self::Seed => {
+                "Output and input by machine and size, rates by options of NFS, as in reports made \
+                 by hand"
+            }
+            Self::OpenMetrics => "Gauges and summaries for Prometheus, as OpenMetrics text",
+            Self::Sar => "What the hosts did during each pass, as sar prints it",
+            Self::Trials => "Means, deviation and extremes of the trials, and each trial",
+            Self::Junit => "XML for build servers",
         }
     }
 
     /// Finds a format by its name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
+        Self::REPORT.into_iter().chain([Self::Junit]).find(|format| format.name() == name)
+    }
+
+    /// The form of a document.
+    const fn form(self) -> Form {
+        match self {
+            Self::Markdown => Form::Markdown,
+            Self::Html => Form::Html,
+            _ => Form::Text,
+        }
     }
 }
 
@@ -122,16 +166,16 @@ pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
 pub fn render(campaign: &Campaign, format: Format) -> String {
     let sheet = sheet::Sheet::of(campaign);
     match format {
-        Format::Table => figures::document(&sheet, Form::Text).render(Form::Text),
-        Format::Markdown => figures::document(&sheet, Form::Markdown).render(Form::Markdown),
         Format::Csv => csv::render(&sheet),
         Format::Json => json::render(&sheet),
-        Format::Html => figures::document(&sheet, Form::Html).render(Form::Html),
         Format::Bonnie => classic::bonnie(&sheet),
         Format::Iozone => classic::iozone(&sheet),
         Format::Seed => classic::seed(&sheet),
         Format::OpenMetrics => openmetrics::render(&sheet),
         Format::Sar => sar::render(&sheet),
         Format::Trials => spread::render(&sheet),
+        Format::Table | Format::Markdown | Format::Html | Format::Junit => {
+            figures::document(&sheet, format.form()).render(format.form())
+        }
     }
 }

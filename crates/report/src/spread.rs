@@ -6,17 +6,17 @@
 use model::Discard;
 use stats::{Rate, Summary};
 
+use crate::document::text::{WIDTH_MAX, push};
+use crate::document::{Column, Role, Table, TableRow};
 use crate::grid::{Align, Grid};
 use crate::sheet::{Row, Sheet};
 
-const WIDTH_MAX: usize = 100;
-
 /// The columns beside the name.
-pub const COLUMNS: [&str; 8] =
+const COLUMNS: [&str; 8] =
     ["n", "median", "95 %", "trimmed", "mean", "deviation", "lowest", "highest"];
 
 /// What the columns mean.
-pub const READING: [&str; 3] = [
+const READING: [&str; 3] = [
     "n: trials behind the figures. Those that were left out, by the plan's rule or as invalid, are \
      in parentheses.",
     "median, with its 95 % interval; trimmed: the mean without the highest and the \
@@ -25,7 +25,7 @@ pub const READING: [&str; 3] = [
 ];
 
 /// The trials of one row.
-pub struct Spread {
+struct Spread {
     /// Target, workload, pass and factors.
     pub name: String,
     /// One for each of [`COLUMNS`]; `None` where there is no figure.
@@ -38,7 +38,7 @@ pub struct Spread {
 
 impl Spread {
     /// Arranges a row.
-    pub fn of(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
+    fn of(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
         let judged = &row.judged;
         let shown = |per_s: f64| match judged.shown(per_s) {
             // The deviation of a rate is no time.
@@ -79,11 +79,33 @@ impl Spread {
     }
 
     /// The trials with what the parentheses mean.
-    pub fn trials_line(&self) -> String {
+    fn trials_line(&self) -> String {
         match self.left_out {
             "" => self.trials.clone(),
             why => format!("{}; in parentheses, left out: {why}", self.trials),
         }
+    }
+}
+
+/// The rows that have a figure, up to so many of them, with their trials: for pages.
+pub fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
+    let mut columns = vec![Column::new("run and pass", Role::Words)];
+    columns.extend(COLUMNS.map(|name| Column::new(name, Role::Number)));
+    columns.push(Column::new("trials", Role::Prose));
+    let mut rows = Vec::new();
+    for row in sheet.rows.iter().take(rows_max) {
+        let spread = Spread::of(sheet, row);
+        if let Some(cells) = &spread.cells {
+            let (name, trials) = (spread.name.clone(), spread.trials_line());
+            rows.push([vec![name], cells.to_vec(), vec![trials]].concat());
+        }
+    }
+    Table {
+        caption: "How the trials of each figure lie.".to_owned(),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: READING.map(str::to_owned).to_vec(),
+        ..Table::default()
     }
 }
 
@@ -106,11 +128,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     out.push_str(&grid.render(WIDTH_MAX));
     out.push_str("\nHow to read it\n");
     for sentence in READING {
-        for (number, part) in crate::grid::wrap(sentence, WIDTH_MAX - 4).iter().enumerate() {
-            out.push_str(if number == 0 { "  " } else { "    " });
-            out.push_str(part);
-            out.push('\n');
-        }
+        push(&mut out, "  ", sentence);
     }
     out
 }

@@ -5,8 +5,7 @@ mod campaigns;
 use campaigns::{failed, made, quick, spec, transports};
 use model::{BackendKind, Campaign, CaveatCode, RunSpec, Workload};
 use report::{
-    Bound, CompareFormat, Compared, FactorsFormat, Format, Governing, Measure, Pair, Rules,
-    Selection, render, setting_names,
+    Bound, Compared, Format, Governing, Measure, Pair, Rules, Selection, render, setting_names,
 };
 use stats::Outcome;
 
@@ -99,10 +98,9 @@ fn what_does_not_count_is_not_compared() {
 fn a_comparison_reads_well_in_every_form() {
     let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (4, 20)], 3));
     let compared = Compared::of(whole(&before), whole(&after), Rules::default());
-    insta::assert_snapshot!("comparison_table", compared.render(CompareFormat::Table));
-    insta::assert_snapshot!("comparison_markdown", compared.render(CompareFormat::Markdown));
-    let json: serde_json::Value =
-        serde_json::from_str(&compared.render(CompareFormat::Json)).unwrap();
+    insta::assert_snapshot!("comparison_table", compared.render(Format::Table));
+    insta::assert_snapshot!("comparison_markdown", compared.render(Format::Markdown));
+    let json: serde_json::Value = serde_json::from_str(&compared.render(Format::Json)).unwrap();
     assert_eq!(json["pairs"].as_array().unwrap().len(), 2);
     assert_eq!(json["pairs"][0]["outcome"], "same");
     assert_eq!(json["not_compared"][2]["reason"], "only after");
@@ -121,16 +119,15 @@ fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
     assert!((ahead.ratio - 5.0).abs() < 0.2, "{ahead:?}");
     assert!(ahead.interval.0 <= 5.0 && 5.0 <= ahead.interval.1, "{ahead:?}");
     assert!(read.left_out > 0);
-    insta::assert_snapshot!("factors_table", governing.render(FactorsFormat::Table));
+    insta::assert_snapshot!("factors_table", governing.render(Format::Table));
 }
 
 #[test]
 fn factors_are_told_in_every_form() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
     let governing = Governing::of(&campaign);
-    insta::assert_snapshot!("factors_markdown", governing.render(FactorsFormat::Markdown));
-    let json: serde_json::Value =
-        serde_json::from_str(&governing.render(FactorsFormat::Json)).unwrap();
+    insta::assert_snapshot!("factors_markdown", governing.render(Format::Markdown));
+    let json: serde_json::Value = serde_json::from_str(&governing.render(Format::Json)).unwrap();
     let level = &json["passes"][0]["factors"][0]["levels"][1];
     assert_eq!((&level["level"], level["ratio"].as_f64().unwrap().round()), (&"2".into(), 2.0));
 }
@@ -139,7 +136,7 @@ fn factors_are_told_in_every_form() {
 fn what_has_no_factor_says_so() {
     let governing = Governing::of(&stream(&[(1, 10)], 5));
     assert!(!governing.found_any());
-    let text = governing.render(FactorsFormat::Table);
+    let text = governing.render(Format::Table);
     assert!(text.contains("no setting varies: a factor needs two levels"), "{text}");
     assert!(Governing::of(&quick()).found_any());
 }
@@ -152,12 +149,11 @@ fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
         run("dir", BackendKind::Posix, 20),
         run("dir", BackendKind::Uring, 24),
     ]));
-    let told = governing.render(FactorsFormat::Table);
+    let told = governing.render(Format::Table);
     assert!(told.contains("uring against posix"), "{told}");
     assert!(told.contains("alone in its target"), "{told}");
     assert!(told.contains("backend lies within target: its levels are compared where"), "{told}");
-    let json: serde_json::Value =
-        serde_json::from_str(&governing.render(FactorsFormat::Json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&governing.render(Format::Json)).unwrap();
     let factors = json["passes"][0]["factors"].as_array().unwrap();
     let backend = factors.iter().find(|factor| factor["name"] == "backend").unwrap();
     assert_eq!(backend["within"][0], "target");

@@ -4,7 +4,7 @@ mod campaigns;
 
 use campaigns::{HOSTILE, made, spec};
 use model::{BackendKind, Campaign, Histogram, NfsVersion, Proto, RunSpec, Target, Workload};
-use report::{Bound, CompareFormat, Compared, Measure, Rules, Selection};
+use report::{Bound, Compared, Format, Measure, Rules, Selection};
 use stats::Outcome;
 
 fn over(version: NfsVersion, proto: Proto) -> RunSpec {
@@ -213,10 +213,10 @@ fn a_build_server_is_told_of_each_figure() {
     let (before, mut after) = (nasty(10), nasty(5));
     after.runs[1].spec.workers = 10;
     let rules = bounds(&[(Measure::Rate, 0.1)]);
-    let told = whole(&before, &after, rules).render(CompareFormat::Junit);
+    let told = whole(&before, &after, rules).render(Format::Junit);
     // The rate of the first fell, that of the third has too few trials, the second is gone.
     assert_eq!(checked(&told), [1, 2, 1], "{told}");
     assert!(told.contains("rate 0.500 of what it was"), "{told}");
-    let unbounded = whole(&before, &after, Rules::default()).render(CompareFormat::Junit);
+    let unbounded = whole(&before, &after, Rules::default()).render(Format::Junit);
     assert_eq!(checked(&unbounded), [0, 0, 2], "{unbounded}");
 }

@@ -6,7 +6,7 @@ mod parsers;
 
 use model::{Campaign, CampaignLine, HostResult, Pass};
 use parsers::{check, open_metrics};
-use report::{Format, ListFormat, Listed, Remark, Verdicts, about, about_json, list, render};
+use report::{Format, Listed, Remark, Verdicts, about, about_json, list, render};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/results.schema.json");
@@ -166,13 +166,13 @@ fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
     let expected =
         Verdicts { valid: count("valid"), degraded: count("degraded"), invalid: count("invalid") };
     assert_eq!(line.verdicts, expected);
-    let table = list(std::slice::from_ref(&line), ListFormat::Table);
+    let table = list(std::slice::from_ref(&line), Format::Table);
     assert!(table.lines().all(|line| line.chars().count() <= 112), "{table}");
     assert_eq!(table.lines().count(), 6, "{table}");
-    let csv = list(std::slice::from_ref(&line), ListFormat::Csv);
+    let csv = list(std::slice::from_ref(&line), Format::Csv);
     assert!(csv.contains("\"'=1+1,\"\"a"), "{csv}");
     let json: Value =
-        serde_json::from_str(&list(std::slice::from_ref(&line), ListFormat::Json)).unwrap();
+        serde_json::from_str(&list(std::slice::from_ref(&line), Format::Json)).unwrap();
     assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
     let remark = Remark { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
     let shown = about(&line, std::slice::from_ref(&remark), &campaign);

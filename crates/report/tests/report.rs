@@ -174,7 +174,7 @@ fn the_json_holds_everything() {
 #[test]
 fn rendering_twice_gives_the_same_bytes() {
     for campaign in all() {
-        for format in Format::ALL {
+        for format in Format::REPORT {
             let text = render(&campaign, format);
             assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{}", format.name());
             assert_eq!(text, render(&campaign.clone(), format));

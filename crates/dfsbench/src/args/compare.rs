@@ -6,8 +6,9 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum, ValueHint};
+use report::Format;
 
-use super::RESULTS;
+use super::{RESULTS, one_of};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,8 +61,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output
-    #[arg(long, value_enum, default_value_t = ComparisonFormat::Table)]
-    pub format: ComparisonFormat,
+    #[arg(long, value_parser = one_of(&Format::COMPARE), default_value = "table")]
+    pub format: Format,
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -79,21 +80,6 @@ pub enum Adjust {
     Holm,
 }
 
-/// Forms of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ComparisonFormat {
-    /// A table for a terminal
-    Table,
-    /// A table for a wiki or an issue
-    Markdown,
-    /// For programs
-    Json,
-    /// XML for build servers
-    Junit,
-    /// A page for a browser
-    Html,
-}
-
 /// Tells which factors govern the figures of a campaign, by how much, and how sure that is.
 ///
 /// A share is how much of the variance a factor governs. A ratio compares a level with the first
@@ -108,17 +94,6 @@ pub struct FactorsArgs {
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output
-    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
-    pub format: PlainFormat,
-}
-
-/// Forms of what has no page of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PlainFormat {
-    /// A table for a terminal
-    Table,
-    /// A table for a wiki or an issue
-    Markdown,
-    /// For programs
-    Json,
+    #[arg(long, value_parser = one_of(&Format::FACTORS), default_value = "table")]
+    pub format: Format,
 }

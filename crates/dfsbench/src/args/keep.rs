@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum, ValueHint};
+use report::Format;
 
-use super::RESULTS;
+use super::{RESULTS, one_of};
 
 /// Lists the campaigns of the results file: how they stand, what they hold, whether it counts.
 ///
@@ -27,8 +28,8 @@ pub struct ListArgs {
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
     /// Form of the list
-    #[arg(long, value_enum, default_value_t = ListForm::Table)]
-    pub format: ListForm,
+    #[arg(long, value_parser = one_of(&Format::LIST), default_value = "table")]
+    pub format: Format,
 }
 
 /// Shows what is known about a campaign: its conditions, its tags and notes, its plan.
@@ -161,33 +162,12 @@ pub enum State {
     Interrupted,
 }
 
-/// Forms of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListForm {
-    /// A table for a terminal
-    Table,
-    /// One line per campaign
-    Csv,
-    /// For programs
-    Json,
-}
-
 impl From<State> for model::CampaignState {
     fn from(state: State) -> Self {
         match state {
             State::Running => Self::Running,
             State::Complete => Self::Complete,
             State::Interrupted => Self::Interrupted,
-        }
-    }
-}
-
-impl From<ListForm> for report::ListFormat {
-    fn from(form: ListForm) -> Self {
-        match form {
-            ListForm::Table => Self::Table,
-            ListForm::Csv => Self::Csv,
-            ListForm::Json => Self::Json,
         }
     }
 }

@@ -3,7 +3,13 @@
 //! Only what is asked and how the answer is shown; the questions are the client's.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use report::Format;
+
+use super::one_of;
+
+/// Forms of a probe.
+const FORMATS: [Format; 2] = [Format::Table, Format::Json];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,21 +28,12 @@ pub struct ProbeArgs {
     /// nfs://host[:port][/export][?mountport=..&uid=..&gid=..], or a host
     pub server: String,
     /// Form of what is printed
-    #[arg(long, value_enum, default_value_t = ProbeFormat::Table)]
-    pub format: ProbeFormat,
+    #[arg(long, value_parser = one_of(&FORMATS), default_value = "table")]
+    pub format: Format,
     /// How long one question may take
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub timeout: String,
     /// Port of the portmapper
     #[arg(long, value_name = "PORT", default_value_t = 111)]
     pub portmapper: u16,
-}
-
-/// Forms of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProbeFormat {
-    /// Tables for a terminal
-    Table,
-    /// Everything, for programs
-    Json,
 }

@@ -170,12 +170,13 @@ fn head(column: &Column) -> Markup {
 }
 
 fn line(table: &Table, row: &TableRow) -> Markup {
+    let columns = columns_of(table, row);
     html! {
         tr.first[!row.continues] {
-            @let cells = row.cells.iter().zip(columns_of(table, row));
-            @for (number, (cell, column)) in cells.enumerate() {
+            @for (number, cell) in row.cells.iter().enumerate() {
                 @match cell {
-                    Cell::Lines(lines) => (texts(lines, column, number == 0)),
+                    Cell::Lines(lines) if number == 0 => (head_cell(lines, &table.columns[0])),
+                    Cell::Lines(lines) => (text_cell(lines, columns[number])),
                     Cell::Reason(why, span) => { td.reason colspan=(span) { (why) } },
                     Cell::Verdict(known) => { td { (verdict(*known)) } },
                     Cell::Caveats(links) => { td.codes { (codes(links)) } },
@@ -196,20 +197,23 @@ fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
     columns
 }
 
-fn texts(lines: &[Line], column: &Column, is_head: bool) -> Markup {
-    let text = html! {
+/// The cell that names the row.
+fn head_cell(lines: &[Line], column: &Column) -> Markup {
+    html! { th.number[column.role.is_number()] scope="row" { (texts(lines)) } }
+}
+
+fn text_cell(lines: &[Line], column: &Column) -> Markup {
+    html! {
+        td.number[column.role.is_number()].rate[column.role == Role::Rate]
+            .pass[column.role == Role::Factor].prose[column.role == Role::Prose] { (texts(lines)) }
+    }
+}
+
+fn texts(lines: &[Line]) -> Markup {
+    html! {
         @for (number, line) in lines.iter().enumerate() {
             @if number > 0 { br; small { (mark(line.mark)) (line.text) } }
             @else { (mark(line.mark)) (line.text) }
-        }
-    };
-    let is_number = column.role.is_number();
-    html! {
-        @if is_head {
-            th.number[is_number] scope="row" { (text) }
-        } @else {
-            td.number[is_number].rate[column.role == Role::Rate]
-                .pass[column.role == Role::Factor] { (text) }
         }
     }
 }
@@ -235,13 +239,13 @@ fn verdict(verdict: Verdict) -> Markup {
 
 fn codes(links: &[CaveatLink]) -> Markup {
     html! {
-        @for link in links {
+        @for (number, link) in links.iter().enumerate() {
             @if link.evidence.is_empty() {
+                @if number > 0 { ", " }
                 (link.text)
             } @else {
-                a href={"#caveat-" (link.code)} title=(link.evidence) { (link.code) }
+                a href={"#caveat-" (link.code)} title=(link.evidence) { (link.code) } " "
             }
-            " "
         }
     }
 }

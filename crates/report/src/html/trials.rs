@@ -8,7 +8,7 @@ use model::{Campaign, PassResult, Run, Trial, TrialState};
 
 use crate::sheet::Sheet;
 use crate::show::{counted, percent, utc};
-use crate::spread::{self, Spread};
+use crate::{document, spread};
 
 /// So many lines are told trial by trial: some 700 bytes each, of the 5 MB that a page may have.
 const LINES_MAX: usize = 1_500;
@@ -69,34 +69,10 @@ fn spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
         details {
             summary { "Means, deviation and extremes of each figure, and its trials" }
-            div.scroll role="region" aria-label="How trials lie" tabindex="0" {
-                table.spread {
-                    caption { "How the trials of each figure lie." }
-                    thead {
-                        tr {
-                            th scope="col" { "run and pass" }
-                            @for name in spread::COLUMNS { th.number scope="col" { (name) } }
-                            th scope="col" { "trials" }
-                        }
-                    }
-                    tbody {
-                        @let rows = sheet.rows.iter().take(SPREADS_MAX);
-                        @for spread in rows.map(|row| Spread::of(sheet, row)) {
-                            @if let Some(cells) = &spread.cells {
-                                tr {
-                                    th scope="row" { (spread.name) }
-                                    @for cell in cells { td.number { (cell) } }
-                                    td.each { (spread.trials_line()) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (document::html::table(&spread::table(sheet, SPREADS_MAX), "trials"))
             @if sheet.rows.len() > SPREADS_MAX {
                 p.legend { "The first " (SPREADS_MAX) " rows; `--format trials` has them all." }
             }
-            ul.reading { @for line in spread::READING { li { (line) } } }
         }
     }
 }

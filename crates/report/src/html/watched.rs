@@ -6,6 +6,7 @@
 use maud::{Markup, html};
 use model::Telemetry;
 
+use crate::document::{self, Column, Role, Table, TableRow};
 use crate::sheet::{Row, Sheet};
 use crate::watched::Watched;
 
@@ -16,38 +17,27 @@ const LINES_MAX: usize = 500;
 pub fn section(sheet: &Sheet<'_>) -> Markup {
     let lines: Vec<_> = sheet.rows.iter().flat_map(lines).take(LINES_MAX).collect();
     let told = Watched::told(sheet.rows.iter().flat_map(watched));
+    let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
+    columns.extend(Watched::heads(&told).into_iter().map(|head| Column::new(head, Role::Number)));
+    let mut rows = Vec::new();
+    for (row, host, watched) in &lines {
+        rows.push([vec![sheet.name(row), (*host).to_owned()], watched.cells(&told)].concat());
+    }
+    let table = Table {
+        caption: "Processor time in percent of all processors of the host; disks and interfaces \
+                  added up, loopback too."
+            .to_owned(),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        ..Table::default()
+    };
     html! {
         @if !lines.is_empty() {
             section aria-labelledby="hosts" {
                 h2 #hosts { "What the hosts did" }
                 details {
                     summary { "Processors, disks and network, averages over all trials" }
-                    div.scroll role="region" aria-label="What the hosts did" tabindex="0" {
-                        table {
-                            caption {
-                                "Processor time in percent of all processors of the host; disks "
-                                "and interfaces added up, loopback too."
-                            }
-                            thead {
-                                tr {
-                                    th scope="col" { "pass" }
-                                    th scope="col" { "host" }
-                                    @for head in Watched::heads(&told) {
-                                        th.number scope="col" { (head) }
-                                    }
-                                }
-                            }
-                            tbody {
-                                @for (row, host, watched) in &lines {
-                                    tr {
-                                        th scope="row" { (sheet.name(row)) }
-                                        td { (host) }
-                                        @for cell in watched.cells(&told) { td.number { (cell) } }
-                                    }
-                                }
-                            }
-                        }
-                    }
+                    (document::html::table(&table, "hosts"))
                 }
             }
         }
