@@ -121,7 +121,7 @@ fn read_only() -> Result<()> {
 
 /// Arguments: folder, program. A soak by a user who may not do what it is to do to its host.
 const WITHOUT_RIGHTS: &str = r#"
-chmod 777 "$1"
+chown 65534:65534 "$1"
 cp "$2" "$1/dfsbench"
 cd "$1"
 cat > plan.toml <<'PLAN'
