@@ -86,8 +86,8 @@ impl Drop for Hold {
 /// Removes the lock files of a results file that no process holds, and returns how many: each was
 /// left by a process that was killed. What can't be removed stays and does no harm.
 ///
-/// A file is removed only while its lock is held here, as [`Hold`] does: one that another process
-/// is just taking is either locked by it, and stays, or is found gone by it and made again.
+/// A file is removed only while its lock is held here: one that another process is just taking is
+/// either locked by it, and stays, or is found gone by it and made again.
 pub fn remove_abandoned(results: &Path) -> usize {
     let mut removed = 0;
     let Ok(real) = fs::canonicalize(results) else { return 0 };

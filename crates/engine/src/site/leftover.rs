@@ -1,6 +1,6 @@
 //! Working directories that a killed process left behind, and the mark by which they are known.
 //!
-//! Each working directory holds an empty directory named after itself ([`mark_of`]), made right
+//! Each working directory holds an empty directory named after itself (`mark_of`), made right
 //! after it: a directory, since no count of files or of CREATE calls then knows of it. [`remove`]
 //! takes away those of one campaign, and only what bears that mark or is empty still: the kill may
 //! have come between the two. Links are never followed.

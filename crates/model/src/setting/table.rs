@@ -172,7 +172,7 @@ settings! {
     Arrivals => word("arrivals", run!(load.arrivals), Arrivals::NAMES).family(Family::Load)
         .when(has_rate);
     /// Shares of ops, sizes of files and of requests, as field studies found them; `shares` of a
-    /// [[workload]] make one of your own. Only for op_mix.
+    /// `[[workload]]` make one of your own. Only for op_mix.
     Mix => mix("mix", run!(op_mix.name)).family(Family::Names).default(Text("sfs3-like-v3"))
         .only(&[W::OpMix]).when(has_named_mix);
     /// File set of an op mix for each op/s of its rate. Only for op_mix.
