@@ -12,8 +12,7 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Stable, Target,
-    Workload,
+    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Stable, Workload,
 };
 
 use crate::accounting;
@@ -160,8 +159,8 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
         Pass::Mix => spec.read_percent < 100,
         _ => pass.opens() != Opens::Nothing && pass.kinds().iter().any(|kind| kind.writes_data()),
     };
-    let is_nfs = matches!(spec.target, Target::Nfs(_));
-    let answered_safe = is_nfs && spec.nfs().stable != Stable::Unstable;
+    let answered_safe =
+        spec.target.nfs().is_some_and(|nfs| nfs.settings.stable != Stable::Unstable);
     // bonnie++ syncs whatever it is asked for.
     let syncs_unasked = spec.workload == Workload::Bonniexx;
     (writes && !answered_safe && !syncs_unasked && spec.durability == Durability::None)

@@ -20,7 +20,7 @@ use fleet::{Assignment, Books, Broken, Done, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
-use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share, Target};
+use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share};
 use workload::Pattern;
 
 use crate::accounting::{self, Witnesses};
@@ -397,13 +397,12 @@ impl<'a> Trial<'a> {
     }
 
     fn is_on_local_server(&self) -> bool {
-        matches!(&self.assignment.spec.target, Target::Nfs(nfs) if nfs.embedded)
+        self.assignment.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
     }
 
     /// The same, or it is spoken to over TCP alone, where it counts no calls.
     fn uses_local_server(&self) -> bool {
-        matches!(&self.assignment.spec.target, Target::Tcp(tcp) if tcp.embedded)
-            || self.is_on_local_server()
+        self.assignment.spec.target.is_embedded()
     }
 
     fn server_counts(&self) -> Option<ServerCounts> {

@@ -229,14 +229,9 @@ fn place_of(results: &Path, campaign: &str) -> PathBuf {
 fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
     let mut targets: Vec<Worked> = Vec::new();
     for run in runs.iter().filter(|run| run.lab.is_none()) {
-        let is_kept = match &run.target {
-            Target::Directory { .. } | Target::Directories { .. } => true,
-            Target::Nfs(nfs) => !nfs.embedded,
-            Target::Null | Target::Memory | Target::Tcp(_) => false,
-        };
         let hosts = run.placement.hosts.iter().filter_map(|host| host.ssh.clone()).collect();
         let worked = Worked { target: run.target.clone(), hosts };
-        if is_kept && !targets.contains(&worked) {
+        if run.target.outlives_process() && !targets.contains(&worked) {
             targets.push(worked);
         }
     }
@@ -246,12 +241,7 @@ fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
 /// Says whether a directory of this host holds a working directory of a campaign.
 fn holds_some(target: &Target, campaign: &str) -> bool {
     let begin = model::work::directory_name(campaign, "");
-    let paths = match target {
-        Target::Directory { path } => std::slice::from_ref(path),
-        Target::Directories { paths } => paths,
-        _ => return false,
-    };
-    paths.iter().any(|path| {
+    target.paths().iter().any(|path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         entries.into_iter().any(|entry| entry.file_name().as_bytes().starts_with(begin.as_bytes()))
     })

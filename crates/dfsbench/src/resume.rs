@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use model::{Campaign, CampaignState, Question, RunSpec, Target};
+use model::{Campaign, CampaignState, Question, RunSpec};
 use plan::{Plan, RawPlan};
 use results::Store;
 
@@ -82,7 +82,7 @@ fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
 /// A run without what each start of the in-memory server chooses anew.
 fn lasting(spec: &RunSpec) -> RunSpec {
     let mut spec = spec.clone();
-    if let Target::Nfs(nfs) = &mut spec.target
+    if let Some(nfs) = spec.target.nfs_mut()
         && nfs.embedded
     {
         (nfs.port, nfs.mount_port, nfs.tls.ca) = (None, None, None);

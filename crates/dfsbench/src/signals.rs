@@ -154,8 +154,7 @@ fn left_behind(name: &str, place: &str) -> String {
 
 /// Notes that a working directory is about to be made, for the last message of the process.
 pub fn note_directory(name: &str, target: &Target) {
-    let has_files = !matches!(target, Target::Null | Target::Memory | Target::Tcp(_));
-    let noted = has_files.then(|| (name.to_owned(), target.to_string()));
+    let noted = (!target.keeps_nothing()).then(|| (name.to_owned(), target.to_string()));
     *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = noted;
 }
 

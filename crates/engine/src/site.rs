@@ -7,32 +7,31 @@
 mod content;
 mod directory;
 pub mod leftover;
+mod memory;
 mod nfs;
 mod patience;
+mod place;
 mod stock;
+mod tcp;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::work::Sharing;
-use model::{
-    BackendKind, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, TcpTarget,
-    Workload,
-};
+use model::{Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, Workload};
 use workload::{FileSet, Journal, Name, Pattern};
 
 use crate::backend::Backend;
-use crate::backend::memory::Memory;
-use crate::backend::null::Null;
-use crate::backend::tcp::{self, Tcp};
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
 use content::content;
 use directory::DirectorySite;
+use memory::MemorySite;
 use nfs::NfsSite;
+use place::{Nowhere, Place};
 use stock::Made;
+use tcp::TcpSite;
 
 pub use content::pattern_of;
 
@@ -172,6 +171,14 @@ pub struct Opened {
     pub queue_depth: usize,
 }
 
+impl Opened {
+    /// A backend without doubts, and with as much in flight as was asked for.
+    fn plain(spec: &RunSpec, backend: Box<dyn Backend>) -> Self {
+        let queue_depth = spec.queue_depth as usize;
+        Self { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
+    }
+}
+
 /// What is in the working directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
@@ -204,17 +211,22 @@ impl Whose {
 
 /// Where one trial works.
 pub struct Site {
-    place: Place,
+    place: Box<dyn Place>,
     config: SiteConfig,
     made: Made,
 }
 
-enum Place {
-    Null { loses: Option<u64> },
-    Memory,
-    Tcp(TcpTarget),
-    Directory(DirectorySite),
-    Nfs(Box<NfsSite>),
+/// Makes the place where a trial works: the one match over kinds of targets.
+fn make_place(spec: &RunSpec, config: &SiteConfig) -> Result<Box<dyn Place>, SiteError> {
+    Ok(match &spec.target {
+        Target::Null => Box::new(Nowhere::default()),
+        Target::Memory => Box::new(MemorySite),
+        Target::Tcp(server) => Box::new(TcpSite(server.clone())),
+        Target::Directory { .. } | Target::Directories { .. } => {
+            Box::new(DirectorySite::create(spec.target.paths(), spec, config)?)
+        }
+        Target::Nfs(server) => Box::new(NfsSite::create(server, spec, config)?),
+    })
 }
 
 impl Site {
@@ -223,25 +235,14 @@ impl Site {
     /// # Errors
     /// When the target can't be used.
     pub fn create(spec: &RunSpec, config: SiteConfig) -> Result<Self, SiteError> {
-        let place = match &spec.target {
-            Target::Null => Place::Null { loses: None },
-            Target::Memory => Place::Memory,
-            Target::Tcp(target) => Place::Tcp(target.clone()),
-            Target::Directory { path } => {
-                let targets = std::slice::from_ref(path);
-                Place::Directory(DirectorySite::create(targets, spec, &config)?)
-            }
-            Target::Directories { paths } => {
-                Place::Directory(DirectorySite::create(paths, spec, &config)?)
-            }
-            Target::Nfs(target) => Place::Nfs(Box::new(NfsSite::create(target, spec, &config)?)),
-        };
+        let place = make_place(spec, &config)?;
         Ok(Self { place, config, made: Made::default() })
     }
 
     /// A site whose null backend loses every `nth` op: a planted fault, for tests.
     pub fn losing(nth: u64, config: SiteConfig) -> Self {
-        Self { place: Place::Null { loses: Some(nth) }, config, made: Made::default() }
+        let place = Box::new(Nowhere { loses_every: Some(nth) });
+        Self { place, config, made: Made::default() }
     }
 
     /// Makes what of its share a pass expects to find and no earlier pass has made. Passes are
@@ -253,11 +254,7 @@ impl Site {
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), SiteError> {
         let set = FileSet::of(spec, self.config.seed);
         let todo = self.made.before(spec, pass, &set);
-        match &self.place {
-            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(()),
-            Place::Directory(site) => site.prepare(todo, &set, spec, &self.config),
-            Place::Nfs(site) => site.prepare(todo, &set, spec, &self.config),
-        }
+        self.place.prepare(todo, &set, spec, &self.config)
     }
 
     /// Opens the backend of one worker for one pass.
@@ -265,7 +262,7 @@ impl Site {
     /// # Errors
     /// When files can't be opened or a connection can't be made.
     pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, SiteError> {
-        let mut opened = self.open_place(spec, pass, worker)?;
+        let mut opened = self.place.open(spec, pass, worker, &self.config)?;
         // A transaction works on what those before it made: two at once would meet on one file.
         if pass == Pass::Transactions && opened.queue_depth > 1 {
             let evidence = format!(
@@ -276,8 +273,7 @@ impl Site {
             opened.queue_depth = 1;
             opened.caveats = vec![CaveatCode::OptionNotInForce.because(evidence)];
         }
-        let maps = matches!(spec.backend, BackendKind::Posix | BackendKind::Null);
-        if spec.layout.mmap && !maps {
+        if spec.layout.mmap && !spec.backend.row().maps_files {
             let evidence = format!(
                 "mmap asked for, calls in force: {} maps no files (hint: backend posix)",
                 spec.backend.name()
@@ -287,61 +283,18 @@ impl Site {
         Ok(opened)
     }
 
-    fn open_place(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, SiteError> {
-        match &self.place {
-            Place::Null { loses } => {
-                let null = Null::new(Arc::clone(self.clock()), spec.queue_depth as usize);
-                let null = match loses {
-                    Some(nth) => null.losing_every(*nth),
-                    None => null,
-                };
-                Ok(plain(spec, Box::new(null)))
-            }
-            Place::Memory => {
-                let sizes = (spec.io_size_bytes as usize, spec.set_bytes());
-                let clock = Arc::clone(self.clock());
-                Ok(plain(spec, Box::new(Memory::new(clock, spec.queue_depth as usize, sizes))))
-            }
-            Place::Tcp(target) => self.open_tcp(spec, target),
-            Place::Directory(site) => site.open(spec, pass, worker, &self.config),
-            Place::Nfs(site) => site.open(spec, pass, worker, &self.config),
-        }
-    }
-
-    fn open_tcp(&self, spec: &RunSpec, target: &TcpTarget) -> Result<Opened, SiteError> {
-        let failed = |error: std::io::Error| SiteError::Io {
-            what: "connect to",
-            place: spec.target.to_string(),
-            reason: error.to_string(),
-        };
-        let timeout = Duration::from_millis(spec.timeout_ms);
-        let stream = tcp::connect(target, timeout).map_err(failed)?;
-        let sizes = (spec.queue_depth as usize, spec.io_size_bytes as usize);
-        let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
-        let backend = Tcp::new(stream, Arc::clone(self.clock()), sizes, timeout_ns);
-        Ok(plain(spec, Box::new(backend)))
-    }
-
     /// Counts what is in the working directory, as far as it is `whose`; `None` for a target
     /// without files.
     ///
     /// # Errors
     /// When it can't be listed.
     pub fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
-        match &self.place {
-            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(None),
-            Place::Directory(site) => site.census(whose).map(Some),
-            Place::Nfs(site) => site.census(whose).map(Some),
-        }
+        self.place.census(whose)
     }
 
     /// Takes a working directory that was joined for its own: whoever made it is lost.
     pub fn inherit(&mut self) {
-        match &mut self.place {
-            Place::Null { .. } | Place::Memory | Place::Tcp(_) => {}
-            Place::Directory(site) => site.inherit(),
-            Place::Nfs(site) => site.inherit(),
-        }
+        self.place.inherit();
     }
 
     /// Takes the files of its share as made: whoever made them is lost, and this goes on.
@@ -351,34 +304,22 @@ impl Site {
 
     /// Settings of the target that are in force.
     pub fn facts(&self) -> Vec<Fact> {
-        match &self.place {
-            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Vec::new(),
-            Place::Directory(site) => site.facts(),
-            Place::Nfs(site) => site.facts(),
-        }
+        self.place.facts()
     }
 
     /// Doubts that the target raised by itself, such as an option that it refused.
     pub fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
-        match &self.place {
-            Place::Nfs(site) => site.caveats(spec),
-            _ => Vec::new(),
-        }
+        self.place.caveats(spec)
     }
 
     /// The working directories, where they are on this host.
     pub fn local_paths(&self) -> Vec<PathBuf> {
-        match &self.place {
-            Place::Directory(site) => site.work_paths(),
-            _ => Vec::new(),
-        }
+        self.place.local_paths()
     }
 
     /// Holds nothing open on file systems of this host, so that they can be unmounted.
     pub fn let_go(&mut self) {
-        if let Place::Directory(site) = &mut self.place {
-            site.let_go();
-        }
+        self.place.let_go();
     }
 
     /// Opens again what [`Self::let_go`] closed.
@@ -386,10 +327,7 @@ impl Site {
     /// # Errors
     /// When the working directory isn't there any more.
     pub fn hold(&mut self) -> Result<(), SiteError> {
-        match &mut self.place {
-            Place::Directory(site) => site.hold(),
-            _ => Ok(()),
-        }
+        self.place.hold()
     }
 
     /// The clock of all workers.
@@ -411,24 +349,14 @@ impl Site {
     }
 
     fn clean(&mut self) -> Result<(), SiteError> {
-        let place = std::mem::replace(&mut self.place, Place::Null { loses: None });
-        match place {
-            Place::Nfs(site) if self.config.keep => {
-                site.leave();
-                Ok(())
-            }
-            _ if self.config.keep => Ok(()),
-            Place::Null { .. } | Place::Memory | Place::Tcp(_) => Ok(()),
-            Place::Directory(site) => site.remove(&*self.config.clock),
-            Place::Nfs(site) => site.remove(),
+        // What drops afterwards finds nothing more to remove.
+        let place = std::mem::replace(&mut self.place, Box::new(Nowhere::default()));
+        if self.config.keep {
+            place.leave();
+            return Ok(());
         }
+        place.remove(&self.config)
     }
-}
-
-/// A backend without doubts, and with as much in flight as was asked for.
-fn plain(spec: &RunSpec, backend: Box<dyn Backend>) -> Opened {
-    let queue_depth = spec.queue_depth as usize;
-    Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
 }
 
 /// Fails when somebody asked to stop.

@@ -8,7 +8,8 @@ use std::fmt;
 
 use crate::lab::{DataPath, LabSpec, ServerKind};
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
-use crate::spec::{BackendKind, RunSpec, Target};
+use crate::spec::RunSpec;
+use crate::target::BackendKind;
 use crate::work::{Fill, Workload};
 
 /// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
@@ -102,7 +103,7 @@ impl RunSpec {
         if let Some(why) = of_work(self) {
             return Some(why);
         }
-        if let Target::Nfs(nfs) = &self.target {
+        if let Some(nfs) = self.target.nfs() {
             if self.clients > 0 && self.clients < self.all_workers() {
                 return Some(Impossible::FewerClientsThanWorkers);
             }
@@ -198,6 +199,7 @@ mod tests {
     use super::*;
     use crate::lab::Host;
     use crate::spec::tests::run;
+    use crate::target::Target;
 
     fn why(change: impl Fn(&mut RunSpec, &mut NfsSettings)) -> Option<String> {
         let mut spec = run(Workload::Stream, 0);

@@ -28,6 +28,7 @@ pub mod setting;
 pub mod share;
 pub mod soak;
 pub mod spec;
+pub mod target;
 pub mod telemetry;
 pub mod units;
 mod words;
@@ -60,7 +61,8 @@ pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use share::{CoursePoint, HostResult, Share, Span};
 pub use soak::{Kept, Pulse, Soak, Upset};
-pub use spec::{BackendKind, Durability, RunSpec, Target, TcpTarget};
+pub use spec::{Durability, RunSpec};
+pub use target::{BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,

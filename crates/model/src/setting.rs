@@ -15,7 +15,8 @@ use std::sync::LazyLock;
 use crate::lab::{Host, LabSpec};
 use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
-use crate::spec::{BackendKind, RunSpec, Target};
+use crate::spec::RunSpec;
+use crate::target::Target;
 use crate::work::Workload;
 use field::{Field, Place};
 use row::Row;
@@ -226,22 +227,20 @@ impl Setting {
 
     /// Says whether the way ops are executed leaves a choice to settings of this family.
     fn suits_backend(self, run: &RunSpec) -> bool {
+        let backend = run.backend.row();
         match self.family() {
             Family::Work | Family::Names | Family::Load => true,
-            // The null backend moves no data.
-            Family::Data => run.backend != BackendKind::Null,
+            Family::Data => backend.moves_data,
             Family::Lab => run.lab.is_some(),
-            Family::Nfs => match run.backend {
-                BackendKind::Nfs => {
-                    let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
-                    is_served && !run.workload.is_external()
-                }
-                // The kernel mounts with those settings that mount options exist for.
-                BackendKind::Posix | BackendKind::Uring => {
-                    self.is_of_targets() && run.lab.as_deref().is_some_and(LabSpec::is_served)
-                }
-                BackendKind::Null | BackendKind::Memory | BackendKind::Tcp => false,
-            },
+            Family::Nfs if backend.speaks_nfs => {
+                let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
+                is_served && !run.workload.is_external()
+            }
+            // The kernel mounts with those settings that mount options exist for.
+            Family::Nfs => {
+                let is_served = run.lab.as_deref().is_some_and(LabSpec::is_served);
+                backend.makes_system_calls && self.is_of_targets() && is_served
+            }
         }
     }
 

@@ -4,131 +4,21 @@
 //! stored with the results and handed to the agents as it stands.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::lab::LabSpec;
-use crate::nfs::{NfsSettings, NfsTarget, Stable};
+use crate::nfs::{NfsSettings, Stable};
 use crate::pass::Pass;
 use crate::placement::Placement;
 use crate::repetition::Repetition;
 use crate::sampling::Sampling;
 use crate::soak::Soak;
+use crate::target::{BackendKind, Target};
 use crate::words::words;
 use crate::work::{
     Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree, Workload,
 };
-
-/// How ops are executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendKind {
-    /// Nothing is done: the tool's own ceiling.
-    Null,
-    /// Synchronous system calls.
-    Posix,
-    /// `io_uring`.
-    Uring,
-    /// The user-space NFS client.
-    Nfs,
-    /// Data is copied within memory.
-    Memory,
-    /// Data goes over a TCP connection, without RPC.
-    Tcp,
-}
-
-impl BackendKind {
-    /// Names the backend as plans and tables do.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Posix => "posix",
-            Self::Uring => "uring",
-            Self::Nfs => "nfs",
-            Self::Memory => "memory",
-            Self::Tcp => "tcp",
-        }
-    }
-
-    /// Ops in flight per worker when nobody asked: one for synchronous calls, else as much as
-    /// keeps a fast target busy.
-    pub const fn default_queue_depth(self) -> u32 {
-        match self {
-            Self::Null | Self::Posix | Self::Memory => 1,
-            Self::Uring | Self::Nfs | Self::Tcp => 8,
-        }
-    }
-}
-
-/// What is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Target {
-    /// Nothing: the null backend.
-    Null,
-    /// A directory of this host.
-    Directory {
-        /// Where a working directory of our own is made.
-        path: PathBuf,
-    },
-    /// Several directories of this host, used together: file `f` of the set lives in directory `f`
-    /// modulo their number.
-    Directories {
-        /// Where a working directory of our own is made in each.
-        paths: Vec<PathBuf>,
-    },
-    /// An NFS server, spoken to without the kernel's client.
-    Nfs(NfsTarget),
-    /// Memory of this host: what copying alone takes.
-    Memory,
-    /// An in-memory server of ours, spoken to over TCP without RPC.
-    Tcp(TcpTarget),
-}
-
-/// Where a server of ours listens that is spoken to over TCP without RPC.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TcpTarget {
-    /// Host name or address.
-    pub host: String,
-    /// Its port of NFS; `None` until the server of this process has one.
-    pub port: Option<u16>,
-    /// It is the in-memory server of this very process, the one without faults.
-    pub embedded: bool,
-}
-
-impl Target {
-    /// Says whether it is directories of this host.
-    pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Directory { .. } | Self::Directories { .. })
-    }
-
-    /// Says whether nothing is kept there: no files, and no data that could be durable.
-    pub const fn keeps_nothing(&self) -> bool {
-        matches!(self, Self::Null | Self::Memory | Self::Tcp(_))
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Directory { path } => write!(f, "{}", path.display()),
-            Self::Directories { paths } => {
-                let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-                f.write_str(&paths.join(" + "))
-            }
-            Self::Nfs(nfs) => write!(f, "{nfs}"),
-            Self::Memory => f.write_str("memory"),
-            Self::Tcp(tcp) if tcp.embedded => f.write_str("tcp://(in-memory server)"),
-            Self::Tcp(TcpTarget { host, port, .. }) => {
-                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-                write!(f, "tcp://{host}:{}", port.unwrap_or_default())
-            }
-        }
-    }
-}
 
 words! {
     /// When written data must be safe.
@@ -312,7 +202,7 @@ impl RunSpec {
     /// Says whether a write is safe once it is answered.
     pub fn answers_safe(&self) -> bool {
         let waits = matches!(self.durability, Durability::Dsync | Durability::Osync);
-        let nfs = matches!(self.target, Target::Nfs(_)).then(|| self.nfs());
+        let nfs = self.target.nfs().map(|nfs| nfs.settings);
         let stable = |nfs: NfsSettings| nfs.stable != Stable::Unstable || nfs.version.major() == 2;
         waits || nfs.is_some_and(stable)
     }
@@ -334,8 +224,8 @@ impl RunSpec {
 
     /// Says whether it is known that NFS is spoken, by whomever.
     pub fn speaks_nfs(&self) -> bool {
-        let mounted = || self.lab.as_ref().is_some_and(|lab| lab.is_mounted());
-        matches!(self.target, Target::Nfs(_)) || mounted()
+        let is_mounted = self.lab.as_ref().is_some_and(|lab| lab.is_mounted());
+        self.target.nfs().is_some() || is_mounted
     }
 
     /// Says whether some workers have no file of their own in a pass, as bonnie's seekers have in

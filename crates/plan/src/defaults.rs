@@ -56,7 +56,7 @@ pub(crate) fn of(setting: Setting, run: &RunSpec) -> Value {
         // However many workers there are, none stands idle.
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         Setting::IoSize => io_size(run),
-        Setting::QueueDepth => Value::Number(run.backend.default_queue_depth().into()),
+        Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // What the target says, where it says anything.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),
         Setting::Rate if run.workload == Workload::OpMix => Value::Number(MIX_RATE),

@@ -7,7 +7,7 @@ pub mod hosts;
 pub mod load;
 
 use model::units::Nanos;
-use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Target};
+use model::{Campaign, CampaignState, Durability, Fact, Keeps, OpKind, Opens, Pass};
 use stats::{ClientShare, Rate};
 
 use crate::document::Term;
@@ -79,7 +79,7 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
         Term::new(format!("{pass} on {}{comma}{setting}", listed(&targets)), format!("{what}."))
     };
     let mut terms: Vec<Term> = said.into_iter().map(line).collect();
-    let in_memory = |row: &Row<'_>| matches!(&row.run.spec.target, Target::Nfs(n) if n.embedded);
+    let in_memory = |row: &Row<'_>| row.run.spec.target.nfs().is_some_and(|nfs| nfs.embedded);
     if !terms.is_empty() && sheet.rows.iter().any(in_memory) {
         terms.push(Term::new("in-memory server", "it keeps all data in memory, synced or not."));
     }
@@ -92,20 +92,15 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 /// **Source:** `workload::stream` (syncs), the backends' create.
 fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let (spec, pass) = (&row.run.spec, row.judged.pass);
-    let is_nfs = matches!(spec.target, Target::Nfs(_));
-    if spec.target.keeps_nothing() {
-        let what = match spec.target {
-            Target::Null => "the null backend writes nothing",
-            _ => "what is written is kept nowhere",
-        };
-        return (pass.writes()).then_some(("", what));
+    if let Keeps::Nothing(what) = spec.target.row().keeps {
+        return pass.writes().then_some(("", what));
     }
     let only_reads = pass == Pass::Mix && spec.read_percent == 100;
     if !pass.writes() || only_reads {
         return None;
     }
     if pass.opens() == Opens::Nothing {
-        return Some(("", by_name(pass, is_nfs)));
+        return Some(("", by_name(pass, spec.target.nfs().is_some())));
     }
     if pass == Pass::OpMix {
         return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));

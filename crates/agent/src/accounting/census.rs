@@ -5,7 +5,7 @@
 
 use engine::site::Census;
 use fleet::Done;
-use model::{OpKind, Pass, PassResult, RunSpec, Share, Target, Truth, Workload};
+use model::{OpKind, Pass, PassResult, RunSpec, Share, Truth, Workload};
 use workload::{FileSet, Places};
 
 use super::{Witnesses, of, truth};
@@ -99,6 +99,6 @@ fn places(spec: &RunSpec, share: Share) -> u64 {
     let places = Places::of(spec);
     let own = (0..places.count()).filter(|place| share.owns(*place, spec.workers));
     let made = own.filter(|place| !places.is_root(*place)).count() as u64;
-    let targets = if let Target::Directories { paths } = &spec.target { paths.len() } else { 1 };
+    let targets = spec.target.paths().len().max(1);
     made * targets as u64
 }

@@ -5,7 +5,7 @@
 
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{Arrivals, Caveat, CaveatCode, Fill, OpKind, Pass, PassResult, RunSpec, Target};
+use model::{Arrivals, Caveat, CaveatCode, Fill, Keeps, OpKind, Pass, PassResult, RunSpec};
 
 use workload::opmix::call_shares;
 
@@ -109,11 +109,11 @@ fn compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
         }
         Fill::Random => return None,
     };
-    let path = match (&spec.target, mount) {
-        (target, _) if target.keeps_nothing() => return None,
+    let path = match spec.target.row().keeps {
+        Keeps::Nothing(_) => return None,
         // A server tells nobody what it does with data.
-        (Target::Nfs(_), _) => "an NFS server's file system may compress".to_owned(),
-        (_, mount) => compressing(mount?)?,
+        Keeps::FilesOnServer => "an NFS server's file system may compress".to_owned(),
+        Keeps::FilesHere => compressing(mount?)?,
     };
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
 }

@@ -7,7 +7,7 @@
 //! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, PassResult, ProcessorWait, RunSpec, Target};
+use model::{Caveat, CaveatCode, NfsTarget, PassResult, ProcessorWait, RunSpec, Target};
 
 /// Above this share of their processor time the workers could not have asked for more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
@@ -36,7 +36,7 @@ pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Ca
 
 /// Notes that a server shares this host, with what that cost where workers waited for it.
 pub(super) fn shared_host(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let Target::Nfs(nfs) = &spec.target else { return None };
+    let nfs = spec.target.nfs()?;
     if !nfs.is_loopback() {
         return None;
     }
@@ -49,9 +49,7 @@ pub(super) fn shared_host(spec: &RunSpec, result: &PassResult) -> Option<Caveat>
 
 /// On a directory the workers' time is the file system's own, on the null target all there is.
 fn used_all(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    if !matches!(spec.target, Target::Nfs(_)) {
-        return None;
-    }
+    spec.target.nfs()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let busy_max = (spec.workers as usize).min(cores);
     let available = result.window_ns as f64 * busy_max as f64;
@@ -92,7 +90,7 @@ fn contended(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         let evidence = describe_wait(wait, taken);
         return Some(CaveatCode::ClientSaturated.because(evidence));
     }
-    let shares_host = matches!(&spec.target, Target::Nfs(nfs) if nfs.is_loopback());
+    let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
     let strangers = taken.map_or(0.0, |taken| match taken.server {
         Some(_) => taken.others + taken.stolen,
         // A server that is not ours is one of the other processes.
@@ -175,7 +173,7 @@ fn describe_wait(wait: ProcessorWait, taken: Option<Taken>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Metric, MetricKind, NfsTarget, Pass, Scope, Telemetry, Workload};
+    use model::{Metric, MetricKind, Pass, Scope, Telemetry, Workload};
 
     use super::*;
 

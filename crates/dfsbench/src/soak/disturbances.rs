@@ -4,7 +4,7 @@
 //! wrong with it is said with the line or the flag.
 
 use model::soak::{Blow, Disturbance};
-use model::{Host, RunSpec, Target};
+use model::{Host, RunSpec};
 use plan::{Place, PlanError, RawPlan, Spot};
 
 use super::asked::shown;
@@ -129,7 +129,7 @@ fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
 
 /// What only the in-memory server of this process can be told to.
 fn to_embedded(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    let is_embedded = matches!(&run.target, Target::Nfs(nfs) if nfs.embedded);
+    let is_embedded = run.target.nfs().is_some_and(|nfs| nfs.embedded);
     match &one.host {
         None if is_embedded => Ok(()),
         _ => Err((

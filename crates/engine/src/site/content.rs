@@ -9,7 +9,7 @@ use model::random::draw;
 use model::{Opens, Pass, RunSpec, Share};
 use workload::{FileSet, Journal, Pattern};
 
-use super::{Place, Site, largest_op, works_anywhere};
+use super::{Site, largest_op, works_anywhere};
 use crate::limits::PREPARE_IO;
 
 /// The content of a run's files, for ops of every size that the run issues; with stamps where that
@@ -32,7 +32,7 @@ pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
 impl Site {
     /// Makes the content of the files of its share, which [`Self::prepare`] writes.
     pub fn make_content(&mut self, spec: &RunSpec) {
-        if !self.has_files() {
+        if spec.target.keeps_nothing() {
             return;
         }
         let own = self.config.share;
@@ -45,7 +45,7 @@ impl Site {
     /// Makes the content that the workers of a share write in a pass, or compare with.
     pub fn make_content_of(&mut self, spec: &RunSpec, pass: Pass, share: Share) {
         let only_reads = !pass.writes() || pass == Pass::Mix && spec.read_percent >= 100;
-        if !self.has_files() || only_reads && !spec.verify {
+        if spec.target.keeps_nothing() || only_reads && !spec.verify {
             return;
         }
         // What is opened by name, or grows, has a size that the set doesn't know.
@@ -58,11 +58,6 @@ impl Site {
         let set = FileSet::of(spec, self.config.seed);
         let files = (0..set.files()).filter(is_used);
         self.config.pattern.make(files.filter_map(|number| Some((number, set.size(number)?))));
-    }
-
-    /// Says whether the target has files.
-    const fn has_files(&self) -> bool {
-        matches!(self.place, Place::Directory(_) | Place::Nfs(_))
     }
 
     /// The content, as far as it is made.

@@ -15,12 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use model::units::Size;
-use model::{Fact, RunSpec};
+use model::{Fact, Pass, RunSpec};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use workload::{Name, Places};
+use workload::{FileSet, Name, Places};
 
-use super::{Census, SiteConfig, SiteError, Whose, leftover};
+use super::place::Place;
+use super::stock::Todo;
+use super::{Census, Opened, SiteConfig, SiteError, Whose, leftover};
 use crate::clock::Clock;
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
@@ -62,7 +64,7 @@ impl DirectorySite {
         let made = site.make(targets, spec, config);
         if made.is_err() {
             // What was made goes with the refusal, which says more than a failure to remove.
-            let _ = site.remove(&*config.clock);
+            let _ = site.remove_all(&*config.clock);
             return made.map(|()| unreachable!("it failed"));
         }
         Ok(site)
@@ -89,49 +91,13 @@ impl DirectorySite {
         &self.works[number as usize % self.works.len()]
     }
 
-    /// Closes everything, so that its file systems can be unmounted.
-    pub(super) fn let_go(&mut self) {
-        self.shared = Mutex::default();
-        for work in &mut self.works {
-            work.held = None;
-        }
-    }
-
-    /// Opens again what was let go.
-    pub(super) fn hold(&mut self) -> Result<(), SiteError> {
-        self.works.iter_mut().try_for_each(Work::hold)
-    }
-
-    pub(super) fn census(&self, whose: Whose) -> Result<Census, SiteError> {
-        let mut census = Census::default();
-        for Work { path, .. } in &self.works {
-            count(path, whose, &mut census).map_err(|error| io("list", path, &error))?;
-        }
-        Ok(census)
-    }
-
-    pub(super) fn facts(&self) -> Vec<Fact> {
-        let fact =
-            |work: &Work| Fact::new("target", "path", work.target().display().to_string(), "plan");
-        self.works.iter().map(fact).collect()
-    }
-
-    pub(super) fn work_paths(&self) -> Vec<PathBuf> {
-        self.works.iter().map(|work| work.path.clone()).collect()
-    }
-
-    /// Takes for ours what was joined.
-    pub(super) fn inherit(&mut self) {
-        self.works.iter_mut().for_each(|work| work.is_ours = true);
-    }
-
     /// Removes every working directory that is ours, with all that is in it.
     ///
     /// A file of a kernel's NFS client that is still being written to its server gets another name
     /// instead (`.nfs...`) and goes later, so a directory that fills again is tried for a while.
     ///
     /// **Source:** fs/nfs/unlink.c of Linux (`nfs_sillyrename`).
-    pub(super) fn remove(mut self, clock: &dyn Clock) -> Result<(), SiteError> {
+    fn remove_all(&mut self, clock: &dyn Clock) -> Result<(), SiteError> {
         self.let_go();
         let end_ns = clock.now_ns() + WRITTEN_BACK_NS;
         let is_left = |kind| matches!(kind, ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy);
@@ -147,6 +113,65 @@ impl DirectorySite {
         };
         // One that can't be removed keeps none of the others.
         self.works.iter().filter(|work| work.is_ours).map(remove).fold(Ok(()), Result::and)
+    }
+}
+
+impl Place for DirectorySite {
+    fn prepare(
+        &self,
+        todo: Todo,
+        set: &FileSet,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        self.prepare_files(todo, set, spec, config)
+    }
+
+    fn open(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        config: &SiteConfig,
+    ) -> Result<Opened, SiteError> {
+        self.open_backend(spec, pass, worker, config)
+    }
+
+    fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
+        let mut census = Census::default();
+        for Work { path, .. } in &self.works {
+            count(path, whose, &mut census).map_err(|error| io("list", path, &error))?;
+        }
+        Ok(Some(census))
+    }
+
+    fn inherit(&mut self) {
+        self.works.iter_mut().for_each(|work| work.is_ours = true);
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        let fact =
+            |work: &Work| Fact::new("target", "path", work.target().display().to_string(), "plan");
+        self.works.iter().map(fact).collect()
+    }
+
+    fn local_paths(&self) -> Vec<PathBuf> {
+        self.works.iter().map(|work| work.path.clone()).collect()
+    }
+
+    fn let_go(&mut self) {
+        self.shared = Mutex::default();
+        for work in &mut self.works {
+            work.held = None;
+        }
+    }
+
+    fn hold(&mut self) -> Result<(), SiteError> {
+        self.works.iter_mut().try_for_each(Work::hold)
+    }
+
+    fn remove(mut self: Box<Self>, config: &SiteConfig) -> Result<(), SiteError> {
+        self.remove_all(&*config.clock)
     }
 }
 

@@ -50,19 +50,17 @@ pub(super) fn is_mark(name: &[u8]) -> bool {
 /// When the target can't be reached or listed; asking again later is safe.
 pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, SiteError> {
     let begin = directory_name(campaign, "");
-    match target {
-        Target::Directory { path } => remove_local(path, &begin),
-        Target::Directories { paths } => {
-            let mut found = Vec::new();
-            for path in paths {
-                found.extend(remove_local(path, &begin)?);
-            }
-            Ok(found)
-        }
-        Target::Nfs(nfs) if !nfs.embedded => remove_over_nfs(nfs, &begin),
-        // Nothing outlives the process there.
-        Target::Nfs(_) | Target::Null | Target::Memory | Target::Tcp(_) => Ok(Vec::new()),
+    if !target.outlives_process() {
+        return Ok(Vec::new());
     }
+    if let Some(nfs) = target.nfs() {
+        return remove_over_nfs(nfs, &begin);
+    }
+    let mut found = Vec::new();
+    for path in target.paths() {
+        found.extend(remove_local(path, &begin)?);
+    }
+    Ok(found)
 }
 
 fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, SiteError> {

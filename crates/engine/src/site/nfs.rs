@@ -12,13 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsTarget, RunSpec, Workload};
+use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Workload};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
-use workload::Places;
+use workload::{FileSet, Places};
 
 use super::patience::{Job, Patience};
-use super::{SiteConfig, SiteError, leftover};
+use super::place::Place;
+use super::stock::Todo;
+use super::{Census, Opened, SiteConfig, SiteError, Whose, leftover};
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
 use walking::ByCall;
@@ -119,83 +121,6 @@ impl NfsSite {
         })
     }
 
-    pub(super) fn facts(&self) -> Vec<Fact> {
-        let mount = self.mount();
-        let limits = mount.fsinfo();
-        let size = |bytes: u32| Size(u64::from(bytes)).to_string();
-        let fact =
-            |name: &str, value: String, source: &str| Fact::new("target", name, value, source);
-        vec![
-            fact("server", mount.server().to_string(), "connect(2)"),
-            fact("path", mount.options().export.clone(), "plan"),
-            fact("rtmax", size(limits.read_bytes_max), "FSINFO"),
-            fact("wtmax", size(limits.write_bytes_max), "FSINFO"),
-            fact("rsize", size(mount.rsize()), "in force"),
-            fact("wsize", size(mount.wsize()), "in force"),
-            fact(
-                "congestion control",
-                mount.congestion_control().unwrap_or("none").to_owned(),
-                "TCP_CONGESTION",
-            ),
-        ]
-    }
-
-    pub(super) fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
-        let mount = self.mount();
-        let Some(asked) = spec.transfer_size_bytes else { return Vec::new() };
-        if mount.rsize() == asked && mount.wsize() == asked {
-            return Vec::new();
-        }
-        vec![CaveatCode::OptionNotInForce.because(format!(
-            "transfer_size {} asked for, rsize {} and wsize {} in force (FSINFO)",
-            Size(u64::from(asked)),
-            Size(u64::from(mount.rsize())),
-            Size(u64::from(mount.wsize())),
-        ))]
-    }
-
-    /// Takes for ours what was joined.
-    pub(super) const fn inherit(&mut self) {
-        self.is_ours = true;
-    }
-
-    /// Removes the working directory with all that is in it, where it is ours.
-    pub(super) fn remove(self) -> Result<(), SiteError> {
-        if !self.is_ours {
-            self.leave();
-            return Ok(());
-        }
-        self.patience.begin(Job::CleanUp);
-        self.close_opened();
-        let remove = |mount: &mut Mount| -> Result<(), WalkFailure> {
-            self.empty(mount)?;
-            let root = mount.root();
-            Ok(mount.rmdir(root, &self.work_name)?)
-        };
-        let removed = self.with_mount(remove);
-        match removed {
-            Ok(()) => {
-                self.unmount();
-                Ok(())
-            }
-            Err(failure) => {
-                let failed = self.failed("remove", "", &failure);
-                // Whoever does not answer here does not answer there either.
-                if failure.call().is_some_and(|call| call.answered().is_some()) {
-                    self.unmount();
-                }
-                Err(failed)
-            }
-        }
-    }
-
-    /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
-    pub(super) fn leave(self) {
-        self.patience.begin(Job::CleanUp);
-        self.close_opened();
-        self.unmount();
-    }
-
     fn close_opened(&self) {
         for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A server that has forgotten the open has nothing to close.
@@ -207,7 +132,7 @@ impl NfsSite {
         }
     }
 
-    fn unmount(self) {
+    fn unmount(self: Box<Self>) {
         // A server that no longer answers MOUNT loses nothing by it.
         let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
     }
@@ -255,6 +180,108 @@ impl NfsSite {
             what,
             place: format!("{}/{}/{name}", self.shown, self.work_name),
             reason: failure.to_string(),
+        }
+    }
+}
+
+impl Place for NfsSite {
+    fn prepare(
+        &self,
+        todo: Todo,
+        set: &FileSet,
+        spec: &RunSpec,
+        config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        self.prepare_files(todo, set, spec, config)
+    }
+
+    fn open(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        config: &SiteConfig,
+    ) -> Result<Opened, SiteError> {
+        self.open_backend(spec, pass, worker, config)
+    }
+
+    fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
+        self.count_entries(whose).map(Some)
+    }
+
+    fn inherit(&mut self) {
+        self.is_ours = true;
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        let mount = self.mount();
+        let limits = mount.fsinfo();
+        let size = |bytes: u32| Size(u64::from(bytes)).to_string();
+        let fact =
+            |name: &str, value: String, source: &str| Fact::new("target", name, value, source);
+        vec![
+            fact("server", mount.server().to_string(), "connect(2)"),
+            fact("path", mount.options().export.clone(), "plan"),
+            fact("rtmax", size(limits.read_bytes_max), "FSINFO"),
+            fact("wtmax", size(limits.write_bytes_max), "FSINFO"),
+            fact("rsize", size(mount.rsize()), "in force"),
+            fact("wsize", size(mount.wsize()), "in force"),
+            fact(
+                "congestion control",
+                mount.congestion_control().unwrap_or("none").to_owned(),
+                "TCP_CONGESTION",
+            ),
+        ]
+    }
+
+    fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
+        let mount = self.mount();
+        let Some(asked) = spec.transfer_size_bytes else { return Vec::new() };
+        if mount.rsize() == asked && mount.wsize() == asked {
+            return Vec::new();
+        }
+        vec![CaveatCode::OptionNotInForce.because(format!(
+            "transfer_size {} asked for, rsize {} and wsize {} in force (FSINFO)",
+            Size(u64::from(asked)),
+            Size(u64::from(mount.rsize())),
+            Size(u64::from(mount.wsize())),
+        ))]
+    }
+
+    /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
+    fn leave(self: Box<Self>) {
+        self.patience.begin(Job::CleanUp);
+        self.close_opened();
+        self.unmount();
+    }
+
+    /// Removes the working directory with all that is in it, where it is ours.
+    fn remove(self: Box<Self>, _config: &SiteConfig) -> Result<(), SiteError> {
+        if !self.is_ours {
+            self.leave();
+            return Ok(());
+        }
+        self.patience.begin(Job::CleanUp);
+        self.close_opened();
+        let remove = |mount: &mut Mount| -> Result<(), WalkFailure> {
+            self.empty(mount)?;
+            let root = mount.root();
+            Ok(mount.rmdir(root, &self.work_name)?)
+        };
+        let removed = self.with_mount(remove);
+        match removed {
+            Ok(()) => {
+                self.unmount();
+                Ok(())
+            }
+            Err(failure) => {
+                let failed = self.failed("remove", "", &failure);
+                // Whoever does not answer here does not answer there either.
+                if failure.call().is_some_and(|call| call.answered().is_some()) {
+                    self.unmount();
+                }
+                Err(failed)
+            }
         }
     }
 }

@@ -6,12 +6,13 @@
 use crate::lab::{DataPath, FileSystem, LabSpec, ServerKind};
 use crate::nfs::{NfsVersion, Proto};
 use crate::pass::Pass;
-use crate::spec::{BackendKind, RunSpec};
+use crate::spec::RunSpec;
+use crate::target::BackendKind;
 use crate::work::{Fill, Sharing};
 
 /// A synchronous system call is one op in flight, so there is no depth to choose.
 pub(super) fn is_asynchronous(run: &RunSpec) -> bool {
-    run.backend != BackendKind::Posix
+    run.backend.row().queues_ops
 }
 
 pub(super) fn is_posix(run: &RunSpec) -> bool {
@@ -19,7 +20,7 @@ pub(super) fn is_posix(run: &RunSpec) -> bool {
 }
 
 pub(super) fn makes_system_calls(run: &RunSpec) -> bool {
-    matches!(run.backend, BackendKind::Posix | BackendKind::Uring)
+    run.backend.row().makes_system_calls
 }
 
 /// On hosts that are set up, `invalidation` says what is dropped before a pass reads.

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::lab::{DataPath, Host, LabSpec};
     use crate::nfs::{NfsTarget, NfsVersion, Proto};
-    use crate::spec::{BackendKind, Target};
+    use crate::target::{BackendKind, Target};
     use crate::work::Sharing;
 
     /// A run over NFS by our own client.

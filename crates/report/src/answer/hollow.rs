@@ -56,7 +56,7 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
         names.dedup();
         listed(&names)
     };
-    let nfs = named(|target| matches!(target, Target::Nfs(_)));
+    let nfs = named(|target| target.nfs().is_some());
     let directories = named(Target::is_local);
     (group.pass == Pass::Create && !nfs.is_empty() && !directories.is_empty())
         .then(|| format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
@@ -115,6 +115,6 @@ pub fn remark(groups: &[Group<'_>]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Not like with like: {}.", parts.join("; ")))
 }
 
-const fn in_memory(target: &Target) -> bool {
-    matches!(target, Target::Nfs(nfs) if nfs.embedded)
+fn in_memory(target: &Target) -> bool {
+    target.nfs().is_some_and(|nfs| nfs.embedded)
 }

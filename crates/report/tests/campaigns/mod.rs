@@ -280,7 +280,7 @@ pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunS
         file_size_bytes: if small { 4_096 } else { 64 * MIB },
         files: if small { 2_000 } else { 4 },
         workers: 2,
-        queue_depth: backend.default_queue_depth(),
+        queue_depth: backend.row().default_queue_depth,
         read_percent: 70,
         duration_ms: 1_000,
         invalidate: true,

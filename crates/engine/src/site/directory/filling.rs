@@ -19,7 +19,7 @@ use crate::limits::PREPARE_IO;
 
 impl DirectorySite {
     /// Removes and makes what has to be.
-    pub(in super::super) fn prepare(
+    pub(super) fn prepare_files(
         &self,
         todo: Todo,
         set: &FileSet,

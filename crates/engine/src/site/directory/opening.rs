@@ -30,7 +30,7 @@ pub(super) fn raise_descriptors() {
 }
 
 impl DirectorySite {
-    pub(in super::super) fn open(
+    pub(super) fn open_backend(
         &self,
         spec: &RunSpec,
         pass: Pass,

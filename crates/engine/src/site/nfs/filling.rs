@@ -18,7 +18,7 @@ use crate::site::patience::Job;
 
 impl NfsSite {
     /// Removes and makes what has to be.
-    pub(in super::super) fn prepare(
+    pub(super) fn prepare_files(
         &self,
         todo: Todo,
         set: &FileSet,

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
 
 impl NfsSite {
-    pub(in super::super) fn open(
+    pub(super) fn open_backend(
         &self,
         spec: &RunSpec,
         pass: Pass,

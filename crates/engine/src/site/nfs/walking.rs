@@ -57,7 +57,7 @@ struct Walk<'a> {
 
 impl NfsSite {
     /// Counts what is in the working directory, as far as it is `whose`.
-    pub(in super::super) fn census(&self, whose: Whose) -> Result<Census, SiteError> {
+    pub(super) fn count_entries(&self, whose: Whose) -> Result<Census, SiteError> {
         self.patience.begin(Job::Count);
         let counted = self.with_mount(|mount| {
             let mut census = Census::default();

@@ -1,0 +1,98 @@
+//! What a site needs of a target: one implementation for each kind, in a module of its own.
+//!
+//! The defaults are those of a target that keeps nothing, so such a one only opens its backend.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{Caveat, Fact, Pass, RunSpec};
+use workload::FileSet;
+
+use super::stock::Todo;
+use super::{Census, Opened, SiteConfig, SiteError, Whose};
+use crate::backend::null::Null;
+
+/// The place where one trial works, on one kind of target.
+pub(super) trait Place: Send + Sync {
+    /// Makes what of its share a pass expects to find, as far as it is to do.
+    fn prepare(
+        &self,
+        _todo: Todo,
+        _set: &FileSet,
+        _spec: &RunSpec,
+        _config: &SiteConfig,
+    ) -> Result<(), SiteError> {
+        Ok(())
+    }
+
+    /// Opens the backend of one worker for one pass.
+    fn open(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        config: &SiteConfig,
+    ) -> Result<Opened, SiteError>;
+
+    /// Counts what is in the working directory; `None` where there are no files.
+    fn census(&self, _whose: Whose) -> Result<Option<Census>, SiteError> {
+        Ok(None)
+    }
+
+    /// Takes a working directory that was joined for its own.
+    fn inherit(&mut self) {}
+
+    /// Lists settings of the target that are in force.
+    fn facts(&self) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// Lists doubts that the target raised by itself.
+    fn caveats(&self, _spec: &RunSpec) -> Vec<Caveat> {
+        Vec::new()
+    }
+
+    /// Lists the working directories that are on this host.
+    fn local_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Closes what it has open on file systems of this host, so that they can be unmounted.
+    fn let_go(&mut self) {}
+
+    /// Opens again what was let go.
+    fn hold(&mut self) -> Result<(), SiteError> {
+        Ok(())
+    }
+
+    /// Leaves the files behind, and nothing open.
+    fn leave(self: Box<Self>) {}
+
+    /// Removes the working directory with all that is in it.
+    fn remove(self: Box<Self>, _config: &SiteConfig) -> Result<(), SiteError> {
+        Ok(())
+    }
+}
+
+/// Nowhere: the null backend.
+#[derive(Default)]
+pub(super) struct Nowhere {
+    /// A planted fault, for tests: every so many ops one is lost.
+    pub loses_every: Option<u64>,
+}
+
+impl Place for Nowhere {
+    fn open(
+        &self,
+        spec: &RunSpec,
+        _pass: Pass,
+        _worker: u32,
+        config: &SiteConfig,
+    ) -> Result<Opened, SiteError> {
+        let mut null = Null::new(Arc::clone(&config.clock), spec.queue_depth as usize);
+        if let Some(nth) = self.loses_every {
+            null = null.losing_every(nth);
+        }
+        Ok(Opened::plain(spec, Box::new(null)))
+    }
+}

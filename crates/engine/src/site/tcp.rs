@@ -1,0 +1,36 @@
+//! A server of ours as a target, spoken to over TCP without RPC.
+//!
+//! It shows what the network carries by itself; each worker has a connection of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Pass, RunSpec, TcpTarget};
+
+use super::place::Place;
+use super::{Opened, SiteConfig, SiteError};
+use crate::backend::tcp::{self, Tcp};
+
+/// The server that is connected to.
+pub(super) struct TcpSite(pub TcpTarget);
+
+impl Place for TcpSite {
+    fn open(
+        &self,
+        spec: &RunSpec,
+        _pass: Pass,
+        _worker: u32,
+        config: &SiteConfig,
+    ) -> Result<Opened, SiteError> {
+        let timeout = Duration::from_millis(spec.timeout_ms);
+        let stream = tcp::connect(&self.0, timeout).map_err(|error| SiteError::Io {
+            what: "connect to",
+            place: spec.target.to_string(),
+            reason: error.to_string(),
+        })?;
+        let sizes = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
+        let backend = Tcp::new(stream, Arc::clone(&config.clock), sizes, timeout_ns);
+        Ok(Opened::plain(spec, Box::new(backend)))
+    }
+}

@@ -1,0 +1,266 @@
+//! What is measured, and how ops reach it: one row for each kind of target and of backend.
+//!
+//! Plan, engine, caveats and reports read these rows instead of matching on kinds, so a new target
+//! is a variant with its row here, and a folder in `engine::site` that can prepare and open it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::slice;
+
+use serde::{Deserialize, Serialize};
+
+use crate::nfs::NfsTarget;
+
+/// How ops are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// Nothing is done: the tool's own ceiling.
+    Null,
+    /// Synchronous system calls.
+    Posix,
+    /// `io_uring`.
+    Uring,
+    /// The user-space NFS client.
+    Nfs,
+    /// Data is copied within memory.
+    Memory,
+    /// Data goes over a TCP connection, without RPC.
+    Tcp,
+}
+
+/// What a backend can do.
+#[derive(Clone, Copy, Debug)]
+pub struct BackendRow {
+    /// Its name in plans and tables.
+    pub name: &'static str,
+    /// Ops in flight per worker when nobody asked: as many as keep a fast target busy.
+    pub default_queue_depth: u32,
+    /// A worker can have several ops in flight, so there is a queue depth to choose.
+    pub queues_ops: bool,
+    /// Data is moved, not only counted.
+    pub moves_data: bool,
+    /// Ops are system calls on files of this host, through its page cache unless they are direct.
+    pub makes_system_calls: bool,
+    /// Files may be mapped into memory instead of being read and written by calls.
+    pub maps_files: bool,
+    /// It is an NFS client by itself, so settings of NFS are its own and not those of a mount.
+    pub speaks_nfs: bool,
+}
+
+/// A backend that can do nothing but count; the others differ from it.
+const COUNTING: BackendRow = BackendRow {
+    name: "null",
+    default_queue_depth: 1,
+    queues_ops: true,
+    moves_data: false,
+    makes_system_calls: false,
+    // Nothing is done, by whichever way.
+    maps_files: true,
+    speaks_nfs: false,
+};
+
+/// A backend that moves data.
+const MOVING: BackendRow = BackendRow { moves_data: true, maps_files: false, ..COUNTING };
+
+const POSIX: BackendRow = BackendRow {
+    name: "posix",
+    queues_ops: false,
+    makes_system_calls: true,
+    maps_files: true,
+    ..MOVING
+};
+
+const URING: BackendRow =
+    BackendRow { name: "uring", default_queue_depth: 8, makes_system_calls: true, ..MOVING };
+
+const NFS: BackendRow =
+    BackendRow { name: "nfs", default_queue_depth: 8, speaks_nfs: true, ..MOVING };
+
+const MEMORY: BackendRow = BackendRow { name: "memory", ..MOVING };
+
+const TCP: BackendRow = BackendRow { name: "tcp", default_queue_depth: 8, ..MOVING };
+
+impl BackendKind {
+    /// Returns what it can do.
+    pub const fn row(self) -> &'static BackendRow {
+        match self {
+            Self::Null => &COUNTING,
+            Self::Posix => &POSIX,
+            Self::Uring => &URING,
+            Self::Nfs => &NFS,
+            Self::Memory => &MEMORY,
+            Self::Tcp => &TCP,
+        }
+    }
+
+    /// Names the backend as plans and tables do.
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Target {
+    /// Nothing: the null backend.
+    Null,
+    /// A directory of this host.
+    Directory {
+        /// Where a working directory of our own is made.
+        path: PathBuf,
+    },
+    /// Several directories of this host, used together: file `f` of the set lives in directory `f`
+    /// modulo their number.
+    Directories {
+        /// Where a working directory of our own is made in each.
+        paths: Vec<PathBuf>,
+    },
+    /// An NFS server, spoken to without the kernel's client.
+    Nfs(NfsTarget),
+    /// Memory of this host: what copying alone takes.
+    Memory,
+    /// An in-memory server of ours, spoken to over TCP without RPC.
+    Tcp(TcpTarget),
+}
+
+/// Where a server of ours listens that is spoken to over TCP without RPC.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TcpTarget {
+    /// Host name or address.
+    pub host: String,
+    /// Its port of NFS; `None` until the server of this process has one.
+    pub port: Option<u16>,
+    /// It is the in-memory server of this very process, the one without faults.
+    pub embedded: bool,
+}
+
+/// What outlives a pass at a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Nothing: no files, and no data that could be durable. The words say what becomes of writes.
+    Nothing(&'static str),
+    /// Files in directories of this host, mounted ones included.
+    FilesHere,
+    /// Files on a server that this process speaks to by itself.
+    FilesOnServer,
+}
+
+/// What all targets of a kind have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct TargetRow {
+    /// The name it gets in tables where nobody names it.
+    pub usual_name: &'static str,
+    /// The backends that can execute ops on it; the first is the default.
+    pub backends: &'static [BackendKind],
+    /// What outlives a pass.
+    pub keeps: Keeps,
+}
+
+const ONLY_COUNTED: TargetRow = TargetRow {
+    usual_name: "null",
+    backends: &[BackendKind::Null],
+    keeps: Keeps::Nothing("the null backend writes nothing"),
+};
+
+const OF_DIRECTORIES: TargetRow = TargetRow {
+    usual_name: "dir",
+    backends: &[BackendKind::Posix, BackendKind::Uring],
+    keeps: Keeps::FilesHere,
+};
+
+const OF_NFS: TargetRow =
+    TargetRow { usual_name: "nfs", backends: &[BackendKind::Nfs], keeps: Keeps::FilesOnServer };
+
+const FORGOTTEN: Keeps = Keeps::Nothing("what is written is kept nowhere");
+
+const OF_MEMORY: TargetRow =
+    TargetRow { usual_name: "memory", backends: &[BackendKind::Memory], keeps: FORGOTTEN };
+
+const OF_TCP: TargetRow =
+    TargetRow { usual_name: "tcp", backends: &[BackendKind::Tcp], keeps: FORGOTTEN };
+
+impl Target {
+    /// Returns what all targets of its kind have in common.
+    pub const fn row(&self) -> &'static TargetRow {
+        match self {
+            Self::Null => &ONLY_COUNTED,
+            Self::Directory { .. } | Self::Directories { .. } => &OF_DIRECTORIES,
+            Self::Nfs(_) => &OF_NFS,
+            Self::Memory => &OF_MEMORY,
+            Self::Tcp(_) => &OF_TCP,
+        }
+    }
+
+    /// Says whether it is directories of this host.
+    pub const fn is_local(&self) -> bool {
+        matches!(self.row().keeps, Keeps::FilesHere)
+    }
+
+    /// Says whether nothing is kept there: no files, and no data that could be durable.
+    pub const fn keeps_nothing(&self) -> bool {
+        matches!(self.row().keeps, Keeps::Nothing(_))
+    }
+
+    /// Says whether its files outlive this process: those of its own server don't.
+    pub const fn outlives_process(&self) -> bool {
+        !self.keeps_nothing() && !self.is_embedded()
+    }
+
+    /// Says whether its server is the in-memory server of this very process.
+    pub const fn is_embedded(&self) -> bool {
+        match self {
+            Self::Nfs(nfs) => nfs.embedded,
+            Self::Tcp(tcp) => tcp.embedded,
+            _ => false,
+        }
+    }
+
+    /// Returns the NFS server, where this process speaks NFS by itself.
+    pub const fn nfs(&self) -> Option<&NfsTarget> {
+        match self {
+            Self::Nfs(nfs) => Some(nfs),
+            _ => None,
+        }
+    }
+
+    /// Returns the NFS server to be changed, where this process speaks NFS by itself.
+    pub const fn nfs_mut(&mut self) -> Option<&mut NfsTarget> {
+        match self {
+            Self::Nfs(nfs) => Some(nfs),
+            _ => None,
+        }
+    }
+
+    /// Lists its directories of this host; none for any other kind.
+    pub fn paths(&self) -> &[PathBuf] {
+        match self {
+            Self::Directory { path } => slice::from_ref(path),
+            Self::Directories { paths } => paths,
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Directory { .. } | Self::Directories { .. } => {
+                for (number, path) in self.paths().iter().enumerate() {
+                    let joint = if number == 0 { "" } else { " + " };
+                    write!(f, "{joint}{}", path.display())?;
+                }
+                Ok(())
+            }
+            Self::Nfs(nfs) => write!(f, "{nfs}"),
+            Self::Memory => f.write_str("memory"),
+            Self::Tcp(tcp) if tcp.embedded => f.write_str("tcp://(in-memory server)"),
+            Self::Tcp(TcpTarget { host, port, .. }) => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                write!(f, "tcp://{host}:{}", port.unwrap_or_default())
+            }
+        }
+    }
+}
