@@ -11,7 +11,7 @@ use ::report::{Compared, Governing, Selection};
 use model::Campaign;
 use results::Store;
 
-use crate::args::{CompareArgs, FactorsArgs};
+use crate::args::{CompareArgs, FactorsArgs, Inconclusive};
 use crate::exit::{End, Failure};
 use crate::{output, output_file, render, room};
 
@@ -49,7 +49,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         None => output::data(text.as_bytes())?,
         Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
-    Ok(verdict(&compared).into())
+    Ok(verdict(&compared, args.inconclusive).into())
 }
 
 /// Refuses what has no row on one side, or, where no bound asks for it, no pair.
@@ -105,10 +105,10 @@ fn no_factors(campaign: &Campaign, governing: &Governing) -> Failure {
     })
 }
 
-fn verdict(compared: &Compared) -> End {
+fn verdict(compared: &Compared, inconclusive: Inconclusive) -> End {
     if compared.has_lost() {
         End::Lost
-    } else if compared.is_undecided() {
+    } else if compared.is_undecided() && inconclusive == Inconclusive::Fail {
         // What can't be compared has not been shown to be as fast as before.
         End::Invalid
     } else {

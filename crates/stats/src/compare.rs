@@ -18,6 +18,9 @@ use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
 use crate::summary::{Middle, draw_middle, median, sorted};
 
+/// Nobody is advised to make more trials than this.
+pub const TRIALS_MAX: usize = 200;
+
 /// How a comparison ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -82,9 +85,30 @@ impl Comparison {
 
     /// Says whether so few trials can show no difference at all, however large it is.
     pub fn is_blind(&self) -> bool {
-        let smallest = smallest_probability(self.trials.0, self.trials.1);
-        smallest * self.family as f64 > 1.0 - CONFIDENCE
+        is_blind(self.trials, self.family)
     }
+
+    /// Says how many trials a side would put a limit of the ratio outside of the interval, if they
+    /// scatter as these do; `None` where more than [`TRIALS_MAX`] would be needed.
+    ///
+    /// An interval narrows with the square root of the number of trials. It is taken on the
+    /// logarithm of the ratio, where it is as wide to one side as to the other.
+    pub fn trials_to_exclude(&self, limit: f64) -> Option<usize> {
+        let (lo, hi) = self.interval;
+        let end = if limit < self.ratio { lo } else { hi };
+        let width = (end.ln() - self.ratio.ln()).abs();
+        let distance = (limit.ln() - self.ratio.ln()).abs();
+        let now = self.trials.0.min(self.trials.1);
+        let mut wanted = now.max((now as f64 * (width / distance).powi(2)).ceil() as usize);
+        while wanted <= TRIALS_MAX && is_blind((wanted, wanted), self.family) {
+            wanted += 1;
+        }
+        (wanted <= TRIALS_MAX).then_some(wanted)
+    }
+}
+
+fn is_blind((before, after): (usize, usize), family: usize) -> bool {
+    smallest_probability(before, after) * family as f64 > 1.0 - CONFIDENCE
 }
 
 /// Compares figures; `None` where a side has none, or one that is not above 0.
@@ -180,6 +204,26 @@ mod tests {
 
     fn of(before: &[f64], after: &[f64]) -> Comparison {
         compare(before, after, 0.05, BOOTSTRAP_SEED).unwrap()
+    }
+
+    #[test]
+    fn trials_that_would_tell_grow_with_the_square_of_what_is_too_wide() {
+        let close = Comparison {
+            ratio: 1.0,
+            interval: (0.9, 1.0 / 0.9),
+            probability: 1.0,
+            adjusted: 1.0,
+            family: 1,
+            trials: (5, 5),
+            effect: 0.05,
+        };
+        // Half as far as the interval reaches: four times as many.
+        assert_eq!(close.trials_to_exclude(0.9_f64.sqrt()), Some(20));
+        // It is excluded already, but three trials a side can show nothing.
+        let few = Comparison { trials: (3, 3), ..close };
+        assert_eq!((close.trials_to_exclude(0.8), few.trials_to_exclude(0.8)), (Some(5), Some(4)));
+        // No number of trials tells a ratio from itself.
+        assert_eq!((close.trials_to_exclude(1.0), close.trials_to_exclude(0.995)), (None, None));
     }
 
     /// A figure around 100 with a deviation of 2, near enough to normal (sum of twelve draws).

@@ -26,8 +26,9 @@ A figure counts as lower or higher where its ratio lies beyond the smallest effe
 interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show
 that. p50 and p99 are response times.
 
-Exit codes: 0 no bound is overstepped, 1 one is, 2 wrong usage, 4 a bound is given and nobody can
-tell whether it is kept: a row is missing or invalid afterwards, or there are too few trials.";
+Exit codes: 0 all bounds are kept, 1 one is overstepped, 2 wrong usage, 4 nobody can tell whether one
+is kept: the interval reaches beyond it, there are too few trials, or a row is missing or invalid
+afterwards; the output says how many trials would tell. --inconclusive ok ends with 0 there.";
 
 /// Compares two campaigns, or two selections of one, row by row.
 ///
@@ -54,6 +55,10 @@ pub struct CompareArgs {
     /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Bounds")]
     pub max_slowdown: Vec<String>,
+    /// What follows where nobody can tell whether a bound is kept: fail ends with exit code 4, ok
+    /// with 0
+    #[arg(long, value_enum, default_value_t = Inconclusive::Fail, help_heading = "Bounds")]
+    pub inconclusive: Inconclusive,
     /// How to make up for many comparisons, of which some come out by chance: none or holm
     #[arg(long, value_enum, default_value_t = Adjust::None, help_heading = "Bounds")]
     pub adjust: Adjust,
@@ -69,6 +74,15 @@ pub struct CompareArgs {
     /// Print nothing: the exit code tells
     #[arg(long, short, conflicts_with = "output")]
     pub quiet: bool,
+}
+
+/// What follows where nobody can tell whether a bound is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Inconclusive {
+    /// Exit code 4: a bound that is not shown to be kept is no pass
+    Fail,
+    /// Exit code 0: only what is shown to be overstepped fails
+    Ok,
 }
 
 /// How to make up for many comparisons.

@@ -29,7 +29,8 @@ fn a_loss_ends_with_1_and_none_with_0() {
     let compare = |before, after| rig.run(&["compare", before, after, "--max-loss", "20%"]);
     let loss = compare("fast.db", "slow.db");
     let gain = compare("slow.db", "fast.db:1");
-    let same = compare("fast.db", "fast.db");
+    // However much the trials scatter, they don't lose 99 %.
+    let same = rig.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");
     assert!(loss.stdout.contains("Rates: 1 lower"), "{}", loss.stdout);
     assert!(loss.stdout.contains("Regression: null mixed: rate 0.0"), "{}", loss.stdout);
@@ -71,6 +72,45 @@ fn what_can_not_be_compared_is_not_taken_for_equal() {
     let end = rig.run(&["compare", "a.db:1", "b.db", "--max-loss", "5%"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("only before"), "{}", end.stdout);
+}
+
+/// Makes the trials of a copy last so much longer, in percent, one after the other.
+fn scatter(rig: &Rig, to: &str, percents: [u32; 4]) {
+    let path = rig.folder().join(to);
+    std::fs::copy(rig.folder().join("same.db"), &path).unwrap();
+    let db = Connection::open(path).unwrap();
+    let ids = "SELECT id FROM passes ORDER BY id LIMIT 1 OFFSET ?2";
+    for (number, percent) in (0_u32..).zip(percents) {
+        let sql = format!("UPDATE passes SET window_ns = window_ns * ?1 / 100 WHERE id = ({ids})");
+        assert_eq!(db.execute(&sql, (percent, number)).unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
+    let rig = Rig::new();
+    campaign(&rig, "same.db", &[]);
+    // All trials as fast as each other, then each as slow as is planted.
+    let db = Connection::open(rig.folder().join("same.db")).unwrap();
+    assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
+    drop(db);
+    scatter(&rig, "quiet.db", [100, 101, 99, 100]);
+    scatter(&rig, "noisy.db", [80, 95, 105, 125]);
+    let compare = |after: &str, more: &[&str]| {
+        rig.run(&[&["compare", "quiet.db", after, "--max-loss", "5%"], more].concat())
+    };
+    let open = compare("noisy.db", &[]);
+    assert_eq!(open.code, 4, "{open:?}");
+    assert!(open.stdout.contains("Nobody can tell: null mixed: rate "), "{}", open.stdout);
+    assert!(open.stdout.contains(" trials a side would tell."), "{}", open.stdout);
+    assert_eq!(compare("noisy.db", &["--inconclusive", "ok"]).code, 0);
+    // Without a cause for doubt nobody doubts.
+    let kept = compare("quiet.db", &[]);
+    assert!(kept.code == 0 && !kept.stdout.contains("Nobody can tell"), "{kept:?}");
+    scatter(&rig, "slower.db", [150, 151, 149, 150]);
+    assert_eq!(compare("slower.db", &["--inconclusive", "ok"]).code, 1);
+    let written = compare("noisy.db", &["--format", "junit"]);
+    assert!(written.code == 4 && written.stdout.contains("nobody can tell; "), "{written:?}");
 }
 
 #[test]

@@ -15,7 +15,10 @@ use crate::rig::{End, Rig, Served};
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Rig, End) {
     let rig = Rig::new();
     let args: Vec<&str> = ["run", "target", "--quiet"].iter().chain(args).copied().collect();
-    let mut command = rig.command(&args);
+    // Under nohup these tests inherit an ignored SIGHUP, and so would the program, which keeps it.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dfsbench")]);
+    command.args(args).current_dir(rig.folder()).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     // The first directory is that of the preflight, which is gone in a moment.

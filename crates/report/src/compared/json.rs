@@ -60,6 +60,7 @@ struct FigurePart {
     outcome: &'static str,
     bound: Option<f64>,
     regression: bool,
+    undecided: bool,
 }
 
 #[derive(Serialize)]
@@ -129,5 +130,6 @@ fn figure_part(figure: &Figure) -> FigurePart {
         outcome: comparison.outcome().name(),
         bound: figure.bound,
         regression: figure.is_regression(),
+        undecided: figure.is_undecidable(),
     }
 }

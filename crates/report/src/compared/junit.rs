@@ -105,7 +105,7 @@ fn told(pair: &Pair, figure: &Figure) -> Case {
     let end = if figure.is_regression() {
         End::Failed(why())
     } else if figure.is_undecidable() {
-        End::Broken(format!("{}: too few trials to tell", why()))
+        End::Broken(format!("{}: nobody can tell; {}", why(), figure.remedy()))
     } else {
         End::Passed
     };

@@ -5,7 +5,7 @@
 
 use model::units::Nanos;
 use model::{Pass, PassResult};
-use stats::{Comparison, Outcome, Rate};
+use stats::{Comparison, Outcome, Rate, TRIALS_MAX};
 
 use crate::show;
 
@@ -124,8 +124,34 @@ impl Figure {
             .map_or_else(String::new, |share| format!("at most {} {word}", show::percent(share)))
     }
 
-    /// Says whether it has a bound, and too few trials to show that it is overstepped.
+    /// Says whether it has a bound of which the trials can't tell whether it is kept: it is not
+    /// overstepped for certain, and the interval of the ratio reaches beyond it, or the trials are
+    /// too few to show anything.
     pub fn is_undecidable(&self) -> bool {
-        self.bound.is_some() && self.comparison.is_blind()
+        let Some(most) = self.worst_ratio() else { return false };
+        let (lo, hi) = self.comparison.interval;
+        let reaches_beyond = if self.measure.is_gain() { lo < most } else { hi > most };
+        !self.is_regression() && (self.comparison.is_blind() || reaches_beyond)
+    }
+
+    /// The ratio at which the bound is reached.
+    fn worst_ratio(&self) -> Option<f64> {
+        let bound = self.bound?;
+        Some(if self.measure.is_gain() { 1.0 - bound } else { 1.0 + bound })
+    }
+
+    /// Says what would tell whether the bound is kept.
+    pub fn remedy(&self) -> String {
+        let Some(most) = self.worst_ratio() else { return String::new() };
+        let ratio = self.comparison.ratio;
+        let is_kept = if self.measure.is_gain() { ratio >= most } else { ratio <= most };
+        // A ratio beyond the bound is certain once the interval leaves out 1.
+        let limit = if is_kept { most } else { 1.0 };
+        match self.comparison.trials_to_exclude(limit) {
+            Some(trials) => format!("about {trials} trials a side would tell"),
+            None => format!(
+                "even {TRIALS_MAX} trials a side would not tell: the ratio is too close to it"
+            ),
+        }
     }
 }

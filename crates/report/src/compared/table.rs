@@ -194,6 +194,10 @@ fn conclusion(compared: &Compared) -> Vec<String> {
         let lost = curve.checks().filter(|check| check.is_regression);
         sentences.extend(lost.map(|check| format!("Regression: {}: {}.", curve.name, check.why)));
     }
+    for (pair, figure) in compared.figures().filter(|(_, figure)| figure.is_undecidable()) {
+        let (change, limit, remedy) = (figure.change(), figure.limit(), figure.remedy());
+        sentences.push(format!("Nobody can tell: {}: {change}; {limit}: {remedy}.", pair.name));
+    }
     for (pair, figure) in compared.regressions() {
         let (change, limit) = (figure.change(), figure.limit());
         sentences.push(format!("Regression: {}: {change}; {limit}.", pair.name));
