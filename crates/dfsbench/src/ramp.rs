@@ -13,7 +13,7 @@ use controller::search::Keeping;
 use model::question::{Question, RampAsked};
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{Campaign, CampaignState, RunSpec, Workload};
+use model::{Ability, Campaign, CampaignState, RunSpec, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, User};
 use results::Store;
 use stats::breaking::{Recovery, replay};
@@ -233,7 +233,7 @@ fn raised(
     let hosts = |run: &&RunSpec| !run.placement.hosts.is_empty();
     let with_hosts = plan.runs.iter().filter(hosts).count();
     let all_have_hosts = with_hosts == plan.runs.len();
-    let emulated = plan.runs.iter().all(|run| run.backend.row().speaks_nfs);
+    let emulated = plan.runs.iter().all(|run| run.backend.can(Ability::SpeakNfs));
     let offered = plan.runs.iter().all(|run| Setting::Rate.has_workload(run.workload));
     let most = wish.max.unwrap_or(MAX);
     match wish.raise {

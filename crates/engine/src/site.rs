@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::work::Sharing;
-use model::{Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, Workload};
+use model::{Ability, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, Workload};
 use workload::{FileSet, Journal, Name, Pattern};
 
 use crate::backend::Backend;
@@ -273,7 +273,7 @@ impl Site {
             opened.queue_depth = 1;
             opened.caveats = vec![CaveatCode::OptionNotInForce.because(evidence)];
         }
-        if spec.layout.mmap && !spec.backend.row().maps_files {
+        if spec.layout.mmap && !spec.backend.can(Ability::MapFiles) {
             let evidence = format!(
                 "mmap asked for, calls in force: {} maps no files (hint: backend posix)",
                 spec.backend.name()

@@ -62,7 +62,7 @@ pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use share::{CoursePoint, HostResult, Share, Span};
 pub use soak::{Kept, Pulse, Soak, Upset};
 pub use spec::{Durability, RunSpec};
-pub use target::{BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
+pub use target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,

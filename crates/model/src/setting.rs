@@ -16,7 +16,7 @@ use crate::lab::{Host, LabSpec};
 use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
 use crate::spec::RunSpec;
-use crate::target::Target;
+use crate::target::{Ability, Target};
 use crate::work::Workload;
 use field::{Field, Place};
 use row::Row;
@@ -227,19 +227,18 @@ impl Setting {
 
     /// Says whether the way ops are executed leaves a choice to settings of this family.
     fn suits_backend(self, run: &RunSpec) -> bool {
-        let backend = run.backend.row();
         match self.family() {
             Family::Work | Family::Names | Family::Load => true,
-            Family::Data => backend.moves_data,
+            Family::Data => run.backend.can(Ability::MoveData),
             Family::Lab => run.lab.is_some(),
-            Family::Nfs if backend.speaks_nfs => {
+            Family::Nfs if run.backend.can(Ability::SpeakNfs) => {
                 let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
                 is_served && !run.workload.is_external()
             }
             // The kernel mounts with those settings that mount options exist for.
             Family::Nfs => {
                 let is_served = run.lab.as_deref().is_some_and(LabSpec::is_served);
-                backend.makes_system_calls && self.is_of_targets() && is_served
+                run.backend.can(Ability::MakeSystemCalls) && self.is_of_targets() && is_served
             }
         }
     }

@@ -29,63 +29,70 @@ pub enum BackendKind {
     Tcp,
 }
 
-/// What a backend can do.
+/// Something that not every backend can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ability {
+    /// A worker can have several ops in flight, so there is a queue depth to choose.
+    QueueOps,
+    /// Data is moved, not only counted.
+    MoveData,
+    /// Ops are system calls on files of this host, through its page cache unless they are direct.
+    MakeSystemCalls,
+    /// Files may be mapped into memory instead of being read and written by calls.
+    MapFiles,
+    /// It is an NFS client by itself, so settings of NFS are its own and not those of a mount.
+    SpeakNfs,
+}
+
+/// What a backend is called, and what it can do.
 #[derive(Clone, Copy, Debug)]
 pub struct BackendRow {
     /// Its name in plans and tables.
     pub name: &'static str,
     /// Ops in flight per worker when nobody asked: as many as keep a fast target busy.
     pub default_queue_depth: u32,
-    /// A worker can have several ops in flight, so there is a queue depth to choose.
-    pub queues_ops: bool,
-    /// Data is moved, not only counted.
-    pub moves_data: bool,
-    /// Ops are system calls on files of this host, through its page cache unless they are direct.
-    pub makes_system_calls: bool,
-    /// Files may be mapped into memory instead of being read and written by calls.
-    pub maps_files: bool,
-    /// It is an NFS client by itself, so settings of NFS are its own and not those of a mount.
-    pub speaks_nfs: bool,
+    /// What it can do.
+    pub abilities: &'static [Ability],
 }
 
-/// A backend that can do nothing but count; the others differ from it.
-const COUNTING: BackendRow = BackendRow {
+const NULL: BackendRow = BackendRow {
     name: "null",
     default_queue_depth: 1,
-    queues_ops: true,
-    moves_data: false,
-    makes_system_calls: false,
     // Nothing is done, by whichever way.
-    maps_files: true,
-    speaks_nfs: false,
+    abilities: &[Ability::QueueOps, Ability::MapFiles],
 };
-
-/// A backend that moves data.
-const MOVING: BackendRow = BackendRow { moves_data: true, maps_files: false, ..COUNTING };
 
 const POSIX: BackendRow = BackendRow {
     name: "posix",
-    queues_ops: false,
-    makes_system_calls: true,
-    maps_files: true,
-    ..MOVING
+    default_queue_depth: 1,
+    abilities: &[Ability::MoveData, Ability::MakeSystemCalls, Ability::MapFiles],
 };
 
-const URING: BackendRow =
-    BackendRow { name: "uring", default_queue_depth: 8, makes_system_calls: true, ..MOVING };
+const URING: BackendRow = BackendRow {
+    name: "uring",
+    default_queue_depth: 8,
+    abilities: &[Ability::QueueOps, Ability::MoveData, Ability::MakeSystemCalls],
+};
 
-const NFS: BackendRow =
-    BackendRow { name: "nfs", default_queue_depth: 8, speaks_nfs: true, ..MOVING };
+const NFS: BackendRow = BackendRow {
+    name: "nfs",
+    default_queue_depth: 8,
+    abilities: &[Ability::QueueOps, Ability::MoveData, Ability::SpeakNfs],
+};
 
-const MEMORY: BackendRow = BackendRow { name: "memory", ..MOVING };
+const MEMORY: BackendRow = BackendRow {
+    name: "memory",
+    default_queue_depth: 1,
+    abilities: &[Ability::QueueOps, Ability::MoveData],
+};
 
-const TCP: BackendRow = BackendRow { name: "tcp", default_queue_depth: 8, ..MOVING };
+const TCP: BackendRow = BackendRow { name: "tcp", default_queue_depth: 8, ..MEMORY };
 
 impl BackendKind {
-    /// Returns what it can do.
+    /// Returns its name, its default depth and what it can do.
     pub const fn row(self) -> &'static BackendRow {
         match self {
-            Self::Null => &COUNTING,
+            Self::Null => &NULL,
             Self::Posix => &POSIX,
             Self::Uring => &URING,
             Self::Nfs => &NFS,
@@ -97,6 +104,11 @@ impl BackendKind {
     /// Names the backend as plans and tables do.
     pub const fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// Says whether it can do that.
+    pub fn can(self, ability: Ability) -> bool {
+        self.row().abilities.contains(&ability)
     }
 }
 

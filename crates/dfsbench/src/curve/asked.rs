@@ -4,7 +4,7 @@
 //! the in-memory server is all there is. What a plan or a flag says goes before all that.
 
 use model::setting::Setting;
-use model::{RunSpec, Workload};
+use model::{Ability, RunSpec, Workload};
 use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
 
 use crate::args::CurveArgs;
@@ -79,7 +79,7 @@ const fn can_be_offered(workload: Workload) -> bool {
 fn usual(args: &CurveArgs, raw: &RawPlan, runs: &[RunSpec]) -> Overrides {
     let quick = args.run.target.is_none();
     let (warmup, duration) = if quick { TIMES_QUICK } else { TIMES };
-    let on_nfs = runs.iter().any(|run| run.backend.row().speaks_nfs);
+    let on_nfs = runs.iter().any(|run| run.backend.can(Ability::SpeakNfs));
     let clients = if quick { CLIENTS_QUICK } else { "0" };
     let wanted = [
         (Setting::Warmup, warmup, true),

@@ -7,12 +7,12 @@ use crate::lab::{DataPath, FileSystem, LabSpec, ServerKind};
 use crate::nfs::{NfsVersion, Proto};
 use crate::pass::Pass;
 use crate::spec::RunSpec;
-use crate::target::BackendKind;
+use crate::target::{Ability, BackendKind};
 use crate::work::{Fill, Sharing};
 
 /// A synchronous system call is one op in flight, so there is no depth to choose.
 pub(super) fn is_asynchronous(run: &RunSpec) -> bool {
-    run.backend.row().queues_ops
+    run.backend.can(Ability::QueueOps)
 }
 
 pub(super) fn is_posix(run: &RunSpec) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn is_posix(run: &RunSpec) -> bool {
 }
 
 pub(super) fn makes_system_calls(run: &RunSpec) -> bool {
-    run.backend.row().makes_system_calls
+    run.backend.can(Ability::MakeSystemCalls)
 }
 
 /// On hosts that are set up, `invalidation` says what is dropped before a pass reads.

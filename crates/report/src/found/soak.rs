@@ -6,7 +6,7 @@ mod timeline;
 
 use model::soak::{Blow, Fate, Finding};
 use model::units::{Nanos, Size};
-use model::{Campaign, NfsVersion, RunSpec, Soak, Trial};
+use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{Effect, Soaked, Verdict, soaked};
 
@@ -114,7 +114,7 @@ fn place(segment: u64, finding: &Finding) -> String {
 
 /// Leases that an agent of a run holds at a server of version 4, one of each client.
 fn leases_of(run: &RunSpec) -> u32 {
-    let is_v4 = run.backend.row().speaks_nfs && run.nfs().version >= NfsVersion::V4_0;
+    let is_v4 = run.backend.can(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
     let clients = if run.clients == 0 { run.all_workers() } else { run.clients };
     if is_v4 { clients / run.agents().max(1) } else { 0 }
 }
