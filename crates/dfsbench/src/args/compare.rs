@@ -26,9 +26,9 @@ A figure counts as lower or higher where its ratio lies beyond the smallest effe
 interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show
 that. p50 and p99 are response times.
 
-Exit codes: 0 all bounds are kept, 1 one is overstepped, 2 wrong usage, 4 nobody can tell whether one
-is kept: the interval reaches beyond it, there are too few trials, or a row is missing or invalid
-afterwards; the output says how many trials would tell. --inconclusive ok ends with 0 there.";
+Exit codes: 0 all bounds are kept, 1 one is overstepped, 2 wrong usage, 4 nobody can tell whether
+one is kept: the interval reaches beyond it, there are too few trials, or a row is missing or
+invalid afterwards; the output says how many trials would tell. --inconclusive ok ends with 0 there.";
 
 /// Compares two campaigns, or two selections of one, row by row.
 ///
