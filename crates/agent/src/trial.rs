@@ -114,7 +114,7 @@ impl<'a> Trial<'a> {
             share: assignment.share,
             joins: assignment.joins,
         };
-        let site = Site::create(spec, config)?;
+        let site = Site::create(spec, config)?.scheduled_by(assignment.schedule_seed);
         if assignment.books == Books::Left {
             site.take_over();
         }

@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Books, Broken, Gone, PassEnd, request};
+use model::random::draw;
 use model::soak::{Blow, Disturbance};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
@@ -119,8 +120,9 @@ pub(crate) fn check(
     let mut crew = Crew::of(spec);
     let work_name = walk.directory_name(format_args!("check-{number}"));
     let checked = panicked::catch(|| {
-        let begun =
-            reach(walk, spec).and_then(|()| begin(walk, &mut crew, spec, (&work_name, false)));
+        let begun = reach(walk, spec).and_then(|()| {
+            begin(walk, &mut crew, spec, Workplace { name: &work_name, keep: false, trial: 0 })
+        });
         if begun.is_err() {
             crew.settle(walk)?;
         }
@@ -146,10 +148,10 @@ fn begin(
     walk: &mut Walk<'_>,
     crew: &mut Crew<'_>,
     spec: &RunSpec,
-    (work_name, keep): (&str, bool),
+    workplace: Workplace<'_>,
 ) -> Result<Vec<Fact>, Trouble> {
     crew.meet(walk)?;
-    (walk.observe)(Event::DirectoryBegun { name: work_name, spec });
+    (walk.observe)(Event::DirectoryBegun { name: workplace.name, spec });
     let seed = walk.plan.seed;
     let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
     let begun = crew.ask_first(walk, |index| {
@@ -158,7 +160,7 @@ fn begin(
             share: shares[index],
             joins: index > 0,
             books: host.map_or(Books::InMemory, |host| books_of(spec, &host.name)),
-            ..assignment(spec, seed, (work_name, keep))
+            ..assignment(spec, seed, workplace)
         })
     })?;
     if crew.is_alone() {
@@ -168,13 +170,28 @@ fn begin(
     Ok(begun.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
 }
 
+/// Where a trial of a run works, and which trial it is.
+#[derive(Clone, Copy)]
+struct Workplace<'a> {
+    /// Name of the working directory.
+    name: &'a str,
+    /// The working directory is left behind.
+    keep: bool,
+    /// The trial's number within its run.
+    trial: u32,
+}
+
 /// The trial as it is handed to an agent that works alone.
-fn assignment(spec: &RunSpec, seed: u64, (work_name, keep): (&str, bool)) -> Assignment {
+///
+/// What falls due when is drawn for each trial anew, so that trials are samples of what was asked
+/// for and not one sample measured again. The first trials of two runs have the same schedule.
+fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
     Assignment {
         spec: spec.for_agents(),
         seed,
-        work_name: work_name.to_owned(),
-        keep,
+        schedule_seed: draw(seed, u64::from(workplace.trial)),
+        work_name: workplace.name.to_owned(),
+        keep: workplace.keep,
         share: Share::ALL,
         joins: false,
         books: Books::InMemory,
@@ -202,7 +219,7 @@ fn begin_to_end<'s>(
         None => Vec::new(),
     };
     let work_name = walk.directory_name(trial.position);
-    let work = (work_name.as_str(), walk.keep);
+    let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.index };
     let begun = reach(walk, spec).and_then(|()| begin(walk, crew, spec, work));
     if observed {
         trial.facts.extend(walk.hosts.take_facts());
@@ -243,7 +260,7 @@ fn begin_to_end<'s>(
 fn passes<'s>(
     walk: &mut Walk<'_>,
     crew: &mut Crew<'s>,
-    (spec, is_observed, work): (&'s RunSpec, bool, (&str, bool)),
+    (spec, is_observed, work): (&'s RunSpec, bool, Workplace<'_>),
     trial: &mut Trial,
 ) -> Result<(), ControllerError> {
     for &pass in spec.passes() {

@@ -187,7 +187,7 @@ impl Ready {
     ) -> Result<Self, SiteError> {
         let opened = site.open(spec, pass, worker)?;
         let recorder = Recorder::new(pass.kinds());
-        let stream = OpStream::new(spec, pass, worker, seed);
+        let stream = OpStream::new(spec, pass, worker, seed).scheduled_by(site.schedule_seed());
         let pace = Pace::new(spec, &stream, opened.queue_depth);
         let touched = Touched::new(spec, pass, seed);
         Ok(Self { opened, recorder, stream, pace, touched })

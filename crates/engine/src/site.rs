@@ -214,6 +214,7 @@ pub struct Site {
     place: Box<dyn Place>,
     config: SiteConfig,
     made: Made,
+    schedule_seed: u64,
 }
 
 /// Makes the place where a trial works: the one match over kinds of targets.
@@ -236,13 +237,30 @@ impl Site {
     /// When the target can't be used.
     pub fn create(spec: &RunSpec, config: SiteConfig) -> Result<Self, SiteError> {
         let place = make_place(spec, &config)?;
-        Ok(Self { place, config, made: Made::default() })
+        Ok(Self::of(place, config))
+    }
+
+    fn of(place: Box<dyn Place>, config: SiteConfig) -> Self {
+        let schedule_seed = config.seed;
+        Self { place, config, made: Made::default(), schedule_seed }
+    }
+
+    /// Draws the due instants of an open loop from a seed of their own, not from that of the ops.
+    #[must_use]
+    pub const fn scheduled_by(mut self, schedule_seed: u64) -> Self {
+        self.schedule_seed = schedule_seed;
+        self
+    }
+
+    /// The seed of the due instants of an open loop.
+    pub const fn schedule_seed(&self) -> u64 {
+        self.schedule_seed
     }
 
     /// A site whose null backend loses every `nth` op: a planted fault, for tests.
     pub fn losing(nth: u64, config: SiteConfig) -> Self {
         let place = Box::new(Nowhere { loses_every: Some(nth) });
-        Self { place, config, made: Made::default() }
+        Self::of(place, config)
     }
 
     /// Makes what of its share a pass expects to find and no earlier pass has made. Passes are

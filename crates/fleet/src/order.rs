@@ -24,6 +24,8 @@ pub struct Assignment {
     pub spec: RunSpec,
     /// Seed of the campaign.
     pub seed: u64,
+    /// Seed of the due instants of an open loop: each trial has a schedule of its own.
+    pub schedule_seed: u64,
     /// Name of the working directory.
     pub work_name: String,
     /// Leave the working directory behind.

@@ -33,6 +33,7 @@ fn a_trial() -> Order {
     Order::Begin(Box::new(Assignment {
         spec,
         seed: 7,
+        schedule_seed: 8,
         work_name: ".w".into(),
         keep: true,
         share: Share { first: 2, count: 2 },

@@ -313,14 +313,14 @@ fn an_offered_load_stands_beside_what_was_done() {
     let mut campaign = quick();
     campaign.runs[1].spec.load.rate_per_s = 60_000;
     for pass in campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
-        let offered = Offered { rate_per_s: 60_000, due_ops: 59_000, span_ns: 1_000_000_000 };
+        let offered = Offered { rate_per_s: 60_000, due_ops: 53_000, span_ns: 898_000_000 };
         pass.scope.offered = Some(offered);
         let touched = WorkingSet { files: 4, bytes: 3 << 20, unit_bytes: 4_096 };
         pass.scope.working_set = Some(touched);
     }
     let line = "nfs mixed: 60.0 kop/s offered (59.0 kop/s fell due), 50.7 kop/s \
-                done (84.4 %); response time p50 39.7 µs, p99 159 µs, service time p50 39.7 µs, \
-                p99 159 µs; read 70.0 % (35.5 kop/s, 145 MB/s), write 30.0 % (15.2 kop/s, 62.2 \
+                done (84.5 %); response time p50 39.7 µs, p99 159 µs, service time p50 39.7 µs, \
+                p99 159 µs; read 70.0 % (35.5 kop/s, 145 MB/s), write 30.0 % (15.2 kop/s, 62.3 \
                 MB/s); touched 4 files, 3 MiB in units of 4 KiB";
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for format in [Format::Table, Format::Markdown, Format::Html] {

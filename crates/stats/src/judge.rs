@@ -377,11 +377,23 @@ fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
 }
 
 fn byte_rate(result: &PassResult) -> Option<f64> {
-    per_second(result.bytes(), result.window_ns)
+    let Some(carried) = carried_rate(result) else {
+        return per_second(result.bytes(), result.window_ns);
+    };
+    Some(carried * result.bytes() as f64 / result.ops().max(1) as f64)
 }
 
 fn op_rate(result: &PassResult) -> Option<f64> {
-    per_second(result.ops(), result.window_ns)
+    carried_rate(result).or_else(|| per_second(result.ops(), result.window_ns))
+}
+
+/// What was carried of an offered load, in ops per second: the rate that was asked for, times what
+/// was done of what fell due. As many ops fall due by chance as a schedule has them, a few more in
+/// one trial than in the next, and that says nothing of the target.
+fn carried_rate(result: &PassResult) -> Option<f64> {
+    let offered = result.scope.offered.filter(|offered| offered.due_ops > 0)?;
+    let share = result.ops() as f64 / offered.due_ops as f64;
+    Some(offered.rate_per_s as f64 * share.min(1.0))
 }
 
 fn first_byte_rate(result: &PassResult) -> Option<f64> {

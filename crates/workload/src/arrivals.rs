@@ -48,6 +48,12 @@ impl Arrivals {
         })
     }
 
+    /// Draws all gaps from another seed; none may have been drawn yet.
+    pub const fn set_seed(&mut self, seed: u64) {
+        debug_assert!(self.next == 0, "gaps were drawn from another seed");
+        self.seed = seed;
+    }
+
     /// When arrival `number` is due, in nanoseconds from the start of the pass, and never 0.
     /// Numbers never go back from call to call.
     #[inline]

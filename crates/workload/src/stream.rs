@@ -99,6 +99,15 @@ impl OpStream {
         }
     }
 
+    /// Draws due instants from a seed of their own: which ops there are stays the same.
+    #[must_use]
+    pub fn scheduled_by(mut self, schedule_seed: u64) -> Self {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.set_seed(draw(schedule_seed, ARRIVALS));
+        }
+        self
+    }
+
     /// Says whether time may end the stream: then somebody must call [`Self::finish`].
     pub const fn is_endless(&self) -> bool {
         self.is_endless

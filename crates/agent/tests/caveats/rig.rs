@@ -101,7 +101,8 @@ impl Rig {
         let (share, joins) = (Share::whole(spec.workers), false);
         self.share = share;
         let (keep, books) = (false, Books::InMemory);
-        let assignment = Assignment { spec, seed: 1, work_name, keep, share, joins, books };
+        let assignment =
+            Assignment { spec, seed: 1, schedule_seed: 1, work_name, keep, share, joins, books };
         self.ask(Order::Begin(Box::new(assignment)))
     }
 

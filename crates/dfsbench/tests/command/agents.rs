@@ -85,7 +85,16 @@ fn a_mix(directory: &Path, duration_ms: u64) -> Order {
     let work_name = ".dfsbench-test".to_owned();
     let (share, joins) = (Share::whole(1), false);
     let (keep, books) = (false, Books::InMemory);
-    Order::Begin(Box::new(Assignment { spec, seed: 1, work_name, keep, share, joins, books }))
+    Order::Begin(Box::new(Assignment {
+        spec,
+        seed: 1,
+        schedule_seed: 1,
+        work_name,
+        keep,
+        share,
+        joins,
+        books,
+    }))
 }
 
 fn signal(process: u32, signal: Signal) {

@@ -5,7 +5,7 @@
 
 use model::{Histogram, OpKind, PassResult, ProgramUse, RunSpec, WorkingSet};
 
-use super::{Cpu, CpuUnit};
+use super::{Cpu, CpuUnit, op_rate};
 use crate::summary::median;
 
 /// What one kind of op did within a pass of several kinds.
@@ -39,9 +39,10 @@ pub(super) fn kinds(used: &[&PassResult]) -> Vec<KindShare> {
             known.map_or((0, 0), |known| (known.done, known.bytes))
         };
         let done: u64 = used.iter().map(|result| of(result).0).sum();
+        // A kind's part of what the pass made per second, however that was counted.
         let per_s = |what: fn((u64, u64)) -> u64| {
-            let timed = used.iter().filter(|result| result.window_ns > 0);
-            let rates = timed.map(|r| what(of(r)) as f64 * 1e9 / r.window_ns as f64);
+            let rate = |r: &&PassResult| Some(op_rate(r)? * what(of(r)) as f64 / r.ops() as f64);
+            let rates = used.iter().filter(|result| result.ops() > 0).filter_map(rate);
             median(&rates.collect::<Vec<_>>()).unwrap_or(0.0)
         };
         KindShare {
