@@ -85,7 +85,9 @@ fn picture(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
     let dot = |row: &Row<'_>, q: f64| {
         let time = quantile(row, q);
         let done = row.judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-        let late = if done < offered(row) * KEPT_UP { ", not kept up with" } else { "" };
+        // The rate is what was carried of the load that was asked for.
+        let asked = row.run.spec.load.rate_per_s as f64;
+        let late = if done < asked * KEPT_UP { ", not kept up with" } else { "" };
         Dot {
             x: loads.at(offered(row)),
             y: times.at(time),

@@ -70,11 +70,11 @@ fn figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Trouble
         };
         let told = !judged.caveats.iter().any(limited);
         let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-        let share = |offered: f64| if offered > 0.0 { done_per_s / offered } else { 1.0 };
+        let asked_per_s = spec.load.rate_per_s as f64;
         let figure = |rate: &crate::Summary| Figure {
             per_s: rate.median,
             p99_ns: judged.response_time.quantile(0.99),
-            offered_share: judged.offered_per_s.map(share),
+            offered_share: judged.offered_per_s.map(|_| done_per_s / asked_per_s),
         };
         judged.rate.as_ref().map(|rate| told.then(|| figure(rate))).ok_or_else(none)
     };

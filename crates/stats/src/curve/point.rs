@@ -119,7 +119,9 @@ impl LoadPoint {
         Self {
             asked_per_s,
             offered_per_s,
-            achieved_per_s: achieved.median,
+            // The rate is the share that was carried, of what was asked; here it is the share of
+            // what fell due, since response times are those of that load.
+            achieved_per_s: achieved.median * offered_per_s / asked_per_s.max(1) as f64,
             mean_ns: judged.response_time.mean(),
             response_time: judged.response_time.clone(),
             broken: rules.into_iter().flatten().collect(),

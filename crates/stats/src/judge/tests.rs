@@ -70,6 +70,29 @@ fn writes(rates: &[u64]) -> Run {
     Run { index: 0, spec: spec(Workload::Stream), trials: made.collect() }
 }
 
+/// A mix of `ops` ops in a second, of which `due_ops` fell due and 1000 were asked for.
+fn offered(ops: u64, due_ops: u64) -> PassResult {
+    let mut made = result(Pass::Mix, OpKind::Read, ops * MB);
+    made.scope.offered =
+        Some(model::Offered { rate_per_s: 1_000, due_ops, span_ns: made.window_ns });
+    made
+}
+
+#[test]
+fn chance_in_what_falls_due_moves_no_rate() {
+    let rate = |made: &PassResult| (op_rate(made), byte_rate(made));
+    // More or fewer fell due than were asked for, and all were done.
+    for due in [950, 1_000, 1_040] {
+        assert_eq!(rate(&offered(due, due)), (Some(1_000.0), Some(1e9)), "{due}");
+    }
+    // Ops that fell due in the warm-up end in the window, too.
+    assert_eq!(op_rate(&offered(1_010, 1_000)), Some(1_000.0));
+    // What was not carried is missing.
+    assert_eq!(op_rate(&offered(480, 960)), Some(500.0));
+    // A closed loop has its own pace.
+    assert_eq!(op_rate(&result(Pass::Mix, OpKind::Read, 950 * MB)), Some(950.0));
+}
+
 fn codes(judged: &Judged) -> Vec<&'static str> {
     judged.caveats.iter().map(|caveat| caveat.code.code()).collect()
 }

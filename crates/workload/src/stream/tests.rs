@@ -404,6 +404,24 @@ fn due_instants_belong_to_ops_and_not_to_workers() {
     }
 }
 
+#[test]
+fn a_schedule_of_its_own_changes_due_instants_and_nothing_else() {
+    let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
+    let spec = RunSpec { load, ..spec(Workload::Mixed, 1) };
+    let taken = |schedule_seed: u64| {
+        let mut stream = OpStream::new(&spec, Pass::Mix, 0, 42).scheduled_by(schedule_seed);
+        let ops: Vec<Op> = (0..500).filter_map(|_| stream.next_op()).collect();
+        let due: Vec<u64> = ops.iter().map(|op| op.due_ns).collect();
+        let work: Vec<Op> = ops.into_iter().map(|op| Op { due_ns: 0, ..op }).collect();
+        (due, work)
+    };
+    let (first, second, again) = (taken(1), taken(2), taken(1));
+    assert_eq!(first, again);
+    assert_eq!(first.1, second.1);
+    let same = first.0.iter().zip(&second.0).filter(|(one, other)| one == other).count();
+    assert!(first.0.len() == 500 && same < 5, "{same} of 500 due instants are the same");
+}
+
 proptest! {
     #[test]
     fn every_sweep_takes_each_byte_once_whoever_does_it(
