@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
@@ -20,6 +20,7 @@ use report::Format;
 use results::Store;
 
 use crate::args::{JobArgs, MakingArgs, RunArgs};
+use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
 use crate::hosts::Agents;
 use crate::job::Job;
@@ -27,8 +28,8 @@ use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, check_screen};
 use crate::{
-    dry_run, embedded, hosts, input_file, job, leftovers, output, output_file, ramp, render,
-    signals, target,
+    dry_run, embedded, hosts, input_file, job, leftovers, output, output_file, render, signals,
+    target,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -39,9 +40,6 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = read(args)?;
     let mut around = surroundings();
     around.job = job::stand_ins(&args.job)?;
-    if let Some(max) = args.until_broken {
-        return ramp::until_broken(args, &raw, &around, max);
-    }
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
     if args.dry_run {
@@ -515,19 +513,4 @@ fn command_line() -> String {
         .chain(args[1..].iter().cloned())
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// The calendar time in nanoseconds since 1970 UTC.
-fn calendar_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
-}
-
-/// The calendar time in milliseconds since 1970 UTC.
-pub fn now_unix_ms() -> u64 {
-    calendar_ns() / 1_000_000
-}
-
-/// A number that no other campaign has: the time and the process.
-pub fn token() -> u64 {
-    model::random::draw(calendar_ns(), u64::from(std::process::id()))
 }

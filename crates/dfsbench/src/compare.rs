@@ -2,7 +2,7 @@
 //!
 //! Offline, as `dfsbench report` is: the results files are the only input and are not changed.
 
-mod asked;
+mod rules;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::{output, output_file, render, room};
 /// # Errors
 /// When a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let rules = asked::rules(args)?;
+    let rules = rules::rules(args)?;
     let before = load(&args.before, &args.results)?;
     let after = match &args.after {
         Some(after) => load(after, &args.results)?,
@@ -36,7 +36,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
     }
-    let [of_before, of_after] = asked::selections(&args.only, [&before, &after])?;
+    let [of_before, of_after] = rules::selections(&args.only, [&before, &after])?;
     let compared = Compared::of(
         Selection { campaign: &before, only: &of_before },
         Selection { campaign: &after, only: &of_after },

@@ -10,6 +10,7 @@
 
 mod agent_command;
 mod args;
+mod calendar;
 mod campaign;
 mod catalog;
 mod clean;
@@ -61,7 +62,10 @@ fn command() -> Result<ExitCode, Failure> {
     }
     let args = Args::parse();
     match args.command.unwrap_or_else(Command::quick) {
-        Command::Run(run) => campaign::run(&run),
+        Command::Run(run) => match run.until_broken {
+            Some(clients_max) => ramp::until_broken(&run, clients_max),
+            None => campaign::run(&run),
+        },
         Command::Ramp(args) => ramp::run(&args),
         Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),

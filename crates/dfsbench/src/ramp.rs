@@ -23,7 +23,7 @@ use crate::campaign::{self, Means, Told};
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
-use crate::{dry_run, job, output, signals, target};
+use crate::{calendar, dry_run, job, output, signals, target};
 
 /// The heaviest load where nobody says, by what is raised.
 const MAX: u32 = 1_000;
@@ -56,7 +56,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         let what = "--until-broken: that is what a ramp is";
         return Err(Failure::Usage(format!("{what} (hint: --max says where it ends)")));
     }
-    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    let mut around = target::surroundings(calendar::token() % 1_000_000_000);
     around.job = job::stand_ins(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
@@ -87,19 +87,17 @@ fn quick() -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// Adds clients to each run of a plan until the server breaks, `max` at most.
+/// Adds clients to each run of a plan until the server breaks, `clients_max` at most.
 ///
 /// # Errors
 /// As [`run`].
-pub fn until_broken(
-    args: &RunArgs,
-    raw: &RawPlan,
-    around: &Surroundings,
-    max: u32,
-) -> Result<ExitCode, Failure> {
+pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
+    let raw = campaign::read(args)?;
+    let mut around = campaign::surroundings();
+    around.job = job::stand_ins(&args.job)?;
     let RampAsked { recovery_ms, slow_factor, .. } = RampAsked::default();
-    let wish = Wish { raise: None, from: None, max: Some(max), recovery_ms, slow_factor };
-    make(args, raw, around, &wish)
+    let wish = Wish { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
+    make(args, &raw, &around, &wish)
 }
 
 /// Searches for each run of the plan, whatever it says of the load.

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, CoursePoint, IntervalSample, KindResult, Offered, Pass, PassResult,
-    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
+    Caveat, ClientResult, CoursePoint, KindResult, Offered, Pass, PassResult, ProcessorWait,
+    RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
 };
 use workload::{Mismatches, OpStream};
 
@@ -23,27 +23,11 @@ use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
 use crate::pace::{Booked, Pace, Timing};
 use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
-use crate::stop::Stop;
 use crate::thread_io::ThreadIo;
 use crate::thread_wait::ThreadTimes;
 use crate::touched::Touched;
-use crate::watch::{Watch, Watched};
+use crate::watch::{Monitor, Watch, Watched};
 use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
-
-/// What the caller lends to a pass.
-pub struct Monitor<'a> {
-    /// Set by whoever wants the pass to stop.
-    pub stop: &'a Stop,
-    /// Called once all backends are open, right before the start: for counts of what follows.
-    pub opened: &'a dyn Fn(),
-    /// Says after that when to start, by the site's clock; what has passed is at once, and `None`
-    /// not at all.
-    pub gate: &'a mut dyn FnMut() -> Option<u64>,
-    /// Gets what was done since the last time, some ten times a second.
-    pub observe: &'a mut dyn FnMut(IntervalSample),
-    /// Reads the processor time of the client, all its threads together.
-    pub client_cpu_ns: &'a dyn Fn() -> u64,
-}
 
 /// A measured pass.
 pub struct Measured {

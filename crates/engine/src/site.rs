@@ -7,6 +7,7 @@
 mod content;
 mod directory;
 pub mod leftover;
+mod mark;
 mod nfs;
 mod patience;
 mod stock;

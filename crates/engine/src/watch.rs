@@ -13,10 +13,25 @@ use crate::beat::Beats;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::limits::WATCH_TICK;
-use crate::measure::Monitor;
+use crate::stop::Stop;
 use crate::worker::Progress;
 
 const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
+
+/// What the caller lends to a pass.
+pub struct Monitor<'a> {
+    /// Set by whoever wants the pass to stop.
+    pub stop: &'a Stop,
+    /// Called once all backends are open, right before the start: for counts of what follows.
+    pub opened: &'a dyn Fn(),
+    /// Says after that when to start, by the site's clock; what has passed is at once, and `None`
+    /// not at all.
+    pub gate: &'a mut dyn FnMut() -> Option<u64>,
+    /// Gets what was done since the last time, some ten times a second.
+    pub observe: &'a mut dyn FnMut(IntervalSample),
+    /// Reads the processor time of the client, all its threads together.
+    pub client_cpu_ns: &'a dyn Fn() -> u64,
+}
 
 /// Watches the workers of one pass.
 pub struct Watch<'a> {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::LabSpec;
+use crate::lab::{Host, LabSpec};
 use crate::nfs::{NfsSettings, NfsTarget, Stable};
 use crate::pass::Pass;
 use crate::placement::Placement;
@@ -348,6 +348,35 @@ impl RunSpec {
     /// Bytes that the file set holds.
     pub const fn set_bytes(&self) -> u64 {
         self.file_size_bytes * self.files as u64
+    }
+}
+
+impl RunSpec {
+    /// The hosts that work, in their order, an agent on each; none where this process works.
+    pub fn client_hosts(&self) -> &[Host] {
+        match &self.lab {
+            _ if !self.placement.hosts.is_empty() => &self.placement.hosts,
+            Some(lab) => std::slice::from_ref(lab.worker()),
+            None => &[],
+        }
+    }
+
+    /// Agents that work at one moment, at least one.
+    pub fn agents(&self) -> u32 {
+        self.client_hosts().len().max(1) as u32
+    }
+
+    /// Workers of all client hosts together.
+    pub fn all_workers(&self) -> u32 {
+        self.workers.saturating_mul(self.agents())
+    }
+
+    /// The run as each of its agents gets it: [`RunSpec::workers`] are those of all hosts, and it
+    /// no longer matters which hosts they are.
+    #[must_use]
+    pub fn for_agents(&self) -> Self {
+        let workers = self.all_workers();
+        Self { workers, placement: Placement::default(), ..self.clone() }
     }
 }
 

@@ -12,6 +12,7 @@
 //! back. **Source:** <https://www.sqlite.org/lockingv3.html>, <https://www.sqlite.org/wal.html>.
 
 mod catalog;
+mod copy;
 mod error;
 mod export;
 mod hold;
@@ -22,6 +23,7 @@ mod join;
 mod read;
 mod remove;
 mod resume;
+mod row;
 mod snapshot;
 mod soak;
 mod store;

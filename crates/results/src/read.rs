@@ -5,20 +5,18 @@
 //! whether figures count reads an outline, without what makes files large.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 
 use model::{
-    Campaign, CampaignState, Caveat, CaveatCode, Ceiling, ClientResult, ClientTimes, Fact,
-    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run,
-    RunSpec, Scope, Trial, TrialState, Truth,
+    Campaign, Caveat, CaveatCode, ClientResult, ClientTimes, Fact, Histogram, IntervalSample,
+    KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope, Trial,
+    TrialState, Truth,
 };
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::{StoreError, explain};
-use crate::hosts;
+use crate::row::{count, damaged, header, maybe_count, named, rows};
 use crate::store::Store;
-use crate::{soak, telemetry};
+use crate::{hosts, soak, telemetry};
 
 impl Store {
     /// Gives a campaign back exactly as it was stored.
@@ -239,27 +237,6 @@ fn each_of(
     Ok(())
 }
 
-pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
-    let ops_per_s = maybe_count(row, "ceiling_ops_per_s")?;
-    let service_time_p50_ns = maybe_count(row, "ceiling_service_time_p50_ns")?;
-    Ok(Campaign {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        started_unix_ms: count(row, "started_unix_ms")?,
-        tool_version: row.get("tool_version")?,
-        command: row.get("command")?,
-        question: Question::Figures,
-        plan_toml: row.get("plan_toml")?,
-        seed: named(row, "seed", |seed| u64::from_str(seed).ok())?,
-        state: state_of(row)?,
-        facts: Vec::new(),
-        ceiling: ops_per_s
-            .zip(service_time_p50_ns)
-            .map(|(ops_per_s, service_time_p50_ns)| Ceiling { ops_per_s, service_time_p50_ns }),
-        runs: Vec::new(),
-    })
-}
-
 /// What a campaign was made to find out; files of earlier releases don't say, nor have the table.
 fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
     if !connection.table_exists(None, "questions")? {
@@ -392,48 +369,6 @@ fn truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
         expected: count(row, "expected")?,
         found: count(row, "found")?,
         source: row.get("source")?,
-    })
-}
-
-pub(crate) fn rows<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
-}
-
-pub(crate) fn damaged(what: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
-}
-
-pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
-}
-
-pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
-    let value: Option<i64> = row.get(column)?;
-    let unsigned =
-        |value| u64::try_from(value).map_err(|_| damaged(format!("{column} is {value}")));
-    value.map(unsigned).transpose()
-}
-
-pub(crate) fn named<T>(
-    row: &Row<'_>,
-    column: &str,
-    find: impl FnOnce(&str) -> Option<T>,
-) -> rusqlite::Result<T> {
-    let name: String = row.get(column)?;
-    find(&name).ok_or_else(|| damaged(format!("{column} `{name}` is not known here")))
-}
-
-fn state_of(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
-    named(row, "state", |state| match state {
-        "running" => Some(CampaignState::Running),
-        "complete" => Some(CampaignState::Complete),
-        "interrupted" => Some(CampaignState::Interrupted),
-        _ => None,
     })
 }
 

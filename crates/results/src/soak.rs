@@ -6,8 +6,7 @@ use model::soak::Blow;
 use model::{Pulse, Upset};
 use rusqlite::{Row, Transaction, params};
 
-use crate::read::{count, maybe_count, named};
-use crate::write::whole;
+use crate::row::{count, maybe_count, named, whole};
 
 /// Adds how each interval of a pass looked, and what was done to hosts meanwhile.
 pub(crate) fn insert(

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
 use crate::hold::{Hold, remove_abandoned};
+use crate::tree::{ADDED, SCHEMA};
 use crate::{identity, tree, trust};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
@@ -26,12 +27,6 @@ pub const SCHEMA_VERSION: i64 = 1;
 /// How long somebody else's lock is waited for: a report reads in milliseconds, so whoever
 /// holds it longer has forgotten it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The schema of the first release.
-pub(crate) const SCHEMA: &str = include_str!("schema.sql");
-/// What was added to the schema without a change to what it had; older files get it when they
-/// are opened to be added to.
-pub(crate) const ADDED: &str = include_str!("added.sql");
 
 /// An open results file.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use model::{Severity, Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
 
 use crate::error::StoreError;
-use crate::hosts;
+use crate::row::whole;
 use crate::store::Store;
-use crate::{identity, soak, telemetry};
+use crate::{hosts, identity, soak, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
@@ -168,14 +168,6 @@ pub(crate) fn next_campaign(connection: &Connection) -> rusqlite::Result<i64> {
     let sql = "SELECT 1 + max(coalesce((SELECT max(id) FROM campaigns), 0),
                               coalesce((SELECT max(id) FROM removed), 0))";
     connection.query_row(sql, [], |row| row.get(0))
-}
-
-/// SQLite's integers are signed; what does not fit is an error of whoever counted.
-pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
-    i64::try_from(value).map_err(|_| {
-        let cause = format!("{value} exceeds the largest number that SQLite can hold");
-        rusqlite::Error::ToSqlConversionFailure(cause.into())
-    })
 }
 
 const fn state_name(state: CampaignState) -> &'static str {

@@ -17,21 +17,11 @@ use model::{DataSettings, Fill, Pass, RunSpec};
 
 use crate::journal::Journal;
 use crate::mismatch::{Found, Mismatch};
-use crate::pool::Pool;
+use crate::pool::{GRAIN, PERIOD, Pool};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
-
-/// Bytes after which the content repeats: 2 MiB and a bit.
-///
-/// Longer than the window of compressors that work on whole files (that of zstd has 2 MiB at its
-/// usual level), and else as short as can be: writes come out of the pool, and the more of it a
-/// second-level cache holds, the less it costs them.
-pub const PERIOD: usize = (2 << 20) + GRAIN * 65;
 
 /// Files that have so many bytes together get all of the content made.
 const MUCH_BYTES: u64 = PERIOD as u64 / 4;
-
-/// Content of a file begins at a multiple of this in the pool.
-const GRAIN: usize = 8;
 
 /// Different blocks among those that repeat.
 const REPEATED_BLOCKS: u64 = 64;

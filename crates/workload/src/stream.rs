@@ -226,7 +226,7 @@ impl OpStream {
         }
         let file = (self.worker + self.synced) % self.syncs;
         self.synced += 1;
-        Some(op(OpKind::Sync, file, 0, 0))
+        Some(Op::new(OpKind::Sync, file, 0, 0))
     }
 }
 
@@ -270,12 +270,6 @@ impl Family {
             _ => None,
         }
     }
-}
-
-/// An op that is due at once.
-#[inline]
-pub(crate) const fn op(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Op {
-    Op { due_ns: 0, offset_bytes, len_bytes, file, kind }
 }
 
 #[cfg(test)]

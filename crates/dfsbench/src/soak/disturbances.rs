@@ -7,7 +7,7 @@ use model::soak::{Blow, Disturbance};
 use model::{Host, RunSpec, Target};
 use plan::{Place, PlanError, RawPlan, Spot};
 
-use super::asked::shown;
+use super::format_ms;
 use crate::exit::Failure;
 
 /// The disturbances of a soak, in the order of time.
@@ -84,11 +84,11 @@ impl Planned {
         (segment_ms, duration_ms): (u64, u64),
     ) -> Result<(), Refusal> {
         if one.at_ms >= duration_ms {
-            let what = format!("the soak measures for {} only", shown(duration_ms));
+            let what = format!("the soak measures for {} only", format_ms(duration_ms));
             return Err((what, "an earlier instant, or a longer --duration"));
         }
         if (one.at_ms % segment_ms).saturating_add(one.lasts_ms) >= segment_ms {
-            let what = format!("it is not over before its segment of {} is", shown(segment_ms));
+            let what = format!("it is not over before its segment of {} is", format_ms(segment_ms));
             return Err((what, "another instant, or a longer --segment"));
         }
         let ends_ms = one.at_ms.saturating_add(one.lasts_ms);

@@ -14,8 +14,6 @@ use model::OpError;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
 
-use super::files::failed;
-
 /// A shared mapping of a whole file.
 #[derive(Debug)]
 pub struct Mapping {
@@ -82,9 +80,9 @@ impl Mapping {
     ///
     /// # Errors
     /// What msync(2) says.
-    pub fn sync(&self) -> Result<(), OpError> {
+    pub fn sync(&self) -> Result<(), Errno> {
         // SAFETY: the range is that of the mapping.
-        unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }.map_err(failed)
+        unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }
     }
 
     fn at(&self, offset_bytes: u64, len: usize) -> Result<*mut u8, OpError> {

@@ -9,7 +9,6 @@
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
 mod closing;
-mod judge;
 mod many;
 mod set;
 mod transfers;

@@ -9,7 +9,6 @@ use super::profile::{LINKS_READ, RequestSize};
 use super::set::OpMixSet;
 use super::shares::{BLOCK, PAIRS, requests_of_block};
 use crate::permute::Permutation;
-use crate::stream::op;
 use crate::zipf::Zipf;
 
 /// Files that are tried for a request before it is cut to the size of the last one.
@@ -105,11 +104,11 @@ impl OpMixStream {
     fn of_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
         if kind == OpKind::Rename {
             let (file, slot, way) = self.set.renamed.of(block, rank);
-            return Some((op(kind, file, way, 0), Some(slot)));
+            return Some((Op::new(kind, file, way, 0), Some(slot)));
         }
         if kind == OpKind::Link {
             let (file, number) = self.set.linked(block, rank);
-            return Some((op(kind, file, number, 0), None));
+            return Some((Op::new(kind, file, number, 0), None));
         }
         let pools = [self.set.files, self.set.directories, self.set.links];
         let found = PAIRS.iter().zip(pools).find_map(|((makes, takes), pool)| {
@@ -119,7 +118,7 @@ impl OpMixStream {
                 (kind == *takes).then(|| pool.taken(block, rank))
             }
         });
-        found.map(|(number, slot)| (op(kind, number, 0, 0), slot))
+        found.map(|(number, slot)| (Op::new(kind, number, 0, 0), slot))
     }
 
     /// What only looks, reads or writes.
@@ -131,9 +130,9 @@ impl OpMixStream {
                 let appends = below(draw(seed, 0), 100) < self.append_percent;
                 self.transfer(kind, seed, self.set.profile().writes, appends)
             }
-            OpKind::Commit => op(kind, self.set.number_of(self.used(seed)), 0, 0),
-            OpKind::Readlink => op(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
-            _ => op(kind, any, 0, 0),
+            OpKind::Commit => Op::new(kind, self.set.number_of(self.used(seed)), 0, 0),
+            OpKind::Readlink => Op::new(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
+            _ => Op::new(kind, any, 0, 0),
         }
     }
 
@@ -168,7 +167,7 @@ impl OpMixStream {
             below(draw(seed, 2), (size - bytes) / io_size + 1) * io_size
         };
         self.rest_bytes = bytes;
-        self.piece(op(kind, file, offset, 0))
+        self.piece(Op::new(kind, file, offset, 0))
     }
 
     /// The next call of a request, of which `rest_bytes` are left.

@@ -378,7 +378,7 @@ fn a_sweep_that_time_ends_syncs_the_file_that_it_began() {
     assert!(stream.is_endless());
     let first = stream.next_op().unwrap();
     stream.finish();
-    assert_eq!(stream.next_op(), Some(op(OpKind::Sync, first.file, 0, 0)));
+    assert_eq!(stream.next_op(), Some(Op::new(OpKind::Sync, first.file, 0, 0)));
     assert_eq!((stream.next_op(), stream.is_endless()), (None, false));
 }
 

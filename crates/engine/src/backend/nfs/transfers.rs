@@ -12,6 +12,7 @@
 //! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
 mod calls;
+mod judge;
 mod steps;
 
 use std::collections::VecDeque;
@@ -22,11 +23,11 @@ use nfs_client::proto::client::{Event, File, OpenAccess, Operation};
 use nfs_client::proto::status::Status;
 use workload::Name;
 
-use super::judge::{Judged, is_state_lost, judge, opened};
 use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 use calls::NotStarted;
+use judge::{Judged, is_state_lost, judge, opened};
 pub(super) use steps::Stage;
 
 /// The tag of the call that opens a file anew: the largest that is ours, far above all transfers.

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use model::{Op, OpError, OpKind};
 use workload::Pattern;
 
-use super::super::files::{Files, pieces, retry, whole};
+use super::super::files::{Files, failed, pieces, retry, whole};
 use crate::limits::STDIO_BYTES;
 
 /// `pread`, or a copy out of the mapping.
@@ -52,7 +52,7 @@ fn put(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
 /// `fsync`; of a commit `fdatasync`; of a mapped file `msync`.
 pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
     if let Some(map) = set.map(op.file) {
-        map.sync()?;
+        map.sync().map_err(failed)?;
         return Ok(0);
     }
     let file = set.file(op.file)?;

@@ -8,8 +8,8 @@ use nfs_client::proto::CallError;
 use nfs_client::proto::client::{Event, File, Outcome};
 use nfs_client::proto::status::Status;
 
-use super::set::Common;
-use super::transfers::{Stage, Transfer};
+use super::super::set::Common;
+use super::{Stage, Transfer};
 use crate::backend::posix::get_each;
 
 /// What a call that did not fail came to.
