@@ -212,7 +212,7 @@ impl<'a> Trial<'a> {
         };
         let seed = self.assignment.seed;
         let spec = spec.in_pass(pass);
-        let mut measured = measure(&self.site, &spec, (pass, share), seed, &mut monitor)?;
+        let mut measured = measure(&self.site, &spec, pass, share, seed, &mut monitor)?;
         let result = &mut measured.result;
         if calendar.has_stepped() {
             result.caveats.extend(calendar.doubt());

@@ -140,7 +140,7 @@ pub fn make(
     let trials = controller::steps(plan).len();
     prepare(means)?;
     let mut told = Told::new(means, Progress::new(plan, means.tells_nothing()), trials)?;
-    let made = measured(means, plan, stored, (stop, &mut told));
+    let made = measured(means, plan, stored, stop, &mut told);
     let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
     told.end(&made);
     Ok(made?.0.into())
@@ -211,7 +211,8 @@ fn measured(
     means: &Means<'_>,
     plan: &mut Plan,
     stored: Option<i64>,
-    (stop, told): (&Arc<AtomicBool>, &mut Told),
+    stop: &Arc<AtomicBool>,
+    told: &mut Told,
 ) -> Result<Campaign, Failure> {
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
@@ -219,7 +220,7 @@ fn measured(
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let campaign =
-        with_agents(means, plan, (local, stop), told, |walk| walk_plan(means, walk, stored));
+        with_agents(means, plan, local, stop, told, |walk| walk_plan(means, walk, stored));
     drop(server);
     campaign
 }
@@ -356,7 +357,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub fn with_agents<T>(
     means: &Means<'_>,
     plan: &Plan,
-    (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
+    local_server: Option<LocalServer>,
+    stop: &Arc<AtomicBool>,
     told: &mut Told,
     work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {

@@ -55,7 +55,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let mut asked = CurveAsked { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         asked.loads_per_s.clear();
-        return bound::search(&means, &ask, (asked, bound), &stop);
+        return bound::search(&means, &ask, &asked, bound, &stop);
     }
     means.question = Question::Curve(asked);
     campaign::make(&means, &mut plan, None, &stop)

@@ -128,7 +128,7 @@ fn make(
     let progress = Progress::open_ended(&plan, means.tells_nothing());
     let mut told = Told::new(&means, progress, 0)?;
     let local = raising.server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, (local, &stop), &mut told, |walk| {
+    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut told, |walk| {
         search(walk, &means, &raising)
     });
     let made = searched.and_then(|stored| conclude(&means, stored, &raising.asked));

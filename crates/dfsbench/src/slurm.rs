@@ -40,7 +40,7 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         None => std::env::current_exe()
             .map_err(|error| Failure::Lab(format!("where is this program? {error}")))?,
     };
-    output::data(script(args, &plan.name, (agents, minutes), &program)?.as_bytes())?;
+    output::data(script(args, &plan.name, agents, minutes, &program)?.as_bytes())?;
     Ok(End::Ok.into())
 }
 
@@ -59,7 +59,8 @@ fn agents(args: &SlurmArgs) -> Result<u32, Failure> {
 fn script(
     args: &SlurmArgs,
     name: &str,
-    (agents, minutes): (u32, u64),
+    agents: u32,
+    minutes: u64,
     program: &Path,
 ) -> Result<String, Failure> {
     let mut options = vec![
@@ -112,7 +113,7 @@ mod tests {
 
     fn written(words: &[&str]) -> Result<String, Failure> {
         let args = SlurmArgs::parse_from([&["slurm"], words].concat());
-        script(&args, "scaling", (agents(&args)?, 33), Path::new("/opt/it's here/dfsbench"))
+        script(&args, "scaling", agents(&args)?, 33, Path::new("/opt/it's here/dfsbench"))
     }
 
     #[test]

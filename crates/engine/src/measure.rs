@@ -64,7 +64,8 @@ struct WorkerReport {
 pub fn measure(
     site: &Site,
     spec: &RunSpec,
-    (pass, share): (Pass, Share),
+    pass: Pass,
+    share: Share,
     seed: u64,
     monitor: &mut Monitor<'_>,
 ) -> Result<Measured, SiteError> {
@@ -86,7 +87,7 @@ pub fn measure(
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = guarded(worker, shared, || {
-                    let opened = Ready::new(site, (spec, pass), worker, seed)?;
+                    let opened = Ready::new(site, spec, pass, worker, seed)?;
                     Ok(opened.booking(site, spec, worker, beat))
                 });
                 // Whoever can't be told is gone, and then the gate is closed too.
@@ -96,8 +97,8 @@ pub fn measure(
                 let report = guarded(worker, shared, || {
                     let ready = opened?;
                     let begun_ns = begun_ns.ok_or(SiteError::Stopped)?;
-                    let clock = site.clock().as_ref();
-                    Ok(ready.run((clock, begun_ns), (spec, pass), (shared, progress)))
+                    let part = Part { clock: site.clock().as_ref(), spec, pass, shared, progress };
+                    Ok(ready.run(&part, begun_ns))
                 });
                 let _ = done.send(report);
             };
@@ -116,16 +117,16 @@ pub fn measure(
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
         let beats = is_booked.then(|| Beats::new(beats, site.journal().cloned()));
-        let watch =
-            Watch::new(clock, &progress, (spec, follows), begun_ns, monitor).with_beats(beats);
+        let watch = Watch::new(clock, &progress, spec, begun_ns, monitor).with_beats(beats);
+        let watch = if follows { watch.with_course() } else { watch };
         if start_ns.is_some() {
             for gate in &gates {
                 let _ = gate.send(begun_ns);
             }
         }
         drop(gates);
-        let (reports, watched) = collect(&reports, progress.len(), (watch, monitor, &shared));
-        assemble(reports, (spec, pass), watched)
+        let (reports, watched) = collect(&reports, progress.len(), watch, monitor, &shared);
+        assemble(reports, spec, pass, watched)
     })
 }
 
@@ -153,6 +154,17 @@ impl Drop for StopsAtPanic<'_> {
     }
 }
 
+/// What a worker's part of a pass is made with.
+struct Part<'a> {
+    clock: &'a dyn Clock,
+    spec: &'a RunSpec,
+    pass: Pass,
+    /// What all workers of the pass share.
+    shared: &'a Shared,
+    /// Where this one stores what it has done.
+    progress: &'a Progress,
+}
+
 /// A worker that has all it needs and waits for the start.
 struct Ready {
     opened: Opened,
@@ -165,7 +177,8 @@ struct Ready {
 impl Ready {
     fn new(
         site: &Site,
-        (spec, pass): (&RunSpec, Pass),
+        spec: &RunSpec,
+        pass: Pass,
         worker: u32,
         seed: u64,
     ) -> Result<Self, SiteError> {
@@ -185,12 +198,9 @@ impl Ready {
         Self { pace: Some(Pace::booking(self.pace, booked, self.opened.queue_depth)), ..self }
     }
 
-    fn run(
-        self,
-        (clock, begun_ns): (&dyn Clock, u64),
-        (spec, pass): (&RunSpec, Pass),
-        (shared, progress): (&Shared, &Progress),
-    ) -> WorkerReport {
+    /// Does the worker's part of the pass from `begun_ns` on.
+    fn run(self, part: &Part<'_>, begun_ns: u64) -> WorkerReport {
+        let Part { clock, spec, pass, shared, progress } = *part;
         let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
         // Not before: what it and its group waited for until all were ready is no part of the pass.
         let times_before = ThreadTimes::now();
@@ -268,7 +278,9 @@ type Reports = Vec<Result<WorkerReport, SiteError>>;
 fn collect(
     incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
     workers: usize,
-    (mut watch, monitor, shared): (Watch<'_>, &mut Monitor<'_>, &Shared),
+    mut watch: Watch<'_>,
+    monitor: &mut Monitor<'_>,
+    shared: &Shared,
 ) -> (Reports, Watched) {
     let mut reports = Vec::with_capacity(workers);
     while reports.len() < workers {
@@ -300,7 +312,8 @@ fn scope(spec: &RunSpec, reports: &[WorkerReport], stalls: Option<Stalls>) -> Sc
 
 fn assemble(
     reports: Reports,
-    (spec, pass): (&RunSpec, Pass),
+    spec: &RunSpec,
+    pass: Pass,
     watched: Watched,
 ) -> Result<Measured, SiteError> {
     let (good, bad): (Vec<_>, Vec<_>) = reports.into_iter().partition(Result::is_ok);

@@ -299,9 +299,10 @@ impl Site {
                 Ok(plain(spec, Box::new(null)))
             }
             Place::Memory => {
-                let sizes = (spec.io_size_bytes as usize, spec.set_bytes());
+                let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
                 let clock = Arc::clone(self.clock());
-                Ok(plain(spec, Box::new(Memory::new(clock, spec.queue_depth as usize, sizes))))
+                let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
+                Ok(plain(spec, Box::new(memory)))
             }
             Place::Tcp(target) => self.open_tcp(spec, target),
             Place::Directory(site) => site.open(spec, pass, worker, &self.config),
@@ -317,9 +318,9 @@ impl Site {
         };
         let timeout = Duration::from_millis(spec.timeout_ms);
         let stream = tcp::connect(target, timeout).map_err(failed)?;
-        let sizes = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
-        let backend = Tcp::new(stream, Arc::clone(self.clock()), sizes, timeout_ns);
+        let backend = Tcp::new(stream, Arc::clone(self.clock()), depth, io_size, timeout_ns);
         Ok(plain(spec, Box::new(backend)))
     }
 

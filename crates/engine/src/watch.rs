@@ -69,12 +69,11 @@ pub struct Watched {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch a pass whose workers start at `begun_ns`, now or later; `follows` its
-    /// course.
+    /// Begins to watch a pass whose workers start at `begun_ns`, now or later.
     pub fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],
-        (spec, follows): (&RunSpec, bool),
+        spec: &RunSpec,
         begun_ns: u64,
         monitor: &Monitor<'_>,
     ) -> Self {
@@ -90,11 +89,18 @@ impl<'a> Watch<'a> {
             seen: (Work::default(), Work::default()),
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
-            course: follows.then(|| Course::new(origin_ns)),
+            course: None,
             beats: None,
             // Two clocks make this figure; in a very short pass their difference may run backwards.
             cpu_before_ns: at_once.then(|| (monitor.client_cpu_ns)()),
         }
+    }
+
+    /// Follows the course of the pass, too.
+    #[must_use]
+    pub fn with_course(mut self) -> Self {
+        self.course = Some(Course::new(self.origin_ns));
+        self
     }
 
     /// Takes what each interval looks like, too.

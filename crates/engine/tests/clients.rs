@@ -76,14 +76,9 @@ impl Rig {
             client_cpu_ns: &|| 0,
         };
         self.site.prepare(&self.spec, pass).unwrap();
-        let measured = measure(
-            &self.site,
-            &self.spec,
-            (pass, Share::whole(self.spec.workers)),
-            1,
-            &mut monitor,
-        )
-        .unwrap();
+        let measured =
+            measure(&self.site, &self.spec, pass, Share::whole(self.spec.workers), 1, &mut monitor)
+                .unwrap();
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
         measured

@@ -58,7 +58,7 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
     };
     site.prepare(spec, pass).unwrap();
     let measured =
-        measure(&site, spec, (pass, Share::whole(spec.workers)), 42, &mut monitor).unwrap();
+        measure(&site, spec, pass, Share::whole(spec.workers), 42, &mut monitor).unwrap();
     assert_eq!(measured.ending, Ending::Complete);
     measured
 }

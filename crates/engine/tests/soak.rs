@@ -51,7 +51,7 @@ fn memory_is_steady_over_millions_of_ops() {
         observe: &mut |_| {},
         client_cpu_ns: &|| 0,
     };
-    let measured = measure(&site, &spec, (Pass::Mix, share), 1, &mut monitor).unwrap();
+    let measured = measure(&site, &spec, Pass::Mix, share, 1, &mut monitor).unwrap();
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
     let booked: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();

@@ -83,7 +83,7 @@ impl Governing {
         Self {
             title: format!("{}: {}", campaign.name, crate::notes::title(campaign)),
             passes: passes
-                .map(|(name, pass, rows)| PassFactors::of((name, pass), sheet, &rows))
+                .map(|(name, pass, rows)| PassFactors::of(name, pass, sheet, &rows))
                 .collect(),
         }
     }
@@ -103,7 +103,7 @@ impl Governing {
 }
 
 impl PassFactors {
-    fn of((name, pass): (String, Pass), sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
+    fn of(name: String, pass: Pass, sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
         let (counted, left_out): (Vec<&Row<'_>>, Vec<_>) =
             rows.iter().copied().partition(|row| row.counts());
         let levels_of = |row: &Row<'_>| {

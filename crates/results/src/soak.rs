@@ -12,7 +12,8 @@ use crate::row::{count, maybe_count, named, whole};
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,
-    (pulses, upsets): (&[Pulse], &[Upset]),
+    pulses: &[Pulse],
+    upsets: &[Upset],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO pulses (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,

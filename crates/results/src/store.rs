@@ -37,6 +37,14 @@ pub struct Store {
     holds: Vec<Hold>,
 }
 
+/// What an SQLite file says of whose it is.
+struct FileHead {
+    application_id: i64,
+    schema_version: i64,
+    /// Tables, indexes and views in its schema.
+    tables: i64,
+}
+
 /// Whose file it is.
 enum Owner {
     /// Ours, in the schema that we know.
@@ -160,17 +168,20 @@ impl Store {
         self.check(self.owner_raw().map_err(|error| explain(&self.path, error))?)
     }
 
-    /// Reads (application id, schema version, number of tables).
-    fn owner_raw(&self) -> rusqlite::Result<(i64, i64, i64)> {
+    /// Reads what the head of the file says of its owner.
+    fn owner_raw(&self) -> rusqlite::Result<FileHead> {
         let query = "SELECT (SELECT application_id FROM pragma_application_id),
                             (SELECT user_version FROM pragma_user_version),
                             (SELECT count(*) FROM sqlite_schema)";
-        self.connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        self.connection.query_row(query, [], |row| {
+            let (application_id, schema_version) = (row.get(0)?, row.get(1)?);
+            Ok(FileHead { application_id, schema_version, tables: row.get(2)? })
+        })
     }
 
-    fn check(&self, found: (i64, i64, i64)) -> Result<Owner, StoreError> {
+    fn check(&self, found: FileHead) -> Result<Owner, StoreError> {
         let path = || self.path.clone();
-        match found {
+        match (found.application_id, found.schema_version, found.tables) {
             (0, 0, 0) => Ok(Owner::Nobody),
             (APPLICATION_ID, SCHEMA_VERSION, 1..) => Ok(Owner::Ours),
             (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {

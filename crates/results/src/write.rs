@@ -263,7 +263,7 @@ fn insert_pass(
     for host in &pass.telemetry {
         telemetry::insert(transaction, id, host)?;
     }
-    soak::insert(transaction, id, (&pass.pulses, &pass.upsets))?;
+    soak::insert(transaction, id, &pass.pulses, &pass.upsets)?;
     insert_details(transaction, id, pass)
 }
 

@@ -132,14 +132,15 @@ impl Draws {
         })
     }
 
-    fn of(&mut self, counts: (usize, usize)) -> &[Drawn] {
+    /// Returns what is drawn for so many figures before and after.
+    fn drawn_for(&mut self, before: usize, after: usize) -> &[Drawn] {
         let seed = self.seed;
-        self.known.entry(counts).or_insert_with(|| drawn(counts, seed))
+        self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
 }
 
 fn interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
-    let drawn = draws.of((before.len(), after.len()));
+    let drawn = draws.drawn_for(before.len(), after.len());
     let mut ratios: Vec<(f64, usize)> = drawn
         .iter()
         .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
@@ -160,7 +161,7 @@ fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
 }
 
 /// Draws both medians [`RESAMPLES`] times: which they are, and how often.
-fn drawn((before, after): (usize, usize), seed: u64) -> Vec<Drawn> {
+fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<Drawn> {
     let mut random = SplitMix64::new(seed);
     let mut counts = vec![0_u32; before.max(after)];
     let mut found = BTreeMap::new();

@@ -202,11 +202,12 @@ impl Soaked {
             self.measured_ns += load.window_ns;
             self.ops += load.ops();
             let start_ns = segment.saturating_mul(soak.segment_ms).saturating_mul(1_000_000);
+            let here = Segment { number: segment, start_ns };
             let effects = load.upsets.iter().enumerate();
             self.effects.extend(effects.map(|(number, upset)| {
                 let until_ns = load.upsets.get(number + 1).map_or(u64::MAX, |next| next.begun_ns);
-                let effect = Effect::of(upset, &load.pulses, (segment, start_ns), until_ns);
-                effect.on_host(soak, (load, trial))
+                let effect = Effect::of(upset, &load.pulses, here, until_ns);
+                effect.on_host(soak, load, trial)
             }));
         }
     }
@@ -268,9 +269,16 @@ impl Soaked {
     }
 }
 
+/// A segment, and when it began within the soak.
+#[derive(Clone, Copy)]
+struct Segment {
+    number: u64,
+    start_ns: u64,
+}
+
 impl Effect {
     /// Adds what a segment says of the host that was disturbed.
-    fn on_host(mut self, soak: &Soak, (load, trial): (&PassResult, &Trial)) -> Self {
+    fn on_host(mut self, soak: &Soak, load: &PassResult, trial: &Trial) -> Self {
         let upset = &self.upset;
         let planned = |(at_ns, one): &(u64, &Disturbance)| {
             (*at_ns, one.blow) == (upset.planned_ns, upset.blow)
@@ -290,7 +298,7 @@ impl Effect {
     }
 
     /// What a disturbance did until the next one began.
-    fn of(upset: &Upset, pulses: &[Pulse], (segment, start_ns): (u64, u64), until_ns: u64) -> Self {
+    fn of(upset: &Upset, pulses: &[Pulse], segment: Segment, until_ns: u64) -> Self {
         let begins_ns = |index: usize| if index == 0 { 0 } else { pulses[index - 1].at_ns };
         let length_ns = |index: usize| pulses[index].at_ns.saturating_sub(begins_ns(index)).max(1);
         let per_s = |index: usize| pulses[index].ops as f64 * 1e9 / length_ns(index) as f64;
@@ -323,8 +331,8 @@ impl Effect {
         };
         let mut effect = Self {
             upset: upset.clone(),
-            segment,
-            begun_ns: start_ns.saturating_add(upset.begun_ns),
+            segment: segment.number,
+            begun_ns: segment.start_ns.saturating_add(upset.begun_ns),
             before_per_s,
             detect_ns: None,
             stall_ns: 0,

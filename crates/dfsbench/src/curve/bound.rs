@@ -30,7 +30,8 @@ use crate::progress::Progress;
 pub fn search(
     means: &Means<'_>,
     ask: &Asking<'_>,
-    (asked, bound): (CurveAsked, ResponseBound),
+    asked: &CurveAsked,
+    bound: ResponseBound,
     stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
     let mut heaviest = ask.plan(&[asked.maximum.per_s])?;
@@ -41,8 +42,8 @@ pub fn search(
     let progress = Progress::open_ended(&heaviest, means.tells_nothing());
     let mut told = Told::new(means, progress, 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, (local, stop), &mut told, |walk| {
-        all(walk, means, &asked, bound)
+    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut told, |walk| {
+        all(walk, means, asked, bound)
     });
     drop(server);
     let made = searched.and_then(|(stored, is_known)| {

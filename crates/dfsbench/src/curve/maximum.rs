@@ -60,7 +60,7 @@ pub fn find(
     let quiet = means.unheard();
     let mut told = Told::new(&quiet, Progress::new(&light, true), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let found = campaign::with_agents(&quiet, &light, (local, stop), &mut told, |walk| {
+    let found = campaign::with_agents(&quiet, &light, local, stop, &mut told, |walk| {
         controller::preflight(walk).map_err(Failure::of_campaign)?;
         let mut best = ClosedLoop::default();
         for run in light.runs.iter().filter(|run| run.impossible().is_none()) {

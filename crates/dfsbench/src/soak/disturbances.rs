@@ -17,13 +17,21 @@ pub struct Planned {
     source_name: String,
 }
 
+/// How long a soak is, and each of its segments.
+#[derive(Clone, Copy)]
+pub struct Lengths {
+    /// Of a segment, in milliseconds.
+    pub segment_ms: u64,
+    /// Of the soak, in milliseconds.
+    pub duration_ms: u64,
+}
+
 /// Why a disturbance can't be made, and what could be done.
 type Refusal = (String, &'static str);
 
 impl Planned {
     /// Reads what flags ask for, or else the plan; where neither says anything the in-memory server
-    /// restarts once and stalls once. `times` are the lengths of a segment and of the soak, in
-    /// milliseconds.
+    /// restarts once and stalls once.
     ///
     /// # Errors
     /// When one can't be read, is not over within its segment, or before the next one begins.
@@ -31,11 +39,11 @@ impl Planned {
         texts: &[String],
         raw: &RawPlan,
         is_embedded: bool,
-        times: (u64, u64),
+        lengths: Lengths,
     ) -> Result<Self, Failure> {
         let mut all = match texts {
             [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
-            [] if is_embedded => usual(times),
+            [] if is_embedded => usual(lengths),
             [none] if none == "none" => Vec::new(),
             texts => {
                 let read = texts.iter().map(|text| plan::parse_disturbance(text));
@@ -44,7 +52,7 @@ impl Planned {
         };
         all.sort_by_key(|one| one.value.at_ms);
         let planned = Self { all, source_name: raw.source_name.clone() };
-        planned.refuse_by(|number, one| planned.fits(number, one, times))?;
+        planned.refuse_by(|number, one| planned.fits(number, one, lengths))?;
         Ok(planned)
     }
 
@@ -77,12 +85,8 @@ impl Planned {
     }
 
     /// Says whether one is over within its segment, and before the next one begins.
-    fn fits(
-        &self,
-        number: usize,
-        one: &Disturbance,
-        (segment_ms, duration_ms): (u64, u64),
-    ) -> Result<(), Refusal> {
+    fn fits(&self, number: usize, one: &Disturbance, lengths: Lengths) -> Result<(), Refusal> {
+        let Lengths { segment_ms, duration_ms } = lengths;
         if one.at_ms >= duration_ms {
             let what = format!("the soak measures for {} only", format_ms(duration_ms));
             return Err((what, "an earlier instant, or a longer --duration"));
@@ -101,7 +105,7 @@ impl Planned {
 }
 
 /// A third into the first segment the server restarts, a third into the second it stalls.
-fn usual((segment_ms, duration_ms): (u64, u64)) -> Vec<Spot<Disturbance>> {
+fn usual(Lengths { segment_ms, duration_ms }: Lengths) -> Vec<Spot<Disturbance>> {
     let one = |blow, at_ms, lasts_ms| {
         let value = Disturbance { blow, host: None, at_ms, lasts_ms, by_ms: 0 };
         Spot { value, place: Place::Whole }

@@ -10,7 +10,7 @@ use model::units::parse_time_ns;
 use plan::{Plan, RawPlan};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
-use super::disturbances::Planned;
+use super::disturbances::{Lengths, Planned};
 use super::format_ms;
 use crate::args::SoakArgs;
 use crate::exit::Failure;
@@ -41,8 +41,8 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
         )));
     }
     let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
-    let times = (segment_ms, duration_ms);
-    let planned = Planned::read(&args.disturb, raw, is_embedded, times)?;
+    let lengths = Lengths { segment_ms, duration_ms };
+    let planned = Planned::read(&args.disturb, raw, is_embedded, lengths)?;
     let disturbances = planned.disturbances();
     let soak = Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances };
     Ok((soak, planned))

@@ -250,7 +250,7 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
             client_cpu_ns: &|| 0,
         };
         let measured =
-            measure(&site, &spec, (*pass, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
+            measure(&site, &spec, *pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
         assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
         assert!(measured.result.kinds[0].done > 0, "{pass}");
     }

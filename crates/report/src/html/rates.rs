@@ -100,7 +100,7 @@ fn chart(
         .map(|row| &row.judged)
         .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
     let axis = RateAxis::new(yardstick.is_byte_rate(), points.fold(0.0, f64::max));
-    let strip = |row: &&Row<'_>| strip(row, (&axis, yardstick), sheet);
+    let strip = |row: &&Row<'_>| strip(row, &axis, yardstick, sheet);
     let strips: Vec<Strip> = rows.iter().map(strip).collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
@@ -112,7 +112,7 @@ fn chart(
     panel(&about, &strips, &axis.ticks())
 }
 
-fn strip(row: &Row<'_>, (axis, yardstick): (&RateAxis, Yardstick), sheet: &Sheet<'_>) -> Strip {
+fn strip(row: &Row<'_>, axis: &RateAxis, yardstick: Yardstick, sheet: &Sheet<'_>) -> Strip {
     let figure = yardstick.figure(&row.judged);
     let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.place.sign()));
     let value = match figure {
@@ -123,7 +123,7 @@ fn strip(row: &Row<'_>, (axis, yardstick): (&RateAxis, Yardstick), sheet: &Sheet
         name: cut(&row.run.spec.target_name, 24),
         value: value.trim_end_matches(" –").to_owned(),
         lines: lines(row, sheet),
-        marks: figure.map_or_else(Markup::default, |rate| marks(row, rate, (axis, yardstick))),
+        marks: figure.map_or_else(Markup::default, |rate| marks(row, rate, axis, yardstick)),
     }
 }
 
@@ -161,7 +161,7 @@ fn doubt(text: &str) -> impl Iterator<Item = (&'static str, String)> {
     wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))
 }
 
-fn marks(row: &Row<'_>, rate: &Summary, (axis, yardstick): (&RateAxis, Yardstick)) -> Markup {
+fn marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, yardstick: Yardstick) -> Markup {
     let judged = &row.judged;
     let at = |per_s: f64| percent(axis.at(per_s));
     let of_trial = |per_s: f64| axis.at(yardstick.point(judged, per_s));

@@ -8,6 +8,7 @@ use model::{Op, OpKind, RunSpec};
 use super::profile::{LINKS_READ, RequestSize};
 use super::set::OpMixSet;
 use super::shares::{BLOCK, PAIRS, requests_of_block};
+use crate::arrivals::Batch;
 use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
@@ -66,8 +67,8 @@ impl OpMixStream {
     }
 
     /// Calls and requests of a block, in the same unit.
-    pub(crate) const fn calls_and_requests(&self) -> (u64, u64) {
-        (self.calls, BLOCK as u64 * 84_000)
+    pub(crate) const fn calls_per_request(&self) -> Batch {
+        Batch { ops: self.calls, arrivals: BLOCK as u64 * 84_000 }
     }
 
     /// Number of the request that the last op belongs to.

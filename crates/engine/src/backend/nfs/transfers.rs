@@ -223,7 +223,7 @@ impl Transfers {
             let Some(tag) = self.free.pop() else { return };
             // Out of the line first: a call that fails at once moves its op on by itself.
             self.waiting.pop_front();
-            if self.start_next(link, now_ns, (slot, tag), common) {
+            if self.start_next(link, now_ns, slot, tag, common) {
                 self.waiting.push_front(slot);
             }
         }

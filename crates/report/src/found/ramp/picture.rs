@@ -39,12 +39,14 @@ pub fn pictures(
     let title = |what: &str| format!("{what} over load, {name}");
     vec![
         drawn.picture(
-            (format!("ramp-rate-{number}"), title(&format!("Throughput ({})", rates.unit))),
+            format!("ramp-rate-{number}"),
+            title(&format!("Throughput ({})", rates.unit)),
             rates.ticks(),
             of_rates,
         ),
         drawn.picture(
-            (format!("ramp-p99-{number}"), title("99th percentile of response times")),
+            format!("ramp-p99-{number}"),
+            title("99th percentile of response times"),
             times.ticks(),
             of_times,
         ),
@@ -149,7 +151,8 @@ impl<'a> Drawn<'a> {
 
     fn picture(
         &self,
-        (id, title): (String, String),
+        id: String,
+        title: String,
         y_ticks: Vec<Tick>,
         series: Vec<Series>,
     ) -> Picture {

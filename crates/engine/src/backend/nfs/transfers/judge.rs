@@ -62,7 +62,7 @@ pub(super) fn judge(
             let index = common.index(transfer.file);
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
             if let Some(books) = common.books.as_mut().filter(|_| in_set) {
-                books.written(index, (transfer.offset, count), verifier);
+                books.written(index, transfer.offset, count, verifier);
                 if !transfer.writes_again() {
                     books.note_progress();
                 }
