@@ -19,16 +19,16 @@ use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
 use report::Format;
 use results::Store;
 
+use crate::agents::Agents;
 use crate::args::{JobArgs, MakingArgs, RunArgs};
 use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
-use crate::hosts::Agents;
 use crate::job::Job;
 use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, check_screen};
 use crate::{
-    dry_run, embedded, hosts, input_file, job, leftovers, output, output_file, render, signals,
+    agents, dry_run, embedded, input_file, job, leftovers, output, output_file, render, signals,
     target,
 };
 
@@ -368,7 +368,7 @@ pub fn with_agents<T>(
     let agent = Agent {
         clock: clock.clone(),
         stop: Arc::clone(stop),
-        state_dir: hosts::state_dir(),
+        state_dir: agents::state_dir(),
         local_server,
         give_up: None,
     };
@@ -404,7 +404,7 @@ pub fn with_agents<T>(
         // Hosts are put back and left whatever became of the work.
         let result = panicked::catch(|| work(&mut walk));
         let left = panicked::catch(|| controller::leave(&mut walk));
-        hosts::note_left();
+        agents::note_left();
         result.and_then(|result| left.map(|()| result))
     };
     drop(transport);

@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use fleet::{Putting, Report, request};
 use model::Host;
 
+use crate::agents::Agents;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
-use crate::hosts::Agents;
 use crate::{campaign, leftovers, output, signals};
 
 /// Cleans this host and those that are named.

@@ -9,6 +9,7 @@
 )]
 
 mod agent_command;
+mod agents;
 mod args;
 mod calendar;
 mod campaign;
@@ -19,7 +20,6 @@ mod curve;
 mod dry_run;
 mod embedded;
 mod exit;
-mod hosts;
 mod input_file;
 mod job;
 mod k8s;

@@ -3,7 +3,7 @@
 //!
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
-pub mod hosts;
+pub mod host_balance;
 pub mod load;
 
 use model::units::Nanos;
@@ -11,7 +11,7 @@ use model::{Campaign, CampaignState, Durability, Fact, OpKind, Opens, Pass, Targ
 use stats::{ClientShare, Rate};
 
 use crate::document::Term;
-use crate::hosts as of_campaign;
+use crate::host_settings;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
 
@@ -48,7 +48,7 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     let mut targets: Vec<(String, String)> = Vec::new();
     for run in &campaign.runs {
-        let place = run.spec.lab.as_ref().map(|lab| of_campaign::place(lab));
+        let place = run.spec.lab.as_ref().map(|lab| host_settings::place(lab));
         let place = place.unwrap_or_else(|| run.spec.target.to_string());
         let target = (run.spec.target_name.clone(), place);
         if !targets.contains(&target) {
@@ -188,7 +188,7 @@ pub fn order(campaign: &Campaign) -> String {
     let order = match (by_run, by_trial) {
         (true, _) => "one run after the other",
         (false, true) => "the first trial of every run, then the second, and so on",
-        (false, false) if !of_campaign::names(campaign).is_empty() => {
+        (false, false) if !host_settings::names(campaign).is_empty() => {
             "runs whose hosts are set up alike together"
         }
         (false, false) => "shuffled",

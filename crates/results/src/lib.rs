@@ -16,7 +16,7 @@ mod copy;
 mod error;
 mod export;
 mod hold;
-mod hosts;
+mod host_results;
 mod identity;
 mod import;
 mod join;

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::error::{StoreError, explain};
 use crate::row::{count, damaged, header, maybe_count, named, rows};
 use crate::store::Store;
-use crate::{hosts, soak, telemetry};
+use crate::{host_results, soak, telemetry};
 
 impl Store {
     /// Gives a campaign back exactly as it was stored.
@@ -124,7 +124,7 @@ fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Re
         Ok(())
     })?;
     each(connection, ChildTable::of_passes("hosts"), ids, |at, row| {
-        passes[at].hosts.push(hosts::read(row)?);
+        passes[at].hosts.push(host_results::read(row)?);
         Ok(())
     })?;
     each(connection, ChildTable::of_passes("pulses"), ids, |at, row| {

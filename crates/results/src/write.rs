@@ -13,7 +13,7 @@ use rusqlite::{Connection, Transaction, named_params, params};
 use crate::error::StoreError;
 use crate::row::whole;
 use crate::store::Store;
-use crate::{hosts, identity, soak, telemetry};
+use crate::{host_results, identity, soak, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
@@ -252,7 +252,7 @@ fn insert_pass(
         insert_client(transaction, id, client)?;
     }
     for host in &pass.hosts {
-        hosts::insert(transaction, id, host)?;
+        host_results::insert(transaction, id, host)?;
     }
     if pass.scope != Scope::default() {
         let json = serde_json::to_string(&pass.scope)

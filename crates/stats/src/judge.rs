@@ -12,7 +12,7 @@ use model::{
 
 use crate::criteria::SETTLED_TRIALS_MIN;
 use crate::fairness::Fairness;
-use crate::hosts::HostsCompared;
+use crate::host_balance::HostsCompared;
 use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
