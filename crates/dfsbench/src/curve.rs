@@ -20,7 +20,7 @@ use workload::opmix;
 use crate::args::CurveArgs;
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
-use crate::{calendar, dry_run, job, output, signals, target};
+use crate::{dry_run, job, output, plan_source, signals};
 
 /// Draws the curve that the arguments ask for.
 ///
@@ -32,7 +32,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
         let what = "--launcher: the agents of a job come once, and a closed loop would have them";
         return Err(Failure::Usage(format!("{what} (hint: name the heaviest load: --max-load)")));
     }
-    let mut around = target::surroundings(calendar::token() % 1_000_000_000);
+    let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
     let raw = raw_plan::plan(args, &around)?;
     let mut ask = Asking { args, raw: &raw, around };

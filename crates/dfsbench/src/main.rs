@@ -29,6 +29,7 @@ mod manual;
 mod offer;
 mod output;
 mod output_file;
+mod plan_source;
 mod presets;
 mod probe;
 mod progress;

@@ -13,7 +13,7 @@ use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
-use crate::{campaign, input_file, output};
+use crate::{input_file, output, plan_source};
 
 /// What a job needs beside the campaign itself, in minutes.
 const AROUND_MINUTES: u64 = 10;
@@ -32,7 +32,7 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
-    let plan = campaign::plan_of_job(&text, &source_name, agents)?;
+    let plan = plan_source::plan_of_job(&text, &source_name, agents)?;
     let estimated = estimate(&plan).duration_ms.div_ceil(60_000);
     let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
     let program = match &args.program {

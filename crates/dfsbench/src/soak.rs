@@ -18,7 +18,7 @@ use plan::{Overrides, Plan, RawPlan};
 use crate::args::SoakArgs;
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
-use crate::{calendar, dry_run, job, output, signals, target};
+use crate::{calendar, dry_run, job, output, plan_source, signals};
 
 /// Makes the soak that the arguments ask for.
 ///
@@ -29,7 +29,7 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     let mut raw = read(args)?;
     let (soak, planned) = settings::soak(args, &raw)?;
     add_defaults(&mut raw, &soak)?;
-    let mut around = target::surroundings(calendar::token() % 1_000_000_000);
+    let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     apply(&mut plan, &soak)?;
@@ -83,7 +83,7 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
 fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
-        Some(_) => campaign::read_disturbed(&args.run)?,
+        Some(_) => plan_source::read_disturbed(&args.run)?,
     };
     if args.run.target.is_none() {
         raw.apply(&args.run.overrides())?;

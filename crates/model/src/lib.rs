@@ -29,6 +29,8 @@ pub mod share;
 pub mod soak;
 pub mod spec;
 pub mod telemetry;
+#[doc(hidden)]
+pub mod testing;
 pub mod units;
 mod words;
 pub mod work;

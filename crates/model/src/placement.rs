@@ -47,12 +47,12 @@ impl Host {
 mod tests {
     use super::*;
     use crate::lab::LabSpec;
-    use crate::spec::RunSpec;
+    use crate::testing::RunBuilder;
     use crate::work::Workload;
 
     #[test]
     fn the_hosts_that_work_are_those_named_or_the_one_that_mounts() {
-        let mut run = RunSpec { workers: 3, ..RunSpec::null(Workload::Stream) };
+        let mut run = RunBuilder::new(Workload::Stream).workers(3).build();
         assert_eq!((run.client_hosts(), run.agents(), run.all_workers()), (&[][..], 1, 3));
         let lab = LabSpec::new(Host::here("s"), Host::here("c"));
         run.lab = Some(Box::new(lab));

@@ -384,16 +384,16 @@ impl RunSpec {
 pub(crate) mod tests {
     use super::*;
     use crate::nfs::Sec;
+    use crate::testing::RunBuilder;
 
     pub(crate) fn run(workload: Workload, read_percent: u32) -> RunSpec {
-        RunSpec {
-            files: 2,
-            read_percent,
-            duration_ms: 1_000,
-            invalidate: true,
-            durability: Durability::Sync,
-            ..RunSpec::null(workload)
-        }
+        RunBuilder::new(workload)
+            .files(2)
+            .read_percent(read_percent)
+            .duration_ms(1_000)
+            .invalidate(true)
+            .durability(Durability::Sync)
+            .build()
     }
 
     #[test]

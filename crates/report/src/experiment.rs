@@ -1,7 +1,7 @@
 //! The experiment that a campaign is, in plain words: what is done, where, and what is varied.
 //!
-//! [`Experiment`] is the principal type. It says what the plan wanted, not what came of it, and names
-//! the settings as plans do, so that whoever reads it can look them up.
+//! [`Experiment`] is the principal type. It says what the plan wanted, not what came of it, and
+//! names the settings as plans do, so that a reader can look them up.
 
 use std::collections::HashSet;
 

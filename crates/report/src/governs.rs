@@ -186,8 +186,8 @@ impl PassFactors {
         let p = interaction.probability;
         let p = if p < 0.001 { "less than 0.001".to_owned() } else { format!("{p:.3}") };
         let mut told = format!(
-            "{} and {} depend on each other: together they govern {} more (p {p}), so a ratio above \
-             is a mean over the levels of the other.",
+            "{} and {} depend on each other: together they govern {} more (p {p}), so a ratio \
+             above is a mean over the levels of the other.",
             first.name,
             second.name,
             show::percent(interaction.share),

@@ -5,8 +5,7 @@
 //! or, where a factor lies within another one, to the first one under the same level of that.
 //! A factor's share is what the fit loses when the factor is left out, as a share of the whole
 //! variance; two factors interact where their levels together say more than each alone. The
-//! intervals are those of Student's t: what the factors don't explain counts as noise, and an
-//! interaction makes them wider.
+//! intervals are those of Student's t; what the factors don't explain counts as noise.
 //!
 //! **Source:** Montgomery, "Design and Analysis of Experiments", chapters 5 and 6; Jain, "The Art
 //! of Computer Systems Performance Analysis" (1991), chapters 18 and 22 (multiplicative models,

@@ -123,11 +123,12 @@ fn exponential(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::testing::RunBuilder;
     use model::{Load, Workload};
 
     fn arrivals(pattern: Pattern, rate_per_s: u64, ramp_ms: u64) -> Arrivals {
         let load = Load { rate_per_s, ramp_ms, arrivals: pattern, ..Load::default() };
-        Arrivals::new(&RunSpec { load, ..RunSpec::null(Workload::Mixed) }, 42, Batch::SINGLE)
+        Arrivals::new(&RunBuilder::new(Workload::Mixed).load(load).build(), 42, Batch::SINGLE)
             .unwrap()
     }
 

@@ -279,7 +279,8 @@ mod tests {
             ("a.rs", "use crate::b::B;\n"),
             (
                 "b.rs",
-                "// crate::a::A\nconst X: &str = \"crate::a::A\";\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
+                "// crate::a::A\nconst X: &str = \"crate::a::A\";\n#[cfg(test)]\nmod tests {\n    \
+                 use crate::a::A;\n}\n",
             ),
             ("b/tests.rs", "use crate::a::A;\n"),
         ];

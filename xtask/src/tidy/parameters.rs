@@ -22,7 +22,7 @@ pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
             for parameter in &function.parameters {
                 if parameter.is_tuple() {
                     let message = format!(
-                        "`{}` takes the tuple `{}: {}`: pass its parts, or a struct that names them",
+                        "`{}` takes the tuple `{}: {}`: pass its parts or a struct that names them",
                         function.name, parameter.pattern, parameter.type_name
                     );
                     tuples.push(Finding::error(place.clone(), message));

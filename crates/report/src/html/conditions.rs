@@ -1,7 +1,7 @@
 //! The parts of the page that say what was asked, and under what conditions was measured.
 //!
-//! Targets, workloads and factors, settings of hosts as they were read, the plan, and how to repeat the campaign; all of it text
-//! from the results, escaped by maud.
+//! Targets, workloads and factors, settings of hosts as they were read, the plan, and how to
+//! repeat the campaign; all of it text from the results, escaped by maud.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
-//! The waterfall of a ladder: what each rung adds to the time of the whole way.
+//! The waterfall chart of a ladder: what each layer adds to the time of the whole data path.
+//!
+//! One bar for each layer, which begins where the bar of the layer before it ends. The layer that
+//! limits is marked by shape and label, never by colour alone.
 
 use maud::{Markup, html};
 use stats::ladder::Limit;
