@@ -50,7 +50,11 @@ enum Chore {
         check: bool,
     },
     /// Checks the rules of the house that no compiler knows.
-    Tidy,
+    Tidy {
+        /// Prints how the code of each crate reads, and how that is counted; checks nothing.
+        #[arg(long)]
+        figures: bool,
+    },
     /// The quick part of `test`: format, clippy, tidy, unit tests; no root, no peers.
     Check,
     /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
@@ -77,7 +81,8 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Chore::Setup { check } => setup::run(check).map(|()| true),
-        Chore::Tidy => tidy::run(),
+        Chore::Tidy { figures: true } => tidy::print_figures().map(|()| true),
+        Chore::Tidy { figures: false } => tidy::run(),
         Chore::Check => Ok(test::check()),
         Chore::Test => Ok(test::everything()),
         Chore::Real { group, built } => Ok(test::real_only(group.as_deref(), built)),

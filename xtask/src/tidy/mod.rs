@@ -16,6 +16,7 @@ use crate::repo;
 mod arrows;
 mod ceilings;
 mod circles;
+mod figures;
 mod files;
 mod house;
 mod licences;
@@ -77,6 +78,16 @@ pub fn run() -> Result<bool> {
     let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
     println!("tidy: {errors} errors, {} warnings", findings.len() - errors);
     Ok(errors == 0)
+}
+
+/// Prints how the code of each crate reads, as counts.
+///
+/// # Errors
+/// Where a file can't be read.
+pub fn print_figures() -> Result<()> {
+    let files = files::sources(&repo::root())?;
+    print!("{}", figures::table(files::product_code_by_crate(&files)));
+    Ok(())
 }
 
 fn all() -> Result<Vec<Finding>> {
