@@ -25,7 +25,7 @@ use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
 use crate::job::Job;
 use crate::progress::lines::{self, Lines};
-use crate::progress::{Progress, check_screen};
+use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
     agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
 };
@@ -132,7 +132,7 @@ pub fn make(
 ) -> Result<ExitCode, Failure> {
     let trials = controller::steps(plan).len();
     prepare(means)?;
-    let mut told = Told::new(means, Progress::new(plan, means.tells_nothing()), trials)?;
+    let mut told = Told::new(means, Progress::new(plan, means.visibility()), trials)?;
     let made = measured(means, plan, stored, stop, &mut told);
     let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
     told.end(&made);
@@ -193,9 +193,13 @@ impl Means<'_> {
         }
     }
 
-    /// Whether people are told nothing; stderr is for programs where they asked for it.
-    pub fn tells_nothing(&self) -> bool {
-        self.quiet || self.json_progress.is_some_and(lines::is_stderr)
+    /// Says whether people see what happens; stderr is for programs where they asked for it.
+    pub fn visibility(&self) -> Visibility {
+        if self.quiet || self.json_progress.is_some_and(lines::is_stderr) {
+            Visibility::Hidden
+        } else {
+            Visibility::Shown
+        }
     }
 }
 
@@ -367,7 +371,7 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     );
     if means.format == Format::Table {
         output::data(format!("\n{summary}\n{NEXT}").as_bytes())?;
-    } else if !means.tells_nothing() {
+    } else if means.visibility() == Visibility::Shown {
         output::message(&summary);
     }
     Ok(if counts(campaign) { End::Ok } else { End::Invalid })

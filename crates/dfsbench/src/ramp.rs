@@ -125,7 +125,7 @@ fn make(
     let mut plan = raising.plan(raising.asked.first)?;
     raising.server = embedded::start(&plan)?;
     raising.set_embedded(&mut plan);
-    let progress = Progress::open_ended(&plan, means.tells_nothing());
+    let progress = Progress::open_ended(&plan, means.visibility());
     let mut told = Told::new(&means, progress, 0)?;
     let local = raising.server.as_ref().map(Embedded::as_local_server);
     let searched = campaign::with_agents(&means, &plan, local, &stop, &mut told, |walk| {

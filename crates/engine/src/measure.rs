@@ -14,6 +14,7 @@ use model::{
     Caveat, ClientResult, CoursePoint, KindResult, Offered, Pass, PassResult, ProcessorWait,
     RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
 };
+use workload::journal::Safety;
 use workload::{Mismatches, OpStream};
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
@@ -193,8 +194,8 @@ impl Ready {
     /// Has what a soak acknowledges booked, and what it does lately counted.
     fn booking(self, site: &Site, spec: &RunSpec, worker: u32, beat: Option<Arc<Beat>>) -> Self {
         let Some((journal, beat)) = site.journal().cloned().zip(beat) else { return self };
-        let (is_safe, workers) = (spec.answers_safe(), spec.workers);
-        let booked = Booked { journal, beat, is_safe, worker, workers };
+        let safety = if spec.answers_safe() { Safety::OnStorage } else { Safety::Uncommitted };
+        let booked = Booked { journal, beat, safety, worker, workers: spec.workers };
         Self { pace: Some(Pace::booking(self.pace, booked, self.opened.queue_depth)), ..self }
     }
 

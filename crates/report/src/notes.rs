@@ -92,7 +92,6 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 /// **Source:** `workload::stream` (syncs), the backends' create.
 fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let (spec, pass) = (&row.run.spec, row.judged.pass);
-    let is_nfs = matches!(spec.target, Target::Nfs(_));
     if spec.target.keeps_nothing() {
         let what = match spec.target {
             Target::Null => "the null backend writes nothing",
@@ -105,7 +104,7 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
         return None;
     }
     if pass.opens() == Opens::Nothing {
-        return Some(("", by_name(pass, is_nfs)));
+        return Some(("", by_name(pass, &spec.target)));
     }
     if pass == Pass::OpMix {
         return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));
@@ -143,8 +142,8 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
 }
 
 /// What is promised of a pass that works by name.
-const fn by_name(pass: Pass, is_nfs: bool) -> &'static str {
-    match (pass, is_nfs) {
+const fn by_name(pass: Pass, target: &Target) -> &'static str {
+    match (pass, matches!(target, Target::Nfs(_))) {
         (Pass::App, _) => "whatever the command waits for",
         (Pass::Create, true) => "FILE_SYNC writes: the server answers when the data is safe",
         (Pass::Create, false) => "nobody waited: close only",

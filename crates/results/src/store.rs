@@ -61,7 +61,7 @@ impl Store {
     /// When the file is not ours, can't be written to, is locked by another process, or was placed
     /// by another user where root trusts its own only.
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
-        look_at(path, true)?;
+        check_place(path, Absent::IsMade)?;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let checked = trust::check(path)?;
         if checked.is_some() {
@@ -90,7 +90,7 @@ impl Store {
     /// # Errors
     /// When the file is missing, empty, not ours, or locked by another process.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
-        look_at(path, false)?;
+        check_place(path, Absent::IsRefused)?;
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let owner = match store.owner_raw() {
             Err(error) if is_rollback(&error) => roll_back(path).and_then(|()| store.owner()),
@@ -222,8 +222,18 @@ impl Store {
     }
 }
 
+/// What becomes of a file that isn't there, or is empty.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// It is made.
+    IsMade,
+    /// It can't be read.
+    IsRefused,
+}
+
 /// Rules out what SQLite would report vaguely, or create.
-fn look_at(path: &Path, may_create: bool) -> Result<(), StoreError> {
+fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
+    let may_create = absent == Absent::IsMade;
     let named = || path.to_owned();
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(StoreError::NotAFile(named())),

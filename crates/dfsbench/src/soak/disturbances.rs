@@ -30,20 +30,20 @@ pub struct Lengths {
 type Refusal = (String, &'static str);
 
 impl Planned {
-    /// Reads what flags ask for, or else the plan; where neither says anything the in-memory server
-    /// restarts once and stalls once.
+    /// Reads what flags ask for, or else the plan; where neither says anything they are
+    /// `default`.
     ///
     /// # Errors
     /// When one can't be read, is not over within its segment, or before the next one begins.
     pub fn read(
         texts: &[String],
         raw: &RawPlan,
-        is_embedded: bool,
+        default: Vec<Spot<Disturbance>>,
         lengths: Lengths,
     ) -> Result<Self, Failure> {
         let mut all = match texts {
             [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
-            [] if is_embedded => usual(lengths),
+            [] => default,
             [none] if none == "none" => Vec::new(),
             texts => {
                 let read = texts.iter().map(|text| plan::parse_disturbance(text));
@@ -104,8 +104,9 @@ impl Planned {
     }
 }
 
-/// A third into the first segment the server restarts, a third into the second it stalls.
-fn usual(Lengths { segment_ms, duration_ms }: Lengths) -> Vec<Spot<Disturbance>> {
+/// The disturbances of the in-memory server where nobody says any: a third into the first segment
+/// it restarts, a third into the second it stalls.
+pub fn default_of_embedded(Lengths { segment_ms, duration_ms }: Lengths) -> Vec<Spot<Disturbance>> {
     let one = |blow, at_ms, lasts_ms| {
         let value = Disturbance { blow, host: None, at_ms, lasts_ms, by_ms: 0 };
         Spot { value, place: Place::Whole }

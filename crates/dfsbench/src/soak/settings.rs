@@ -10,7 +10,7 @@ use model::units::parse_time_ns;
 use plan::{Plan, RawPlan};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
-use super::disturbances::{Lengths, Planned};
+use super::disturbances::{Lengths, Planned, default_of_embedded};
 use super::format_ms;
 use crate::args::SoakArgs;
 use crate::exit::Failure;
@@ -42,7 +42,8 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
     }
     let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
     let lengths = Lengths { segment_ms, duration_ms };
-    let planned = Planned::read(&args.disturb, raw, is_embedded, lengths)?;
+    let default = if is_embedded { default_of_embedded(lengths) } else { Vec::new() };
+    let planned = Planned::read(&args.disturb, raw, default, lengths)?;
     let disturbances = planned.disturbances();
     let soak = Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances };
     Ok((soak, planned))

@@ -40,6 +40,15 @@ pub(crate) struct OpMixStream {
     rest_bytes: u64,
 }
 
+/// Where a READ or WRITE request begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// Within its file.
+    AtRandom,
+    /// Where the file ended when it was prepared.
+    AtEnd,
+}
+
 impl OpMixStream {
     pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
         let (kinds, calls) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
@@ -126,10 +135,11 @@ impl OpMixStream {
     fn request(&mut self, kind: OpKind, seed: u64) -> Op {
         let any = below(seed, u64::from(self.set.data_files)) as u32;
         match kind {
-            OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, false),
+            OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, Start::AtRandom),
             OpKind::Write => {
                 let appends = below(draw(seed, 0), 100) < self.append_percent;
-                self.transfer(kind, seed, self.set.profile().writes, appends)
+                let start = if appends { Start::AtEnd } else { Start::AtRandom };
+                self.transfer(kind, seed, self.set.profile().writes, start)
             }
             OpKind::Commit => Op::new(kind, self.set.number_of(self.used(seed)), 0, 0),
             OpKind::Readlink => Op::new(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
@@ -149,7 +159,8 @@ impl OpMixStream {
     /// within its file, or, if it appends, where the file ended when it was prepared.
     ///
     /// **Source:** SPEC SFS 3.0: offsets, and shares of requests by size.
-    fn transfer(&mut self, kind: OpKind, seed: u64, sizes: &[RequestSize], appends: bool) -> Op {
+    fn transfer(&mut self, kind: OpKind, seed: u64, sizes: &[RequestSize], start: Start) -> Op {
+        let appends = start == Start::AtEnd;
         let mut bytes = request_bytes(sizes, draw(seed, 1));
         let (mut rank, mut size) = (0, 0);
         for attempt in 0..TRIES {

@@ -158,7 +158,7 @@ impl DirectorySite {
         let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {
-            let written = written_bytes(&file, spec.data.fill == Fill::Zeros).map_err(failed)?;
+            let written = written_bytes(&file, spec.data.fill).map_err(failed)?;
             if written < wanted {
                 return Err(SiteError::Unwritten {
                     place: self.path(Sort::File, number).display().to_string(),
@@ -185,7 +185,10 @@ impl DirectorySite {
                     reserved => reserved?,
                 }
             }
-            Mapping::new(file, bytes as usize, pass.opens() != Opens::ToRead)
+            match pass.opens() {
+                Opens::ToRead => Mapping::read_only(file, bytes as usize),
+                _ => Mapping::writable(file, bytes as usize),
+            }
         };
         let place = &self.works[0].path;
         let map = |file| map(file).map_err(|errno| io("map a file in", place, &errno.into()));
@@ -195,9 +198,9 @@ impl DirectorySite {
 
 /// Bytes from the start of a file on that somebody has written: up to its first hole. Where zeros
 /// are written a file system may keep them as a hole, and the size has to do.
-fn written_bytes(file: &OwnedFd, zeros: bool) -> Result<u64, Errno> {
+fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     let size = rustix::fs::fstat(file)?.st_size.cast_unsigned();
-    if zeros || size == 0 {
+    if fill == Fill::Zeros || size == 0 {
         return Ok(size);
     }
     match rustix::fs::seek(file, SeekFrom::Hole(0)) {

@@ -17,7 +17,7 @@ use workload::Name;
 use workload::names::Sort;
 
 use super::super::set::Common;
-use super::{OpSlot, Stage, Transfer, Transfers};
+use super::{OpSlot, Opens, Stage, Transfer, Transfers};
 use crate::backend::files::there_and_back;
 use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
@@ -129,7 +129,7 @@ impl Transfers {
         let object = op.and_then(|slot| self.ops[slot as usize].object);
         let by_name = object.is_some();
         let mut file = object.unwrap_or_else(|| *common.file(number));
-        if self.is_guest && !by_name {
+        if self.opens == Opens::OfAnother && !by_name {
             file = File::from(file.handle);
         }
         let file = &file;
