@@ -38,6 +38,7 @@ pub struct Store {
 }
 
 /// What an SQLite file says of whose it is.
+#[derive(Clone, Copy)]
 struct FileHead {
     application_id: i64,
     schema_version: i64,

@@ -158,7 +158,7 @@ fn what_a_backend_does_otherwise_is_told() {
     let uring = spec.take().unwrap();
     let evidence = told(&rig, &uring, Pass::OpMix);
     assert!(evidence.contains("no entry for setattr, access, readlink"), "{evidence}");
-    let layout = Layout { mmap: true, ..uring.layout.clone() };
+    let layout = Layout { mmap: true, ..uring.layout };
     let mapped = RunBuilder::from(uring).layout(layout).build();
     assert!(told(&rig, &mapped, Pass::Create).contains("uring maps no files"));
 
