@@ -50,7 +50,11 @@ enum Chore {
         check: bool,
     },
     /// Checks the rules of the house that no compiler knows.
-    Tidy,
+    Tidy {
+        /// Prints how the code of each crate reads, and how that is counted; checks nothing.
+        #[arg(long)]
+        figures: bool,
+    },
     /// The quick part of `test`: format, clippy, tidy, unit tests; no root, no peers.
     Check,
     /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
@@ -76,11 +80,16 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
-        Chore::Setup { check } => setup::run(check).map(|()| true),
-        Chore::Tidy => tidy::run(),
+        Chore::Setup { check: true } => setup::check().map(|()| true),
+        Chore::Setup { check: false } => setup::install_missing().map(|()| true),
+        Chore::Tidy { figures: true } => tidy::print_figures().map(|()| true),
+        Chore::Tidy { figures: false } => tidy::run(),
         Chore::Check => Ok(test::check()),
         Chore::Test => Ok(test::everything()),
-        Chore::Real { group, built } => Ok(test::real_only(group.as_deref(), built)),
+        Chore::Real { group, built } => {
+            let binary = if built { test::Binary::AsItIs } else { test::Binary::Rebuilt };
+            Ok(test::real_only(group.as_deref(), binary))
+        }
         Chore::Vm(options) => vm::run(&options),
         Chore::Static => portable::build_and_tell(),
         Chore::Fuzz(options) => fuzz::run(&options),

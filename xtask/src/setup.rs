@@ -124,27 +124,38 @@ pub fn library(name: &str) -> Option<std::path::PathBuf> {
     paths.find(|path| path.exists())
 }
 
-/// Installs what is missing; with `check` only says it.
+/// Installs what is missing.
 ///
 /// # Errors
 /// Where a part is missing and can't be installed.
-pub fn run(check: bool) -> Result<()> {
+pub fn install_missing() -> Result<()> {
+    let missing = report_missing();
+    if !missing.is_empty() {
+        install_all(&missing)?;
+    }
+    println!("setup: all {} parts are there", PARTS.len());
+    Ok(())
+}
+
+/// Says what is missing, and changes nothing.
+///
+/// # Errors
+/// Where a part is missing.
+pub fn check() -> Result<()> {
+    let missing = report_missing();
+    let hint = "`cargo xtask setup` as root installs them";
+    ensure!(missing.is_empty(), "{} parts are missing; {hint}", missing.len());
+    println!("setup: all {} parts are there", PARTS.len());
+    Ok(())
+}
+
+/// Prints and returns the parts that are missing.
+fn report_missing() -> Vec<&'static Part> {
     let missing = missing(|_| true);
     for part in &missing {
         println!("missing: {} ({}): {}", part.package, part.proof(), part.what_for);
     }
-    if missing.is_empty() {
-        println!("setup: all {} parts are there", PARTS.len());
-        return Ok(());
-    }
-    ensure!(
-        !check,
-        "{} parts are missing; `cargo xtask setup` as root installs them",
-        missing.len()
-    );
-    install_all(&missing)?;
-    println!("setup: all {} parts are there", PARTS.len());
-    Ok(())
+    missing
 }
 
 /// Installs those of these packages that are missing; says nothing where none is.

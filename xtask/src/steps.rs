@@ -17,10 +17,10 @@ pub struct Count {
 }
 
 impl Count {
-    /// One check with this outcome.
-    pub fn one(passed: bool) -> Self {
-        Self { passed: usize::from(passed), failed: usize::from(!passed) }
-    }
+    /// One check that passed.
+    pub const PASSED: Self = Self { passed: 1, failed: 0 };
+    /// One check that failed.
+    pub const FAILED: Self = Self { passed: 0, failed: 1 };
 
     /// Adds another count to this one.
     pub fn add(&mut self, other: Self) {
@@ -44,7 +44,7 @@ impl Steps {
 
     /// Runs a step that is one check.
     pub fn one(&mut self, name: &str, step: impl FnOnce() -> Result<bool>) {
-        self.many(name, || step().map(Count::one));
+        self.many(name, || Ok(if step()? { Count::PASSED } else { Count::FAILED }));
     }
 
     /// Runs a step that counts its own checks; an error counts as one that failed.
@@ -56,7 +56,7 @@ impl Steps {
         let begin = Instant::now();
         let count = step().unwrap_or_else(|error| {
             println!("{error:#}");
-            Count::one(false)
+            Count::FAILED
         });
         let outcome = if count.failed == 0 { "ok" } else { "FAILED" };
         println!("==> {name}: {outcome}, {:.1} s", begin.elapsed().as_secs_f64());

@@ -27,7 +27,7 @@ pub fn check() -> bool {
 /// Runs everything.
 pub fn everything() -> bool {
     let mut steps = Steps::new();
-    steps.one("setup", || setup::run(false).map(|()| true));
+    steps.one("setup", || setup::install_missing().map(|()| true));
     quick(&mut steps);
     steps.one("doc", doc);
     steps.many("cargo test", || tests(&["--workspace"]));
@@ -36,11 +36,20 @@ pub fn everything() -> bool {
     steps.finish()
 }
 
+/// Which binary is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Binary {
+    /// The one that is built first.
+    Rebuilt,
+    /// The one that is there.
+    AsItIs,
+}
+
 /// Runs the groups of checks against real peers and a browser whose name contains `group`.
-pub fn real_only(group: Option<&str>, built: bool) -> bool {
+pub fn real_only(group: Option<&str>, binary: Binary) -> bool {
     let mut steps = Steps::new();
-    steps.one("setup", || setup::run(false).map(|()| true));
-    if !built {
+    steps.one("setup", || setup::install_missing().map(|()| true));
+    if binary == Binary::Rebuilt {
         steps.one("build", build);
     }
     steps.many("real peers and browser", || Ok(real::run(group)));

@@ -97,7 +97,10 @@ impl<'a> Trial<'a> {
         let mut pattern = pattern.made_before(before);
         let books = books_of(agent, &assignment);
         if let Some(path) = &books {
-            let journal = engine::books::journal(path, spec, assignment.books == Books::Left);
+            let journal = match assignment.books {
+                Books::Left => engine::books::continue_journal(path, spec),
+                _ => engine::books::begin_journal(path, spec),
+            };
             pattern = pattern.journaled(Arc::new(journal.map_err(|error| SiteError::Io {
                 what: "book what is acknowledged in",
                 place: path.display().to_string(),
@@ -212,7 +215,7 @@ impl<'a> Trial<'a> {
         };
         let seed = self.assignment.seed;
         let spec = spec.in_pass(pass);
-        let mut measured = measure(&self.site, &spec, (pass, share), seed, &mut monitor)?;
+        let mut measured = measure(&self.site, &spec, pass, share, seed, &mut monitor)?;
         let result = &mut measured.result;
         if calendar.has_stepped() {
             result.caveats.extend(calendar.doubt());

@@ -13,7 +13,7 @@ use model::{
     WorkingSet,
 };
 use model::{CaveatCode, Pass};
-use stats::hosts;
+use stats::host_balance;
 
 use crate::clock::Mapping;
 use crate::stack::on_host;
@@ -283,8 +283,8 @@ fn judge(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
     if !spec.stands_idle(result.pass) {
         result.caveats.extend(result.unsynchronised(spec.all_workers()));
     }
-    result.caveats.extend(hosts::skewed(&result.hosts, round_trip_ns));
-    result.caveats.extend(hosts::straggling(result.pass, &result.hosts));
+    result.caveats.extend(host_balance::skewed(&result.hosts, round_trip_ns));
+    result.caveats.extend(host_balance::straggling(result.pass, &result.hosts));
 }
 
 #[cfg(test)]

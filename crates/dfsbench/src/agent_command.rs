@@ -18,7 +18,7 @@ use model::units;
 
 use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
-use crate::{embedded, hosts, job, output, signals};
+use crate::{agents, embedded, job, output, signals};
 
 /// What this host is called, where somebody has said it; the name in the kernel otherwise.
 ///
@@ -37,7 +37,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let agent = Agent {
         clock: Arc::new(clock),
         stop: Arc::clone(&stop),
-        state_dir: hosts::state_dir(),
+        state_dir: agents::state_dir(),
         local_server: None,
         give_up: Some(exit::give_up),
     };

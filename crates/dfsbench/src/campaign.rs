@@ -8,27 +8,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, Question, TrialState, Verdict, panicked};
-use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
+use plan::{Plan, Surroundings};
 use report::Format;
 use results::Store;
 
+use crate::agents::Agents;
 use crate::args::{JobArgs, MakingArgs, RunArgs};
+use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
-use crate::hosts::Agents;
 use crate::job::Job;
-use crate::presets::{Preset, QUICK};
 use crate::progress::lines::{self, Lines};
-use crate::progress::{Progress, check_screen};
+use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    dry_run, embedded, hosts, input_file, job, leftovers, output, output_file, ramp, render,
-    signals, target,
+    agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -36,12 +35,9 @@ use crate::{
 /// # Errors
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let raw = read(args)?;
-    let mut around = surroundings();
+    let raw = plan_source::read(args)?;
+    let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.job)?;
-    if let Some(max) = args.until_broken {
-        return ramp::until_broken(args, &raw, &around, max);
-    }
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
     if args.dry_run {
@@ -55,11 +51,6 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         plan = Plan::resolve(&raw, &around)?;
     }
     make(&means, &mut plan, None, &stop)
-}
-
-/// What only this process knows of a plan, with a seed that no other campaign has.
-pub fn surroundings() -> Surroundings {
-    target::surroundings(token() % 1_000_000_000)
 }
 
 /// Brings the agents of a job, where one is asked for, so that the names of its hosts are known;
@@ -141,8 +132,8 @@ pub fn make(
 ) -> Result<ExitCode, Failure> {
     let trials = controller::steps(plan).len();
     prepare(means)?;
-    let mut told = Told::new(means, Progress::new(plan, means.tells_nothing()), trials)?;
-    let made = measured(means, plan, stored, (stop, &mut told));
+    let mut told = Told::new(means, Progress::new(plan, means.visibility()), trials)?;
+    let made = measured(means, plan, stored, stop, &mut told);
     let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
     told.end(&made);
     Ok(made?.0.into())
@@ -202,9 +193,13 @@ impl Means<'_> {
         }
     }
 
-    /// Whether people are told nothing; stderr is for programs where they asked for it.
-    pub fn tells_nothing(&self) -> bool {
-        self.quiet || self.json_progress.is_some_and(lines::is_stderr)
+    /// Says whether people see what happens; stderr is for programs where they asked for it.
+    pub fn visibility(&self) -> Visibility {
+        if self.quiet || self.json_progress.is_some_and(lines::is_stderr) {
+            Visibility::Hidden
+        } else {
+            Visibility::Shown
+        }
     }
 }
 
@@ -213,7 +208,8 @@ fn measured(
     means: &Means<'_>,
     plan: &mut Plan,
     stored: Option<i64>,
-    (stop, told): (&Arc<AtomicBool>, &mut Told),
+    stop: &Arc<AtomicBool>,
+    told: &mut Told,
 ) -> Result<Campaign, Failure> {
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
@@ -221,7 +217,7 @@ fn measured(
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let campaign =
-        with_agents(means, plan, (local, stop), told, |walk| walk_plan(means, walk, stored));
+        with_agents(means, plan, local, stop, told, |walk| walk_plan(means, walk, stored));
     drop(server);
     campaign
 }
@@ -243,111 +239,6 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the plan that the arguments name, and applies their flags to it.
-///
-/// # Errors
-/// When it can't be read, a flag's value can't be used, or hosts are to be disturbed.
-pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
-    let raw = read_disturbed(args)?;
-    let Some(one) = raw.disturbances.first() else { return Ok(raw) };
-    let hint = "`dfsbench soak` makes it; leave [[disturb]] out for others";
-    Err(PlanError {
-        source_name: raw.source_name.clone(),
-        place: one.place,
-        message: format!("`{}` is only for a soak", one.value),
-        hint: Some(hint.to_owned()),
-    }
-    .into())
-}
-
-/// As [`read`], also where hosts are to be disturbed: that is for a soak.
-///
-/// # Errors
-/// When it can't be read, or a flag's value can't be used.
-pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
-    let mut raw = match args.target.as_deref() {
-        None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
-        None => RawPlan::parse(QUICK.text, QUICK.name)?,
-        Some(text) => named(text)?,
-    };
-    apply(&mut raw, args)?;
-    Ok(raw)
-}
-
-/// The plan of a file or preset, or one for a target.
-///
-/// # Errors
-/// When it can't be read.
-pub fn named(text: &str) -> Result<RawPlan, Failure> {
-    match Preset::named(text) {
-        _ if is_plan_file(text) => read_plan(Path::new(text)),
-        Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
-        None => {
-            check_spelling(text)?;
-            Ok(RawPlan::for_target(plan::parse_target(text)?))
-        }
-    }
-}
-
-/// Refuses a word that is no directory here and is spelled nearly as a preset or a target.
-fn check_spelling(text: &str) -> Result<(), Failure> {
-    const TARGETS: [&str; 2] = ["null", "embedded"];
-    if TARGETS.contains(&text) || text.contains(['/', ':']) || Path::new(text).exists() {
-        return Ok(());
-    }
-    let mut known = Preset::ALL.map(|preset| preset.name).to_vec();
-    known.extend(TARGETS);
-    match plan::nearest_word(text, &known) {
-        None => Ok(()),
-        Some(near) => Err(Failure::Usage(format!(
-            "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? A \
-             directory that is to be named so is written as `./{text}`)"
-        ))),
-    }
-}
-
-/// Lets the flags win over a plan, and reads what it takes from files.
-///
-/// # Errors
-/// When a flag or a file can't be used.
-pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
-    raw.apply(&args.overrides())?;
-    raw.read_mixes(input_file::read_mix)?;
-    if args.job.launcher.is_some() {
-        job::use_targets(raw)?;
-    }
-    Ok(())
-}
-
-/// Reads the plan of a file, or of stdin by the name `-`.
-///
-/// # Errors
-/// When it can't be read, or is no plan.
-pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
-    let name = path.display().to_string();
-    Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
-}
-
-/// Resolves the text of a plan as so many agents of a job would make it.
-///
-/// # Errors
-/// When it can't be used.
-pub fn plan_of_job(text: &str, source_name: &str, agents: u32) -> Result<Plan, Failure> {
-    let mut raw = RawPlan::parse(text, source_name)?;
-    job::use_targets(&mut raw)?;
-    raw.read_mixes(input_file::read_mix)?;
-    let around = surroundings();
-    Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
-}
-
-/// Says whether a target is the name of a plan file, of a pipe, or stdin.
-pub fn is_plan_file(text: &str) -> bool {
-    let path = Path::new(text);
-    let is_named_so = path.extension().is_some_and(|extension| extension == "toml");
-    let is_file = is_named_so || path.is_file() || input_file::is_pipe(path);
-    text == input_file::STDIN || !text.contains("://") && is_file
-}
-
 /// How long agents are waited for before others are looked after, when none says anything.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -358,7 +249,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub fn with_agents<T>(
     means: &Means<'_>,
     plan: &Plan,
-    (local_server, stop): (Option<LocalServer>, &Arc<AtomicBool>),
+    local_server: Option<LocalServer>,
+    stop: &Arc<AtomicBool>,
     told: &mut Told,
     work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -368,7 +260,7 @@ pub fn with_agents<T>(
     let agent = Agent {
         clock: clock.clone(),
         stop: Arc::clone(stop),
-        state_dir: hosts::state_dir(),
+        state_dir: agents::state_dir(),
         local_server,
         give_up: None,
     };
@@ -404,7 +296,7 @@ pub fn with_agents<T>(
         // Hosts are put back and left whatever became of the work.
         let result = panicked::catch(|| work(&mut walk));
         let left = panicked::catch(|| controller::leave(&mut walk));
-        hosts::note_left();
+        agents::note_left();
         result.and_then(|result| left.map(|()| result))
     };
     drop(transport);
@@ -479,7 +371,7 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     );
     if means.format == Format::Table {
         output::data(format!("\n{summary}\n{NEXT}").as_bytes())?;
-    } else if !means.tells_nothing() {
+    } else if means.visibility() == Visibility::Shown {
         output::message(&summary);
     }
     Ok(if counts(campaign) { End::Ok } else { End::Invalid })
@@ -515,19 +407,4 @@ fn command_line() -> String {
         .chain(args[1..].iter().cloned())
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// The calendar time in nanoseconds since 1970 UTC.
-fn calendar_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
-}
-
-/// The calendar time in milliseconds since 1970 UTC.
-pub fn now_unix_ms() -> u64 {
-    calendar_ns() / 1_000_000
-}
-
-/// A number that no other campaign has: the time and the process.
-pub fn token() -> u64 {
-    model::random::draw(calendar_ns(), u64::from(std::process::id()))
 }

@@ -13,7 +13,7 @@ use results::{Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
-use crate::{campaign, output, render};
+use crate::{calendar, output, render};
 
 /// Lists campaigns.
 ///
@@ -63,7 +63,7 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 /// # Errors
 /// When there is no such campaign, or the file can't be written to.
 pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
-    let note = Note { written_unix_ms: campaign::now_unix_ms(), text: args.text.clone() };
+    let note = Note { written_unix_ms: calendar::now_unix_ms(), text: args.text.clone() };
     changing(&args.results)?.add_note(args.campaign, &note)?;
     Ok(End::Ok.into())
 }

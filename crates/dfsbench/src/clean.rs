@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicBool;
 use fleet::{Putting, Report, request};
 use model::Host;
 
+use crate::agents::Agents;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
-use crate::hosts::Agents;
-use crate::{campaign, leftovers, output, signals};
+use crate::{leftovers, output, plan_source, signals};
 
 /// Cleans this host and those that are named.
 ///
@@ -36,7 +36,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     }
     let mut hosts = vec![Host::here("this host")];
     if let Some(path) = &args.plan {
-        let elsewhere = campaign::read_plan(path)?.hosts.into_iter();
+        let elsewhere = plan_source::read_plan(path)?.hosts.into_iter();
         hosts.extend(elsewhere.filter(|host| host.ssh.is_some()));
     }
     hosts.extend(args.host.iter().map(|name| named(name, args)));

@@ -4,9 +4,9 @@
 //! stored and gone on with as `dfsbench run` does it. Where nobody names the heaviest load, a short
 //! closed loop finds it first. What was found is said by the report, from the results file.
 
-mod asked;
 mod bound;
 mod maximum;
+mod raw_plan;
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ use workload::opmix;
 use crate::args::CurveArgs;
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
-use crate::{dry_run, job, output, signals, target};
+use crate::{dry_run, job, output, plan_source, signals};
 
 /// Draws the curve that the arguments ask for.
 ///
@@ -32,9 +32,9 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
         let what = "--launcher: the agents of a job come once, and a closed loop would have them";
         return Err(Failure::Usage(format!("{what} (hint: name the heaviest load: --max-load)")));
     }
-    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
-    let raw = asked::plan(args, &around)?;
+    let raw = raw_plan::plan(args, &around)?;
     let mut ask = Asking { args, raw: &raw, around };
     let light = ask.plan(&[1])?;
     campaign::warn_of_idle_settings(&light);
@@ -55,7 +55,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let mut asked = CurveAsked { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         asked.loads_per_s.clear();
-        return bound::search(&means, &ask, (asked, bound), &stop);
+        return bound::search(&means, &ask, &asked, bound, &stop);
     }
     means.question = Question::Curve(asked);
     campaign::make(&means, &mut plan, None, &stop)
@@ -76,7 +76,7 @@ impl Asking<'_> {
         let loads: Vec<&str> = loads.iter().map(String::as_str).collect();
         raw.apply(&Overrides::default().with(Setting::Rate, &loads))?;
         let heaviest = loads_per_s.iter().max().copied().unwrap_or(1);
-        asked::fit_set(&mut raw, &self.around, heaviest)?;
+        raw_plan::fit_set(&mut raw, &self.around, heaviest)?;
         Ok(Plan::resolve(&raw, &self.around)?)
     }
 

@@ -8,12 +8,15 @@
 //! | 3 | lab or fleet: the server, host or page can't be used; or a bug of ours outside of trials |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
 
+use std::io::ErrorKind;
 use std::process::{self, ExitCode};
 
 use controller::ControllerError;
 use model::{Panicked, panicked};
 use plan::PlanError;
 use results::{ExportError, StoreError};
+
+use crate::output::{self, StdoutError};
 
 /// The ends that are not errors of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,20 @@ impl From<ExportError> for Failure {
                 hint: "name a directory where there is room",
             },
             error @ ExportError::Exists(_) => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+/// A reader of stdout that went away is no error of ours.
+impl From<StdoutError> for Failure {
+    fn from(StdoutError(error): StdoutError) -> Self {
+        if error.kind() == ErrorKind::BrokenPipe {
+            return Self::BrokenPipe;
+        }
+        Self::Output {
+            what: "to stdout".to_owned(),
+            reason: error.to_string(),
+            hint: "check where stdout leads",
         }
     }
 }
@@ -112,7 +129,7 @@ impl Failure {
     /// Says what went wrong, once, and turns it into the exit code.
     pub fn end(failure: &Self) -> ExitCode {
         if !matches!(failure, Self::BrokenPipe) {
-            crate::output::message(&format!("error: {failure}"));
+            output::message(&format!("error: {failure}"));
         }
         ExitCode::from(failure.code())
     }
@@ -122,7 +139,7 @@ impl Failure {
 /// what never comes, and nobody can join those.
 #[allow(clippy::disallowed_methods, reason = "this file owns the exit codes")]
 pub fn end_now(why: &str, code: u8) -> ! {
-    crate::output::message(why);
+    output::message(why);
     process::exit(i32::from(code))
 }
 

@@ -7,6 +7,7 @@ mod address;
 mod command;
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -57,7 +58,9 @@ impl Job {
             ));
         }
         let token = if starts { drawn()? } else { given()? };
-        let place = Place::read(args.listen.as_deref(), starts)?;
+        // Agents that are started elsewhere may need any address of this host.
+        let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+        let place = Place::read(args.listen.as_deref(), default_ip)?;
         embedded::raise_descriptor_limit();
         let meeting = Meeting::open(place.socket, token.clone());
         let meeting = meeting.map_err(|error| Failure::Lab(error.to_string()))?;

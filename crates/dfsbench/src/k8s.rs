@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::K8sArgs;
 use crate::exit::{End, Failure};
 use crate::job::{MEET, TOKEN};
-use crate::{campaign, input_file, output};
+use crate::{input_file, output, plan_source};
 
 /// Where the controller listens in its pod.
 const PORT: u16 = 7411;
@@ -34,7 +34,7 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     }
     let text = input_file::read_plan(&args.plan)?;
     let source_name = args.plan.display().to_string();
-    let plan = campaign::plan_of_job(&text, &source_name, args.agents)?;
+    let plan = plan_source::plan_of_job(&text, &source_name, args.agents)?;
     let name = args.name.clone().unwrap_or_else(|| usual_name(&plan.name));
     let manifests = manifests(args, &name, &text)?;
     let json = serde_json::to_string_pretty(&manifests)

@@ -11,7 +11,7 @@ use plan::{BesideServer, NfsAddress, Plan, RawPlan, TargetArg};
 use crate::args::LadderArgs;
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
-use crate::{dry_run, output, signals};
+use crate::{dry_run, output, plan_source, signals};
 
 /// Makes the ladder that the arguments ask for.
 ///
@@ -26,7 +26,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     }
     let (raw, ladder) = read(args)?.into_ladder(beside)?;
-    let mut plan = Plan::resolve(&raw, &campaign::surroundings())?;
+    let mut plan = Plan::resolve(&raw, &plan_source::surroundings())?;
     plan.check_ladder()?;
     campaign::warn_of_idle_settings(&plan);
     if args.run.dry_run {
@@ -45,7 +45,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
 /// Reads the plan that the arguments name; the in-memory server where they name none.
 fn read(args: &LadderArgs) -> Result<RawPlan, Failure> {
     if args.run.target.is_some() {
-        return campaign::read(&args.run);
+        return plan_source::read(&args.run);
     }
     let mut raw = RawPlan::for_target(plan::parse_target("embedded")?);
     raw.apply(&args.run.overrides())?;

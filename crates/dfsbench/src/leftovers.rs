@@ -252,10 +252,11 @@ mod tests {
     use model::Workload;
 
     use super::*;
+    use model::testing::RunBuilder;
 
     fn run_on(path: &Path) -> RunSpec {
         let target = Target::Directory { path: path.to_owned() };
-        RunSpec { target, ..RunSpec::null(Workload::Stream) }
+        RunBuilder::new(Workload::Stream).target(target).build()
     }
 
     fn files(folder: &Path) -> usize {

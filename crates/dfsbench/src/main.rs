@@ -9,7 +9,9 @@
 )]
 
 mod agent_command;
+mod agents;
 mod args;
+mod calendar;
 mod campaign;
 mod catalog;
 mod clean;
@@ -18,7 +20,6 @@ mod curve;
 mod dry_run;
 mod embedded;
 mod exit;
-mod hosts;
 mod input_file;
 mod job;
 mod k8s;
@@ -28,6 +29,7 @@ mod manual;
 mod offer;
 mod output;
 mod output_file;
+mod plan_source;
 mod presets;
 mod probe;
 mod progress;
@@ -61,7 +63,10 @@ fn command() -> Result<ExitCode, Failure> {
     }
     let args = Args::parse();
     match args.command.unwrap_or_else(Command::quick) {
-        Command::Run(run) => campaign::run(&run),
+        Command::Run(run) => match run.until_broken {
+            Some(clients_max) => ramp::until_broken(&run, clients_max),
+            None => campaign::run(&run),
+        },
         Command::Ramp(args) => ramp::run(&args),
         Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),

@@ -6,22 +6,17 @@
 use std::io::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::exit::Failure;
+/// Why data could not be written to stdout.
+#[derive(Debug)]
+pub struct StdoutError(pub io::Error);
 
 /// Writes data to stdout.
 ///
 /// # Errors
-/// When stdout can't be written; a reader that went away is [`Failure::BrokenPipe`].
-pub fn data(bytes: &[u8]) -> Result<(), Failure> {
+/// When stdout can't be written.
+pub fn data(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
-        _ => Failure::Output {
-            what: "to stdout".to_owned(),
-            reason: error.to_string(),
-            hint: "check where stdout leads",
-        },
-    })
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(StdoutError)
 }
 
 /// Lines that are held back while something else has the terminal; `None` while nothing has.

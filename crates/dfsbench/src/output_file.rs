@@ -37,7 +37,7 @@ const SHARED_FOLDER: u32 = 0o1002;
 /// [`Failure::Output`] where it can't be written.
 pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), Failure> {
     if is_stdout(path) {
-        return output::data(content);
+        return Ok(output::data(content)?);
     }
     check(path, results)?;
     write_checked(path, content).map_err(|error| describe(path, &error))

@@ -38,9 +38,19 @@ pub struct Progress {
     started: Instant,
 }
 
+/// Whether people see how a campaign goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// On stderr.
+    Shown,
+    /// Nowhere: they asked for quiet, or stderr is for programs.
+    Hidden,
+}
+
 impl Progress {
     /// Starts to show.
-    pub fn new(plan: &Plan, quiet: bool) -> Self {
+    pub fn new(plan: &Plan, visibility: Visibility) -> Self {
+        let quiet = visibility == Visibility::Hidden;
         let total = controller::steps(plan).len();
         let terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(
@@ -65,8 +75,8 @@ impl Progress {
     }
 
     /// Starts to show what has no end that is known.
-    pub fn open_ended(plan: &Plan, quiet: bool) -> Self {
-        let progress = Self::new(plan, quiet);
+    pub fn open_ended(plan: &Plan, visibility: Visibility) -> Self {
+        let progress = Self::new(plan, visibility);
         progress.seen().total = 0;
         progress.bar.unset_length();
         progress

@@ -23,7 +23,7 @@ use crate::campaign::{self, Means, Told};
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
-use crate::{dry_run, job, output, signals, target};
+use crate::{dry_run, job, output, plan_source, signals};
 
 /// The heaviest load where nobody says, by what is raised.
 const MAX: u32 = 1_000;
@@ -56,14 +56,14 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         let what = "--until-broken: that is what a ramp is";
         return Err(Failure::Usage(format!("{what} (hint: --max says where it ends)")));
     }
-    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick()?,
-        Some(text) => campaign::named(text)?,
+        Some(text) => plan_source::named(text)?,
     };
-    campaign::apply(&mut raw, &args.run)?;
+    plan_source::apply(&mut raw, &args.run)?;
     if raw.name == "run" {
         "ramp".clone_into(&mut raw.name);
     }
@@ -87,19 +87,17 @@ fn quick() -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// Adds clients to each run of a plan until the server breaks, `max` at most.
+/// Adds clients to each run of a plan until the server breaks, `clients_max` at most.
 ///
 /// # Errors
 /// As [`run`].
-pub fn until_broken(
-    args: &RunArgs,
-    raw: &RawPlan,
-    around: &Surroundings,
-    max: u32,
-) -> Result<ExitCode, Failure> {
+pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
+    let raw = plan_source::read(args)?;
+    let mut around = plan_source::surroundings();
+    around.job = job::stand_ins(&args.job)?;
     let RampAsked { recovery_ms, slow_factor, .. } = RampAsked::default();
-    let wish = Wish { raise: None, from: None, max: Some(max), recovery_ms, slow_factor };
-    make(args, raw, around, &wish)
+    let wish = Wish { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
+    make(args, &raw, &around, &wish)
 }
 
 /// Searches for each run of the plan, whatever it says of the load.
@@ -127,10 +125,10 @@ fn make(
     let mut plan = raising.plan(raising.asked.first)?;
     raising.server = embedded::start(&plan)?;
     raising.set_embedded(&mut plan);
-    let progress = Progress::open_ended(&plan, means.tells_nothing());
+    let progress = Progress::open_ended(&plan, means.visibility());
     let mut told = Told::new(&means, progress, 0)?;
     let local = raising.server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, (local, &stop), &mut told, |walk| {
+    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut told, |walk| {
         search(walk, &means, &raising)
     });
     let made = searched.and_then(|stored| conclude(&means, stored, &raising.asked));

@@ -23,7 +23,7 @@ use signal_hook::low_level::{self, pipe, unregister};
 use signal_hook::{SigId, flag};
 
 use crate::exit::{self, End, Failure};
-use crate::{hosts, output};
+use crate::{agents, output};
 
 /// How often is looked whether somebody wants to stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -80,7 +80,7 @@ fn bound_end(stop: &AtomicBool) {
     loop {
         // This takes what is left of the time.
         let is_stuck = agent::is_stuck(STUCK_LOOKS, || pause(TICK));
-        let hosts = hosts::reached();
+        let hosts = agents::reached();
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
             let why = format!(

@@ -13,7 +13,7 @@ use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
-use crate::{campaign, input_file, output};
+use crate::{input_file, output, plan_source};
 
 /// What a job needs beside the campaign itself, in minutes.
 const AROUND_MINUTES: u64 = 10;
@@ -32,7 +32,7 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
-    let plan = campaign::plan_of_job(&text, &source_name, agents)?;
+    let plan = plan_source::plan_of_job(&text, &source_name, agents)?;
     let estimated = estimate(&plan).duration_ms.div_ceil(60_000);
     let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
     let program = match &args.program {
@@ -40,7 +40,7 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         None => std::env::current_exe()
             .map_err(|error| Failure::Lab(format!("where is this program? {error}")))?,
     };
-    output::data(script(args, &plan.name, (agents, minutes), &program)?.as_bytes())?;
+    output::data(script(args, &plan.name, agents, minutes, &program)?.as_bytes())?;
     Ok(End::Ok.into())
 }
 
@@ -59,7 +59,8 @@ fn agents(args: &SlurmArgs) -> Result<u32, Failure> {
 fn script(
     args: &SlurmArgs,
     name: &str,
-    (agents, minutes): (u32, u64),
+    agents: u32,
+    minutes: u64,
     program: &Path,
 ) -> Result<String, Failure> {
     let mut options = vec![
@@ -112,7 +113,7 @@ mod tests {
 
     fn written(words: &[&str]) -> Result<String, Failure> {
         let args = SlurmArgs::parse_from([&["slurm"], words].concat());
-        script(&args, "scaling", (agents(&args)?, 33), Path::new("/opt/it's here/dfsbench"))
+        script(&args, "scaling", agents(&args)?, 33, Path::new("/opt/it's here/dfsbench"))
     }
 
     #[test]

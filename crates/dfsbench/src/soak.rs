@@ -4,42 +4,43 @@
 //! watching and storing are those of every campaign. What a soak adds to the run is put on by
 //! [`apply`], here and where a soak is resumed.
 
-mod asked;
 mod disturbances;
 mod lease;
+mod settings;
 
 use std::process::ExitCode;
 
 use model::setting::{Setting, Value};
+use model::units::Nanos;
 use model::{Order, Pass, Question, Soak, Workload};
 use plan::{Overrides, Plan, RawPlan};
 
 use crate::args::SoakArgs;
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
-use crate::{dry_run, job, output, signals, target};
+use crate::{calendar, dry_run, job, output, plan_source, signals};
 
 /// Makes the soak that the arguments ask for.
 ///
 /// # Errors
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
-    asked::refuse_meaningless(args)?;
+    settings::refuse_meaningless(args)?;
     let mut raw = read(args)?;
-    let (soak, planned) = asked::soak(args, &raw)?;
+    let (soak, planned) = settings::soak(args, &raw)?;
     add_defaults(&mut raw, &soak)?;
-    let mut around = target::surroundings(campaign::token() % 1_000_000_000);
+    let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     apply(&mut plan, &soak)?;
-    asked::check(&plan, &planned)?;
+    settings::check(&plan, &planned)?;
     if args.run.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
-        output::data(asked::described(&soak).as_bytes())?;
+        output::data(settings::described(&soak).as_bytes())?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.run.making.allow_destroy)?;
-    lease::fits_job(&soak, campaign::now_unix_ms())?;
+    lease::fits_job(&soak, calendar::now_unix_ms())?;
     let stop = signals::stop_flag()?;
     let question = Question::Soak(soak.clone());
     let means = Means { question, ..Means::of(&args.run.making) };
@@ -82,7 +83,7 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
 fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
-        Some(_) => campaign::read_disturbed(&args.run)?,
+        Some(_) => plan_source::read_disturbed(&args.run)?,
     };
     if args.run.target.is_none() {
         raw.apply(&args.run.overrides())?;
@@ -149,4 +150,9 @@ fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), Failure> {
         flags = flags.with(setting, &[if coarse { "1s" } else { value }]);
     }
     Ok(raw.apply(&flags)?)
+}
+
+/// Writes a time as people read it.
+fn format_ms(ms: u64) -> String {
+    Nanos(ms.saturating_mul(1_000_000)).to_string()
 }

@@ -156,7 +156,7 @@ fn take(mut stream: TcpStream, shared: &Arc<Shared>) {
     let Some(taken) = taken else {
         let _ = stream.set_write_timeout(Some(TICK));
         let full = error("503 Service Unavailable", "", "Too many connections; try again.");
-        let _ = http::write(&mut stream, &full, &shared.policy, false);
+        let _ = http::write(&mut stream, &full, &shared.policy, http::Body::Sent);
         return;
     };
     let spawned = std::thread::Builder::new().name("view".into()).spawn(move || {
@@ -190,7 +190,7 @@ fn answer(stream: &mut TcpStream, shared: &Arc<Shared>) {
         Ok(request) => request,
         Err(why) => {
             let refused = error("400 Bad Request", "", why);
-            let _ = http::write(stream, &refused, &shared.policy, false);
+            let _ = http::write(stream, &refused, &shared.policy, http::Body::Sent);
             return;
         }
     };
@@ -200,7 +200,8 @@ fn answer(stream: &mut TcpStream, shared: &Arc<Shared>) {
         Err(refused) => refused,
     };
     // Who went away has no use for it.
-    let _ = http::write(stream, &answer, &shared.policy, request.method == "HEAD");
+    let body = if request.method == "HEAD" { http::Body::Omitted } else { http::Body::Sent };
+    let _ = http::write(stream, &answer, &shared.policy, body);
 }
 
 /// What is asked for below the token; who lacks the token learns nothing about what there is.
@@ -242,7 +243,7 @@ fn not_found() -> Answer {
 fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared>) {
     let Some(_taken) = Taken::of(shared, |shared| &shared.listeners, LISTENERS_MAX) else {
         let full = error("503 Service Unavailable", "", "Too many pages wait for news already.");
-        let _ = http::write(stream, &full, &shared.policy, false);
+        let _ = http::write(stream, &full, &shared.policy, http::Body::Sent);
         return;
     };
     let mut version = request.asked("since").and_then(|since| since.parse().ok()).unwrap_or(0);

@@ -25,14 +25,28 @@ pub struct Books(Mapping);
 // SAFETY: the mapping is reached as atomics only.
 unsafe impl Sync for Books {}
 
-/// The journal of a soak in a file, begun, or gone on with where somebody left it.
+/// Begins the journal of a soak in a file.
 ///
 /// # Errors
-/// When the file can't be made or opened.
-pub fn journal(path: &Path, spec: &RunSpec, is_left: bool) -> io::Result<Journal> {
-    let words = Journal::words(spec.files, spec.file_size_bytes, spec.io_size_bytes);
-    let books = if is_left { Books::go_on(path, words) } else { Books::begin(path, words) };
-    Ok(Journal::over(Box::new(books?), spec.file_size_bytes, spec.io_size_bytes))
+/// When the file is there already, or can't be made.
+pub fn begin_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
+    Ok(journal_over(Books::begin(path, journal_words(spec))?, spec))
+}
+
+/// Continues the journal of a soak that an earlier process left in a file.
+///
+/// # Errors
+/// When there is no such file, or it is that of another run.
+pub fn continue_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
+    Ok(journal_over(Books::go_on(path, journal_words(spec))?, spec))
+}
+
+fn journal_words(spec: &RunSpec) -> usize {
+    Journal::words(spec.files, spec.file_size_bytes, spec.io_size_bytes)
+}
+
+fn journal_over(books: Books, spec: &RunSpec) -> Journal {
+    Journal::over(Box::new(books), spec.file_size_bytes, spec.io_size_bytes)
 }
 
 impl Books {
@@ -67,7 +81,7 @@ impl Books {
     }
 
     fn of(file: File, bytes: usize) -> io::Result<Self> {
-        Ok(Self(Mapping::new(&OwnedFd::from(file), bytes, true)?))
+        Ok(Self(Mapping::writable(&OwnedFd::from(file), bytes)?))
     }
 }
 

@@ -18,7 +18,7 @@ pub struct ClientBooks {
 impl ClientBooks {
     /// Makes a record for each of `clients`: the clients of worker number `worker` out of
     /// `workers`, each of which has `nconnect` connections that stand one after the other.
-    pub fn new(clients: usize, (worker, workers): (u32, u32), nconnect: u32) -> Self {
+    pub fn new(clients: usize, worker: u32, workers: u32, nconnect: u32) -> Self {
         let records = vec![ClientRecord::default(); clients];
         Self { records, worker, workers, nconnect: nconnect as usize }
     }

@@ -28,6 +28,7 @@ pub mod worker;
 pub use backend::{Backend, Lost};
 pub use clock::{Clock, SystemClock};
 pub use external::External;
-pub use measure::{Measured, Monitor, measure};
+pub use measure::{Measured, measure};
 pub use site::{Opened, Site, SiteConfig, SiteError, Whose};
 pub use stop::Stop;
+pub use watch::Monitor;

@@ -11,9 +11,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, CoursePoint, IntervalSample, KindResult, Offered, Pass, PassResult,
-    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
+    Caveat, ClientResult, CoursePoint, KindResult, Offered, Pass, PassResult, ProcessorWait,
+    RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
 };
+use workload::journal::Safety;
 use workload::{Mismatches, OpStream};
 
 use crate::backend::{Calls, Lost, Recovered, Tally};
@@ -23,27 +24,11 @@ use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
 use crate::pace::{Booked, Pace, Timing};
 use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
-use crate::stop::Stop;
 use crate::thread_io::ThreadIo;
 use crate::thread_wait::ThreadTimes;
 use crate::touched::Touched;
-use crate::watch::{Watch, Watched};
+use crate::watch::{Monitor, Watch, Watched};
 use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
-
-/// What the caller lends to a pass.
-pub struct Monitor<'a> {
-    /// Set by whoever wants the pass to stop.
-    pub stop: &'a Stop,
-    /// Called once all backends are open, right before the start: for counts of what follows.
-    pub opened: &'a dyn Fn(),
-    /// Says after that when to start, by the site's clock; what has passed is at once, and `None`
-    /// not at all.
-    pub gate: &'a mut dyn FnMut() -> Option<u64>,
-    /// Gets what was done since the last time, some ten times a second.
-    pub observe: &'a mut dyn FnMut(IntervalSample),
-    /// Reads the processor time of the client, all its threads together.
-    pub client_cpu_ns: &'a dyn Fn() -> u64,
-}
 
 /// A measured pass.
 pub struct Measured {
@@ -80,7 +65,8 @@ struct WorkerReport {
 pub fn measure(
     site: &Site,
     spec: &RunSpec,
-    (pass, share): (Pass, Share),
+    pass: Pass,
+    share: Share,
     seed: u64,
     monitor: &mut Monitor<'_>,
 ) -> Result<Measured, SiteError> {
@@ -102,7 +88,7 @@ pub fn measure(
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = guarded(worker, shared, || {
-                    let opened = Ready::new(site, (spec, pass), worker, seed)?;
+                    let opened = Ready::new(site, spec, pass, worker, seed)?;
                     Ok(opened.booking(site, spec, worker, beat))
                 });
                 // Whoever can't be told is gone, and then the gate is closed too.
@@ -112,8 +98,8 @@ pub fn measure(
                 let report = guarded(worker, shared, || {
                     let ready = opened?;
                     let begun_ns = begun_ns.ok_or(SiteError::Stopped)?;
-                    let clock = site.clock().as_ref();
-                    Ok(ready.run((clock, begun_ns), (spec, pass), (shared, progress)))
+                    let part = Part { clock: site.clock().as_ref(), spec, pass, shared, progress };
+                    Ok(ready.run(&part, begun_ns))
                 });
                 let _ = done.send(report);
             };
@@ -132,16 +118,16 @@ pub fn measure(
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
         let beats = is_booked.then(|| Beats::new(beats, site.journal().cloned()));
-        let watch =
-            Watch::new(clock, &progress, (spec, follows), begun_ns, monitor).with_beats(beats);
+        let watch = Watch::new(clock, &progress, spec, begun_ns, monitor).with_beats(beats);
+        let watch = if follows { watch.with_course() } else { watch };
         if start_ns.is_some() {
             for gate in &gates {
                 let _ = gate.send(begun_ns);
             }
         }
         drop(gates);
-        let (reports, watched) = collect(&reports, progress.len(), (watch, monitor, &shared));
-        assemble(reports, (spec, pass), watched)
+        let (reports, watched) = collect(&reports, progress.len(), watch, monitor, &shared);
+        assemble(reports, spec, pass, watched)
     })
 }
 
@@ -169,6 +155,17 @@ impl Drop for StopsAtPanic<'_> {
     }
 }
 
+/// What a worker's part of a pass is made with.
+struct Part<'a> {
+    clock: &'a dyn Clock,
+    spec: &'a RunSpec,
+    pass: Pass,
+    /// What all workers of the pass share.
+    shared: &'a Shared,
+    /// Where this one stores what it has done.
+    progress: &'a Progress,
+}
+
 /// A worker that has all it needs and waits for the start.
 struct Ready {
     opened: Opened,
@@ -181,7 +178,8 @@ struct Ready {
 impl Ready {
     fn new(
         site: &Site,
-        (spec, pass): (&RunSpec, Pass),
+        spec: &RunSpec,
+        pass: Pass,
         worker: u32,
         seed: u64,
     ) -> Result<Self, SiteError> {
@@ -196,17 +194,14 @@ impl Ready {
     /// Has what a soak acknowledges booked, and what it does lately counted.
     fn booking(self, site: &Site, spec: &RunSpec, worker: u32, beat: Option<Arc<Beat>>) -> Self {
         let Some((journal, beat)) = site.journal().cloned().zip(beat) else { return self };
-        let (is_safe, workers) = (spec.answers_safe(), spec.workers);
-        let booked = Booked { journal, beat, is_safe, worker, workers };
+        let safety = if spec.answers_safe() { Safety::OnStorage } else { Safety::Uncommitted };
+        let booked = Booked { journal, beat, safety, worker, workers: spec.workers };
         Self { pace: Some(Pace::booking(self.pace, booked, self.opened.queue_depth)), ..self }
     }
 
-    fn run(
-        self,
-        (clock, begun_ns): (&dyn Clock, u64),
-        (spec, pass): (&RunSpec, Pass),
-        (shared, progress): (&Shared, &Progress),
-    ) -> WorkerReport {
+    /// Does the worker's part of the pass from `begun_ns` on.
+    fn run(self, part: &Part<'_>, begun_ns: u64) -> WorkerReport {
+        let Part { clock, spec, pass, shared, progress } = *part;
         let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
         // Not before: what it and its group waited for until all were ready is no part of the pass.
         let times_before = ThreadTimes::now();
@@ -284,7 +279,9 @@ type Reports = Vec<Result<WorkerReport, SiteError>>;
 fn collect(
     incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
     workers: usize,
-    (mut watch, monitor, shared): (Watch<'_>, &mut Monitor<'_>, &Shared),
+    mut watch: Watch<'_>,
+    monitor: &mut Monitor<'_>,
+    shared: &Shared,
 ) -> (Reports, Watched) {
     let mut reports = Vec::with_capacity(workers);
     while reports.len() < workers {
@@ -316,7 +313,8 @@ fn scope(spec: &RunSpec, reports: &[WorkerReport], stalls: Option<Stalls>) -> Sc
 
 fn assemble(
     reports: Reports,
-    (spec, pass): (&RunSpec, Pass),
+    spec: &RunSpec,
+    pass: Pass,
     watched: Watched,
 ) -> Result<Measured, SiteError> {
     let (good, bad): (Vec<_>, Vec<_>) = reports.into_iter().partition(Result::is_ok);

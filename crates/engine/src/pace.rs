@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use model::{Completion, Op, OpError, OpKind, Outcome, Pass, RunSpec};
+use workload::journal::Safety;
 use workload::{Journal, OpStream};
 
 use crate::backend::NO_LIMIT;
@@ -85,8 +86,8 @@ pub struct Booked {
     pub journal: Arc<Journal>,
     /// What it did lately.
     pub beat: Arc<Beat>,
-    /// A write is safe once it is answered.
-    pub is_safe: bool,
+    /// How safe a write is once it is answered.
+    pub safety: Safety,
     /// Files with these numbers, modulo the number of workers, are its own.
     pub worker: u32,
     /// Workers in all.
@@ -105,7 +106,7 @@ impl Booked {
         let Op { kind, file, offset_bytes, .. } = completion.op;
         match (kind, completion.outcome) {
             (OpKind::Write, Outcome::Done(_)) => {
-                self.journal.acknowledged(file, offset_bytes, self.is_safe);
+                self.journal.acknowledged(file, offset_bytes, self.safety);
             }
             // What another worker wrote meanwhile, this sync says nothing of.
             (OpKind::Sync, Outcome::Done(_)) if file % self.workers == self.worker => {

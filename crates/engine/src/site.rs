@@ -7,6 +7,7 @@
 mod content;
 mod directory;
 pub mod leftover;
+mod mark;
 mod memory;
 mod nfs;
 mod patience;

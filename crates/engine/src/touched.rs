@@ -241,15 +241,15 @@ const fn is_of_files(kind: OpKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::testing::RunBuilder;
     use model::{Op, OpError, Workload};
 
     fn spec(workload: Workload) -> RunSpec {
-        RunSpec {
-            files: 100,
-            file_size_bytes: 10 << 12,
-            io_size_bytes: 1 << 12,
-            ..RunSpec::null(workload)
-        }
+        RunBuilder::new(workload)
+            .files(100)
+            .file_size_bytes(10 << 12)
+            .io_size_bytes(1 << 12)
+            .build()
     }
 
     fn done(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Completion {
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn small_files_of_a_mix_count_by_their_bytes() {
-        let mut spec = RunSpec { io_size_bytes: 8 << 10, ..spec(Workload::OpMix) };
+        let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
         (spec.op_mix.set_bytes_per_rate, spec.op_mix.accessed_percent) = (0, 100);
         let set = FileSet::of(&spec, 1);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
@@ -319,13 +319,13 @@ mod tests {
 
     #[test]
     fn files_that_are_made_on_the_way_count_and_huge_sets_have_larger_units() {
-        let spec = RunSpec { file_size_bytes: 1 << 40, ..spec(Workload::Transactions) };
+        let spec = RunBuilder::from(spec(Workload::Transactions)).file_size_bytes(1 << 40).build();
         let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
         touched.ended(&[done(OpKind::Create, 5000, 0, 700)]);
         touched.ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
         let set = touched.working_set();
         assert_eq!((set.files, set.bytes), (1, 700));
-        let huge = RunSpec { workload: Workload::Mixed, ..spec };
+        let huge = RunBuilder::from(spec).workload(Workload::Mixed).build();
         let mut touched = Touched::new(&huge, Pass::Mix, 1).unwrap();
         touched.ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
         let set = touched.working_set();

@@ -13,10 +13,25 @@ use crate::beat::Beats;
 use crate::clock::Clock;
 use crate::course::Course;
 use crate::limits::WATCH_TICK;
-use crate::measure::Monitor;
+use crate::stop::Stop;
 use crate::worker::Progress;
 
 const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
+
+/// What the caller lends to a pass.
+pub struct Monitor<'a> {
+    /// Set by whoever wants the pass to stop.
+    pub stop: &'a Stop,
+    /// Called once all backends are open, right before the start: for counts of what follows.
+    pub opened: &'a dyn Fn(),
+    /// Says after that when to start, by the site's clock; what has passed is at once, and `None`
+    /// not at all.
+    pub gate: &'a mut dyn FnMut() -> Option<u64>,
+    /// Gets what was done since the last time, some ten times a second.
+    pub observe: &'a mut dyn FnMut(IntervalSample),
+    /// Reads the processor time of the client, all its threads together.
+    pub client_cpu_ns: &'a dyn Fn() -> u64,
+}
 
 /// Watches the workers of one pass.
 pub struct Watch<'a> {
@@ -54,12 +69,11 @@ pub struct Watched {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch a pass whose workers start at `begun_ns`, now or later; `follows` its
-    /// course.
+    /// Begins to watch a pass whose workers start at `begun_ns`, now or later.
     pub fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],
-        (spec, follows): (&RunSpec, bool),
+        spec: &RunSpec,
         begun_ns: u64,
         monitor: &Monitor<'_>,
     ) -> Self {
@@ -75,11 +89,18 @@ impl<'a> Watch<'a> {
             seen: (Work::default(), Work::default()),
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
-            course: follows.then(|| Course::new(origin_ns)),
+            course: None,
             beats: None,
             // Two clocks make this figure; in a very short pass their difference may run backwards.
             cpu_before_ns: at_once.then(|| (monitor.client_cpu_ns)()),
         }
+    }
+
+    /// Follows the course of the pass, too.
+    #[must_use]
+    pub fn with_course(mut self) -> Self {
+        self.course = Some(Course::new(self.origin_ns));
+        self
     }
 
     /// Takes what each interval looks like, too.

@@ -11,6 +11,7 @@ use engine::recorder::Recorder;
 use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Opened, Site, SiteConfig, Stop, SystemClock};
+use model::testing::RunBuilder;
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsTarget, NfsVersion, Op,
     OpKind, OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
@@ -74,19 +75,18 @@ impl Backend for Watch {
 }
 
 fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
-    RunSpec {
-        target_name: "test".into(),
-        target,
-        backend,
-        file_size_bytes: if workload == Workload::Metadata { 1000 } else { 1 << 20 },
-        files: if workload == Workload::Metadata { 200 } else { 2 },
-        queue_depth: 8,
-        read_percent: 70,
-        duration_ms: 100,
-        durability: Durability::Sync,
-        verify: true,
-        ..RunSpec::null(workload)
-    }
+    RunBuilder::new(workload)
+        .target_name("test".into())
+        .target(target)
+        .backend(backend)
+        .file_size_bytes(if workload == Workload::Metadata { 1000 } else { 1 << 20 })
+        .files(if workload == Workload::Metadata { 200 } else { 2 })
+        .queue_depth(8)
+        .read_percent(70)
+        .duration_ms(100)
+        .durability(Durability::Sync)
+        .verify(true)
+        .build()
 }
 
 fn allocations_of(spec: &RunSpec) -> u64 {
@@ -165,7 +165,13 @@ fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
             let op_mix =
                 OpMix { name: "sfs3-like-v3".into(), set_bytes_per_rate: 0, ..OpMix::default() };
             let layout = model::Layout { skew_percent: 80, ..model::Layout::default() };
-            let spec = RunSpec { load, passes, op_mix, layout, duration_ms: 0, ..plain };
+            let spec = RunBuilder::from(plain)
+                .load(load)
+                .passes(passes)
+                .op_mix(op_mix)
+                .layout(layout)
+                .duration_ms(0)
+                .build();
             assert_eq!(allocations_of(&spec), 0, "{} {workload} {load:?}", backend.name());
         }
     }
@@ -244,10 +250,11 @@ fn no_version_of_nfs_allocates_in_the_loop() {
 
 /// Little of each workload that has more kinds of op than the others.
 fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
-    let small = |workload| RunSpec {
-        file_size_bytes: 40_000,
-        files: 4,
-        ..spec(target.clone(), backend, workload)
+    let small = |workload| {
+        RunBuilder::from(spec(target.clone(), backend, workload))
+            .file_size_bytes(40_000)
+            .files(4)
+            .build()
     };
     let mut names = small(Workload::Metadata);
     names.file_size_bytes = 3_000;
@@ -319,7 +326,7 @@ fn many_clients_and_connections_allocate_nothing_in_the_loop() {
                     ..NfsTarget::new("127.0.0.1", "/export")
                 };
                 let spec = spec(Target::Nfs(target), BackendKind::Nfs, workload);
-                let spec = RunSpec { clients, ..spec };
+                let spec = RunBuilder::from(spec).clients(clients).build();
                 let what = format!("version {version}, {clients} clients, nconnect {nconnect}");
                 assert_eq!(allocations_of(&spec), 0, "{what}: {}", workload.name());
             }

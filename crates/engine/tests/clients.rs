@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine::worker::Ending;
 use engine::{Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
     Target, Workload,
@@ -37,21 +38,20 @@ impl Rig {
             settings,
             ..NfsTarget::new("127.0.0.1", "/export")
         };
-        let spec = RunSpec {
-            target_name: "test".into(),
-            target: Target::Nfs(target.clone()),
-            backend: BackendKind::Nfs,
-            io_size_bytes: 4_096,
-            file_size_bytes: if workload == Workload::Metadata { 100 } else { 64 << 10 },
-            files: 56,
-            workers: WORKERS,
-            clients: CLIENTS,
-            queue_depth: 2,
-            durability: Durability::Sync,
-            verify: true,
-            timeout_ms: 10_000,
-            ..RunSpec::null(workload)
-        };
+        let spec = RunBuilder::new(workload)
+            .target_name("test".into())
+            .target(Target::Nfs(target.clone()))
+            .backend(BackendKind::Nfs)
+            .io_size_bytes(4_096)
+            .file_size_bytes(if workload == Workload::Metadata { 100 } else { 64 << 10 })
+            .files(56)
+            .workers(WORKERS)
+            .clients(CLIENTS)
+            .queue_depth(2)
+            .durability(Durability::Sync)
+            .verify(true)
+            .timeout_ms(10_000)
+            .build();
         let config = SiteConfig {
             seed: 1,
             work_name: WORK.into(),
@@ -76,14 +76,9 @@ impl Rig {
             client_cpu_ns: &|| 0,
         };
         self.site.prepare(&self.spec, pass).unwrap();
-        let measured = measure(
-            &self.site,
-            &self.spec,
-            (pass, Share::whole(self.spec.workers)),
-            1,
-            &mut monitor,
-        )
-        .unwrap();
+        let measured =
+            measure(&self.site, &self.spec, pass, Share::whole(self.spec.workers), 1, &mut monitor)
+                .unwrap();
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
         measured

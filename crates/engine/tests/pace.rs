@@ -9,6 +9,7 @@ use engine::recorder::Recorder;
 use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 use engine::{Clock, Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use model::testing::RunBuilder;
 use model::{
     Arrivals, BackendKind, Completion, Load, NfsTarget, Op, OpKind, Outcome, Pass, PassResult,
     RunSpec, Share, Target, WorkingSet, Workload,
@@ -17,15 +18,14 @@ use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern};
 
 fn mixed(duration_ms: u64, load: Load) -> RunSpec {
-    RunSpec {
-        load,
-        duration_ms,
-        read_percent: 50,
-        file_size_bytes: 1 << 20,
-        files: 4,
-        workers: 2,
-        ..RunSpec::null(Workload::Mixed)
-    }
+    RunBuilder::new(Workload::Mixed)
+        .load(load)
+        .duration_ms(duration_ms)
+        .read_percent(50)
+        .file_size_bytes(1 << 20)
+        .files(4)
+        .workers(2)
+        .build()
 }
 
 fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
@@ -58,7 +58,7 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
     };
     site.prepare(spec, pass).unwrap();
     let measured =
-        measure(&site, spec, (pass, Share::whole(spec.workers)), 42, &mut monitor).unwrap();
+        measure(&site, spec, pass, Share::whole(spec.workers), 42, &mut monitor).unwrap();
     assert_eq!(measured.ending, Ending::Complete);
     measured
 }
@@ -158,7 +158,7 @@ fn is_offered_and_met(load: Load) -> bool {
 #[test]
 fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
     let load = Load { rate_per_s: 5000, arrivals: Arrivals::Constant, ..Load::default() };
-    let spec = RunSpec { workers: 1, ..mixed(100, load) };
+    let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
     let done = end.recorder.ops();
     assert!((1..=101).contains(&done), "{done}");
@@ -180,7 +180,11 @@ fn an_open_loop_offers_what_falls_due_on_files_and_over_nfs() {
         (Target::Nfs(nfs), BackendKind::Nfs),
     ] {
         let load = Load { rate_per_s: 400, ..Load::default() };
-        let spec = RunSpec { target, backend, timeout_ms: 20_000, ..mixed(500, load) };
+        let spec = RunBuilder::from(mixed(500, load))
+            .target(target)
+            .backend(backend)
+            .timeout_ms(20_000)
+            .build();
         let result = run(&spec, Pass::Mix).result;
         let due: usize = (0..spec.workers)
             .map(|worker| {
@@ -209,7 +213,7 @@ fn an_open_loop_offers_what_falls_due_on_files_and_over_nfs() {
 #[test]
 fn think_time_follows_each_op() {
     let load = Load { think_time_ns: 2_000_000, ..Load::default() };
-    let spec = RunSpec { queue_depth: 4, ..mixed(100, load) };
+    let spec = RunBuilder::from(mixed(100, load)).queue_depth(4).build();
     assert!(is_seen(|| {
         let result = measured(&spec, Pass::Mix);
         assert!(result.scope.offered.is_none());
@@ -260,7 +264,7 @@ fn a_warm_up_is_executed_and_in_no_figure() {
 #[test]
 fn any_pass_can_be_ended_by_time() {
     let load = Load { time_max_ms: 30, ..Load::default() };
-    let spec = RunSpec { load, file_size_bytes: 1 << 40, ..RunSpec::null(Workload::Stream) };
+    let spec = RunBuilder::new(Workload::Stream).load(load).file_size_bytes(1 << 40).build();
     assert!(is_seen(|| {
         let result = measured(&spec, Pass::BackwardRead);
         let touched = WorkingSet { files: 1, bytes: result.bytes(), unit_bytes: 0 };
@@ -281,11 +285,11 @@ fn the_working_set_is_that_of_all_workers() {
 
 #[test]
 fn ops_on_one_file_follow_each_other_where_the_pass_needs_it() {
-    let spec = RunSpec { files: 3, queue_depth: 8, ..RunSpec::null(Workload::Metadata) };
+    let spec = RunBuilder::new(Workload::Metadata).files(3).queue_depth(8).build();
     let mut backend = Slow::new(Duration::ZERO, 8);
     assert_eq!(work(&spec, Pass::Rename, &mut backend).recorder.ops(), 6);
     assert_eq!(backend.overlaps, 0);
-    let spec = RunSpec { files: 5, queue_depth: 8, ..RunSpec::null(Workload::Transactions) };
+    let spec = RunBuilder::new(Workload::Transactions).files(5).queue_depth(8).build();
     let mut backend = Slow::new(Duration::ZERO, 8);
     assert_eq!(work(&spec, Pass::Transactions, &mut backend).recorder.ops(), 1000);
     assert_eq!(backend.overlaps, 0);

@@ -9,6 +9,7 @@ use engine::pace::Timing;
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
 use engine::{Site, SiteConfig, Stop, SystemClock};
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, OpMix,
     Pass, Proto, RunSpec, Share, Target, Workload,
@@ -65,19 +66,18 @@ impl Rig {
             settings,
             ..NfsTarget::new("127.0.0.1", "/export")
         };
-        let spec = RunSpec {
-            target_name: "test".into(),
-            target: Target::Nfs(target),
-            backend: BackendKind::Nfs,
-            io_size_bytes: IO_BYTES,
-            file_size_bytes: FILE_BYTES,
-            files: 3,
-            queue_depth: 4,
-            durability: Durability::Sync,
-            verify: true,
-            timeout_ms: 10_000,
-            ..RunSpec::null(Workload::Stream)
-        };
+        let spec = RunBuilder::new(Workload::Stream)
+            .target_name("test".into())
+            .target(Target::Nfs(target))
+            .backend(BackendKind::Nfs)
+            .io_size_bytes(IO_BYTES)
+            .file_size_bytes(FILE_BYTES)
+            .files(3)
+            .queue_depth(4)
+            .durability(Durability::Sync)
+            .verify(true)
+            .timeout_ms(10_000)
+            .build();
         let config = SiteConfig {
             seed: 1,
             work_name: ".dfsbench-recovery".into(),
@@ -186,20 +186,19 @@ fn what_a_restart_loses_of_a_mix_is_written_again_before_its_next_commit() {
         let faults = FaultPlan { lose_unstable: true, ..FaultPlan::default() };
         let mut rig = Rig::new(over(version, Proto::Tcp), faults);
         let shares = vec![(OpKind::Write, 7_000), (OpKind::Commit, 1_000), (OpKind::Read, 2_000)];
-        rig.spec = RunSpec {
-            workload: Workload::OpMix,
-            op_mix: OpMix {
+        rig.spec = RunBuilder::from(rig.spec)
+            .workload(Workload::OpMix)
+            .op_mix(OpMix {
                 shares,
                 set_bytes_per_rate: 0,
                 append_percent: 100,
                 accessed_percent: 100,
                 ..OpMix::default()
-            },
-            files: 40,
-            io_size_bytes: 8 << 10,
-            duration_ms: 800,
-            ..rig.spec
-        };
+            })
+            .files(40)
+            .io_size_bytes(8 << 10)
+            .duration_ms(800)
+            .build();
         let recovered = rig.drive(Pass::OpMix, 200, Server::restart_now).recovered;
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
         // What was appended in several calls has no hole where the first of them was lost.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::backend::{Backend, NO_LIMIT};
 use engine::{Clock, Site, SiteConfig, Stop, SystemClock};
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
     RunSpec, Share, Target, Workload,
@@ -59,15 +60,14 @@ impl Rig {
             settings,
             ..NfsTarget::new("127.0.0.1", "/export")
         };
-        let spec = RunSpec {
-            target: Target::Nfs(target),
-            backend: BackendKind::Nfs,
-            io_size_bytes: IO_BYTES,
-            file_size_bytes: 1 << 20,
-            queue_depth,
-            timeout_ms: 86_400_000,
-            ..RunSpec::null(Workload::Stream)
-        };
+        let spec = RunBuilder::new(Workload::Stream)
+            .target(Target::Nfs(target))
+            .backend(BackendKind::Nfs)
+            .io_size_bytes(IO_BYTES)
+            .file_size_bytes(1 << 20)
+            .queue_depth(queue_depth)
+            .timeout_ms(86_400_000)
+            .build();
         let clock =
             Arc::new(Forward { system: SystemClock::new(), ahead_ns: AtomicU64::new(LEASE_NS) });
         let config = SiteConfig {

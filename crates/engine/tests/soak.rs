@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine::beat::resident_bytes;
 use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use model::testing::RunBuilder;
 use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 
 /// A fast machine needs two seconds for them, which is twenty intervals.
@@ -12,16 +13,15 @@ const OPS: u64 = 8_000_000;
 
 /// A mix that nobody executes, booked as a soak is.
 fn spec() -> RunSpec {
-    let mut spec = RunSpec {
-        files: 16,
-        file_size_bytes: 1 << 20,
-        workers: 2,
-        queue_depth: 8,
-        read_percent: 50,
-        load: Load { ops_max: OPS, ..Load::default() },
-        soak: Some(Box::new(Soak { commit_every_ops: 64, ..Soak::default() })),
-        ..RunSpec::null(Workload::Mixed)
-    };
+    let mut spec = RunBuilder::new(Workload::Mixed)
+        .files(16)
+        .file_size_bytes(1 << 20)
+        .workers(2)
+        .queue_depth(8)
+        .read_percent(50)
+        .load(Load { ops_max: OPS, ..Load::default() })
+        .soak(Some(Box::new(Soak { commit_every_ops: 64, ..Soak::default() })))
+        .build();
     spec.data.stamp = true;
     spec.sampling.interval_ms = 100;
     spec
@@ -51,7 +51,7 @@ fn memory_is_steady_over_millions_of_ops() {
         observe: &mut |_| {},
         client_cpu_ns: &|| 0,
     };
-    let measured = measure(&site, &spec, (Pass::Mix, share), 1, &mut monitor).unwrap();
+    let measured = measure(&site, &spec, Pass::Mix, share, 1, &mut monitor).unwrap();
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
     let booked: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();

@@ -4,6 +4,7 @@
 //! pure, so that every rule has its test without a device. A device is destroyed only where the
 //! plan names it and the command line repeats it, and never where anything is on it or uses it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -226,9 +227,19 @@ fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
 /// # Errors
 /// Where it is in use.
 pub fn check_unused(node: &Path) -> Result<(), LabError> {
+    check_unused_but_by(node, None)
+}
+
+/// As [`check_unused`], but one device may be made of it.
+///
+/// # Errors
+/// Where anything else uses it.
+pub fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     // Nodes of ours in /dev/md and /dev/mapper are links of udev's.
     let node = node.canonicalize().map_err(|error| LabError::file("look at", node, error))?;
-    let facts = look_at(&node)?;
+    let mut facts = look_at(&node)?;
+    let known = made_of_it.and_then(Path::file_name);
+    facts.holders.retain(|holder| known != Some(OsStr::new(holder)));
     let why = if !facts.is_block {
         "it is no block device".to_owned()
     } else if !facts.mounted.is_empty() {

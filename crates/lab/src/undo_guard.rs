@@ -11,7 +11,7 @@ use std::path::Path;
 
 use model::options::{OptionError, check_clients, check_interface, check_object_name, check_path};
 
-use crate::actions::nfsd;
+use crate::actions::{nfsd, storage};
 use crate::error::LabError;
 use crate::undo::Undo;
 use crate::{RUN, safety, trust};
@@ -66,10 +66,12 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
         Undo::Loop { file } => parsed(file, check_path(file)),
         Undo::Array { name, devices } => {
             parsed(Path::new(name), check_object_name(name))?;
-            devices.iter().try_for_each(|device| check_device(device))
+            // They are held by the array itself, as long as it is there, and by nothing else.
+            let array = storage::array_node(name);
+            devices.iter().try_for_each(|device| check_device(device, array.as_deref()))
         }
         Undo::Mapped { name } => parsed(Path::new(name), check_object_name(name)),
-        Undo::Wipe { device, .. } => check_device(device),
+        Undo::Wipe { device, .. } => check_device(device, None),
         Undo::Works { directory, campaign } => {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if campaign.is_empty() || !campaign.chars().all(plain) {
@@ -159,13 +161,13 @@ fn check_removable_file(path: &Path) -> Result<(), LabError> {
     Err(refuse(path, "is no file that dfsbench made"))
 }
 
-/// A device that loses its marks is free; one that is gone has none.
-fn check_device(device: &Path) -> Result<(), LabError> {
+/// A device that loses its marks is free but for what is made of it; one that is gone has none.
+fn check_device(device: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     parsed(device, check_path(device))?;
     if !device.starts_with("/dev") {
         return Err(refuse(device, "is no device"));
     }
-    if device.exists() { safety::check_unused(device) } else { Ok(()) }
+    if device.exists() { safety::check_unused_but_by(device, made_of_it) } else { Ok(()) }
 }
 
 fn parsed(named: &Path, checked: Result<(), OptionError>) -> Result<(), LabError> {

@@ -133,7 +133,8 @@ codes! {
         "Use fewer or larger ops, more workers, or a faster client.";
     ProcessorContention, "processor-contention", Degraded,
         "Workers were ready and waited for a processor that others had.",
-        "Stop what else runs on the host, or use another host for it; the evidence names who it was.";
+        "Stop what else runs on the host, or use another host for it; the evidence names who it \
+         was.";
     Stalled, "stalled", Degraded,
         "Workers had ops under way and ended none for a long time.",
         "Look at what the target did then; --stall says how long is too long.";

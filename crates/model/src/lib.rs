@@ -30,6 +30,8 @@ pub mod soak;
 pub mod spec;
 pub mod target;
 pub mod telemetry;
+#[doc(hidden)]
+pub mod testing;
 pub mod units;
 mod words;
 pub mod work;

@@ -120,6 +120,14 @@ pub struct Op {
     pub kind: OpKind,
 }
 
+impl Op {
+    /// Makes an op that is due at once.
+    #[inline]
+    pub const fn new(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Self {
+        Self { due_ns: 0, offset_bytes, len_bytes, file, kind }
+    }
+}
+
 /// Why an op failed: a Linux errno, or an NFS status above 10000 that has none.
 ///
 /// **Source:** `errno(3)`; RFC 1813, 2.6 (NFS statuses below 100 are errno values).

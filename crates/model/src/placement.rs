@@ -7,14 +7,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lab::Host;
-use crate::spec::RunSpec;
 
 /// Where a run works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Placement {
     /// The client hosts in their order, an agent on each; empty for the one that works anyway:
-    /// see [`RunSpec::client_hosts`].
+    /// see [`crate::RunSpec::client_hosts`].
     pub hosts: Vec<Host>,
     /// The hosts are those of a job that others start: their agents come by themselves.
     pub of_job: bool,
@@ -44,44 +43,16 @@ impl Host {
     }
 }
 
-impl RunSpec {
-    /// The hosts that work, in their order, an agent on each; none where this process works.
-    pub fn client_hosts(&self) -> &[Host] {
-        match &self.lab {
-            _ if !self.placement.hosts.is_empty() => &self.placement.hosts,
-            Some(lab) => std::slice::from_ref(lab.worker()),
-            None => &[],
-        }
-    }
-
-    /// Agents that work at one moment, at least one.
-    pub fn agents(&self) -> u32 {
-        self.client_hosts().len().max(1) as u32
-    }
-
-    /// Workers of all client hosts together.
-    pub fn all_workers(&self) -> u32 {
-        self.workers.saturating_mul(self.agents())
-    }
-
-    /// The run as each of its agents gets it: [`RunSpec::workers`] are those of all hosts, and it
-    /// no longer matters which hosts they are.
-    #[must_use]
-    pub fn for_agents(&self) -> Self {
-        let workers = self.all_workers();
-        Self { workers, placement: Placement::default(), ..self.clone() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::LabSpec;
+    use crate::testing::RunBuilder;
     use crate::work::Workload;
 
     #[test]
     fn the_hosts_that_work_are_those_named_or_the_one_that_mounts() {
-        let mut run = RunSpec { workers: 3, ..RunSpec::null(Workload::Stream) };
+        let mut run = RunBuilder::new(Workload::Stream).workers(3).build();
         assert_eq!((run.client_hosts(), run.agents(), run.all_workers()), (&[][..], 1, 3));
         let lab = LabSpec::new(Host::here("s"), Host::here("c"));
         run.lab = Some(Box::new(lab));

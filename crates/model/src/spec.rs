@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::LabSpec;
+use crate::lab::{Host, LabSpec};
 use crate::nfs::{NfsSettings, Stable};
 use crate::pass::Pass;
 use crate::placement::Placement;
@@ -241,20 +241,49 @@ impl RunSpec {
     }
 }
 
+impl RunSpec {
+    /// The hosts that work, in their order, an agent on each; none where this process works.
+    pub fn client_hosts(&self) -> &[Host] {
+        match &self.lab {
+            _ if !self.placement.hosts.is_empty() => &self.placement.hosts,
+            Some(lab) => std::slice::from_ref(lab.worker()),
+            None => &[],
+        }
+    }
+
+    /// Agents that work at one moment, at least one.
+    pub fn agents(&self) -> u32 {
+        self.client_hosts().len().max(1) as u32
+    }
+
+    /// Workers of all client hosts together.
+    pub fn all_workers(&self) -> u32 {
+        self.workers.saturating_mul(self.agents())
+    }
+
+    /// The run as each of its agents gets it: [`RunSpec::workers`] are those of all hosts, and it
+    /// no longer matters which hosts they are.
+    #[must_use]
+    pub fn for_agents(&self) -> Self {
+        let workers = self.all_workers();
+        Self { workers, placement: Placement::default(), ..self.clone() }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::nfs::Sec;
+    use crate::testing::RunBuilder;
 
     pub(crate) fn run(workload: Workload, read_percent: u32) -> RunSpec {
-        RunSpec {
-            files: 2,
-            read_percent,
-            duration_ms: 1_000,
-            invalidate: true,
-            durability: Durability::Sync,
-            ..RunSpec::null(workload)
-        }
+        RunBuilder::new(workload)
+            .files(2)
+            .read_percent(read_percent)
+            .duration_ms(1_000)
+            .invalidate(true)
+            .durability(Durability::Sync)
+            .build()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, 
 use crate::document::{Term, Terms};
 use crate::row::Row;
 use crate::sheet::Sheet;
-use crate::{found, hosts, html as page, marks, notes, pivot};
+use crate::{found, host_settings, html as page, marks, notes, pivot};
 
 /// Names of targets longer than this take several lines in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
@@ -38,7 +38,7 @@ pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
         parts: Vec::new(),
     };
     if form == Form::Html {
-        document.parts.push(Part::Page(page::asked(sheet)));
+        document.parts.push(Part::Page(page::experiment(sheet)));
     }
     push_found(&mut document, sheet);
     if form != Form::Text {
@@ -232,7 +232,11 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
     document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
     document.push_list("clients", notes::CLIENTS, notes::clients(sheet));
-    document.push_list("client-hosts", notes::hosts::HOSTS, notes::hosts::lines(sheet));
+    document.push_list(
+        "client-hosts",
+        notes::host_balance::TITLE,
+        notes::host_balance::lines(sheet),
+    );
 }
 
 /// What speaks against a figure, once for each code, with its worst case.
@@ -279,7 +283,7 @@ fn conditions(sheet: &Sheet<'_>, form: Form) -> Section {
         Form::Markdown => {
             let host = notes::host(campaign, usize::MAX);
             terms.extend(host.map(|host| Term::new("host", host)));
-            for host in hosts::in_force(campaign) {
+            for host in host_settings::in_force(campaign) {
                 terms.push(Term::new(format!("in force on {}", host.host), host.line()));
             }
             terms.push(Term::new("command", &campaign.command));

@@ -83,7 +83,7 @@ impl Governing {
         Self {
             title: format!("{}: {}", campaign.name, crate::notes::title(campaign)),
             passes: passes
-                .map(|(name, pass, rows)| PassFactors::of((name, pass), sheet, &rows))
+                .map(|(name, pass, rows)| PassFactors::of(name, pass, sheet, &rows))
                 .collect(),
         }
     }
@@ -103,7 +103,7 @@ impl Governing {
 }
 
 impl PassFactors {
-    fn of((name, pass): (String, Pass), sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
+    fn of(name: String, pass: Pass, sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
         let (counted, left_out): (Vec<&Row<'_>>, Vec<_>) =
             rows.iter().copied().partition(|row| row.counts());
         let levels_of = |row: &Row<'_>| {
@@ -186,8 +186,8 @@ impl PassFactors {
         let p = interaction.probability;
         let p = if p < 0.001 { "less than 0.001".to_owned() } else { format!("{p:.3}") };
         let mut told = format!(
-            "{} and {} depend on each other: together they govern {} more (p {p}), so a ratio above \
-             is a mean over the levels of the other.",
+            "{} and {} depend on each other: together they govern {} more (p {p}), so a ratio \
+             above is a mean over the levels of the other.",
             first.name,
             second.name,
             show::percent(interaction.share),

@@ -5,7 +5,6 @@
 //! filters its tables; a content security policy in its head says so to the browser too. Colours
 //! follow the reader's light or dark mode and never carry a meaning alone.
 
-mod asked;
 mod conditions;
 mod curves;
 mod ends;
@@ -26,8 +25,7 @@ use maud::{Markup, html};
 use crate::sheet::Sheet;
 use crate::show;
 
-pub use asked::section as asked;
-pub use conditions::facts;
+pub use conditions::{experiment, facts};
 
 /// What stands before the table of figures.
 pub fn before_figures(sheet: &Sheet<'_>) -> Markup {

@@ -5,18 +5,18 @@
 //! figures that `stats::judge` computes, and none of them drops a doubt.
 
 mod answer;
-mod asked;
 mod catalog;
 mod classic;
 mod columns;
 mod compared;
 mod csv;
 mod document;
+mod experiment;
 mod figures;
 mod found;
 mod governs;
 mod grid;
-mod hosts;
+mod host_settings;
 mod html;
 mod json;
 mod marks;

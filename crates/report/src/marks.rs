@@ -14,9 +14,10 @@ use crate::row::{Mark, Place, Row};
 use crate::yardstick::Yardstick;
 
 /// How the marks are to be read.
-pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, whatever else differs, and those \
-     whose 95 % intervals overlap theirs. Only figures that may be used and have three trials are \
-     marked, and only where best and worst are apart; mixes of several I/O sizes go by bytes.";
+pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, \
+     whatever else differs, and those whose 95 % intervals overlap theirs. Only figures that may \
+     be used and have three trials are marked, and only where best and worst are apart; mixes of \
+     several I/O sizes go by bytes.";
 
 /// The mark of each row, in their order.
 pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {

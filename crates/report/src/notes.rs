@@ -3,15 +3,15 @@
 //!
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
-pub mod hosts;
+pub mod host_balance;
 pub mod load;
 
 use model::units::Nanos;
-use model::{Campaign, CampaignState, Durability, Fact, Keeps, OpKind, Opens, Pass};
+use model::{Campaign, CampaignState, Durability, Fact, Keeps, OpKind, Opens, Pass, Target};
 use stats::{ClientShare, Rate};
 
 use crate::document::Term;
-use crate::hosts as of_campaign;
+use crate::host_settings;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
 
@@ -48,7 +48,7 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     let mut targets: Vec<(String, String)> = Vec::new();
     for run in &campaign.runs {
-        let place = run.spec.lab.as_ref().map(|lab| of_campaign::place(lab));
+        let place = run.spec.lab.as_ref().map(|lab| host_settings::place(lab));
         let place = place.unwrap_or_else(|| run.spec.target.to_string());
         let target = (run.spec.target_name.clone(), place);
         if !targets.contains(&target) {
@@ -100,7 +100,7 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
         return None;
     }
     if pass.opens() == Opens::Nothing {
-        return Some(("", by_name(pass, spec.target.nfs().is_some())));
+        return Some(("", by_name(pass, &spec.target)));
     }
     if pass == Pass::OpMix {
         return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));
@@ -138,8 +138,8 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
 }
 
 /// What is promised of a pass that works by name.
-const fn by_name(pass: Pass, is_nfs: bool) -> &'static str {
-    match (pass, is_nfs) {
+const fn by_name(pass: Pass, target: &Target) -> &'static str {
+    match (pass, target.nfs().is_some()) {
         (Pass::App, _) => "whatever the command waits for",
         (Pass::Create, true) => "FILE_SYNC writes: the server answers when the data is safe",
         (Pass::Create, false) => "nobody waited: close only",
@@ -183,7 +183,7 @@ pub fn order(campaign: &Campaign) -> String {
     let order = match (by_run, by_trial) {
         (true, _) => "one run after the other",
         (false, true) => "the first trial of every run, then the second, and so on",
-        (false, false) if !of_campaign::names(campaign).is_empty() => {
+        (false, false) if !host_settings::names(campaign).is_empty() => {
             "runs whose hosts are set up alike together"
         }
         (false, false) => "shuffled",

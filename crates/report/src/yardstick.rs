@@ -6,6 +6,7 @@
 use model::Pass;
 use stats::{Judged, Rate, Summary};
 
+use crate::picture::Counted;
 use crate::row::Row;
 
 /// What is compared among the rows of one kind of pass.
@@ -32,9 +33,9 @@ impl Yardstick {
         self.by_bytes
     }
 
-    /// Whether bytes are counted.
-    pub const fn is_byte_rate(self) -> bool {
-        self.by_bytes || self.pass.is_byte_rate()
+    /// What its rates count.
+    pub const fn counted(self) -> Counted {
+        if self.by_bytes { Counted::Bytes } else { Counted::of_pass(self.pass) }
     }
 
     /// The figure of a row.

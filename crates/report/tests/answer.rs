@@ -5,6 +5,7 @@
 mod campaigns;
 
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
+use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, CaveatCode, Durability, Pass, RunSpec, Target, Workload};
 use report::{Format, render};
 
@@ -44,7 +45,7 @@ fn stream(target: &str, workers: u32) -> RunSpec {
     };
     let name = if target == "nfs" { target } else { "dir" };
     let spec = spec(name, backend, Workload::Stream);
-    RunSpec { workers, durability: Durability::Sync, ..spec }
+    RunBuilder::from(spec).workers(workers).durability(Durability::Sync).build()
 }
 
 /// One target with so many workers, each at its speed.
@@ -111,17 +112,19 @@ fn different_settings_are_never_compared_across_targets() {
         vec![(stream("nfs", 1), 30, 5), (stream("posix", 4), 90, 5), (stream("posix", 2), 45, 5)];
     let said = of_reads(&made(runs));
     assert_eq!(said, "dir rises 2.0x with workers 2 to 4.");
-    let files = RunSpec { files: 8, ..stream("posix", 1) };
+    let files = RunBuilder::from(stream("posix", 1)).files(8).build();
     let two = made(vec![(stream("nfs", 1), 30, 5), (files, 90, 5)]);
     assert_eq!(of_reads(&two), "Not compared: no two of them have the same settings.");
-    let size = RunSpec { file_size_bytes: 1 << 20, ..stream("posix", 1) };
+    let size = RunBuilder::from(stream("posix", 1)).file_size_bytes(1 << 20).build();
     let many = made(vec![(stream("nfs", 1), 30, 5), (size, 90, 5)]);
     assert_eq!(of_reads(&many), "Not compared: no two of them have the same settings.");
 }
 
 #[test]
 fn settings_that_go_along_with_a_factor_are_named() {
-    let run = |workers, speed| (RunSpec { files: workers, ..stream("nfs", workers) }, speed, 5);
+    let run = |workers, speed| {
+        (RunBuilder::from(stream("nfs", workers)).files(workers).build(), speed, 5)
+    };
     // Twice the files in half the time.
     let said = of_reads(&made(vec![run(2, 10), run(4, 20)]));
     assert_eq!(said, "nfs rises 4.0x with workers 2 to 4 (and files).");
@@ -228,12 +231,11 @@ fn doubts_that_make_a_comparison_hollow_are_said() {
 
 #[test]
 fn the_tool_alone_is_compared_with_nothing() {
-    let null = RunSpec {
-        target_name: "null".into(),
-        target: Target::Null,
-        backend: BackendKind::Null,
-        ..stream("posix", 1)
-    };
+    let null = RunBuilder::from(stream("posix", 1))
+        .target_name("null".into())
+        .target(Target::Null)
+        .backend(BackendKind::Null)
+        .build();
     let lines = answer(&made(vec![(null, 1_000, 5), (stream("posix", 1), 10, 5)]));
     assert_eq!(lines[1], "- stream read: null 26844 MB/s; dir 268 MB/s.");
     assert!(lines[2].contains("Not like with like: null is the tool alone."), "{}", lines[2]);
@@ -245,7 +247,8 @@ fn many_runs_have_their_ends_and_counts() {
     for (target, speed) in [("nfs", 10), ("posix", 30)] {
         for workers in 1..=8 {
             for blocks in 1..=8 {
-                let spec = RunSpec { io_size_bytes: blocks << 12, ..stream(target, workers) };
+                let spec =
+                    RunBuilder::from(stream(target, workers)).io_size_bytes(blocks << 12).build();
                 runs.push((spec, speed * u64::from(workers), 5));
             }
         }
@@ -343,7 +346,7 @@ fn mixes_of_several_io_sizes_are_ranked_by_the_bytes_that_they_move() {
     // Four times as large, half as many per second: better by bytes, worse by ops.
     let run = |io_size_bytes: u32, speed| {
         let spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
-        (RunSpec { io_size_bytes, ..spec }, speed, 5)
+        (RunBuilder::from(spec).io_size_bytes(io_size_bytes).build(), speed, 5)
     };
     let mut campaign = made(vec![run(4_096, 20), run(16_384, 10)]);
     let passes = campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes);

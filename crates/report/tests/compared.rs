@@ -3,7 +3,8 @@
 mod campaigns;
 
 use campaigns::{failed, made, quick, spec, transports};
-use model::{BackendKind, Campaign, CaveatCode, RunSpec, Workload};
+use model::testing::RunBuilder;
+use model::{BackendKind, Campaign, CaveatCode, Workload};
 use report::{
     Bound, Compared, Format, Governing, Measure, Pair, Rules, Selection, render, setting_names,
 };
@@ -11,7 +12,9 @@ use stats::Outcome;
 
 /// Runs of a stream over NFS with so many workers, each at its speed.
 fn stream(speeds: &[(u32, u64)], trials: u32) -> Campaign {
-    let spec = |workers| RunSpec { workers, ..spec("nfs", BackendKind::Nfs, Workload::Stream) };
+    let spec = |workers| {
+        RunBuilder::from(spec("nfs", BackendKind::Nfs, Workload::Stream)).workers(workers).build()
+    };
     made(speeds.iter().map(|(workers, speed)| (spec(*workers), *speed, trials)).collect())
 }
 

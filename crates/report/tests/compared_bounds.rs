@@ -3,6 +3,7 @@
 mod campaigns;
 
 use campaigns::{HOSTILE, made, spec};
+use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, Histogram, NfsVersion, Proto, RunSpec, Target, Workload};
 use report::{Bound, Compared, Format, Measure, Rules, Selection};
 use stats::Outcome;
@@ -145,7 +146,8 @@ fn a_bound_that_nobody_can_decide_is_not_kept() {
 #[test]
 fn many_comparisons_are_made_up_for_together() {
     let runs = |speed: u64| {
-        let spec = |workers| RunSpec { workers, ..over(NfsVersion::V3, Proto::Tcp) };
+        let spec =
+            |workers| RunBuilder::from(over(NfsVersion::V3, Proto::Tcp)).workers(workers).build();
         made((1..=4).map(|workers| (spec(workers), speed, 5)).collect())
     };
     let (before, after) = (runs(10), runs(5));
@@ -203,8 +205,8 @@ fn a_build_server_is_told_of_each_figure() {
     let nasty = |speed| {
         let mut campaign = made(vec![
             (over(NfsVersion::V3, Proto::Tcp), speed, 5),
-            (RunSpec { workers: 9, ..over(NfsVersion::V3, Proto::Tcp) }, 10, 5),
-            (RunSpec { workers: 8, ..over(NfsVersion::V3, Proto::Tcp) }, 10, 3),
+            (RunBuilder::from(over(NfsVersion::V3, Proto::Tcp)).workers(9).build(), 10, 5),
+            (RunBuilder::from(over(NfsVersion::V3, Proto::Tcp)).workers(8).build(), 10, 3),
         ]);
         campaign.name = format!("{HOSTILE} & \"it's\" \u{1}\u{1b}[31m\n");
         campaign.runs[0].spec.target_name = campaign.name.clone();

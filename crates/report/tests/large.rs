@@ -2,7 +2,8 @@
 
 mod campaigns;
 
-use model::{BackendKind, Campaign, RunSpec, Workload};
+use model::testing::RunBuilder;
+use model::{BackendKind, Campaign, Workload};
 use report::{Compared, Format, Rules, Selection, render};
 
 /// A campaign with a factor that has a level of its own in every run, and three with a few.
@@ -14,12 +15,11 @@ fn campaign(runs: u32) -> Campaign {
 fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
     let specs = (0..runs).map(|index| {
         let spec = campaigns::spec("posix", BackendKind::Posix, Workload::Mixed);
-        let spec = RunSpec {
-            file_size_bytes: (u64::from(index) + 1) << 20,
-            workers: 1 + index % 7,
-            io_size_bytes: 4096 << (index % 5),
-            ..spec
-        };
+        let spec = RunBuilder::from(spec)
+            .file_size_bytes((u64::from(index) + 1) << 20)
+            .workers(1 + index % 7)
+            .io_size_bytes(4096 << (index % 5))
+            .build();
         let usual = 5 + u64::from(index % 11);
         (spec, speed.filter(|_| index + 1 == runs).unwrap_or(usual), 3)
     });

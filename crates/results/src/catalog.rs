@@ -8,10 +8,9 @@ use rusqlite::{Connection, params};
 
 use crate::error::{StoreError, explain};
 use crate::identity;
-use crate::read::{count, header, rows};
+use crate::row::{count, header, rows, whole};
 use crate::store::Store;
 use crate::tree::{Column, ROOT, Table, Tree};
-use crate::write::whole;
 
 /// Characters of a tag, at most.
 pub const TAG_LENGTH_MAX: usize = 64;

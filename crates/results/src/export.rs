@@ -17,7 +17,7 @@ use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, Row};
 
 use crate::error::{StoreError, explain};
-use crate::read::damaged;
+use crate::row::damaged;
 use crate::store::Store;
 use crate::tree::{Column, ROOT, Table, Tree};
 

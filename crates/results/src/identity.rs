@@ -12,7 +12,7 @@ use model::Campaign;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
-use crate::read::{header, rows};
+use crate::row::{header, rows};
 
 /// Gives a campaign a random identity.
 pub(crate) fn give(connection: &Connection, campaign_id: i64) -> rusqlite::Result<()> {

@@ -10,11 +10,11 @@ use std::path::Path;
 use model::CampaignLine;
 use rusqlite::{Connection, ErrorCode, params};
 
+use crate::copy::{Key, copy_table};
 use crate::error::{StoreError, explain};
 use crate::join::{self, Gained};
-use crate::read::damaged;
 use crate::store::Store;
-use crate::tree::{self, ROOT, Table, Tree};
+use crate::tree::{self, ROOT, Tree};
 use crate::write::next_campaign;
 
 /// What became of a campaign of the other file.
@@ -123,31 +123,6 @@ impl Store {
     }
 }
 
-/// How the keys of a table change on their way here.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Key {
-    /// They grow by so much.
-    Shifted(i64),
-    /// They become those of the run with the same index: of campaign `here`, from campaign `from`.
-    SameRun { here: i64, from: i64 },
-}
-
-impl Key {
-    /// What a column with such a key becomes.
-    fn value(self, column: &str) -> String {
-        match self {
-            Self::Shifted(by) => format!("{column} + {by}"),
-            Self::SameRun { here, from } => format!(
-                "(SELECT h.id FROM main.runs h JOIN other.runs o ON o.run_index = h.run_index
-                  WHERE h.campaign_id = {here} AND o.campaign_id = {from} AND o.id = {column})"
-            ),
-        }
-    }
-}
-
-/// The keys of the tables that have been copied so far, by the names of the tables.
-pub(crate) type Keys<'a> = Vec<(&'a str, Key)>;
-
 /// Copies one campaign from the attached file and returns its number here.
 fn copy(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
     let tree = Tree::of(connection, "other")?;
@@ -163,49 +138,4 @@ fn copy(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
                SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM identities WHERE campaign_id = ?1)";
     connection.execute(sql, params![id, from.uuid])?;
     Ok(id)
-}
-
-/// Copies the rows of a table of which the condition is true, behind those that are here; how many
-/// there were.
-pub(crate) fn copy_table<'a>(
-    connection: &Connection,
-    table: &'a Table,
-    below: &str,
-    keys: &mut Keys<'a>,
-) -> rusqlite::Result<usize> {
-    let find = |keys: &Keys<'_>, name: &str| keys.iter().find(|known| known.0 == name).map(|k| k.1);
-    if find(keys, &table.name).is_none() {
-        keys.push((&table.name, Key::Shifted(shift(connection, table, below)?)));
-    }
-    let (mut names, mut values) = (Vec::new(), Vec::new());
-    for column in &table.columns {
-        let key = match &column.parent {
-            Some(parent) => find(keys, parent),
-            None if column.name == "id" => find(keys, &table.name),
-            None => None,
-        };
-        names.push(column.name.clone());
-        values.push(key.map_or_else(|| column.name.clone(), |key| key.value(&column.name)));
-    }
-    let (names, values) = (names.join(", "), values.join(", "));
-    let name = &table.name;
-    let sql = format!(
-        "INSERT INTO main.{name} ({names}) SELECT {values} FROM other.{name} WHERE {below}"
-    );
-    connection.execute(&sql, [])
-}
-
-/// By how much the keys of a table grow, so that they follow those that are here.
-fn shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::Result<i64> {
-    if table.columns.iter().all(|column| column.name != "id") {
-        return Ok(0);
-    }
-    let name = &table.name;
-    let sql = format!(
-        "SELECT (SELECT coalesce(max(id), 0) FROM main.{name}),
-                (SELECT coalesce(min(id), 1) FROM other.{name} WHERE {below})"
-    );
-    let keys: (i64, i64) = connection.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let shift = keys.0.checked_add(1).and_then(|next| next.checked_sub(keys.1));
-    shift.ok_or_else(|| damaged(format!("the keys of {name} leave no room")))
 }

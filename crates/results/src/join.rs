@@ -7,7 +7,7 @@
 
 use rusqlite::Connection;
 
-use crate::import::{Key, Keys, copy_table};
+use crate::copy::{Key, Keys, copy_table};
 use crate::tree::{ROOT, Table, Tree};
 
 /// What a campaign has gained from its copy.

@@ -12,16 +12,18 @@
 //! back. **Source:** <https://www.sqlite.org/lockingv3.html>, <https://www.sqlite.org/wal.html>.
 
 mod catalog;
+mod copy;
 mod error;
 mod export;
 mod hold;
-mod hosts;
+mod host_results;
 mod identity;
 mod import;
 mod join;
 mod read;
 mod remove;
 mod resume;
+mod row;
 mod snapshot;
 mod soak;
 mod store;

@@ -5,20 +5,18 @@
 //! whether figures count reads an outline, without what makes files large.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 
 use model::{
-    Campaign, CampaignState, Caveat, CaveatCode, Ceiling, ClientResult, ClientTimes, Fact,
-    Histogram, IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run,
-    RunSpec, Scope, Trial, TrialState, Truth,
+    Campaign, Caveat, CaveatCode, ClientResult, ClientTimes, Fact, Histogram, IntervalSample,
+    KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope, Trial,
+    TrialState, Truth,
 };
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::{StoreError, explain};
-use crate::hosts;
+use crate::row::{count, damaged, header, maybe_count, named, rows};
 use crate::store::Store;
-use crate::{soak, telemetry};
+use crate::{host_results, soak, telemetry};
 
 impl Store {
     /// Gives a campaign back exactly as it was stored.
@@ -68,15 +66,15 @@ fn campaign(connection: &Connection, id: i64, depth: Depth) -> rusqlite::Result<
         runs.push(run.1);
     }
     let mut trials = Level::default();
-    each(connection, ("trials", "run_id", "id"), &ids, |run, row| {
+    each(connection, ChildTable::keyed("trials", "run_id"), &ids, |run, row| {
         trials.add(run, row, trial(row)?)
     })?;
-    facts(connection, (id, &trials.ids), |place, fact| match place {
+    facts(connection, id, &trials.ids, |place, fact| match place {
         None => campaign.facts.push(fact),
         Some(trial) => trials.values[trial].facts.push(fact),
     })?;
     let mut passes = Level::default();
-    each(connection, ("passes", "trial_id", "id"), &trials.ids, |trial, row| {
+    each(connection, ChildTable::keyed("passes", "trial_id"), &trials.ids, |trial, row| {
         passes.add(trial, row, pass(row)?)
     })?;
     outline(connection, &mut passes)?;
@@ -94,12 +92,11 @@ fn campaign(connection: &Connection, id: i64, depth: Depth) -> rusqlite::Result<
 /// may have a hundred thousand.
 fn outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
-    let below = |table| (table, "pass_id", "id");
-    each(connection, below("samples"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("samples"), ids, |at, row| {
         passes[at].samples.push(sample(row)?);
         Ok(())
     })?;
-    each(connection, below("caveats"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("caveats"), ids, |at, row| {
         passes[at].caveats.push(caveat(row)?);
         Ok(())
     })
@@ -108,7 +105,7 @@ fn outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite:
 /// Reads what was done of each kind, without its histograms.
 fn amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let columns = "pass_id, id, kind, issued, done, bytes";
-    let below = ("kinds", "pass_id", "id");
+    let below = ChildTable::of_passes("kinds");
     each_of(connection, below, columns, &passes.ids, |at, row| {
         passes.values[at].kinds.push(kind(row, Histogram::sparse(), Histogram::sparse())?);
         Ok(())
@@ -118,47 +115,51 @@ fn amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite:
 /// Reads the rest.
 fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
-    let below = |table| (table, "pass_id", "id");
-    each(connection, below("truths"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("truths"), ids, |at, row| {
         passes[at].truths.push(truth(row)?);
         Ok(())
     })?;
-    each(connection, below("clients"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("clients"), ids, |at, row| {
         passes[at].clients.push(client(row)?);
         Ok(())
     })?;
-    each(connection, below("hosts"), ids, |at, row| {
-        passes[at].hosts.push(hosts::read(row)?);
+    each(connection, ChildTable::of_passes("hosts"), ids, |at, row| {
+        passes[at].hosts.push(host_results::read(row)?);
         Ok(())
     })?;
-    each(connection, below("pulses"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
         passes[at].pulses.push(soak::pulse(row)?);
         Ok(())
     })?;
-    each(connection, below("upsets"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
         passes[at].upsets.push(soak::upset(row)?);
         Ok(())
     })?;
-    each(connection, ("scopes", "pass_id", "pass_id"), ids, |at, row| {
-        passes[at].scope = scope(row)?;
-        Ok(())
-    })?;
+    each(
+        connection,
+        ChildTable { name: "scopes", parent_key: "pass_id", own_key: "pass_id" },
+        ids,
+        |at, row| {
+            passes[at].scope = scope(row)?;
+            Ok(())
+        },
+    )?;
     let mut kinds = Level::default();
-    each(connection, below("kinds"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("kinds"), ids, |at, row| {
         let times = |column| histogram(row, column);
         kinds.add(at, row, kind(row, times("service_time")?, times("response_time")?)?)
     })?;
-    each(connection, ("op_errors", "kind_id", "id"), &kinds.ids, |at, row| {
+    each(connection, ChildTable::keyed("op_errors", "kind_id"), &kinds.ids, |at, row| {
         let error = (OpError(row.get("code")?), count(row, "count")?);
         kinds.values[at].errors.push(error);
         Ok(())
     })?;
     kinds.give(|at, kind| passes[at].kinds.push(kind));
     let mut watched = Level::default();
-    each(connection, below("telemetry"), ids, |at, row| {
+    each(connection, ChildTable::of_passes("telemetry"), ids, |at, row| {
         watched.add(at, row, telemetry::host(row)?)
     })?;
-    each(connection, ("metrics", "telemetry_id", "id"), &watched.ids, |at, row| {
+    each(connection, ChildTable::keyed("metrics", "telemetry_id"), &watched.ids, |at, row| {
         watched.values[at].metrics.push(telemetry::metric(row)?);
         Ok(())
     })?;
@@ -196,15 +197,36 @@ impl<T> Level<T> {
     }
 }
 
-/// Reads the rows of a table that hang on some parents, with the place of the parent among them;
-/// `table` is its name, the column of the parent's key, and that of its own. Files of earlier
-/// releases lack tables.
+/// A table whose rows belong to rows of another one.
+#[derive(Clone, Copy)]
+struct ChildTable {
+    name: &'static str,
+    /// The column that holds the key of the parent.
+    parent_key: &'static str,
+    /// The column that holds the key of the row.
+    own_key: &'static str,
+}
+
+impl ChildTable {
+    /// A table whose own key is `id`.
+    const fn keyed(name: &'static str, parent_key: &'static str) -> Self {
+        Self { name, parent_key, own_key: "id" }
+    }
+
+    /// A table whose rows belong to passes.
+    const fn of_passes(name: &'static str) -> Self {
+        Self::keyed(name, "pass_id")
+    }
+}
+
+/// Reads the rows of a table that belong to some parents, with the place of the parent among them.
+/// Files of earlier releases lack tables.
 ///
 /// The keys of a campaign lie close together. So all rows between the smallest and the largest are
 /// read along the index, in its order, and those of other campaigns are passed over.
 fn each(
     connection: &Connection,
-    table: (&str, &str, &str),
+    table: ChildTable,
     parents: &[i64],
     read: impl FnMut(usize, &Row<'_>) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
@@ -214,7 +236,7 @@ fn each(
 /// The same with some columns of it, among which are both keys.
 fn each_of(
     connection: &Connection,
-    (table, key, own): (&str, &str, &str),
+    table: ChildTable,
     columns: &str,
     parents: &[i64],
     mut read: impl FnMut(usize, &Row<'_>) -> rusqlite::Result<()>,
@@ -222,42 +244,23 @@ fn each_of(
     let (Some(first), Some(last)) = (parents.iter().min(), parents.iter().max()) else {
         return Ok(());
     };
-    if !connection.table_exists(None, table)? {
+    let ChildTable { name, parent_key, own_key } = table;
+    if !connection.table_exists(None, name)? {
         return Ok(());
     }
     let places: HashMap<i64, usize> = parents.iter().copied().zip(0..).collect();
     let sql = format!(
-        "SELECT {columns} FROM {table} WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key}, {own}"
+        "SELECT {columns} FROM {name} WHERE {parent_key} BETWEEN ?1 AND ?2
+         ORDER BY {parent_key}, {own_key}"
     );
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([first, last])?;
     while let Some(row) = rows.next()? {
-        if let Some(place) = places.get(&row.get(key)?) {
+        if let Some(place) = places.get(&row.get(parent_key)?) {
             read(*place, row)?;
         }
     }
     Ok(())
-}
-
-pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
-    let ops_per_s = maybe_count(row, "ceiling_ops_per_s")?;
-    let service_time_p50_ns = maybe_count(row, "ceiling_service_time_p50_ns")?;
-    Ok(Campaign {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        started_unix_ms: count(row, "started_unix_ms")?,
-        tool_version: row.get("tool_version")?,
-        command: row.get("command")?,
-        question: Question::Figures,
-        plan_toml: row.get("plan_toml")?,
-        seed: named(row, "seed", |seed| u64::from_str(seed).ok())?,
-        state: state_of(row)?,
-        facts: Vec::new(),
-        ceiling: ops_per_s
-            .zip(service_time_p50_ns)
-            .map(|(ops_per_s, service_time_p50_ns)| Ceiling { ops_per_s, service_time_p50_ns }),
-        runs: Vec::new(),
-    })
 }
 
 /// What a campaign was made to find out; files of earlier releases don't say, nor have the table.
@@ -276,7 +279,8 @@ fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Quest
 /// Reads the facts of a campaign, each with the place of its trial.
 fn facts(
     connection: &Connection,
-    (campaign_id, trials): (i64, &[i64]),
+    campaign_id: i64,
+    trials: &[i64],
     mut give: impl FnMut(Option<usize>, Fact),
 ) -> rusqlite::Result<()> {
     let places: HashMap<i64, usize> = trials.iter().copied().zip(0..).collect();
@@ -392,48 +396,6 @@ fn truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
         expected: count(row, "expected")?,
         found: count(row, "found")?,
         source: row.get("source")?,
-    })
-}
-
-pub(crate) fn rows<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
-}
-
-pub(crate) fn damaged(what: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
-}
-
-pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
-}
-
-pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
-    let value: Option<i64> = row.get(column)?;
-    let unsigned =
-        |value| u64::try_from(value).map_err(|_| damaged(format!("{column} is {value}")));
-    value.map(unsigned).transpose()
-}
-
-pub(crate) fn named<T>(
-    row: &Row<'_>,
-    column: &str,
-    find: impl FnOnce(&str) -> Option<T>,
-) -> rusqlite::Result<T> {
-    let name: String = row.get(column)?;
-    find(&name).ok_or_else(|| damaged(format!("{column} `{name}` is not known here")))
-}
-
-fn state_of(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
-    named(row, "state", |state| match state {
-        "running" => Some(CampaignState::Running),
-        "complete" => Some(CampaignState::Complete),
-        "interrupted" => Some(CampaignState::Interrupted),
-        _ => None,
     })
 }
 

@@ -6,14 +6,14 @@ use model::soak::Blow;
 use model::{Pulse, Upset};
 use rusqlite::{Row, Transaction, params};
 
-use crate::read::{count, maybe_count, named};
-use crate::write::whole;
+use crate::row::{count, maybe_count, named, whole};
 
 /// Adds how each interval of a pass looked, and what was done to hosts meanwhile.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,
-    (pulses, upsets): (&[Pulse], &[Upset]),
+    pulses: &[Pulse],
+    upsets: &[Upset],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO pulses (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
 use crate::hold::{Hold, remove_abandoned};
+use crate::tree::{ADDED, SCHEMA};
 use crate::{identity, tree, trust};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
@@ -27,12 +28,6 @@ pub const SCHEMA_VERSION: i64 = 1;
 /// holds it longer has forgotten it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The schema of the first release.
-pub(crate) const SCHEMA: &str = include_str!("schema.sql");
-/// What was added to the schema without a change to what it had; older files get it when they
-/// are opened to be added to.
-pub(crate) const ADDED: &str = include_str!("added.sql");
-
 /// An open results file.
 #[derive(Debug)]
 pub struct Store {
@@ -40,6 +35,15 @@ pub struct Store {
     pub(crate) path: PathBuf,
     /// The campaigns that this process makes.
     holds: Vec<Hold>,
+}
+
+/// What an SQLite file says of whose it is.
+#[derive(Clone, Copy)]
+struct FileHead {
+    application_id: i64,
+    schema_version: i64,
+    /// Tables, indexes and views in its schema.
+    tables: i64,
 }
 
 /// Whose file it is.
@@ -58,7 +62,7 @@ impl Store {
     /// When the file is not ours, can't be written to, is locked by another process, or was placed
     /// by another user where root trusts its own only.
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
-        look_at(path, true)?;
+        check_place(path, Absent::IsMade)?;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let checked = trust::check(path)?;
         if checked.is_some() {
@@ -87,7 +91,7 @@ impl Store {
     /// # Errors
     /// When the file is missing, empty, not ours, or locked by another process.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
-        look_at(path, false)?;
+        check_place(path, Absent::IsRefused)?;
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let owner = match store.owner_raw() {
             Err(error) if is_rollback(&error) => roll_back(path).and_then(|()| store.owner()),
@@ -165,17 +169,20 @@ impl Store {
         self.check(self.owner_raw().map_err(|error| explain(&self.path, error))?)
     }
 
-    /// Reads (application id, schema version, number of tables).
-    fn owner_raw(&self) -> rusqlite::Result<(i64, i64, i64)> {
+    /// Reads what the head of the file says of its owner.
+    fn owner_raw(&self) -> rusqlite::Result<FileHead> {
         let query = "SELECT (SELECT application_id FROM pragma_application_id),
                             (SELECT user_version FROM pragma_user_version),
                             (SELECT count(*) FROM sqlite_schema)";
-        self.connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        self.connection.query_row(query, [], |row| {
+            let (application_id, schema_version) = (row.get(0)?, row.get(1)?);
+            Ok(FileHead { application_id, schema_version, tables: row.get(2)? })
+        })
     }
 
-    fn check(&self, found: (i64, i64, i64)) -> Result<Owner, StoreError> {
+    fn check(&self, found: FileHead) -> Result<Owner, StoreError> {
         let path = || self.path.clone();
-        match found {
+        match (found.application_id, found.schema_version, found.tables) {
             (0, 0, 0) => Ok(Owner::Nobody),
             (APPLICATION_ID, SCHEMA_VERSION, 1..) => Ok(Owner::Ours),
             (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
@@ -216,8 +223,18 @@ impl Store {
     }
 }
 
+/// What becomes of a file that isn't there, or is empty.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// It is made.
+    IsMade,
+    /// It can't be read.
+    IsRefused,
+}
+
 /// Rules out what SQLite would report vaguely, or create.
-fn look_at(path: &Path, may_create: bool) -> Result<(), StoreError> {
+fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
+    let may_create = absent == Absent::IsMade;
     let named = || path.to_owned();
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(StoreError::NotAFile(named())),

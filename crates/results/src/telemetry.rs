@@ -6,8 +6,7 @@
 use model::telemetry::{Metric, MetricKind, Telemetry};
 use rusqlite::{Row, Transaction, params};
 
-use crate::read::{damaged, named};
-use crate::write::whole;
+use crate::row::{damaged, named, whole};
 
 /// Adds what one host did during a pass.
 pub(crate) fn insert(

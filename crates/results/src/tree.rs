@@ -10,8 +10,13 @@ use std::sync::LazyLock;
 use rusqlite::types::Type;
 use rusqlite::{Connection, ToSql};
 
-use crate::read::rows;
-use crate::store::{ADDED, SCHEMA};
+use crate::row::rows;
+
+/// The schema of the first release.
+pub(crate) const SCHEMA: &str = include_str!("schema.sql");
+/// What was added to the schema without a change to what it had; older files get it when they
+/// are opened to be added to.
+pub(crate) const ADDED: &str = include_str!("added.sql");
 
 /// The table on which all others hang.
 pub(crate) const ROOT: &str = "campaigns";

@@ -11,9 +11,9 @@ use model::{Severity, Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
 
 use crate::error::StoreError;
-use crate::hosts;
+use crate::row::whole;
 use crate::store::Store;
-use crate::{identity, soak, telemetry};
+use crate::{host_results, identity, soak, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
@@ -170,14 +170,6 @@ pub(crate) fn next_campaign(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-/// SQLite's integers are signed; what does not fit is an error of whoever counted.
-pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
-    i64::try_from(value).map_err(|_| {
-        let cause = format!("{value} exceeds the largest number that SQLite can hold");
-        rusqlite::Error::ToSqlConversionFailure(cause.into())
-    })
-}
-
 const fn state_name(state: CampaignState) -> &'static str {
     match state {
         CampaignState::Running => "running",
@@ -260,7 +252,7 @@ fn insert_pass(
         insert_client(transaction, id, client)?;
     }
     for host in &pass.hosts {
-        hosts::insert(transaction, id, host)?;
+        host_results::insert(transaction, id, host)?;
     }
     if pass.scope != Scope::default() {
         let json = serde_json::to_string(&pass.scope)
@@ -271,7 +263,7 @@ fn insert_pass(
     for host in &pass.telemetry {
         telemetry::insert(transaction, id, host)?;
     }
-    soak::insert(transaction, id, (&pass.pulses, &pass.upsets))?;
+    soak::insert(transaction, id, &pass.pulses, &pass.upsets)?;
     insert_details(transaction, id, pass)
 }
 

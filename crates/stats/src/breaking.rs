@@ -235,7 +235,8 @@ impl Search {
             (Next::Done, _) => {}
             (Next::Recovery { since_ms, bad_ms }, came) => {
                 let since_ms = since_ms.unwrap_or(begun_unix_ms);
-                self.look_after((since_ms, bad_ms), &came, begun_unix_ms.saturating_sub(since_ms));
+                let at_ms = begun_unix_ms.saturating_sub(since_ms);
+                self.check_recovery(&came, since_ms, bad_ms, at_ms);
             }
             (Next::Try(load) | Next::Again(load), Came::Broken(_)) => self.breaks_with(load),
             // A lighter load that breaks right after it, too, is its doing.
@@ -377,9 +378,11 @@ impl Search {
         self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
     }
 
-    /// Hears of the lightest load after something went wrong, so many milliseconds after it was
-    /// first tried.
-    fn look_after(&mut self, (since_ms, bad_ms): (u64, u64), came: &Came, at_ms: u64) {
+    /// Judges what came of the lightest load after something went wrong.
+    ///
+    /// It was first tried at `since_ms`, was last seen bad `bad_ms` after that, and this is
+    /// `at_ms` after it.
+    fn check_recovery(&mut self, came: &Came, since_ms: u64, bad_ms: u64, at_ms: u64) {
         let is_late = at_ms >= self.asked.recovery_ms;
         let is_broken = matches!(came, Came::Broken(_));
         if !is_broken && self.is_as_before(came) {

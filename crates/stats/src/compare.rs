@@ -85,7 +85,7 @@ impl Comparison {
 
     /// Says whether so few trials can show no difference at all, however large it is.
     pub fn is_blind(&self) -> bool {
-        is_blind(self.trials, self.family)
+        is_blind(self.trials.0, self.trials.1, self.family)
     }
 
     /// Says how many trials a side would put a limit of the ratio outside of the interval, if they
@@ -100,14 +100,14 @@ impl Comparison {
         let distance = (limit.ln() - self.ratio.ln()).abs();
         let now = self.trials.0.min(self.trials.1);
         let mut wanted = now.max((now as f64 * (width / distance).powi(2)).ceil() as usize);
-        while wanted <= TRIALS_MAX && is_blind((wanted, wanted), self.family) {
+        while wanted <= TRIALS_MAX && is_blind(wanted, wanted, self.family) {
             wanted += 1;
         }
         (wanted <= TRIALS_MAX).then_some(wanted)
     }
 }
 
-fn is_blind((before, after): (usize, usize), family: usize) -> bool {
+fn is_blind(before: usize, after: usize, family: usize) -> bool {
     smallest_probability(before, after) * family as f64 > 1.0 - CONFIDENCE
 }
 
@@ -156,14 +156,15 @@ impl Draws {
         })
     }
 
-    fn of(&mut self, counts: (usize, usize)) -> &[Drawn] {
+    /// Returns what is drawn for so many figures before and after.
+    fn drawn_for(&mut self, before: usize, after: usize) -> &[Drawn] {
         let seed = self.seed;
-        self.known.entry(counts).or_insert_with(|| drawn(counts, seed))
+        self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
 }
 
 fn interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
-    let drawn = draws.of((before.len(), after.len()));
+    let drawn = draws.drawn_for(before.len(), after.len());
     let mut ratios: Vec<(f64, usize)> = drawn
         .iter()
         .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
@@ -184,7 +185,7 @@ fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
 }
 
 /// Draws both medians [`RESAMPLES`] times: which they are, and how often.
-fn drawn((before, after): (usize, usize), seed: u64) -> Vec<Drawn> {
+fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<Drawn> {
     let mut random = SplitMix64::new(seed);
     let mut counts = vec![0_u32; before.max(after)];
     let mut found = BTreeMap::new();

@@ -5,8 +5,7 @@
 //! or, where a factor lies within another one, to the first one under the same level of that.
 //! A factor's share is what the fit loses when the factor is left out, as a share of the whole
 //! variance; two factors interact where their levels together say more than each alone. The
-//! intervals are those of Student's t: what the factors don't explain counts as noise, and an
-//! interaction makes them wider.
+//! intervals are those of Student's t; what the factors don't explain counts as noise.
 //!
 //! **Source:** Montgomery, "Design and Analysis of Experiments", chapters 5 and 6; Jain, "The Art
 //! of Computer Systems Performance Analysis" (1991), chapters 18 and 22 (multiplicative models,
@@ -124,7 +123,7 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
             let fit = products.fit(columns.main(&without));
             without.push(factor);
             let lost = products.fit(columns.main(&without)).residual() - fit.residual();
-            let level = |level| level_effect(&fit, (&columns, &nesting), factor, level);
+            let level = |level| level_effect(&fit, &columns, &nesting, factor, level);
             FactorEffect {
                 factor,
                 share: (lost / whole).max(0.0),
@@ -199,7 +198,7 @@ impl Columns {
     }
 
     /// The column of two levels together; none where one of them is what others are compared with.
-    fn both(&self, pair: &Pair, (first, second): (usize, usize)) -> Option<usize> {
+    fn both(&self, pair: &Pair, first: usize, second: usize) -> Option<usize> {
         let [of_first, of_second] = [pair.factors.0, pair.factors.1].map(|f| &self.factors[f]);
         (of_first[first].is_some() && of_second[second].is_some())
             .then(|| pair.columns.start + second * of_first.len() + first)
@@ -223,7 +222,7 @@ impl Columns {
         ones.clear();
         ones.push(INTERCEPT);
         ones.extend(self.factors.iter().zip(levels).filter_map(|(of, &level)| of[level]));
-        let both = |pair: &Pair| self.both(pair, (levels[pair.factors.0], levels[pair.factors.1]));
+        let both = |pair: &Pair| self.both(pair, levels[pair.factors.0], levels[pair.factors.1]);
         ones.extend(self.pairs.iter().filter_map(both));
     }
 
@@ -242,7 +241,8 @@ impl Columns {
 
 fn level_effect(
     fit: &Fit,
-    (columns, nesting): (&Columns, &Nesting),
+    columns: &Columns,
+    nesting: &Nesting,
     factor: usize,
     level: usize,
 ) -> LevelEffect {
@@ -313,7 +313,7 @@ impl Ground<'_> {
                 if !measured(under, against) || !measured(under, level) {
                     continue;
                 }
-                let together = self.columns.both(pair, (under, level)).map_or(0.0, log);
+                let together = self.columns.both(pair, under, level).map_or(0.0, log);
                 let ratio = (log(*column) + together).exp();
                 found.push(Within { under, level, against, ratio });
             }

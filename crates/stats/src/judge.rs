@@ -12,7 +12,7 @@ use model::{
 
 use crate::criteria::SETTLED_TRIALS_MIN;
 use crate::fairness::Fairness;
-use crate::hosts::HostsCompared;
+use crate::host_balance::HostsCompared;
 use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
@@ -120,6 +120,15 @@ pub enum CpuUnit {
 }
 
 impl CpuUnit {
+    /// Chooses by what a pass does: data for those that move much of it.
+    fn of_pass(pass: Pass) -> Self {
+        if pass.is_byte_rate() || pass == Pass::Mix {
+            Self::SecondsPerGib
+        } else {
+            Self::MicrosPerOp
+        }
+    }
+
     /// The unit as tables print it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -214,7 +223,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         response_time: merged(used.iter().map(|result| result.response_time())),
         service_time: merged(used.iter().map(|result| result.service_time())),
         estimated_response_time: parts::estimated_response_time(&run.spec, &used),
-        cpu: parts::cpu(&used, pass.is_byte_rate() || pass == Pass::Mix),
+        cpu: parts::cpu(&used, CpuUnit::of_pass(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),

@@ -202,11 +202,12 @@ impl Soaked {
             self.measured_ns += load.window_ns;
             self.ops += load.ops();
             let start_ns = segment.saturating_mul(soak.segment_ms).saturating_mul(1_000_000);
+            let here = Segment { number: segment, start_ns };
             let effects = load.upsets.iter().enumerate();
             self.effects.extend(effects.map(|(number, upset)| {
                 let until_ns = load.upsets.get(number + 1).map_or(u64::MAX, |next| next.begun_ns);
-                let effect = Effect::of(upset, &load.pulses, (segment, start_ns), until_ns);
-                effect.on_host(soak, (load, trial))
+                let effect = Effect::of(upset, &load.pulses, here, until_ns);
+                effect.on_host(soak, load, trial)
             }));
         }
     }
@@ -268,9 +269,16 @@ impl Soaked {
     }
 }
 
+/// A segment, and when it began within the soak.
+#[derive(Clone, Copy)]
+struct Segment {
+    number: u64,
+    start_ns: u64,
+}
+
 impl Effect {
     /// Adds what a segment says of the host that was disturbed.
-    fn on_host(mut self, soak: &Soak, (load, trial): (&PassResult, &Trial)) -> Self {
+    fn on_host(mut self, soak: &Soak, load: &PassResult, trial: &Trial) -> Self {
         let upset = &self.upset;
         let planned = |(at_ns, one): &(u64, &Disturbance)| {
             (*at_ns, one.blow) == (upset.planned_ns, upset.blow)
@@ -289,43 +297,18 @@ impl Effect {
         self
     }
 
-    /// What a disturbance did until the next one began.
-    fn of(upset: &Upset, pulses: &[Pulse], (segment, start_ns): (u64, u64), until_ns: u64) -> Self {
-        let begins_ns = |index: usize| if index == 0 { 0 } else { pulses[index - 1].at_ns };
-        let length_ns = |index: usize| pulses[index].at_ns.saturating_sub(begins_ns(index)).max(1);
-        let per_s = |index: usize| pulses[index].ops as f64 * 1e9 / length_ns(index) as f64;
-        let usual_ns = pulses.first().map_or(0, |first| first.at_ns);
-        // What is left at the end of a segment may be too short for a rate.
-        let whole = |index: &usize| length_ns(*index) >= usual_ns / 2;
+    /// Finds out what a disturbance did until the next one began.
+    fn of(upset: &Upset, pulses: &[Pulse], segment: Segment, until_ns: u64) -> Self {
+        let intervals = Intervals { pulses };
+        let interval_ns = pulses.first().map_or(0, |first| first.at_ns);
         let before: Vec<usize> =
             (0..pulses.len()).filter(|index| pulses[*index].at_ns <= upset.begun_ns).collect();
-        let after: Vec<usize> = (before.len()..pulses.len())
-            .filter(|index| begins_ns(*index) < until_ns)
-            .filter(whole)
-            .collect();
-        let knows = before.len() >= BEFORE_MIN;
-        let of_before = |value: &dyn Fn(usize) -> f64| {
-            let values: Vec<f64> = before.iter().map(|index| value(*index)).collect();
-            median(&values).filter(|_| knows)
-        };
-        let before_per_s = of_before(&per_s);
-        let longest_before = of_before(&|index| pulses[index].max_ns as f64);
-        let is_back = |index: &usize| {
-            let enough =
-                before_per_s.is_some_and(|before| per_s(*index) >= before * RECOVERED_SHARE);
-            enough && pulses[*index].errors == 0
-        };
-        let is_disturbed = |index: &&usize| {
-            let pulse = &pulses[**index];
-            let few = before_per_s.is_some_and(|before| per_s(**index) < before * HELD_UP_SHARE);
-            let late = longest_before.is_some_and(|usual| pulse.max_ns as f64 > usual * LATE_TIMES);
-            pulse.errors > 0 || pulse.ops == 0 || few || late
-        };
+        let usual = Usual::of(&intervals, &before);
         let mut effect = Self {
             upset: upset.clone(),
-            segment,
-            begun_ns: start_ns.saturating_add(upset.begun_ns),
-            before_per_s,
+            segment: segment.number,
+            begun_ns: segment.start_ns.saturating_add(upset.begun_ns),
+            before_per_s: usual.per_s,
             detect_ns: None,
             stall_ns: 0,
             recover_ns: None,
@@ -336,31 +319,103 @@ impl Effect {
             saw_step: false,
             noticed_ns: None,
             read_back_ops: None,
-            interval_ns: usual_ns,
-        };
-        let since = |ns: u64| ns.saturating_sub(upset.begun_ns);
-        let over_ns = upset.ended_ns.unwrap_or(upset.begun_ns).saturating_add(NOTICED_WITHIN_NS);
-        let first = after.iter().position(|index| is_disturbed(&index));
-        let Some(first) = first.filter(|at| begins_ns(after[*at]) <= over_ns) else {
-            return effect;
+            interval_ns,
         };
         if upset.failed.is_some() {
             return effect;
         }
-        effect.detect_ns = Some(since(pulses[after[first]].at_ns));
+        // What is left at the end of a segment may be too short for a rate.
+        let after: Vec<usize> = (before.len()..pulses.len())
+            .filter(|index| intervals.begins_ns(*index) < until_ns)
+            .filter(|index| intervals.length_ns(*index) >= interval_ns / 2)
+            .collect();
+        effect.add_aftermath(&intervals, &usual, &after);
+        effect
+    }
+
+    /// Adds when the disturbance was noticed, how long it held up, and when all was as before;
+    /// `after` are the intervals that followed it.
+    fn add_aftermath(&mut self, intervals: &Intervals<'_>, usual: &Usual, after: &[usize]) {
+        let begun_ns = self.upset.begun_ns;
+        let over_ns = self.upset.ended_ns.unwrap_or(begun_ns).saturating_add(NOTICED_WITHIN_NS);
+        let first = after.iter().position(|index| usual.is_disturbed(intervals, *index));
+        let first = first.filter(|at| intervals.begins_ns(after[*at]) <= over_ns);
+        let Some(first) = first else { return };
         let disturbed = &after[first..];
-        let back = disturbed.windows(CALM).position(|calm| calm.iter().all(is_back));
-        effect.recover_ns = back.map(|at| since(begins_ns(disturbed[at])));
+        self.detect_ns = Some(intervals.pulses[disturbed[0]].at_ns.saturating_sub(begun_ns));
+        let is_calm = |run: &[usize]| run.iter().all(|index| usual.is_back(intervals, *index));
+        let back = disturbed.windows(CALM).position(is_calm);
+        self.recover_ns =
+            back.map(|at| intervals.begins_ns(disturbed[at]).saturating_sub(begun_ns));
         // The first interval that is as before may still end what was held up.
         let held_up = &disturbed[..back.map_or(disturbed.len(), |at| at + 1)];
         let mut stands_ns = 0;
         for index in held_up {
-            stands_ns = if pulses[*index].ops == 0 { stands_ns + length_ns(*index) } else { 0 };
-            effect.stall_ns = effect.stall_ns.max(stands_ns);
-            effect.errors += pulses[*index].errors;
-            effect.longest_ns = effect.longest_ns.max(pulses[*index].max_ns);
+            let pulse = &intervals.pulses[*index];
+            stands_ns = if pulse.ops == 0 { stands_ns + intervals.length_ns(*index) } else { 0 };
+            self.stall_ns = self.stall_ns.max(stands_ns);
+            self.errors += pulse.errors;
+            self.longest_ns = self.longest_ns.max(pulse.max_ns);
         }
-        effect
+    }
+}
+
+/// The intervals of a pass, by their numbers.
+struct Intervals<'a> {
+    pulses: &'a [Pulse],
+}
+
+impl Intervals<'_> {
+    /// When an interval begins: where the one before it ends.
+    fn begins_ns(&self, index: usize) -> u64 {
+        if index == 0 { 0 } else { self.pulses[index - 1].at_ns }
+    }
+
+    /// How long it is, at least 1 ns.
+    fn length_ns(&self, index: usize) -> u64 {
+        self.pulses[index].at_ns.saturating_sub(self.begins_ns(index)).max(1)
+    }
+
+    fn per_s(&self, index: usize) -> f64 {
+        self.pulses[index].ops as f64 * 1e9 / self.length_ns(index) as f64
+    }
+}
+
+/// What is usual before a disturbance; nothing where too few intervals were seen.
+struct Usual {
+    per_s: Option<f64>,
+    /// The longest op of an interval, in nanoseconds.
+    longest_ns: Option<f64>,
+}
+
+impl Usual {
+    /// Takes the medians over the intervals before.
+    fn of(intervals: &Intervals<'_>, before: &[usize]) -> Self {
+        if before.len() < BEFORE_MIN {
+            return Self { per_s: None, longest_ns: None };
+        }
+        let mut rates = Vec::with_capacity(before.len());
+        let mut longest = Vec::with_capacity(before.len());
+        for index in before {
+            rates.push(intervals.per_s(*index));
+            longest.push(intervals.pulses[*index].max_ns as f64);
+        }
+        Self { per_s: median(&rates), longest_ns: median(&longest) }
+    }
+
+    /// Says whether an interval is as good as before.
+    fn is_back(&self, intervals: &Intervals<'_>, index: usize) -> bool {
+        let is_enough = |before: f64| intervals.per_s(index) >= before * RECOVERED_SHARE;
+        intervals.pulses[index].errors == 0 && self.per_s.is_some_and(is_enough)
+    }
+
+    /// Says whether an interval has errors, no ops, far fewer than before, or a very late one.
+    fn is_disturbed(&self, intervals: &Intervals<'_>, index: usize) -> bool {
+        let pulse = &intervals.pulses[index];
+        let is_few =
+            self.per_s.is_some_and(|before| intervals.per_s(index) < before * HELD_UP_SHARE);
+        let is_late = self.longest_ns.is_some_and(|usual| pulse.max_ns as f64 > usual * LATE_TIMES);
+        pulse.errors > 0 || pulse.ops == 0 || is_few || is_late
     }
 }
 

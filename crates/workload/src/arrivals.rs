@@ -31,19 +31,33 @@ pub struct Arrivals {
     ramp_ns: u128,
 }
 
+/// How many ops come with how many arrivals, on average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Ops.
+    pub ops: u64,
+    /// The arrivals that they come with.
+    pub arrivals: u64,
+}
+
+impl Batch {
+    /// Each op is an arrival of its own.
+    pub const SINGLE: Self = Self { ops: 1, arrivals: 1 };
+}
+
 impl Arrivals {
     /// The arrivals of a run whose load is offered; `None` for a closed loop.
     ///
-    /// Where an arrival stands for several ops, `ops` of them come with `arrivals` on average.
-    pub fn new(spec: &RunSpec, seed: u64, (ops, arrivals): (u64, u64)) -> Option<Self> {
+    /// `batch` says how many ops an arrival stands for.
+    pub fn new(spec: &RunSpec, seed: u64, batch: Batch) -> Option<Self> {
         let rate = u128::from(spec.load.rate_per_s);
         (rate > 0).then(|| Self {
             seed,
             pattern: spec.load.arrivals,
             next: 0,
             sum: 0,
-            second_ns: SECOND_NS * SECOND_NS * u128::from(ops.max(1))
-                / (rate * u128::from(arrivals.max(1))),
+            second_ns: SECOND_NS * SECOND_NS * u128::from(batch.ops.max(1))
+                / (rate * u128::from(batch.arrivals.max(1))),
             ramp_ns: u128::from(spec.load.ramp_ms) * 1_000_000,
         })
     }
@@ -115,16 +129,18 @@ fn exponential(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::testing::RunBuilder;
     use model::{Load, Workload};
 
     fn arrivals(pattern: Pattern, rate_per_s: u64, ramp_ms: u64) -> Arrivals {
         let load = Load { rate_per_s, ramp_ms, arrivals: pattern, ..Load::default() };
-        Arrivals::new(&RunSpec { load, ..RunSpec::null(Workload::Mixed) }, 42, (1, 1)).unwrap()
+        Arrivals::new(&RunBuilder::new(Workload::Mixed).load(load).build(), 42, Batch::SINGLE)
+            .unwrap()
     }
 
     #[test]
     fn a_closed_loop_has_none() {
-        assert!(Arrivals::new(&RunSpec::null(Workload::Mixed), 1, (1, 1)).is_none());
+        assert!(Arrivals::new(&RunSpec::null(Workload::Mixed), 1, Batch::SINGLE).is_none());
     }
 
     #[test]

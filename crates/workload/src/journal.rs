@@ -91,6 +91,15 @@ const fn told_by(note: u32) -> Option<(Fate, Option<u32>)> {
     Some((fate, if found == NOTHING { None } else { Some(found) }))
 }
 
+/// How safe an acknowledged write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// It is on storage, and nothing may take it back.
+    OnStorage,
+    /// It may be lost until it is committed.
+    Uncommitted,
+}
+
 impl Journal {
     /// Books on files of one size, in blocks as large as the ops that write them.
     ///
@@ -140,8 +149,9 @@ impl Journal {
         self.block(file, offset_bytes).map_or((0, 0), range)
     }
 
-    /// Takes note of a write that was acknowledged, as safe or not.
-    pub fn acknowledged(&self, file: u32, offset_bytes: u64, is_safe: bool) {
+    /// Takes note of a write that was acknowledged.
+    pub fn acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
+        let is_safe = safety == Safety::OnStorage;
         let Some(block) = self.block(file, offset_bytes) else { return };
         let newest = block.newest.load(Relaxed);
         let was_safe = block.safe.load(Relaxed) == block.acknowledged.load(Relaxed);
@@ -248,7 +258,7 @@ mod tests {
 
     fn write(journal: &Journal, offset_bytes: u64) {
         journal.begin(1, offset_bytes);
-        journal.acknowledged(1, offset_bytes, false);
+        journal.acknowledged(1, offset_bytes, Safety::Uncommitted);
     }
 
     #[test]
@@ -281,7 +291,7 @@ mod tests {
         assert_eq!(journal.found(1, 0, Some(1)), None);
         assert_eq!(journal.found(1, 0, None), Some(Fate::Torn));
         assert_eq!(journal.found(1, 0, Some(2)), Some(Fate::Lost), "nobody wrote that");
-        journal.acknowledged(1, 0, true);
+        journal.acknowledged(1, 0, Safety::OnStorage);
         assert_eq!(journal.found(1, 0, None), Some(Fate::Lost));
         let kept = journal.kept(|_| true);
         assert_eq!((kept.lost, kept.torn, kept.findings[0].found), (1, 0, None));
@@ -292,11 +302,11 @@ mod tests {
         let journal = Journal::new(1, 300, 100);
         for offset in [0, 0, 100, 0] {
             journal.begin(0, offset);
-            journal.acknowledged(0, offset, false);
+            journal.acknowledged(0, offset, Safety::Uncommitted);
         }
         assert_eq!(journal.uncommitted(), 2);
         journal.begin(0, 0);
-        journal.acknowledged(0, 0, true);
+        journal.acknowledged(0, 0, Safety::OnStorage);
         assert_eq!(journal.uncommitted(), 1);
         journal.committed(0);
         journal.committed(0);

@@ -17,21 +17,11 @@ use model::{DataSettings, Fill, Pass, RunSpec};
 
 use crate::journal::Journal;
 use crate::mismatch::{Found, Mismatch};
-use crate::pool::Pool;
+use crate::pool::{GRAIN, PERIOD, Pool};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
-
-/// Bytes after which the content repeats: 2 MiB and a bit.
-///
-/// Longer than the window of compressors that work on whole files (that of zstd has 2 MiB at its
-/// usual level), and else as short as can be: writes come out of the pool, and the more of it a
-/// second-level cache holds, the less it costs them.
-pub const PERIOD: usize = (2 << 20) + GRAIN * 65;
 
 /// Files that have so many bytes together get all of the content made.
 const MUCH_BYTES: u64 = PERIOD as u64 / 4;
-
-/// Content of a file begins at a multiple of this in the pool.
-const GRAIN: usize = 8;
 
 /// Different blocks among those that repeat.
 const REPEATED_BLOCKS: u64 = 64;
@@ -260,7 +250,7 @@ impl Pattern {
             let read = &data[at..at + len];
             let offset_bytes = offset_bytes + at as u64;
             if let Some(stamps) = &self.stamps {
-                self.check_booked(stamps, read, (file, offset_bytes), in_block)?;
+                self.check_journaled(stamps, read, file, offset_bytes, in_block)?;
             } else {
                 let mut written = [0; BLOCK_BYTES];
                 self.fill_piece(&mut written[..len], file, offset_bytes, in_block);
@@ -272,20 +262,20 @@ impl Pattern {
 
     /// Compares a part of one block that has a stamp, with the generations that the journal knows
     /// of, where there is one. What a crash may do to a block is noted there, and is no mismatch.
-    fn check_booked(
+    fn check_journaled(
         &self,
         stamps: &Stamps,
         read: &[u8],
-        (file, offset_bytes): (u32, u64),
+        file: u32,
+        offset_bytes: u64,
         in_block: usize,
     ) -> Result<(), Mismatch> {
-        let place = (file, offset_bytes);
         let Some(journal) = &self.journal else {
-            return self.check_stamped(stamps, read, place, in_block);
+            return self.check_stamped(stamps, read, file, offset_bytes, in_block);
         };
         let (oldest, generation) = journal.readable(file, offset_bytes);
         let stamps = Stamps { generation, oldest, ..*stamps };
-        let checked = self.check_stamped(&stamps, read, place, in_block);
+        let checked = self.check_stamped(&stamps, read, file, offset_bytes, in_block);
         let has_stamp = in_block == 0 && read.len() >= STAMP_BYTES;
         let found = match &checked {
             Ok(()) if !has_stamp => return checked,
@@ -304,7 +294,8 @@ impl Pattern {
         &self,
         stamps: &Stamps,
         read: &[u8],
-        (file, offset_bytes): (u32, u64),
+        file: u32,
+        offset_bytes: u64,
         in_block: usize,
     ) -> Result<(), Mismatch> {
         let written = |from, len| self.slice(file, offset_bytes + from as u64, len as u32);

@@ -213,10 +213,13 @@ impl PathName {
 mod tests {
     use super::*;
     use model::OpKind;
+    use model::testing::RunBuilder;
     use model::work::{OpMix, Transactions, Tree};
 
     fn metadata(workers: u32, tree: Tree) -> Places {
-        Places::of(&RunSpec { workers, tree, files: 8, ..RunSpec::null(Workload::Metadata) })
+        Places::of(
+            &RunBuilder::new(Workload::Metadata).workers(workers).tree(tree).files(8).build(),
+        )
     }
 
     fn paths(places: &Places, numbers: u32) -> Vec<String> {
@@ -267,7 +270,7 @@ mod tests {
     #[test]
     fn pools_are_spread_and_mixes_fill_directories() {
         let transactions = Transactions { directories: 2, ..Transactions::default() };
-        let spec = RunSpec { transactions, ..RunSpec::null(Workload::Transactions) };
+        let spec = RunBuilder::new(Workload::Transactions).transactions(transactions).build();
         assert_eq!(
             paths(&Places::of(&spec), 3),
             ["t00000000/f00000000", "t00000001/f00000001", "t00000000/f00000002"]
@@ -277,7 +280,7 @@ mod tests {
             shares: vec![(OpKind::Getattr, 10_000)],
             ..OpMix::default()
         };
-        let spec = RunSpec { op_mix, files: 3, ..RunSpec::null(Workload::OpMix) };
+        let spec = RunBuilder::new(Workload::OpMix).op_mix(op_mix).files(3).build();
         let places = Places::of(&spec);
         let of: Vec<u32> = (0..6).map(|number| places.of_number(number)).collect();
         assert_eq!(of, [0, 0, 1, 1, 0, 0]);

@@ -11,8 +11,17 @@ use std::sync::Arc;
 
 use model::random::draw;
 
-use crate::pattern::PERIOD;
 use crate::stamp::BLOCK_BYTES;
+
+/// Bytes after which the content repeats: 2 MiB and a bit.
+///
+/// Longer than the window of compressors that work on whole files (that of zstd has 2 MiB at its
+/// usual level), and else as short as can be: writes come out of the pool, and the more of it a
+/// second-level cache holds, the less it costs them.
+pub(crate) const PERIOD: usize = (2 << 20) + GRAIN * 65;
+
+/// Content of a file begins at a multiple of this in the pool.
+pub(crate) const GRAIN: usize = 8;
 
 /// Bytes of one draw.
 const WORD: usize = 8;

@@ -14,7 +14,7 @@ use model::random::draw;
 use model::work::Sharing;
 use model::{Durability, Op, OpKind, Pass, RunSpec, Workload};
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, Batch};
 use crate::opmix::OpMixStream;
 use crate::transactions::{PoolStream, Remains};
 use by_name::ByName;
@@ -32,8 +32,8 @@ const ARRIVALS: u64 = 0x6172_7269;
 pub struct OpStream {
     family: Family,
     arrivals: Option<Box<Arrivals>>,
-    /// Ops and arrivals that they come with.
-    per_arrival: (u64, u64),
+    /// How many ops come with an arrival.
+    batch: Batch,
     /// Number of the last arrival, where arrivals aren't dealt out in turn.
     shared_number: Option<u64>,
     worker: u32,
@@ -69,9 +69,9 @@ impl OpStream {
     /// Starts the ops of `worker` in `pass`.
     pub fn new(spec: &RunSpec, pass: Pass, worker: u32, seed: u64) -> Self {
         let family = Family::new(spec, pass, worker, seed);
-        let per_arrival = match &family {
-            Family::OpMix(mix) => mix.calls_and_requests(),
-            _ => (1, 1),
+        let batch = match &family {
+            Family::OpMix(mix) => mix.calls_per_request(),
+            _ => Batch::SINGLE,
         };
         let shared = spec.layout.sharing == Sharing::Shared;
         let syncs_all = match pass {
@@ -82,8 +82,8 @@ impl OpStream {
         let ops_left = if bytes_left == 0 { 0 } else { ops_left };
         Self {
             family,
-            arrivals: Arrivals::new(spec, draw(seed, ARRIVALS), per_arrival).map(Box::new),
-            per_arrival,
+            arrivals: Arrivals::new(spec, draw(seed, ARRIVALS), batch).map(Box::new),
+            batch,
             shared_number: None,
             worker,
             workers: spec.workers,
@@ -140,9 +140,9 @@ impl OpStream {
                 while arrivals.due_ns(next) < until_ns {
                     next += 1;
                 }
-                let (ops, requests) = self.per_arrival;
+                let Batch { ops, arrivals } = self.batch;
                 (u128::from(next - number - 1) * u128::from(ops)
-                    / (u128::from(requests) * u128::from(workers))) as u64
+                    / (u128::from(arrivals) * u128::from(workers))) as u64
             }
         }
     }
@@ -235,7 +235,7 @@ impl OpStream {
         }
         let file = (self.worker + self.synced) % self.syncs;
         self.synced += 1;
-        Some(op(OpKind::Sync, file, 0, 0))
+        Some(Op::new(OpKind::Sync, file, 0, 0))
     }
 }
 
@@ -279,12 +279,6 @@ impl Family {
             _ => None,
         }
     }
-}
-
-/// An op that is due at once.
-#[inline]
-pub(crate) const fn op(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Op {
-    Op { due_ns: 0, offset_bytes, len_bytes, file, kind }
 }
 
 #[cfg(test)]

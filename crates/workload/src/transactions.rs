@@ -11,7 +11,6 @@ use model::random::{SplitMix64, below};
 use model::{Op, OpKind, RunSpec, Transactions};
 
 use crate::file_set::{size_seed, uniform};
-use crate::stream::op;
 
 /// Files that a pool without a bound may grow by, beyond those that it began with.
 const GROWTH_MAX: u64 = 1 << 20;
@@ -120,12 +119,12 @@ impl PoolStream {
         let file = &mut self.pool[at];
         let room = self.settings.size_max_bytes.saturating_sub(file.bytes);
         if reads || room == 0 {
-            return op(OpKind::ReadFile, file.number, 0, file.bytes);
+            return Op::new(OpKind::ReadFile, file.number, 0, file.bytes);
         }
         let bytes = below(more, u64::from(room)) as u32 + 1;
         let end = u64::from(file.bytes);
         file.bytes += bytes;
-        op(OpKind::Append, file.number, end, bytes)
+        Op::new(OpKind::Append, file.number, end, bytes)
     }
 
     fn create_or_remove(&mut self) -> Op {
@@ -136,7 +135,7 @@ impl PoolStream {
             return self.create();
         }
         let file = self.pool.swap_remove(below(chosen, self.pool.len() as u64) as usize);
-        op(OpKind::Remove, file.number, 0, 0)
+        Op::new(OpKind::Remove, file.number, 0, 0)
     }
 
     fn create(&mut self) -> Op {
@@ -145,7 +144,7 @@ impl PoolStream {
         let Transactions { size_min_bytes, size_max_bytes, .. } = self.settings;
         let bytes = uniform(self.size_seed, number, size_min_bytes, size_max_bytes) as u32;
         self.pool.push(File { number, bytes });
-        op(OpKind::Create, number, 0, bytes)
+        Op::new(OpKind::Create, number, 0, bytes)
     }
 }
 
@@ -161,6 +160,6 @@ impl Remains {
     pub(crate) fn next(&mut self) -> Option<Op> {
         let file = *self.files.get(self.next)?;
         self.next += 1;
-        Some(op(OpKind::Remove, file, 0, 0))
+        Some(Op::new(OpKind::Remove, file, 0, 0))
     }
 }

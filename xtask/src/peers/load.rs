@@ -107,13 +107,22 @@ impl Load {
     }
 }
 
+/// How long the messages of an exchange are, in bytes.
+#[derive(Clone, Copy)]
+pub struct MessageBytes {
+    /// From the client.
+    pub request: u32,
+    /// From the server.
+    pub reply: u32,
+}
+
 /// Exchanges messages of these lengths without any protocol.
 ///
 /// # Errors
 /// Where the program fails, or can't be built.
-pub fn by_echo(load: &Load, lengths: (u32, u32), seconds: u32) -> Result<Done> {
+pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<Done> {
     let mut command = Command::new(native::tcp_echo()?);
-    for number in [load.clients, load.depth, seconds, lengths.0, lengths.1] {
+    for number in [load.clients, load.depth, seconds, lengths.request, lengths.reply] {
         command.arg(number.to_string());
     }
     Done::read(&proc::capture(&mut command)?)

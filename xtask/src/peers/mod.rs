@@ -90,7 +90,7 @@ const FAMILIES: [Family; 15] = [
 /// # Errors
 /// Where the release binary can't be built or the table can't be written.
 pub fn run(options: &Options) -> Result<bool> {
-    setup::run(false)?;
+    setup::install_missing()?;
     if !options.built {
         for what in
             [["--package", "dfsbench", "--bins"], ["--package", "nfs-client", "--example=load"]]

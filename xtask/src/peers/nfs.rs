@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 
 use super::Setting;
 use super::case::{self, Case, Figure, Outcome, Rival, Row, Spread, Unit};
-use super::load::{self, CONGESTION, Load};
+use super::load::{self, CONGESTION, Load, MessageBytes};
 use super::ours::{self, OURS};
 use crate::real::ganesha::Ganesha;
 use crate::real::ours::Serve;
@@ -19,7 +19,7 @@ const MEMORY: &str = "1600MiB";
 const MIB: u32 = 1 << 20;
 /// Lengths of a GETATTR call and its reply over v3, with their marks, in bytes: a handle of 32
 /// bytes and a machine name of 8.
-const GETATTR_BYTES: (u32, u32) = (116, 116);
+const GETATTR_BYTES: MessageBytes = MessageBytes { request: 116, reply: 116 };
 /// How much a client of 10,000 may take, in bytes.
 const CLIENT_BYTES_MAX: f64 = 32.0 * 1024.0;
 const CROWD: u32 = 10_000;

@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 use super::Setting;
 use super::case::Figure;
-use super::postmark::Made;
 use crate::proc;
 use crate::real::ours::{Ours, Run};
 use crate::repo::Profile;
@@ -110,6 +109,19 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
         appended: done("append"),
     };
     Ok((figure, made))
+}
+
+/// What transactions were made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Files created.
+    pub created: u64,
+    /// Files removed.
+    pub removed: u64,
+    /// Files read.
+    pub read: u64,
+    /// Files appended to.
+    pub appended: u64,
 }
 
 /// One pass of one trial, as the report has it.

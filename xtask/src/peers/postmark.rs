@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::Setting;
 use super::case::{self, Case, Figure, Rival, Row, Unit};
-use super::ours;
+use super::ours::{self, Made};
 use super::workloads::AGREES;
 use crate::proc;
 
@@ -25,19 +25,6 @@ use crate::proc;
 const FILES: &str = "1000";
 /// How many transactions are made; their processor time is far above a tick of the clock.
 const TRANSACTIONS: u32 = 100_000;
-
-/// What transactions were made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// Files created.
-    pub created: u64,
-    /// Files removed.
-    pub removed: u64,
-    /// Files read.
-    pub read: u64,
-    /// Files appended to.
-    pub appended: u64,
-}
 
 impl Made {
     /// Checks that each half of the transactions fell as a fair coin does.

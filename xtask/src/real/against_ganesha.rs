@@ -20,8 +20,15 @@ const OURS: Ours = Ours::new(Profile::Debug);
 /// How the folders begin that dfsbench makes for itself.
 const OURS_FOLDER: &str = ".dfsbench-";
 const SEED: u64 = 7;
-const VFS_FILE: (&str, u64) = ("8MiB", 8 << 20);
-const MEM_FILE: (&str, u64) = ("1MiB", 1 << 20);
+const VFS_FILE: FileSize = FileSize { flag: "8MiB", bytes: 8 << 20 };
+const MEM_FILE: FileSize = FileSize { flag: "1MiB", bytes: 1 << 20 };
+
+/// The size of a file that is written and compared.
+struct FileSize {
+    /// As the flag has it.
+    flag: &'static str,
+    bytes: u64,
+}
 
 /// Runs the checks of this group.
 pub fn run(checks: &mut Checks) {
@@ -29,8 +36,10 @@ pub fn run(checks: &mut Checks) {
     let (vfs, mem) = (server.export("/vfs"), server.export("/mem"));
     checks.run("libnfs reads from /vfs what libnfs wrote", || self_check(&vfs));
     checks.run("libnfs reads from /mem what libnfs wrote", || self_check(&mem));
-    checks.run("others read from /vfs what we wrote", || written(&vfs, VFS_FILE, Some(&server)));
-    checks.run("libnfs reads from /mem what we wrote", || written(&mem, MEM_FILE, None));
+    checks.run("others read from /vfs what we wrote", || {
+        compare_written(&vfs, &VFS_FILE, Some(&server))
+    });
+    checks.run("libnfs reads from /mem what we wrote", || compare_written(&mem, &MEM_FILE, None));
     checks.run("a run leaves nothing behind and removes nothing", || nothing_stays(&vfs));
     checks.run("a wrong export is an error that names the right ones", || {
         wrong_export(&server.export("/nope"))
@@ -50,18 +59,14 @@ fn self_check(export: &Export) -> Result<()> {
 }
 
 /// Writes files with our client and reads each of them with others.
-fn written(
-    export: &Export,
-    (size, size_bytes): (&str, u64),
-    direct: Option<&Ganesha>,
-) -> Result<()> {
+fn compare_written(export: &Export, size: &FileSize, direct: Option<&Ganesha>) -> Result<()> {
     let seed = SEED.to_string();
-    stream(export, size, &["--seed", &seed, "--keep"])?;
+    stream(export, size.flag, &["--seed", &seed, "--keep"])?;
     let names = libnfs::list(export)?;
     let mut compared = 0;
     for name in names.iter().filter(|name| name.starts_with(OURS_FOLDER)) {
         let Some(number) = ours::file_number(name) else { continue };
-        let want = OURS.pattern(SEED, number, size_bytes)?;
+        let want = OURS.pattern(SEED, number, size.bytes)?;
         libnfs::same(name, &libnfs::cat(export, name)?, &want)?;
         if let Some(server) = direct {
             let path = server.vfs_folder().join(name);

@@ -3,6 +3,7 @@
 //! Principal type: [`SourceFile`]. Looks at `crates/`, `xtask/` and `fuzz/`; what is built or
 //! vendored is never entered.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -62,6 +63,17 @@ pub fn sources(root: &Path) -> Result<Vec<SourceFile>> {
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
+}
+
+/// Returns the files below `src` that aren't all tests, by crate.
+pub fn product_code_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&SourceFile>> {
+    let mut crates: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
+    for file in files {
+        if !file.is_test && file.path.contains("/src/") {
+            crates.entry(&file.krate).or_default().push(file);
+        }
+    }
+    crates
 }
 
 fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {

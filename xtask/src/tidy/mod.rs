@@ -14,12 +14,17 @@ use anyhow::{Context, Result};
 use crate::repo;
 
 mod arrows;
+mod ceilings;
+mod circles;
+mod figures;
 mod files;
 mod house;
 mod licences;
 mod metadata;
 mod pages;
+mod parameters;
 mod purity;
+mod signature;
 mod sizes;
 mod source;
 mod words;
@@ -75,6 +80,16 @@ pub fn run() -> Result<bool> {
     Ok(errors == 0)
 }
 
+/// Prints how the code of each crate reads, as counts.
+///
+/// # Errors
+/// Where a file can't be read.
+pub fn print_figures() -> Result<()> {
+    let files = files::sources(&repo::root())?;
+    print!("{}", figures::table(files::product_code_by_crate(&files)));
+    Ok(())
+}
+
 fn all() -> Result<Vec<Finding>> {
     let page = read("docs/design/house.md")?;
     let house = house::House::parse(&page)?;
@@ -86,12 +101,17 @@ fn all() -> Result<Vec<Finding>> {
     findings.extend(pages::check(&manifest, &listed, &members)?);
     findings.extend(licences::check(&metadata::graph()?));
 
-    for file in files::sources(&repo::root())? {
-        findings.extend(sizes::check(&file));
-        findings.extend(words::check(&file));
+    let files = files::sources(&repo::root())?;
+    for file in &files {
+        findings.extend(sizes::check(file));
+        findings.extend(words::check(file));
         if house.is_pure(&file.krate) {
-            findings.extend(purity::check(&file));
+            findings.extend(purity::check(file));
         }
+    }
+    for (krate, files) in files::product_code_by_crate(&files) {
+        findings.extend(parameters::check(krate, &files));
+        findings.extend(circles::check(krate, &files));
     }
     findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.place.cmp(&b.place)));
     Ok(findings)

@@ -222,8 +222,7 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, Witnesses) {
         client_cpu_ns: &|| 0,
     };
     let site = Site::losing(3, config);
-    let measured =
-        measure(&site, spec, (pass, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
+    let measured = measure(&site, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     (measured.result, Witnesses { tally: measured.tally, ..Witnesses::default() })
 }
 

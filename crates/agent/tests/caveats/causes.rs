@@ -35,7 +35,7 @@ fn null_accounting(site: &Site) -> Vec<CaveatCode> {
         client_cpu_ns: &|| 0,
     };
     let measured =
-        measure(site, &spec, (Pass::Write, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
+        measure(site, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     let witnesses = Witnesses { tally: measured.tally, ..Witnesses::default() };
     let truths = accounting::truths(&spec, &measured.result, &witnesses);
     assert!(truths.len() >= 2, "nobody else counted: {truths:?}");

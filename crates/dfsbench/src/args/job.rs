@@ -1,4 +1,7 @@
-//! Arguments of whatever works on hosts that a job brings.
+//! Arguments of every command that works on the hosts of a job.
+//!
+//! [`JobArgs`] is the principal type; `dfsbench run`, `ramp`, `curve` and `soak` flatten it into
+//! their own. Doc comments are the help texts, and so have no full stop.
 
 use clap::{Args, ValueEnum};
 

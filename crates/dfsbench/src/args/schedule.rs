@@ -1,4 +1,7 @@
 //! Arguments of `dfsbench slurm` and `dfsbench k8s`, which write what a scheduler is given.
+//!
+//! One type for each command. Doc comments are the help texts; both commands write to stdout and
+//! start nothing.
 
 use std::path::PathBuf;
 

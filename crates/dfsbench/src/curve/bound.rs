@@ -30,7 +30,8 @@ use crate::progress::Progress;
 pub fn search(
     means: &Means<'_>,
     ask: &Asking<'_>,
-    (asked, bound): (CurveAsked, ResponseBound),
+    asked: &CurveAsked,
+    bound: ResponseBound,
     stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
     let mut heaviest = ask.plan(&[asked.maximum.per_s])?;
@@ -38,11 +39,11 @@ pub fn search(
     if let Some(server) = &server {
         server.tell(&mut heaviest);
     }
-    let progress = Progress::open_ended(&heaviest, means.tells_nothing());
+    let progress = Progress::open_ended(&heaviest, means.visibility());
     let mut told = Told::new(means, progress, 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, (local, stop), &mut told, |walk| {
-        all(walk, means, &asked, bound)
+    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut told, |walk| {
+        all(walk, means, asked, bound)
     });
     drop(server);
     let made = searched.and_then(|(stored, is_known)| {
@@ -87,7 +88,11 @@ fn all(
                 LoadPoint::of(&run, &judged, &asked.mix).keeps(&bound)
             });
             kept += u32::from(keeps);
-            search.hear(keeps);
+            if keeps {
+                search.note_kept();
+            } else {
+                search.note_broken();
+            }
         }
         is_known &= kept > 0;
     }

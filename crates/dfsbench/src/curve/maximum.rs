@@ -17,7 +17,7 @@ use crate::campaign::{self, Means, Told};
 use crate::embedded::{self, Embedded};
 use crate::exit::Failure;
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::{Progress, Visibility};
 
 /// How long the loop runs at most: a thousand ops of a server that does five hundred a second.
 const DURATION_MS: u64 = 2_000;
@@ -49,7 +49,7 @@ pub fn find(
     for run in &mut light.runs {
         *run = closed(run);
     }
-    if !means.tells_nothing() {
+    if means.visibility() == Visibility::Shown {
         let time = shown(&light);
         output::message(&format!("the heaviest load is found by a closed loop of {time}"));
     }
@@ -58,9 +58,9 @@ pub fn find(
         server.tell(&mut light);
     }
     let quiet = means.unheard();
-    let mut told = Told::new(&quiet, Progress::new(&light, true), 0)?;
+    let mut told = Told::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let found = campaign::with_agents(&quiet, &light, (local, stop), &mut told, |walk| {
+    let found = campaign::with_agents(&quiet, &light, local, stop, &mut told, |walk| {
         controller::preflight(walk).map_err(Failure::of_campaign)?;
         let mut best = ClosedLoop::default();
         for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
@@ -86,7 +86,7 @@ pub fn find(
         let what = format!("a closed loop got only {rate} done: no load to draw a curve of");
         return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
     }
-    if !means.tells_nothing() {
+    if means.visibility() == Visibility::Shown {
         let rate = Rate::Ops(found.per_s() as f64);
         output::message(&format!("the heaviest load is {rate}"));
     }

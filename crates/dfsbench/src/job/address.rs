@@ -16,15 +16,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads what the user said; where that is nothing, agents that are started elsewhere need
-    /// every address of this host, and those that somebody else starts get loopback.
+    /// Reads what the user said; where that is nothing it is `default_ip`, with any port.
     ///
     /// # Errors
     /// When it is no address of any host.
-    pub fn read(text: Option<&str>, everywhere: bool) -> Result<Self, Failure> {
+    pub fn read(text: Option<&str>, default_ip: Ipv4Addr) -> Result<Self, Failure> {
         let Some(text) = text else {
-            let ip = if everywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
-            return Ok(Self::of(ip.into(), 0));
+            return Ok(Self::of(default_ip.into(), 0));
         };
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Self::of(ip, 0));
@@ -64,22 +62,25 @@ pub fn host_name() -> String {
 mod tests {
     use super::*;
 
-    fn told(text: Option<&str>, everywhere: bool) -> (String, String) {
-        let place = Place::read(text, everywhere).unwrap();
+    fn told(text: Option<&str>, default_ip: Ipv4Addr) -> (String, String) {
+        let place = Place::read(text, default_ip).unwrap();
         (place.socket.to_string(), place.for_agents(9))
     }
 
     #[test]
-    fn loopback_unless_asked_or_needed() {
+    fn the_default_is_taken_where_no_address_is_named() {
         let pair = |socket: &str, name: &str| (socket.to_owned(), format!("{name}:9"));
-        assert_eq!(told(None, false), pair("127.0.0.1:0", "127.0.0.1"));
-        assert_eq!(told(None, true), pair("0.0.0.0:0", &host_name()));
-        assert_eq!(told(Some("10.0.0.7"), true), pair("10.0.0.7:0", "10.0.0.7"));
-        assert_eq!(told(Some("10.0.0.7:71"), true), pair("10.0.0.7:71", "10.0.0.7"));
-        assert_eq!(told(Some("::1"), true), pair("[::1]:0", "[::1]"));
-        assert_eq!(told(Some("[::1]:71"), true), pair("[::1]:71", "[::1]"));
+        assert_eq!(told(None, Ipv4Addr::LOCALHOST), pair("127.0.0.1:0", "127.0.0.1"));
+        assert_eq!(told(None, Ipv4Addr::UNSPECIFIED), pair("0.0.0.0:0", &host_name()));
+        assert_eq!(told(Some("10.0.0.7"), Ipv4Addr::UNSPECIFIED), pair("10.0.0.7:0", "10.0.0.7"));
+        assert_eq!(
+            told(Some("10.0.0.7:71"), Ipv4Addr::UNSPECIFIED),
+            pair("10.0.0.7:71", "10.0.0.7")
+        );
+        assert_eq!(told(Some("::1"), Ipv4Addr::UNSPECIFIED), pair("[::1]:0", "[::1]"));
+        assert_eq!(told(Some("[::1]:71"), Ipv4Addr::UNSPECIFIED), pair("[::1]:71", "[::1]"));
         // Names are told as they are.
-        let (socket, name) = told(Some("localhost:71"), true);
+        let (socket, name) = told(Some("localhost:71"), Ipv4Addr::UNSPECIFIED);
         assert!(socket.ends_with(":71") && name == "localhost:9", "{socket} {name}");
     }
 
@@ -87,7 +88,7 @@ mod tests {
     fn what_is_no_address_is_refused() {
         for (text, why) in [("127.0.0.1:x", "`x` is no port"), ("no such host", "--listen no such")]
         {
-            let error = Place::read(Some(text), true).unwrap_err().to_string();
+            let error = Place::read(Some(text), Ipv4Addr::UNSPECIFIED).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -17,8 +17,18 @@ const BAR: usize = 30;
 /// Hosts that are told one by one.
 const HOSTS_MAX: usize = 16;
 
+/// How much fits onto a screen, in characters.
+#[derive(Clone, Copy)]
+pub struct ScreenSize {
+    /// Of a line.
+    pub columns: usize,
+    /// Lines.
+    pub rows: usize,
+}
+
 /// The lines of a screen with so many columns and rows.
-pub fn lines(seen: &Seen, gone: Duration, (columns, rows): (usize, usize)) -> Vec<String> {
+pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
+    let ScreenSize { columns, rows } = size;
     let mut lines = vec![campaign(seen, gone, columns), seen.doing(), String::new()];
     lines.extend(throughput(seen, columns));
     lines.push(String::new());
@@ -170,6 +180,8 @@ mod tests {
     use super::super::seen::CaveatSeen;
     use super::*;
 
+    const USUAL: ScreenSize = ScreenSize { columns: 100, rows: 24 };
+
     fn running() -> Seen {
         let mut seen = Seen::of("quick", 8);
         (seen.position, seen.label) = (2, "nfs stream".to_owned());
@@ -193,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_frame_holds_what_there_is_to_know() {
-        let shown = lines(&running(), Duration::from_secs(20), (100, 24));
+        let shown = lines(&running(), Duration::from_secs(20), USUAL);
         let text = shown.join("\n");
         for part in [
             "trial 3 of 8, 20 s gone, ~60 s left",
@@ -213,7 +225,7 @@ mod tests {
     #[test]
     fn a_frame_fits_any_screen() {
         for (columns, rows) in [(20, 5), (1, 1), (40, 0), (300, 80)] {
-            let shown = lines(&running(), Duration::from_secs(1), (columns, rows));
+            let shown = lines(&running(), Duration::from_secs(1), ScreenSize { columns, rows });
             assert!(shown.len() <= rows.max(1), "{rows}");
             assert!(shown.iter().all(|line| line.chars().count() <= columns));
         }
@@ -221,10 +233,10 @@ mod tests {
 
     #[test]
     fn nothing_is_guessed_before_there_is_something() {
-        let shown = lines(&Seen::of("quick", 8), Duration::from_secs(1), (100, 24)).join("\n");
+        let shown = lines(&Seen::of("quick", 8), Duration::from_secs(1), USUAL).join("\n");
         assert!(shown.contains("? left") && shown.contains("nothing is measured just now"));
         assert!(shown.contains("no caveat so far"));
-        let open = lines(&Seen::of("until", 0), Duration::from_secs(1), (100, 24)).join("\n");
+        let open = lines(&Seen::of("until", 0), Duration::from_secs(1), USUAL).join("\n");
         assert!(open.contains("until: trial 1, 1 s gone"), "{open}");
     }
 }

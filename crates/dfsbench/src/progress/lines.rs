@@ -12,7 +12,7 @@ use controller::Event;
 use model::{Campaign, Pass, PassResult, RunSpec, Trial, TrialState};
 use serde_json::{Value, json};
 
-use crate::campaign::now_unix_ms;
+use crate::calendar::now_unix_ms;
 use crate::exit::{End, Failure};
 use crate::output;
 

@@ -23,8 +23,9 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
+use super::frame::{self, ScreenSize};
+use super::lines;
 use super::seen::Seen;
-use super::{frame, lines};
 use crate::exit::Failure;
 use crate::signals::Heard;
 use crate::{output, signals};
@@ -32,7 +33,7 @@ use crate::{output, signals};
 /// How often it is drawn.
 const TICK_NS: i64 = 200_000_000;
 /// What a terminal has that does not say.
-const SIZE_USUAL: (usize, usize) = (80, 24);
+const SIZE_USUAL: ScreenSize = ScreenSize { columns: 80, rows: 24 };
 /// A screen of its own, without a cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
@@ -185,10 +186,12 @@ fn draw(seen: &Mutex<Seen>, gone: Duration) {
     let _ = write(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
 }
 
-/// Columns and rows.
-fn size() -> (usize, usize) {
+/// Reads how large the terminal is.
+fn size() -> ScreenSize {
     match tcgetwinsize(io::stderr().as_fd()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            ScreenSize { columns: size.ws_col.into(), rows: size.ws_row.into() }
+        }
         _ => SIZE_USUAL,
     }
 }

@@ -303,13 +303,14 @@ mod tests {
     use model::{BackendKind, Caveat, Workload};
 
     use super::*;
+    use model::testing::RunBuilder;
 
     fn sample(at_ms: u64, ops: u64) -> IntervalSample {
         IntervalSample { at_ns: at_ms * 1_000_000, ops, bytes: ops * 1_000_000 }
     }
 
     fn spec() -> RunSpec {
-        RunSpec { backend: BackendKind::Null, ..RunSpec::null(Workload::Stream) }
+        RunBuilder::new(Workload::Stream).backend(BackendKind::Null).build()
     }
 
     fn trial(caveats: Vec<Caveat>) -> Trial {

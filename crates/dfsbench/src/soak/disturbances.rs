@@ -7,7 +7,7 @@ use model::soak::{Blow, Disturbance};
 use model::{Host, RunSpec};
 use plan::{Place, PlanError, RawPlan, Spot};
 
-use super::asked::shown;
+use super::format_ms;
 use crate::exit::Failure;
 
 /// The disturbances of a soak, in the order of time.
@@ -17,25 +17,33 @@ pub struct Planned {
     source_name: String,
 }
 
+/// How long a soak is, and each of its segments.
+#[derive(Clone, Copy)]
+pub struct Lengths {
+    /// Of a segment, in milliseconds.
+    pub segment_ms: u64,
+    /// Of the soak, in milliseconds.
+    pub duration_ms: u64,
+}
+
 /// Why a disturbance can't be made, and what could be done.
 type Refusal = (String, &'static str);
 
 impl Planned {
-    /// Reads what flags ask for, or else the plan; where neither says anything the in-memory server
-    /// restarts once and stalls once. `times` are the lengths of a segment and of the soak, in
-    /// milliseconds.
+    /// Reads what flags ask for, or else the plan; where neither says anything they are
+    /// `default`.
     ///
     /// # Errors
     /// When one can't be read, is not over within its segment, or before the next one begins.
     pub fn read(
         texts: &[String],
         raw: &RawPlan,
-        is_embedded: bool,
-        times: (u64, u64),
+        default: Vec<Spot<Disturbance>>,
+        lengths: Lengths,
     ) -> Result<Self, Failure> {
         let mut all = match texts {
             [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
-            [] if is_embedded => usual(times),
+            [] => default,
             [none] if none == "none" => Vec::new(),
             texts => {
                 let read = texts.iter().map(|text| plan::parse_disturbance(text));
@@ -44,7 +52,7 @@ impl Planned {
         };
         all.sort_by_key(|one| one.value.at_ms);
         let planned = Self { all, source_name: raw.source_name.clone() };
-        planned.refuse_by(|number, one| planned.fits(number, one, times))?;
+        planned.refuse_by(|number, one| planned.fits(number, one, lengths))?;
         Ok(planned)
     }
 
@@ -77,18 +85,14 @@ impl Planned {
     }
 
     /// Says whether one is over within its segment, and before the next one begins.
-    fn fits(
-        &self,
-        number: usize,
-        one: &Disturbance,
-        (segment_ms, duration_ms): (u64, u64),
-    ) -> Result<(), Refusal> {
+    fn fits(&self, number: usize, one: &Disturbance, lengths: Lengths) -> Result<(), Refusal> {
+        let Lengths { segment_ms, duration_ms } = lengths;
         if one.at_ms >= duration_ms {
-            let what = format!("the soak measures for {} only", shown(duration_ms));
+            let what = format!("the soak measures for {} only", format_ms(duration_ms));
             return Err((what, "an earlier instant, or a longer --duration"));
         }
         if (one.at_ms % segment_ms).saturating_add(one.lasts_ms) >= segment_ms {
-            let what = format!("it is not over before its segment of {} is", shown(segment_ms));
+            let what = format!("it is not over before its segment of {} is", format_ms(segment_ms));
             return Err((what, "another instant, or a longer --segment"));
         }
         let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
@@ -100,8 +104,9 @@ impl Planned {
     }
 }
 
-/// A third into the first segment the server restarts, a third into the second it stalls.
-fn usual((segment_ms, duration_ms): (u64, u64)) -> Vec<Spot<Disturbance>> {
+/// The disturbances of the in-memory server where nobody says any: a third into the first segment
+/// it restarts, a third into the second it stalls.
+pub fn default_of_embedded(Lengths { segment_ms, duration_ms }: Lengths) -> Vec<Spot<Disturbance>> {
     let one = |blow, at_ms, lasts_ms| {
         let value = Disturbance { blow, host: None, at_ms, lasts_ms, by_ms: 0 };
         Spot { value, place: Place::Whole }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use model::Soak;
 
-use super::asked::shown;
+use super::format_ms;
 use crate::exit::Failure;
 
 /// What segments take besides what they measure, at most, in percent of it: preparing, reading
@@ -28,8 +28,8 @@ pub fn fits_job(soak: &Soak, now_unix_ms: u64) -> Result<(), Failure> {
     Err(Failure::Usage(format!(
         "the soak takes about {} and the job ends in {} ({source}) (hint: --duration {}s, or a \
          longer --time for the job)",
-        shown(takes_ms),
-        shown(left_ms),
+        format_ms(takes_ms),
+        format_ms(left_ms),
         left_ms * 100 / (100 + BESIDES_PERCENT) / 1_000
     )))
 }

@@ -102,16 +102,20 @@ fn parsed(head: &[u8]) -> Result<Option<Request>, &'static str> {
     }))
 }
 
-/// Writes an answer, without its body where only the head was asked for.
+/// Whether the body of an answer follows its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// It does.
+    Sent,
+    /// It does not: only the head was asked for.
+    Omitted,
+}
+
+/// Writes an answer.
 ///
 /// # Errors
 /// When whoever asked went away, or takes it too slowly.
-pub fn write(
-    stream: &mut TcpStream,
-    answer: &Answer,
-    policy: &str,
-    head_only: bool,
-) -> io::Result<()> {
+pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n{}{}\r\n",
         answer.status,
@@ -121,7 +125,7 @@ pub fn write(
     );
     let deadline = Instant::now() + ANSWER_TIME_MAX;
     write_by(stream, head.as_bytes(), deadline)?;
-    if !head_only {
+    if body == Body::Sent {
         write_by(stream, answer.body.as_bytes(), deadline)?;
     }
     // What was sent too much is read, so that closing does not take the answer back.

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use fleet::wire::{Greeting, PROTOCOL};
 use fleet::{Assignment, Books, Gone, Order, Remote, Report, Transport, remote, stdio};
-use model::{Pass, RunSpec, Share, Target, Workload};
+use model::testing::RunBuilder;
+use model::{Pass, Share, Target, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::rig::Rig;
@@ -74,14 +75,13 @@ fn mix(remote: &mut Remote) -> Result<Report, Gone> {
 
 /// A mix on a directory, for as long as that.
 fn a_mix(directory: &Path, duration_ms: u64) -> Order {
-    let spec = RunSpec {
-        target: Target::Directory { path: directory.to_owned() },
-        backend: model::BackendKind::Posix,
-        file_size_bytes: 1 << 20,
-        read_percent: 50,
-        duration_ms,
-        ..RunSpec::null(Workload::Mixed)
-    };
+    let spec = RunBuilder::new(Workload::Mixed)
+        .target(Target::Directory { path: directory.to_owned() })
+        .backend(model::BackendKind::Posix)
+        .file_size_bytes(1 << 20)
+        .read_percent(50)
+        .duration_ms(duration_ms)
+        .build();
     let work_name = ".dfsbench-test".to_owned();
     let (share, joins) = (Share::whole(1), false);
     let (keep, books) = (false, Books::InMemory);

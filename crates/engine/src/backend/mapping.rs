@@ -14,8 +14,6 @@ use model::OpError;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
 
-use super::files::failed;
-
 /// A shared mapping of a whole file.
 #[derive(Debug)]
 pub struct Mapping {
@@ -28,13 +26,23 @@ pub struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of a file from its start on.
+    /// Maps `len` bytes of a file from its start on, to be read and written.
     ///
     /// # Errors
     /// What mmap(2) says.
-    pub fn new(file: &OwnedFd, len: usize, is_writable: bool) -> Result<Self, Errno> {
-        let mut access = ProtFlags::READ;
-        access.set(ProtFlags::WRITE, is_writable);
+    pub fn writable(file: &OwnedFd, len: usize) -> Result<Self, Errno> {
+        Self::map(file, len, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// Maps `len` bytes of a file from its start on, to be read only.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub fn read_only(file: &OwnedFd, len: usize) -> Result<Self, Errno> {
+        Self::map(file, len, ProtFlags::READ)
+    }
+
+    fn map(file: &OwnedFd, len: usize, access: ProtFlags) -> Result<Self, Errno> {
         // SAFETY: the kernel chooses the place, so nothing of ours is replaced.
         let start = unsafe {
             mm::mmap(std::ptr::null_mut(), len.max(1), access, MapFlags::SHARED, file, 0)?
@@ -82,9 +90,9 @@ impl Mapping {
     ///
     /// # Errors
     /// What msync(2) says.
-    pub fn sync(&self) -> Result<(), OpError> {
+    pub fn sync(&self) -> Result<(), Errno> {
         // SAFETY: the range is that of the mapping.
-        unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }.map_err(failed)
+        unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }
     }
 
     fn at(&self, offset_bytes: u64, len: usize) -> Result<*mut u8, OpError> {
@@ -111,7 +119,7 @@ mod tests {
     fn bytes_go_through_the_mapping_and_not_beyond_its_end() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(5000).unwrap();
-        let map = Mapping::new(&file.try_clone().unwrap().into(), 5000, true).unwrap();
+        let map = Mapping::writable(&file.try_clone().unwrap().into(), 5000).unwrap();
         map.write(4990, b"0123456789").unwrap();
         map.sync().unwrap();
         let mut found = [0; 10];

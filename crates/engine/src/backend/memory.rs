@@ -29,11 +29,7 @@ struct Regions {
 impl Memory {
     /// Makes a backend that holds `queue_depth` ops of at most `io_size` bytes on files of
     /// `set_bytes` together.
-    pub fn new(
-        clock: Arc<dyn Clock>,
-        queue_depth: usize,
-        (io_size, set_bytes): (usize, u64),
-    ) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, queue_depth: usize, io_size: usize, set_bytes: u64) -> Self {
         let region = (set_bytes.min(MEMORY_REGION_MAX) as usize).max(io_size);
         Self {
             queue: InTurn::new(clock, queue_depth),

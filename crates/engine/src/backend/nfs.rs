@@ -9,7 +9,6 @@
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
 mod closing;
-mod judge;
 mod many;
 mod set;
 mod transfers;
@@ -27,7 +26,7 @@ use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, TICK};
 use closing::Closing;
 use set::Common;
-use transfers::Transfers;
+use transfers::{Opens, Transfers};
 
 pub use many::Many;
 pub use set::NfsFiles;
@@ -49,7 +48,8 @@ impl Nfs {
     pub fn new(connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
         let depth = depth_on(&connection, set.queue_depth);
-        let transfers = Transfers::new(depth, connection.free_slots(), set.own == 0);
+        let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
+        let transfers = Transfers::new(depth, connection.free_slots(), opens);
         let (common, scratch) = (Common::new(set), Scratch::new());
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }

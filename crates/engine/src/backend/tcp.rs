@@ -86,7 +86,8 @@ impl Tcp {
     pub fn new(
         stream: TcpStream,
         clock: Arc<dyn Clock>,
-        (queue_depth, io_size): (usize, usize),
+        queue_depth: usize,
+        io_size: usize,
         timeout_ns: u64,
     ) -> Self {
         let heard_ns = clock.now_ns();

@@ -180,16 +180,13 @@ fn parse(printed: &str) -> Option<(u64, [Option<Said>; 6])> {
 mod tests {
     use super::*;
     use model::Workload;
+    use model::testing::RunBuilder;
 
     const TOO_FAST: &str = "1.98,2.00a,dfsbench,1,1795316471,64M,,8192,5,,,+++++,+++,+++++,+++,,,\
         +++++,+++,5264,70,,,,,,,,,,,,,,,,,,,8097us,8069us,,8074us,48074us,,,,,,\n";
 
     fn spec() -> RunSpec {
-        RunSpec {
-            io_size_bytes: 65536,
-            file_size_bytes: 3 << 30,
-            ..RunSpec::null(Workload::Bonniexx)
-        }
+        RunBuilder::new(Workload::Bonniexx).io_size_bytes(65536).file_size_bytes(3 << 30).build()
     }
 
     #[test]
@@ -235,13 +232,14 @@ mod tests {
         let whole = line(&spec()).unwrap();
         assert!(whole.starts_with("bonnie++ -d . -q -n 0 -m dfsbench -u "), "{whole}");
         assert!(whole.ends_with(" -s 3072:65536 -r 1536"), "{whole}");
-        let fast = RunSpec { passes: vec![Pass::Write, Pass::Seeks], direct: true, ..spec() };
+        let fast =
+            RunBuilder::from(spec()).passes(vec![Pass::Write, Pass::Seeks]).direct(true).build();
         assert!(line(&fast).unwrap().ends_with(" -r 1536 -f -D"));
-        let many = RunSpec { workers: 2, ..spec() };
+        let many = RunBuilder::from(spec()).workers(2).build();
         assert!(line(&many).unwrap_err().contains("one worker on one file"));
-        let each = RunSpec { durability: Durability::Dsync, ..spec() };
+        let each = RunBuilder::from(spec()).durability(Durability::Dsync).build();
         assert!(line(&each).unwrap_err().contains("each write"));
-        let small = RunSpec { file_size_bytes: 4096, ..spec() };
+        let small = RunBuilder::from(spec()).file_size_bytes(4096).build();
         assert!(line(&small).unwrap_err().contains("whole MiB"));
     }
 }

@@ -106,6 +106,7 @@ fn parse(said: &str) -> Option<Copied> {
 mod tests {
     use super::*;
     use model::Workload;
+    use model::testing::RunBuilder;
 
     #[test]
     fn outputs_of_coreutils_9_1_are_read() {
@@ -124,12 +125,11 @@ mod tests {
 
     #[test]
     fn settings_become_arguments() {
-        let mut spec = RunSpec {
-            io_size_bytes: 65536,
-            file_size_bytes: 1_000_000,
-            durability: Durability::Sync,
-            ..RunSpec::null(Workload::Dd)
-        };
+        let mut spec = RunBuilder::new(Workload::Dd)
+            .io_size_bytes(65536)
+            .file_size_bytes(1_000_000)
+            .durability(Durability::Sync)
+            .build();
         let line = |spec: &RunSpec, pass| arguments(spec, pass, 7).map(|words| words.join(" "));
         assert_eq!(
             line(&spec, Pass::Rewrite).unwrap(),

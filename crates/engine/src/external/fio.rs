@@ -169,6 +169,7 @@ fn kind_of(kind: OpKind, jobs: &[Job], side: fn(&Job) -> &Side) -> Result<Option
 mod tests {
     use super::*;
     use model::Workload;
+    use model::testing::RunBuilder;
 
     #[test]
     fn what_fio_3_33_printed_is_read() {
@@ -198,16 +199,15 @@ mod tests {
 
     #[test]
     fn settings_become_arguments() {
-        let spec = RunSpec {
-            workers: 2,
-            files: 3,
-            queue_depth: 4,
-            backend: BackendKind::Uring,
-            read_percent: 70,
-            duration_ms: 1500,
-            durability: Durability::Sync,
-            ..RunSpec::null(Workload::Fio)
-        };
+        let spec = RunBuilder::new(Workload::Fio)
+            .workers(2)
+            .files(3)
+            .queue_depth(4)
+            .backend(BackendKind::Uring)
+            .read_percent(70)
+            .duration_ms(1500)
+            .durability(Durability::Sync)
+            .build();
         let line = arguments(&spec, Pass::Mix).unwrap().join(" ");
         for word in [
             "--rw=randrw",

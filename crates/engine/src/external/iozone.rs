@@ -138,6 +138,7 @@ fn cpu_time(line: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use model::Workload;
+    use model::testing::RunBuilder;
 
     #[test]
     fn what_iozone_3_489_printed_is_read() {
@@ -164,14 +165,13 @@ mod tests {
 
     #[test]
     fn settings_become_arguments() {
-        let mut spec = RunSpec {
-            workers: 2,
-            io_size_bytes: 65536,
-            file_size_bytes: 8 << 20,
-            durability: Durability::Sync,
-            passes: vec![Pass::Write, Pass::RandomRead],
-            ..RunSpec::null(Workload::Iozone)
-        };
+        let mut spec = RunBuilder::new(Workload::Iozone)
+            .workers(2)
+            .io_size_bytes(65536)
+            .file_size_bytes(8 << 20)
+            .durability(Durability::Sync)
+            .passes(vec![Pass::Write, Pass::RandomRead])
+            .build();
         assert_eq!(
             arguments(&spec).unwrap().join(" "),
             "iozone -x -+u -t 2 -s 8192k -r 64k -i 0 -i 2 -e -c -F f00000000 f00000001"

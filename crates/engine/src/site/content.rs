@@ -72,7 +72,8 @@ pub(super) fn content<'a>(
     pattern: &'a Pattern,
     buffer: &'a mut [u8],
     file: u32,
-    (offset, len): (u64, u32),
+    offset: u64,
+    len: u32,
 ) -> &'a [u8] {
     if !pattern.is_copied() {
         return pattern.slice(file, offset, len);

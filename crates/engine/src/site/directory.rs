@@ -20,9 +20,10 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{FileSet, Name, Places};
 
+use super::mark::{is_mark, mark_of};
 use super::place::Place;
 use super::stock::Todo;
-use super::{Census, Opened, SiteConfig, SiteError, Whose, leftover};
+use super::{Census, Opened, SiteConfig, SiteError, Whose};
 use crate::clock::Clock;
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
@@ -191,7 +192,7 @@ impl Work {
         let mut work = Self { path, is_ours, held: None };
         work.hold()?;
         if is_ours {
-            let mark = work.path.join(leftover::mark_of(&config.work_name));
+            let mark = work.path.join(mark_of(&config.work_name));
             fs::create_dir(&mark).map_err(|error| io("create", &mark, &error))?;
         }
         Ok(work)
@@ -240,7 +241,7 @@ impl Work {
 fn count(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if leftover::is_mark(entry.file_name().as_bytes()) {
+        if is_mark(entry.file_name().as_bytes()) {
             continue;
         }
         let is_counted = whose.counts(entry.file_name().as_bytes());

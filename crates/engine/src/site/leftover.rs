@@ -1,9 +1,7 @@
-//! Working directories that a killed process left behind, and the mark by which they are known.
+//! Removes the working directories that a killed process left behind.
 //!
-//! Each working directory holds an empty directory named after itself (`mark_of`), made right
-//! after it: a directory, since no count of files or of CREATE calls then knows of it. [`remove`]
-//! takes away those of one campaign, and only what bears that mark or is empty still: the kill may
-//! have come between the two. Links are never followed.
+//! [`remove`] takes away those of one campaign, and only what bears its mark ([`mark_of`]) or is
+//! still empty: the kill may have come between the making of the two. Links are never followed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,14 +14,12 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Mount, MountOptions};
 
 use super::SiteError;
+use super::mark::mark_of;
 use super::nfs::{self, WalkFailure, connect, empty_leftover};
 use super::patience::{Job, Patience};
 use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
 use crate::stop::Stop;
-
-/// How the name of a mark ends.
-const MARK: &str = ".campaign";
 
 /// What became of a working directory that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,16 +28,6 @@ pub enum Leftover {
     Removed(String),
     /// It is left alone: its place, and why.
     Kept(String, String),
-}
-
-/// Names the directory that marks a working directory of this name as ours.
-pub(super) fn mark_of(work_name: &str) -> String {
-    format!("{work_name}{MARK}")
-}
-
-/// Says whether a name is that of a mark, which belongs to no run and is not counted.
-pub(super) fn is_mark(name: &[u8]) -> bool {
-    name.starts_with(b".dfsbench-") && name.ends_with(MARK.as_bytes())
 }
 
 /// Removes the working directories that a campaign left at a target.

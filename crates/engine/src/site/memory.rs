@@ -21,9 +21,9 @@ impl Place for MemorySite {
         _worker: u32,
         config: &SiteConfig,
     ) -> Result<Opened, SiteError> {
-        let sizes = (spec.io_size_bytes as usize, spec.set_bytes());
         let clock = Arc::clone(&config.clock);
-        let memory = Memory::new(clock, spec.queue_depth as usize, sizes);
+        let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
         Ok(Opened::plain(spec, Box::new(memory)))
     }
 }

@@ -17,10 +17,11 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};
 
+use super::mark::mark_of;
 use super::patience::{Job, Patience};
 use super::place::Place;
 use super::stock::Todo;
-use super::{Census, Opened, SiteConfig, SiteError, Whose, leftover};
+use super::{Census, Opened, SiteConfig, SiteError, Whose};
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
 use walking::ByCall;
@@ -288,7 +289,7 @@ impl Place for NfsSite {
 
 /// Makes the directory by which a working directory is known for ours.
 fn mark(mount: &mut Mount, work: File, work_name: &str) -> Result<(), CallFailure> {
-    mount.mkdir(work, &leftover::mark_of(work_name)).map(drop)
+    mount.mkdir(work, &mark_of(work_name)).map(drop)
 }
 
 /// Says in one line what the client says in two.

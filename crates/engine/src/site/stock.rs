@@ -131,6 +131,7 @@ fn needs(pass: Pass, set: &FileSet) -> Stock {
 mod tests {
     use super::*;
     use model::Workload;
+    use model::testing::RunBuilder;
 
     fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
         let (made, set) = (Made::default(), FileSet::of(spec, 1));
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_a_pass_made_is_not_made_again() {
-        let spec = RunSpec { files: 3, ..RunSpec::null(Workload::Stream) };
+        let spec = RunBuilder::new(Workload::Stream).files(3).build();
         let passes = [Pass::Write, Pass::Read, Pass::RandomRead, Pass::Rewrite];
         assert_eq!(todo(&spec, &passes), [(false, 0, 0); 4]);
         let passes = [Pass::Read, Pass::Write, Pass::Reread];
@@ -152,14 +153,14 @@ mod tests {
 
     #[test]
     fn what_a_bound_may_have_cut_short_is_written_before_it_is_read() {
-        let mut spec = RunSpec { files: 3, ..RunSpec::null(Workload::Stream) };
+        let mut spec = RunBuilder::new(Workload::Stream).files(3).build();
         spec.load.ops_max = 5;
         assert_eq!(todo(&spec, &[Pass::Write, Pass::Read]), [(false, 0, 0), (false, 3, 0)]);
     }
 
     #[test]
     fn what_a_bound_left_of_names_is_wiped_before_the_next_pass() {
-        let mut spec = RunSpec { files: 3, ..RunSpec::null(Workload::Metadata) };
+        let mut spec = RunBuilder::new(Workload::Metadata).files(3).build();
         spec.load.time_max_ms = 5;
         let passes = [Pass::Create, Pass::Stat, Pass::Rename, Pass::Remove, Pass::Create];
         let made = (true, 3, 0);
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_are_there_for_those_who_look_for_them_and_gone_for_those_who_make_them() {
-        let spec = RunSpec { files: 3, ..RunSpec::null(Workload::Metadata) };
+        let spec = RunBuilder::new(Workload::Metadata).files(3).build();
         let passes = [Pass::Stat, Pass::Remove, Pass::Rename, Pass::Create, Pass::Rmdir];
         let expected = [(false, 3, 0), (false, 0, 0), (false, 3, 0), (true, 0, 0), (false, 0, 3)];
         assert_eq!(todo(&spec, &passes), expected);
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_pool_is_made_once_and_its_remains_are_all_there_is_to_remove() {
-        let spec = RunSpec { files: 3, ..RunSpec::null(Workload::Transactions) };
+        let spec = RunBuilder::new(Workload::Transactions).files(3).build();
         let passes = [Pass::Create, Pass::Transactions, Pass::Remove, Pass::Transactions];
         assert_eq!(
             todo(&spec, &passes),

@@ -28,9 +28,10 @@ impl Place for TcpSite {
             place: spec.target.to_string(),
             reason: error.to_string(),
         })?;
-        let sizes = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let clock = Arc::clone(&config.clock);
+        let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
-        let backend = Tcp::new(stream, Arc::clone(&config.clock), sizes, timeout_ns);
+        let backend = Tcp::new(stream, clock, depth, io_size, timeout_ns);
         Ok(Opened::plain(spec, Box::new(backend)))
     }
 }

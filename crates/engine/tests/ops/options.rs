@@ -1,6 +1,7 @@
 //! What settings change in how ops are executed.
 
 use engine::Whose;
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Durability, Fill, Layout, NfsVersion, OpKind, Opens, Pass, RunSpec, Sharing,
     Target, Workload,
@@ -12,16 +13,15 @@ use crate::rig::{Rig, pass_on_directory};
 
 /// A stream of two small files, whose bytes are compared.
 fn stream(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
-    let mut spec = RunSpec {
-        target: Target::Null,
-        backend: BackendKind::Posix,
-        io_size_bytes: 8192,
-        file_size_bytes: 8192 * 5,
-        files: 2,
-        verify: true,
-        durability: Durability::Sync,
-        ..RunSpec::null(Workload::Stream)
-    };
+    let mut spec = RunBuilder::new(Workload::Stream)
+        .target(Target::Null)
+        .backend(BackendKind::Posix)
+        .io_size_bytes(8192)
+        .file_size_bytes(8192 * 5)
+        .files(2)
+        .verify(true)
+        .durability(Durability::Sync)
+        .build();
     change(&mut spec);
     spec
 }
@@ -158,7 +158,8 @@ fn what_a_backend_does_otherwise_is_told() {
     let uring = spec.take().unwrap();
     let evidence = told(&rig, &uring, Pass::OpMix);
     assert!(evidence.contains("no entry for setattr, access, readlink"), "{evidence}");
-    let mapped = RunSpec { layout: Layout { mmap: true, ..uring.layout }, ..uring };
+    let layout = Layout { mmap: true, ..uring.layout };
+    let mapped = RunBuilder::from(uring).layout(layout).build();
     assert!(told(&rig, &mapped, Pass::Create).contains("uring maps no files"));
 
     for (version, expected) in [(NfsVersion::V2, true), (NfsVersion::V3, false)] {

@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
 use engine::{Clock as _, Monitor, Opened, Site, SiteConfig, Stop, SystemClock, measure};
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
     RunSpec, Share, Target, Workload,
@@ -45,7 +46,7 @@ impl Rig {
     pub fn on_directory(backend: BackendKind, change: impl FnOnce(&mut RunSpec)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let target = Target::Directory { path: directory.path().to_owned() };
-        let mut spec = RunSpec { target, backend, ..mix() };
+        let mut spec = RunBuilder::from(mix()).target(target).backend(backend).build();
         change(&mut spec);
         Self::new(&spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
     }
@@ -62,7 +63,8 @@ impl Rig {
             ..NfsTarget::new("127.0.0.1", "/export")
         };
         let eyes = Mount::connect(&MountOptions::from_target(&target)).unwrap();
-        let mut spec = RunSpec { target: Target::Nfs(target), backend: BackendKind::Nfs, ..mix() };
+        let mut spec =
+            RunBuilder::from(mix()).target(Target::Nfs(target)).backend(BackendKind::Nfs).build();
         change(&mut spec);
         let mut rig = Self::new(&spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
         rig.server = Some(server);
@@ -73,7 +75,10 @@ impl Rig {
     pub fn site(spec: &RunSpec) -> (Site, TempDir) {
         let directory = tempfile::tempdir().unwrap();
         let target = Target::Directory { path: directory.path().to_owned() };
-        (Site::create(&RunSpec { target, ..spec.clone() }, config()).unwrap(), directory)
+        (
+            Site::create(&RunBuilder::from(spec.clone()).target(target).build(), config()).unwrap(),
+            directory,
+        )
     }
 
     fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
@@ -237,7 +242,7 @@ impl Eyes {
 pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Path, &Pattern)) {
     let directory = tempfile::tempdir().unwrap();
     let target = Target::Directory { path: directory.path().to_owned() };
-    let spec = RunSpec { target, ..spec.clone() };
+    let spec = RunBuilder::from(spec.clone()).target(target).build();
     let site = Site::create(&spec, config()).unwrap();
     for pass in passes {
         site.prepare(&spec, *pass).unwrap();
@@ -250,7 +255,7 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
             client_cpu_ns: &|| 0,
         };
         let measured =
-            measure(&site, &spec, (*pass, Share::whole(spec.workers)), 1, &mut monitor).unwrap();
+            measure(&site, &spec, *pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
         assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
         assert!(measured.result.kinds[0].done > 0, "{pass}");
     }
@@ -274,15 +279,14 @@ fn config() -> SiteConfig {
 
 /// A mix on a few small files in directories of two, all of whose bytes are compared.
 fn mix() -> RunSpec {
-    let mut spec = RunSpec {
-        target_name: "test".into(),
-        io_size_bytes: IO_BYTES,
-        file_size_bytes: FILE_BYTES,
-        files: FILES,
-        queue_depth: 4,
-        verify: true,
-        ..RunSpec::null(Workload::OpMix)
-    };
+    let mut spec = RunBuilder::new(Workload::OpMix)
+        .target_name("test".into())
+        .io_size_bytes(IO_BYTES)
+        .file_size_bytes(FILE_BYTES)
+        .files(FILES)
+        .queue_depth(4)
+        .verify(true)
+        .build();
     spec.op_mix.files_per_directory = 2;
     spec.op_mix.shares = vec![(OpKind::Read, 10_000)];
     spec

@@ -294,6 +294,8 @@ fn a_server_that_was_stopped_is_as_it_was() {
 
 fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
     let (host, before) = (Host::machine(), server());
+    // The configuration of ssh is the user's: it is there before, and stays.
+    let _ = tunnelled(&host.path("disk"));
     let found = kill_often(&host, KERNEL_CHILD, KILLS.0, KILLS.1);
     assert!(found as u64 > KILLS.0, "the child was hardly ever met at work: {found} changes");
     assert_eq!(server(), before);

@@ -365,7 +365,7 @@ fn loop_node(file: &Path) -> Option<PathBuf> {
 }
 
 /// The array of this name: by its link where udev runs, by its marks where not.
-fn array_node(name: &str) -> Option<PathBuf> {
+pub fn array_node(name: &str) -> Option<PathBuf> {
     let link = Path::new("/dev/md").join(name);
     if let Ok(node) = link.canonicalize() {
         return Some(node);

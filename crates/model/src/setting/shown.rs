@@ -153,27 +153,26 @@ mod tests {
     use crate::lab::{DataPath, Host, LabSpec};
     use crate::nfs::{NfsTarget, NfsVersion, Proto};
     use crate::target::{BackendKind, Target};
+    use crate::testing::RunBuilder;
     use crate::work::Sharing;
 
     /// A run over NFS by our own client.
     fn nfs_run(workload: Workload) -> RunSpec {
-        RunSpec {
-            target: Target::Nfs(NfsTarget::new("h", "/e")),
-            backend: BackendKind::Nfs,
-            ..RunSpec::null(workload)
-        }
+        RunBuilder::new(workload)
+            .target(Target::Nfs(NfsTarget::new("h", "/e")))
+            .backend(BackendKind::Nfs)
+            .build()
     }
 
     /// A run on hosts that are set up so.
     fn lab_run(change: impl Fn(&mut LabSpec)) -> RunSpec {
         let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
         change(&mut lab);
-        RunSpec {
-            target: Target::Directory { path: "/m".into() },
-            backend: BackendKind::Posix,
-            lab: Some(Box::new(lab)),
-            ..RunSpec::null(Workload::Stream)
-        }
+        RunBuilder::new(Workload::Stream)
+            .target(Target::Directory { path: "/m".into() })
+            .backend(BackendKind::Posix)
+            .lab(Some(Box::new(lab)))
+            .build()
     }
 
     fn names(run: &RunSpec) -> Vec<&'static str> {
@@ -189,7 +188,7 @@ mod tests {
 
     #[test]
     fn settings_are_those_that_the_run_depends_on() {
-        let mut run = RunSpec { backend: BackendKind::Uring, ..RunSpec::null(Workload::Stream) };
+        let mut run = RunBuilder::new(Workload::Stream).backend(BackendKind::Uring).build();
         run.layout.sharing = Sharing::Shared;
         run.load.rate_per_s = 100;
         let all = names(&run);
@@ -249,7 +248,7 @@ mod tests {
     fn a_program_may_take_its_usual_time_without_a_word() {
         let run = RunSpec::null(Workload::App);
         assert!(stated(&run).iter().all(|(name, _)| *name != "timeout"));
-        let longer = RunSpec { timeout_ms: 7_200_000, ..run };
+        let longer = RunBuilder::from(run).timeout_ms(7_200_000).build();
         assert!(stated(&longer).iter().any(|(name, _)| *name == "timeout"));
     }
 

@@ -312,7 +312,8 @@ settings! {
         .range(0, 300, "beyond an exponent of 3 one place has it all").only(&[W::Mixed]);
     /// How long a mix runs. Only for mixed and op_mix.
     Duration => time("duration", run!(duration_ms)).family(Family::Load)
-        .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day").default(Number(1_000))
+        .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
+        .default(Number(1_000))
         .only(&[W::Mixed, W::OpMix]);
     /// Work for so long before anything counts. Not for programs of others.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)

@@ -5,7 +5,7 @@
 
 use model::{RunSpec, Workload};
 
-use super::findings::{Finding, Findings, range, times};
+use super::findings::{Finding, Findings, Ratios};
 use super::group::{Figure, Group, TARGETS_MAX};
 use super::relation::{Relation, relation};
 use super::trend;
@@ -161,17 +161,17 @@ fn sides_apart<'a>(
     }
     findings.count(level, unknown);
     for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
-        let ratios = range(apart.iter().map(|(.., ratio)| *ratio));
+        let ratios = Ratios::of_all(apart.iter().map(|(.., ratio)| *ratio));
         if apart.len() == pairs.len() && !apart.is_empty() {
             findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
         } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
             for (fast, slow, ratio) in apart {
-                findings.ahead(place(fast), place(slow), (*ratio, *ratio));
+                findings.ahead(place(fast), place(slow), Ratios::of_one(*ratio));
             }
         } else if !apart.is_empty() {
             let (some, all) = (apart.len(), pairs.len());
-            let told = format!("{fast} is {} {slow} in {some} of {all} pairs", times(ratios));
-            findings.difference(told, ratios.1);
+            let told = format!("{fast} is {} {slow} in {some} of {all} pairs", ratios.as_times());
+            findings.difference(told, ratios.largest);
         }
     }
 }
@@ -192,7 +192,8 @@ fn ends_apart(group: &Group<'_>) -> Finding {
     match relation(&highest, &lowest) {
         Relation::Unknown => said("Too few trials to tell them apart".into(), false),
         Relation::Above(ratio) if same_target => {
-            let told = format!("The highest is {} the lowest; {count}", times((ratio, ratio)));
+            let told =
+                format!("The highest is {} the lowest; {count}", Ratios::of_one(ratio).as_times());
             Finding { apart: ratio, ..said(told, true) }
         }
         Relation::Above(_) => said(count, true),

@@ -20,7 +20,7 @@ pub struct Finding {
 /// A difference to be told.
 enum Clause {
     /// These are so many times that one.
-    Ahead { fast: Vec<String>, slow: String, ratios: (f64, f64) },
+    Ahead { fast: Vec<String>, slow: String, ratios: Ratios },
     /// Something else.
     Text(String),
 }
@@ -57,18 +57,21 @@ impl Findings {
     }
 
     /// Adds that one side is ahead; whoever else is ahead of the same side joins it.
-    pub fn ahead(&mut self, fast_side: String, slow_side: String, ratio: (f64, f64)) {
-        self.hear(ratio.1);
+    pub fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
+        self.hear(ratios.largest);
         for clause in &mut self.clauses {
-            if let Clause::Ahead { fast, slow, ratios } = clause
+            if let Clause::Ahead { fast, slow, ratios: known } = clause
                 && *slow == slow_side
             {
                 fast.push(fast_side);
-                *ratios = (ratios.0.min(ratio.0), ratios.1.max(ratio.1));
+                *known = Ratios {
+                    smallest: known.smallest.min(ratios.smallest),
+                    largest: known.largest.max(ratios.largest),
+                };
                 return;
             }
         }
-        self.clauses.push(Clause::Ahead { fast: vec![fast_side], slow: slow_side, ratios: ratio });
+        self.clauses.push(Clause::Ahead { fast: vec![fast_side], slow: slow_side, ratios });
     }
 
     /// Puts it into a sentence; `None` when nothing was compared.
@@ -103,7 +106,7 @@ impl Clause {
         match self {
             Self::Ahead { fast, slow, ratios } => {
                 let are = if fast.len() == 1 { "is" } else { "are" };
-                format!("{} {are} {} {slow}", listed(fast), times(*ratios))
+                format!("{} {are} {} {slow}", listed(fast), ratios.as_times())
             }
             Self::Text(text) => text.clone(),
         }
@@ -111,18 +114,44 @@ impl Clause {
 }
 
 /// The smallest and the largest of some ratios.
-pub fn range(ratios: impl Iterator<Item = f64>) -> (f64, f64) {
-    ratios.fold((f64::INFINITY, 0.0), |(lo, hi), ratio| (lo.min(ratio), hi.max(ratio)))
+#[derive(Clone, Copy)]
+pub struct Ratios {
+    /// The smallest.
+    pub smallest: f64,
+    /// The largest.
+    pub largest: f64,
 }
 
-/// How many times: `3.2x`, or `3.2x to 3.6x`.
-pub fn times((lo, hi): (f64, f64)) -> String {
-    let shown = |ratio: f64| match ratio {
+impl Ratios {
+    /// Takes the smallest and the largest of several.
+    pub fn of_all(ratios: impl Iterator<Item = f64>) -> Self {
+        let mut found = Self { smallest: f64::INFINITY, largest: 0.0 };
+        for ratio in ratios {
+            found.smallest = found.smallest.min(ratio);
+            found.largest = found.largest.max(ratio);
+        }
+        found
+    }
+
+    /// Takes a single one.
+    pub const fn of_one(ratio: f64) -> Self {
+        Self { smallest: ratio, largest: ratio }
+    }
+
+    /// Writes how many times: `3.2x`, or `3.2x to 3.6x`.
+    pub fn as_times(self) -> String {
+        let (smallest, largest) = (format_times(self.smallest), format_times(self.largest));
+        if smallest == largest { smallest } else { format!("{smallest} to {largest}") }
+    }
+}
+
+/// Writes a ratio with two digits, and three near 1.
+fn format_times(ratio: f64) -> String {
+    match ratio {
         r if r < 1.095 => format!("{r:.2}x"),
         r if r < 9.95 => format!("{r:.1}x"),
         r => format!("{r:.0}x"),
-    };
-    if shown(lo) == shown(hi) { shown(lo) } else { format!("{} to {}", shown(lo), shown(hi)) }
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +160,8 @@ mod tests {
 
     #[test]
     fn ratios_have_two_digits_and_more_where_they_are_near_one() {
-        let shown = [(3.21, 3.56), (2.0, 2.04), (1.04, 1.3), (12.4, 101.0)].map(times);
+        let ranges = [(3.21, 3.56), (2.0, 2.04), (1.04, 1.3), (12.4, 101.0)];
+        let shown = ranges.map(|(smallest, largest)| Ratios { smallest, largest }.as_times());
         assert_eq!(shown, ["3.2x to 3.6x", "2.0x", "1.04x to 1.3x", "12x to 101x"]);
     }
 }

@@ -7,7 +7,7 @@
 use model::CaveatCode;
 use stats::effects::{FactorEffect, LevelEffect};
 
-use super::findings::{Finding, times};
+use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
 use super::{doubts, hollow};
 use crate::governs::{Governing, PassFactors};
@@ -116,7 +116,7 @@ fn governs(sheet: &Sheet<'_>) -> Option<(String, String)> {
          there ({})",
         factor.name,
         pass.name,
-        times((ratio, ratio)),
+        Ratios::of_one(ratio).as_times(),
         percent(effect.share),
         counted(pass.trials, "trial"),
     );

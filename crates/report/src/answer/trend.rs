@@ -3,7 +3,7 @@
 //! It rises when the last value is above the first with intervals apart and no value is above
 //! a later one; it falls when it is the other way round.
 
-use super::findings::{Findings, range, times};
+use super::findings::{Findings, Ratios};
 use super::group::{Figure, Group};
 use super::relation::{Relation, relation};
 use crate::quantity::quantity;
@@ -52,7 +52,8 @@ pub fn along<'a>(
     let trends: Vec<Trend<'a>> = parts.iter().map(|part| trend(part)).collect();
     if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
         let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
-        let (times, along) = (times((*ratio, *ratio)), along_with(name, &parts).join(", "));
+        let (times, along) =
+            (Ratios::of_one(*ratio).as_times(), along_with(name, &parts).join(", "));
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
         let told = format!("{target} is best at {best}: {times} that at {worst}{along}");
         findings.difference(told, *ratio);
@@ -66,9 +67,9 @@ pub fn along<'a>(
     let falls = ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
     for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
         if !ratios.is_empty() {
-            let range = range(ratios.iter().copied());
-            let told = told(ratios.len(), &format!("{verb} {}", times(range)));
-            findings.difference(told, range.1);
+            let range = Ratios::of_all(ratios.iter().copied());
+            let told = told(ratios.len(), &format!("{verb} {}", range.as_times()));
+            findings.difference(told, range.largest);
         }
     }
     let count = |wanted: fn(&Trend<'_>) -> bool| trends.iter().filter(|t| wanted(t)).count();

@@ -73,16 +73,23 @@ pub(super) fn paired(
     for one in &first {
         match second.iter().find(|other| fits(one, other)) {
             Some(other) => pairs.push(CurvePair::of(one, other, rules)),
-            None => out.push(left_out(one, "only before", true)),
+            None => out.push(only_before(one)),
         }
     }
     let new = second.iter().filter(|other| !first.iter().any(|one| fits(one, other)));
-    out.extend(new.map(|other| left_out(other, "only after", false)));
+    out.extend(new.map(only_after));
     Some((pairs, out))
 }
 
-fn left_out(side: &Side, why: &str, matters: bool) -> LeftOut {
-    LeftOut { name: side.named.name.clone(), why: why.to_owned(), matters, matched: false }
+fn only_before(side: &Side) -> LeftOut {
+    let why = "only before".to_owned();
+    LeftOut { name: side.named.name.clone(), why, matters: true, matched: false }
+}
+
+/// What was not there before can't have got worse.
+fn only_after(side: &Side) -> LeftOut {
+    let why = "only after".to_owned();
+    LeftOut { name: side.named.name.clone(), why, matters: false, matched: false }
 }
 
 fn asked(side: Selection<'_>) -> Option<&CurveAsked> {

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Compared, CurvePair, Figure, LeftOut, Measure, Pair};
+use super::{Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules};
 
 /// How a test ended; the text is what build servers show.
 enum End {
@@ -82,8 +82,7 @@ fn cases(compared: &Compared) -> Vec<Case> {
             out: String::new(),
         }));
     }
-    let bounded = !compared.rules.bounds.is_empty();
-    cases.extend(compared.left_out.iter().map(|row| left_out(row, bounded)));
+    cases.extend(compared.left_out.iter().map(|row| left_out(row, &compared.rules)));
     cases
 }
 
@@ -127,9 +126,11 @@ fn told(pair: &Pair, figure: &Figure) -> Case {
     Case { class: pair.name.clone(), name: figure.measure.name(), end, out }
 }
 
-fn left_out(row: &LeftOut, bounded: bool) -> Case {
+/// A row that was not compared; where there are bounds, nothing says that it keeps them.
+fn left_out(row: &LeftOut, rules: &Rules) -> Case {
     let why = format!("not compared: {}", row.why);
-    let end = if bounded && row.matters { End::Broken(why) } else { End::Skipped(why) };
+    let end =
+        if row.matters && !rules.bounds.is_empty() { End::Broken(why) } else { End::Skipped(why) };
     Case { class: row.name.clone(), name: Measure::Rate.name(), end, out: String::new() }
 }
 

@@ -66,12 +66,12 @@ impl Keyed {
     }
 
     /// Names of settings in which two rows differ, those in `but` aside; a setting that one of
-    /// them has not counts only where the match is to be `strict`.
-    fn differences<'a>(&'a self, other: &'a Self, but: &[&str], strict: bool) -> Vec<&'a str> {
+    /// them lacks counts only in a strict match.
+    fn differences<'a>(&'a self, other: &'a Self, but: &[&str], by: Match) -> Vec<&'a str> {
         let names = self.settings.keys().chain(other.settings.keys()).copied();
         let differs = |name: &&str| match (self.settings.get(*name), other.settings.get(*name)) {
             (Some(a), Some(b)) => a != b,
-            _ => strict,
+            _ => by == Match::Strict,
         };
         let mut names: Vec<&str> =
             names.filter(|name| !but.contains(name)).filter(differs).collect();
@@ -166,18 +166,28 @@ impl<'a> Index<'a> {
     }
 
     /// The rows that fit.
-    fn fitting(&self, row: &'a Keyed, but: &[&str], strict: bool) -> Vec<&'a Keyed> {
-        let fits = |other: &&&Keyed| row.differences(other, but, strict).is_empty();
+    fn fitting(&self, row: &'a Keyed, but: &[&str], by: Match) -> Vec<&'a Keyed> {
+        let fits = |other: &&&Keyed| row.differences(other, but, by).is_empty();
         self.like(row).iter().filter(fits).copied().collect()
     }
 }
 
-/// Names of the settings in which rows that fit are the same: of a `strict` match all of them, else
+/// By which settings rows of two sides fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// By all of them: one that a row lacks is a difference.
+    Strict,
+    /// By those that both rows have: the sides were selected by different settings.
+    OfShared,
+}
+
+/// Names of the settings in which rows that fit are the same: of a strict match all of them, else
 /// those that every row has.
-fn common(sides: [&[Keyed]; 2], but: &[&str], strict: bool) -> Vec<&'static str> {
+fn common(sides: [&[Keyed]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
     let rows = || sides.into_iter().flatten();
     let all: BTreeSet<&str> = rows().flat_map(|row| row.settings.keys().copied()).collect();
-    let everywhere = |name: &&str| strict || rows().all(|row| row.settings.contains_key(name));
+    let everywhere =
+        |name: &&str| by == Match::Strict || rows().all(|row| row.settings.contains_key(name));
     all.into_iter().filter(|name| !but.contains(name)).filter(everywhere).collect()
 }
 
@@ -185,13 +195,13 @@ fn common(sides: [&[Keyed]; 2], but: &[&str], strict: bool) -> Vec<&'static str>
 pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Vec<LeftOut>) {
     let named = sides.iter().flat_map(|side| side.only).map(|(name, _)| name.as_str());
     let ignored: Vec<&str> = named.chain(REPETITION).collect();
-    let strict = sides[0].only == sides[1].only;
+    let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
     let [first, second] = sides.map(|side| Keyed::rows(side, &ignored));
-    let names = common([&first, &second], &ignored, strict);
+    let names = common([&first, &second], &ignored, by);
     let of_first = Index::of(&first, &names);
     let of_second = Index::of(&second, &names);
-    let before = |row| of_first.fitting(row, &ignored, strict);
-    let after = |row| of_second.fitting(row, &ignored, strict);
+    let before = |row| of_first.fitting(row, &ignored, by);
+    let after = |row| of_second.fitting(row, &ignored, by);
     // What is new, and may be what a missing row has become.
     let new: Vec<&Keyed> = second.iter().filter(|row| before(row).is_empty()).collect();
     let may_tell_nearest = first.len() * new.len() <= NEAREST_PAIRS_MAX;
@@ -205,7 +215,7 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
         match partners.as_slice() {
             [] => {
                 let near: &[&Keyed] = if may_tell_nearest { &new } else { &[] };
-                let nearest = nearest(row, near, &ignored, strict);
+                let nearest = nearest(row, near, &ignored, by);
                 out(row, format!("only before{nearest}"), true, false);
             }
             [partner] => {
@@ -230,9 +240,9 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
 }
 
 /// What tells the row from that of the other side which is most like it.
-fn nearest(row: &Keyed, others: &[&Keyed], ignored: &[&str], strict: bool) -> String {
+fn nearest(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
     let same_pass = others.iter().filter(|other| other.pass == row.pass);
-    let differing = same_pass.map(|other| (other, row.differences(other, ignored, strict)));
+    let differing = same_pass.map(|other| (other, row.differences(other, ignored, by)));
     let Some((other, names)) = differing.min_by_key(|(_, names)| names.len()) else {
         return String::new();
     };
@@ -249,8 +259,10 @@ fn nearest(row: &Keyed, others: &[&Keyed], ignored: &[&str], strict: bool) -> St
 
 /// Says that several rows would do, and what tells them apart.
 fn ambiguous(side: &str, rows: &[&Keyed]) -> String {
-    let mut names: Vec<&str> =
-        rows[1..].iter().flat_map(|other| rows[0].differences(other, &REPETITION, true)).collect();
+    let mut names: Vec<&str> = rows[1..]
+        .iter()
+        .flat_map(|other| rows[0].differences(other, &REPETITION, Match::Strict))
+        .collect();
     names.sort_unstable();
     names.dedup();
     let told = |name: &&str| {

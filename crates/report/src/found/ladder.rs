@@ -89,31 +89,43 @@ fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
     let at_once = if judged.pass.is_byte_rate() { 1.0 } else { f64::from(row.run.spec.workers) };
     let load = &row.run.spec.load;
     let is_paced = load.rate_per_s > 0 || load.think_time_ns > 0 || load.bytes_per_s > 0;
-    let computes = matches!(rung, Rung::Null | Rung::Memory) && !is_paced;
+    let waits = match rung {
+        Rung::Null | Rung::Memory if !is_paced => Waits::ForProcessor,
+        _ => Waits::ForOthersToo,
+    };
     let mut found = Measured { rung, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
     for point in judged.points.iter().filter(|point| point.used && point.per_s > 0.0) {
         let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
         let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
         found.times_ns.push(1e9 * at_once / point.per_s);
-        found.waits.push(result.map_or(0.0, |result| wait(computes, result)));
+        found.waits.push(result.map_or(0.0, |result| wait(waits, result)));
         let told = result.and_then(|result| result.scope.processor_wait);
         found.held.push(told.map_or(0.0, ProcessorWait::held_share));
     }
     (!found.times_ns.is_empty()).then_some(found)
 }
 
-fn wait(computes: bool, result: &PassResult) -> f64 {
+/// What work waits for while it does nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// For a processor: it only computes.
+    ForProcessor,
+    /// For a server, a disk or an instant, too.
+    ForOthersToo,
+}
+
+fn wait(waits: Waits, result: &PassResult) -> f64 {
     let told = result.scope.processor_wait;
-    told.map_or(0.0, |told| waited(computes, told, result.client_cpu_ns))
+    told.map_or(0.0, |told| waited(waits, told, result.client_cpu_ns))
 }
 
 /// The share of its time in which a pass was ready and waited for a processor.
 ///
-/// Work that only `computes` waits for nothing else: for all but its processor time. Of a pass no
+/// Work that only computes waits for nothing else: for all but its processor time. Of a pass no
 /// longer than a few periods of a quota the kernel tells too little, since it counts a pause when
 /// that is over.
-fn waited(computes: bool, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
-    if computes {
+fn waited(waits: Waits, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
+    if waits == Waits::ForProcessor {
         told.waited_ns = told.waited_ns.max(told.of_ns.saturating_sub(cpu_ns));
     }
     told.share()
@@ -225,9 +237,10 @@ mod tests {
     #[test]
     fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
         let told = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
-        let share = |computes, cpu_ns| (waited(computes, told, cpu_ns) * 100.0).round();
-        assert_eq!((share(false, 20), share(true, 20)), (10.0, 80.0));
+        let share = |waits, cpu_ns| (waited(waits, told, cpu_ns) * 100.0).round();
+        let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);
+        assert_eq!((share(others, 20), share(alone, 20)), (10.0, 80.0));
         // Other threads of the program have worked, too.
-        assert_eq!((share(true, 95), share(true, 300)), (10.0, 10.0));
+        assert_eq!((share(alone, 95), share(alone, 300)), (10.0, 10.0));
     }
 }

@@ -4,6 +4,7 @@
 
 mod picture;
 
+use model::Pass;
 use model::question::RampAsked;
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
@@ -66,50 +67,11 @@ fn name(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
     format!("{} {}{name}", spec.target_name, spec.workload.name())
 }
 
-/// What a search found.
+/// Says what a search found, in a sentence without its full stop.
 fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
-    let search = &searched.search;
-    let found = search.found();
-    let passes = searched.tried.first().map_or(&[][..], |tried| tried.run.spec.passes());
-    let pass = |number: usize| passes.get(number).map_or("", |pass| pass.name());
-    let rate = |load: u32, number: usize| {
-        let per_s = search.figure(load, number).map_or(0.0, |figure| figure.per_s);
-        passes.get(number).map_or_else(String::new, |p| Rate::of_pass(*p, per_s).to_string())
-    };
+    let found = searched.search.found();
     let some = |load: u32| asked.told(load);
-    let mut told = match found.gave_in {
-        _ if search.next().is_some() => "was stopped before all was known".to_owned(),
-        None => format!("bears {}: the limit was reached", some(found.borne.unwrap_or(asked.max))),
-        Some((load, How::Degraded { pass: number, best_at, turns })) => format!(
-            "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
-             trials of each, in turns)",
-            some(load),
-            pass(number),
-            rate(load, number),
-            DEGRADED_SHARE * 100.0,
-            rate(best_at, number)
-        ),
-        Some((load, How::Behind { share, .. })) => format!(
-            "falls behind with {}: {} % of what was offered were done, less than {:.0} %",
-            some(load),
-            three_digits(share * 100.0),
-            BEHIND_SHARE * 100.0
-        ),
-        Some((load, How::Slow { pass: number, from_ns, to_ns, turns })) => format!(
-            "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} trials of \
-             each, in turns)",
-            some(load),
-            pass(number),
-            Nanos(from_ns),
-            Nanos(to_ns)
-        ),
-        Some((load, How::Broken)) => {
-            let trouble = searched.trouble();
-            let word = if trouble.is_some_and(|why| why.hangs) { "hangs" } else { "fails" };
-            let why = trouble.map_or("a trial failed", |why| why.reason.as_str());
-            format!("{word} with {}: {}", some(load), why.lines().next().unwrap_or_default())
-        }
-    };
+    let mut told = breaking(searched, asked);
     if let (Some(borne), true) = (found.borne, found.gave_in.is_some()) {
         told = format!("{told}; {} were borne", some(borne));
     }
@@ -137,11 +99,67 @@ fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
     }
     for (number, from) in found.saturated_from.iter().enumerate() {
         if let Some(from) = from {
-            let at = rate(*from, number);
-            told = format!("{told}; {} is saturated from {} on ({at})", pass(number), some(*from));
+            let (pass, at) = (pass_name(searched, number), rate(searched, *from, number));
+            told = format!("{told}; {pass} is saturated from {} on ({at})", some(*from));
         }
     }
     told
+}
+
+/// Says under which load the server gave in, and how.
+fn breaking(searched: &Searched<'_>, asked: &RampAsked) -> String {
+    let found = searched.search.found();
+    let some = |load: u32| asked.told(load);
+    match found.gave_in {
+        _ if searched.search.next().is_some() => "was stopped before all was known".to_owned(),
+        None => format!("bears {}: the limit was reached", some(found.borne.unwrap_or(asked.max))),
+        Some((load, How::Degraded { pass, best_at, turns })) => format!(
+            "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
+             trials of each, in turns)",
+            some(load),
+            pass_name(searched, pass),
+            rate(searched, load, pass),
+            DEGRADED_SHARE * 100.0,
+            rate(searched, best_at, pass)
+        ),
+        Some((load, How::Behind { share, .. })) => format!(
+            "falls behind with {}: {} % of what was offered were done, less than {:.0} %",
+            some(load),
+            three_digits(share * 100.0),
+            BEHIND_SHARE * 100.0
+        ),
+        Some((load, How::Slow { pass, from_ns, to_ns, turns })) => format!(
+            "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} trials of \
+             each, in turns)",
+            some(load),
+            pass_name(searched, pass),
+            Nanos(from_ns),
+            Nanos(to_ns)
+        ),
+        Some((load, How::Broken)) => {
+            let trouble = searched.trouble();
+            let word = if trouble.is_some_and(|why| why.hangs) { "hangs" } else { "fails" };
+            let why = trouble.map_or("a trial failed", |why| why.reason.as_str());
+            format!("{word} with {}: {}", some(load), why.lines().next().unwrap_or_default())
+        }
+    }
+}
+
+/// Returns the passes of a search, none where nothing was tried.
+fn passes<'a>(searched: &'a Searched<'_>) -> &'a [Pass] {
+    searched.tried.first().map_or(&[], |tried| tried.run.spec.passes())
+}
+
+/// Names a pass by its number.
+fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
+    passes(searched).get(number).map_or("", |pass| pass.name())
+}
+
+/// Writes the rate of a pass under a load, with its unit.
+fn rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
+    let Some(pass) = passes(searched).get(number) else { return String::new() };
+    let per_s = searched.search.figure(load, number).map_or(0.0, |figure| figure.per_s);
+    Rate::of_pass(*pass, per_s).to_string()
 }
 
 /// What became of the server when the load went away.

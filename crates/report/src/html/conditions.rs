@@ -1,14 +1,44 @@
-//! The part of the page that says under what conditions was measured.
+//! The parts of the page that say what was asked, and under what conditions was measured.
 //!
-//! Settings of hosts as they were read, the plan, and how to repeat the campaign; all of it text
-//! from the results, escaped by maud.
+//! Targets, workloads and factors, settings of hosts as they were read, the plan, and how to
+//! repeat the campaign; all of it text from the results, escaped by maud.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use model::{Campaign, Fact};
 
-use crate::hosts;
+use crate::experiment::Experiment;
+use crate::host_settings;
+use crate::sheet::Sheet;
+
+/// Writes what was asked, before any answer; nothing where no run was stored.
+pub fn experiment(sheet: &Sheet<'_>) -> Markup {
+    let experiment = Experiment::of(sheet);
+    html! {
+        @if !sheet.campaign.runs.is_empty() {
+            section aria-labelledby="asked" {
+                h2 #asked { "What was asked" }
+                dl.conditions {
+                    @for (name, sentence) in &experiment.work {
+                        dt { "workload " (name) }
+                        dd { (sentence) }
+                    }
+                    @for (name, place) in &experiment.targets {
+                        dt { "target " (name) }
+                        dd { (place) }
+                    }
+                    @for (name, levels) in &experiment.factors {
+                        dt { "varied: " (name) }
+                        dd { (levels) }
+                    }
+                    dt { "altogether" }
+                    dd { (experiment.extent) }
+                }
+            }
+        }
+    }
+}
 
 /// What was set on the host, at the targets and on the hosts of a lab, each with its source.
 pub fn facts(campaign: &Campaign) -> Markup {
@@ -17,7 +47,7 @@ pub fn facts(campaign: &Campaign) -> Markup {
         @for (target, in_force) in facts_of_targets(campaign) {
             (facts_table(&format!("In force at {target}"), &in_force))
         }
-        @for host in hosts::in_force(campaign) {
+        @for host in host_settings::in_force(campaign) {
             (table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
                 (set.name, set.shown(), set.source)
             })))
@@ -30,7 +60,7 @@ const FACTS_MAX: usize = 200;
 
 /// The facts of each target, every distinct one once, in order of appearance.
 fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
-    let hosts = hosts::names(campaign);
+    let hosts = host_settings::names(campaign);
     let mut targets: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
     for run in &campaign.runs {
         let known = targets.entry(&run.spec.target_name).or_default();

@@ -79,7 +79,7 @@ fn curve(
     let rows = lines.iter().flat_map(|(_, rows)| rows).map(|row| &row.judged);
     let points = rows
         .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
-    let axis = RateAxis::new(yardstick.is_byte_rate(), points.fold(0.0, f64::max));
+    let axis = RateAxis::new(yardstick.counted(), points.fold(0.0, f64::max));
     let dots = |rows: &[&Row<'_>]| {
         let dots = rows.iter().filter_map(|row| dot(row, levels, &axis, yardstick));
         dots.collect::<Vec<_>>()

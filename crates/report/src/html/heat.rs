@@ -112,7 +112,7 @@ fn map(
         }
     }
     let most = best.iter().flatten().flatten().copied().fold(0.0, f64::max);
-    let axis = RateAxis::new(yardstick.is_byte_rate(), most);
+    let axis = RateAxis::new(yardstick.counted(), most);
     let said = best.iter().zip(&down.levels).flat_map(|(cells, level)| {
         cells.iter().zip(&across.levels).filter_map(move |(cell, other)| {
             Some(format!("{level}, {other}: {}", yardstick.rate((*cell)?)))

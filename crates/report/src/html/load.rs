@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 use model::units::Nanos;
 
-use crate::picture::{About, Picture, figures};
+use crate::picture::{About, Counted, Picture, figures};
 use crate::picture::{Dot, Plot, Series};
 use crate::picture::{RateAxis, TimeAxis};
 use crate::sheet::{Row, Sheet};
@@ -81,7 +81,7 @@ fn picture(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
     let least = rows().map(|row| quantile(row, 0.5)).min().unwrap_or(1);
     let most = rows().map(|row| quantile(row, 0.99)).max().unwrap_or(1);
     let times = TimeAxis::new(least, most);
-    let loads = RateAxis::new(false, rows().map(|row| offered(row)).fold(0.0, f64::max));
+    let loads = RateAxis::new(Counted::Ops, rows().map(|row| offered(row)).fold(0.0, f64::max));
     let dot = |row: &Row<'_>, q: f64| {
         let time = quantile(row, q);
         let done = row.judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);

@@ -10,7 +10,7 @@ use stats::Summary;
 use super::ends::Ends;
 use crate::grid::wrap;
 use crate::picture::RateAxis;
-use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
+use crate::picture::{About, Counted, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::sheet::{Row, Sheet};
 use crate::show;
 use crate::yardstick::Yardstick;
@@ -18,20 +18,28 @@ use crate::yardstick::Yardstick;
 /// Characters of a line that fit on a phone.
 const LINE_MAX: usize = 46;
 
-/// Title, id, and whether bytes are counted.
-const KINDS: [(&str, &str, bool); 2] =
-    [("Bytes per second", "byte-rates", true), ("Ops per second", "op-rates", false)];
+/// The pictures of passes whose rates count the same.
+struct Kind {
+    title: &'static str,
+    id: &'static str,
+    counted: Counted,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { title: "Bytes per second", id: "byte-rates", counted: Counted::Bytes },
+    Kind { title: "Ops per second", id: "op-rates", counted: Counted::Ops },
+];
 
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
 /// The section with both pictures.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
     html! {
-        @for (title, id, is_byte_rate) in KINDS {
-            @let drawn = of_kind(sheet, id, is_byte_rate);
+        @for kind in &KINDS {
+            @let drawn = of_kind(sheet, kind);
             @if !drawn.is_empty() {
-                section aria-labelledby=(id) {
-                    h2 id=(id) { (title) }
+                section aria-labelledby=(kind.id) {
+                    h2 id=(kind.id) { (kind.title) }
                     (legend())
                     (figures(&drawn))
                 }
@@ -42,17 +50,17 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    KINDS.iter().flat_map(|(_, id, is_byte_rate)| of_kind(sheet, id, *is_byte_rate)).collect()
+    KINDS.iter().flat_map(|kind| of_kind(sheet, kind)).collect()
 }
 
-fn of_kind(sheet: &Sheet<'_>, id: &str, is_byte_rate: bool) -> Vec<Picture> {
+fn of_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
     // A command has a time and no rate.
     let groups = sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App);
     let groups =
         groups.map(|(name, pass, rows)| (name, Yardstick::of(pass, rows.iter().copied()), rows));
-    let groups = groups.filter(|(_, yardstick, _)| yardstick.is_byte_rate() == is_byte_rate);
+    let groups = groups.filter(|(_, yardstick, _)| yardstick.counted() == kind.counted);
     let picture = |(number, (name, yardstick, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
-        let (id, ends) = (format!("{id}-{number}"), Ends::of(&rows, yardstick));
+        let (id, ends) = (format!("{}-{number}", kind.id), Ends::of(&rows, yardstick));
         let svg = chart(&id, &name, yardstick, &ends.rows, sheet);
         Picture { id, caption: name, svg, notes: ends.notes() }
     };
@@ -99,8 +107,8 @@ fn chart(
         .iter()
         .map(|row| &row.judged)
         .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
-    let axis = RateAxis::new(yardstick.is_byte_rate(), points.fold(0.0, f64::max));
-    let strip = |row: &&Row<'_>| strip(row, (&axis, yardstick), sheet);
+    let axis = RateAxis::new(yardstick.counted(), points.fold(0.0, f64::max));
+    let strip = |row: &&Row<'_>| strip(row, &axis, yardstick, sheet);
     let strips: Vec<Strip> = rows.iter().map(strip).collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
@@ -112,7 +120,7 @@ fn chart(
     panel(&about, &strips, &axis.ticks())
 }
 
-fn strip(row: &Row<'_>, (axis, yardstick): (&RateAxis, Yardstick), sheet: &Sheet<'_>) -> Strip {
+fn strip(row: &Row<'_>, axis: &RateAxis, yardstick: Yardstick, sheet: &Sheet<'_>) -> Strip {
     let figure = yardstick.figure(&row.judged);
     let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.place.sign()));
     let value = match figure {
@@ -123,7 +131,7 @@ fn strip(row: &Row<'_>, (axis, yardstick): (&RateAxis, Yardstick), sheet: &Sheet
         name: cut(&row.run.spec.target_name, 24),
         value: value.trim_end_matches(" –").to_owned(),
         lines: lines(row, sheet),
-        marks: figure.map_or_else(Markup::default, |rate| marks(row, rate, (axis, yardstick))),
+        marks: figure.map_or_else(Markup::default, |rate| marks(row, rate, axis, yardstick)),
     }
 }
 
@@ -161,7 +169,7 @@ fn doubt(text: &str) -> impl Iterator<Item = (&'static str, String)> {
     wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))
 }
 
-fn marks(row: &Row<'_>, rate: &Summary, (axis, yardstick): (&RateAxis, Yardstick)) -> Markup {
+fn marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, yardstick: Yardstick) -> Markup {
     let judged = &row.judged;
     let at = |per_s: f64| percent(axis.at(per_s));
     let of_trial = |per_s: f64| axis.at(yardstick.point(judged, per_s));

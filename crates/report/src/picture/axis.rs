@@ -2,10 +2,27 @@
 //!
 //! Positions are percentages, so that a chart fits any width while its text keeps its size.
 
+use model::Pass;
 use model::units::three_digits;
 
 /// A tick: its position in percent, and its label.
 pub type Tick = (f64, String);
+
+/// What a rate counts per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Bytes.
+    Bytes,
+    /// Ops.
+    Ops,
+}
+
+impl Counted {
+    /// Says what the rate of a pass counts.
+    pub const fn of_pass(pass: Pass) -> Self {
+        if pass.is_byte_rate() { Self::Bytes } else { Self::Ops }
+    }
+}
 
 /// From 0 to a largest rate, in a unit that suits it.
 pub struct RateAxis {
@@ -17,13 +34,13 @@ pub struct RateAxis {
 
 impl RateAxis {
     /// Makes an axis that holds rates up to `max` bytes or ops per second.
-    pub fn new(is_byte_rate: bool, max: f64) -> Self {
-        let (divisor, unit) = match (is_byte_rate, max) {
-            (true, max) if max < 1e6 => (1e3, "kB/s"),
-            (true, _) => (1e6, "MB/s"),
-            (false, max) if max < 1e3 => (1.0, "op/s"),
-            (false, max) if max < 1e6 => (1e3, "kop/s"),
-            (false, _) => (1e6, "Mop/s"),
+    pub fn new(counted: Counted, max: f64) -> Self {
+        let (divisor, unit) = match (counted, max) {
+            (Counted::Bytes, max) if max < 1e6 => (1e3, "kB/s"),
+            (Counted::Bytes, _) => (1e6, "MB/s"),
+            (Counted::Ops, max) if max < 1e3 => (1.0, "op/s"),
+            (Counted::Ops, max) if max < 1e6 => (1e3, "kop/s"),
+            (Counted::Ops, _) => (1e6, "Mop/s"),
         };
         // A little room, so that the mark of the largest value is whole.
         Self { end: if max > 0.0 { max * 1.02 } else { 1.0 }, divisor, unit }
@@ -149,13 +166,13 @@ mod tests {
 
     #[test]
     fn rates_have_round_ticks_in_a_fitting_unit() {
-        let axis = RateAxis::new(true, 1_234e6);
+        let axis = RateAxis::new(Counted::Bytes, 1_234e6);
         assert_eq!((axis.unit, labels(&axis.ticks())), ("MB/s", vec!["0", "500", "1000"]));
-        let axis = RateAxis::new(false, 1_900.0);
+        let axis = RateAxis::new(Counted::Ops, 1_900.0);
         assert_eq!(labels(&axis.ticks()), ["0", "0.5", "1", "1.5"]);
         assert!((axis.at(1_900.0) - 100.0 / 1.02).abs() < 1e-9);
-        assert_eq!(RateAxis::new(false, 0.0).ticks().len(), 6);
-        assert!(RateAxis::new(true, 1e14).ticks().len() < 8);
+        assert_eq!(RateAxis::new(Counted::Ops, 0.0).ticks().len(), 6);
+        assert!(RateAxis::new(Counted::Bytes, 1e14).ticks().len() < 8);
     }
 
     #[test]

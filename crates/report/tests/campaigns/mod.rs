@@ -4,6 +4,7 @@
 
 #![allow(dead_code)] // each test binary uses its share
 
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
     IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind, Pass,
@@ -268,26 +269,25 @@ pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunS
         NfsTarget { embedded: target_name == "nfs", ..NfsTarget::new("127.0.0.1", "/export") };
     let is_nfs = backend == BackendKind::Nfs;
     let small = workload == Workload::Metadata;
-    RunSpec {
-        target_name: target_name.into(),
-        target: if is_nfs {
+    RunBuilder::new(workload)
+        .target_name(target_name.into())
+        .target(if is_nfs {
             Target::Nfs(nfs)
         } else {
             Target::Directory { path: "/var/tmp".into() }
-        },
-        backend,
-        io_size_bytes: if workload == Workload::Mixed { 4_096 } else { 1 << 20 },
-        file_size_bytes: if small { 4_096 } else { 64 * MIB },
-        files: if small { 2_000 } else { 4 },
-        workers: 2,
-        queue_depth: backend.row().default_queue_depth,
-        read_percent: 70,
-        duration_ms: 1_000,
-        invalidate: true,
-        durability: if is_nfs { Durability::None } else { Durability::Sync },
-        timeout_ms: 30_000,
-        ..RunSpec::null(workload)
-    }
+        })
+        .backend(backend)
+        .io_size_bytes(if workload == Workload::Mixed { 4_096 } else { 1 << 20 })
+        .file_size_bytes(if small { 4_096 } else { 64 * MIB })
+        .files(if small { 2_000 } else { 4 })
+        .workers(2)
+        .queue_depth(backend.row().default_queue_depth)
+        .read_percent(70)
+        .duration_ms(1_000)
+        .invalidate(true)
+        .durability(if is_nfs { Durability::None } else { Durability::Sync })
+        .timeout_ms(30_000)
+        .build()
 }
 
 fn failures(index: u32, spec: RunSpec, reason: &str) -> Run {

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use model::soak::{Blow, Recovery};
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     ClientTimes, Completion, Durability, Fact, Histogram, HostResult, Identity, IntervalSample,
@@ -18,24 +19,23 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 pub fn spec(target: Target) -> RunSpec {
-    RunSpec {
-        target_name: "it's \"quoted\" <b>".into(),
-        target,
-        backend: BackendKind::Nfs,
-        io_size_bytes: 1 << 20,
-        file_size_bytes: 1 << 30,
-        files: 8,
-        workers: 2,
-        queue_depth: 8,
-        read_percent: 70,
-        duration_ms: 2_000,
-        transfer_size_bytes: Some(1 << 18),
-        invalidate: true,
-        durability: Durability::Sync,
-        verify: true,
-        timeout_ms: 30_000,
-        ..RunSpec::null(Workload::Stream)
-    }
+    RunBuilder::new(Workload::Stream)
+        .target_name("it's \"quoted\" <b>".into())
+        .target(target)
+        .backend(BackendKind::Nfs)
+        .io_size_bytes(1 << 20)
+        .file_size_bytes(1 << 30)
+        .files(8)
+        .workers(2)
+        .queue_depth(8)
+        .read_percent(70)
+        .duration_ms(2_000)
+        .transfer_size_bytes(Some(1 << 18))
+        .invalidate(true)
+        .durability(Durability::Sync)
+        .verify(true)
+        .timeout_ms(30_000)
+        .build()
 }
 
 pub fn nfs() -> Target {

@@ -31,10 +31,17 @@ impl BoundSearch {
         self.steps().map(|steps| self.load(steps))
     }
 
-    /// Hears whether the load that was to be tried kept the bound.
-    pub fn hear(&mut self, keeps: bool) {
+    /// Takes note that the load that was to be tried kept the bound.
+    pub fn note_kept(&mut self) {
         if let Some(steps) = self.steps() {
-            *(if keeps { &mut self.kept } else { &mut self.broken }) = steps;
+            self.kept = steps;
+        }
+    }
+
+    /// Takes note that the load that was to be tried broke the bound.
+    pub fn note_broken(&mut self) {
+        if let Some(steps) = self.steps() {
+            self.broken = steps;
         }
     }
 
@@ -63,7 +70,11 @@ mod tests {
         while let Some(load) = search.next() {
             tried += 1;
             assert!(tried < 100 && load <= max);
-            search.hear(keeps(load));
+            if keeps(load) {
+                search.note_kept();
+            } else {
+                search.note_broken();
+            }
             best = if keeps(load) { best.max(Some(load)) } else { best };
         }
         (best, tried)

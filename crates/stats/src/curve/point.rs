@@ -225,12 +225,12 @@ fn slowest(run: &Run, judged: &Judged, offered_per_s: f64) -> Option<Broken> {
 #[cfg(test)]
 mod tests {
     use model::{
-        ClientResult, KindResult, Load, Offered, OpError, Pass, RunSpec, Scope, Trial, TrialState,
-        Workload,
+        ClientResult, KindResult, Load, Offered, OpError, Pass, Scope, Trial, TrialState, Workload,
     };
 
     use super::*;
     use crate::judge;
+    use model::testing::RunBuilder;
 
     /// A second of so many reads and writes, with as many offered.
     fn run(reads: u64, writes: u64, offered: u64) -> Run {
@@ -263,7 +263,7 @@ mod tests {
             facts: Vec::new(),
         };
         let load = Load { rate_per_s: offered, ..Load::default() };
-        let spec = RunSpec { load, ..RunSpec::null(Workload::Mixed) };
+        let spec = RunBuilder::new(Workload::Mixed).load(load).build();
         Run { index: 0, spec, trials: vec![trial] }
     }
 

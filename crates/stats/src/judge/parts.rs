@@ -89,16 +89,19 @@ pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
 }
 
 /// Processor time for the work, over all trials together; `None` where nothing was done.
-pub(super) fn cpu(used: &[&PassResult], moves_data: bool) -> Option<Cpu> {
+pub(super) fn cpu(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
     const GIB: f64 = (1_u64 << 30) as f64;
     let client_ns: u64 = used.iter().map(|result| result.client_cpu_ns).sum();
     let server_ns: Option<u64> = used.iter().map(|result| result.server_cpu_ns).sum();
-    let (unit, amount, divisor_ns) = if moves_data {
-        let bytes: u64 = used.iter().map(|result| result.bytes()).sum();
-        (CpuUnit::SecondsPerGib, bytes as f64 / GIB, 1e9)
-    } else {
-        let ops: u64 = used.iter().map(|result| result.ops()).sum();
-        (CpuUnit::MicrosPerOp, ops as f64, 1e3)
+    let (amount, divisor_ns) = match unit {
+        CpuUnit::SecondsPerGib => {
+            let bytes: u64 = used.iter().map(|result| result.bytes()).sum();
+            (bytes as f64 / GIB, 1e9)
+        }
+        CpuUnit::MicrosPerOp => {
+            let ops: u64 = used.iter().map(|result| result.ops()).sum();
+            (ops as f64, 1e3)
+        }
     };
     let share = |ns: u64| ns as f64 / divisor_ns / amount;
     (amount > 0.0).then(|| Cpu { unit, client: share(client_ns), server: server_ns.map(share) })

@@ -2,6 +2,7 @@
 //!
 //! Figures are exact: rates, counts and codes that follow from the rules by hand.
 
+use model::testing::RunBuilder;
 use model::{
     BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, OpError, OpKind, Pass,
     PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
@@ -15,20 +16,19 @@ const MB: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 fn spec(workload: Workload) -> RunSpec {
-    RunSpec {
-        target_name: "dir".into(),
-        target: Target::Directory { path: "/srv".into() },
-        backend: BackendKind::Posix,
-        io_size_bytes: 1 << 20,
-        file_size_bytes: 64 << 20,
-        files: 8,
-        workers: 2,
-        read_percent: 70,
-        duration_ms: 1_000,
-        invalidate: true,
-        timeout_ms: 30_000,
-        ..RunSpec::null(workload)
-    }
+    RunBuilder::new(workload)
+        .target_name("dir".into())
+        .target(Target::Directory { path: "/srv".into() })
+        .backend(BackendKind::Posix)
+        .io_size_bytes(1 << 20)
+        .file_size_bytes(64 << 20)
+        .files(8)
+        .workers(2)
+        .read_percent(70)
+        .duration_ms(1_000)
+        .invalidate(true)
+        .timeout_ms(30_000)
+        .build()
 }
 
 /// A pass of one second in which `bytes` were moved by ops of 1 MB and 100 µs.

@@ -33,7 +33,7 @@ fn upset(begun_ns: u64) -> Upset {
 }
 
 fn effect(pulses: &[Pulse], begun_ns: u64) -> Effect {
-    Effect::of(&upset(begun_ns), pulses, (0, 0), u64::MAX)
+    Effect::of(&upset(begun_ns), pulses, Segment { number: 0, start_ns: 0 }, u64::MAX)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Both sides of each limit, with rates made up for it.
 
+use model::testing::RunBuilder;
 use model::{KindResult, OpKind, Pass, Sampling, Workload};
 
 use super::*;
@@ -8,7 +9,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fn spec(interval_ms: u64) -> RunSpec {
     let sampling = Sampling { interval_ms, ..Sampling::default() };
-    RunSpec { sampling, ..RunSpec::null(Workload::Mixed) }
+    RunBuilder::new(Workload::Mixed).sampling(sampling).build()
 }
 
 /// A mix whose intervals of a second had these many ops each.

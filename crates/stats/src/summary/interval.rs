@@ -5,12 +5,11 @@
 //! alone, whatever the distribution of the figures. Between the two k that are nearest to 95 % it
 //! is interpolated; of five figures it is the whole range (93.8 %). Three or four figures don't
 //! reach so far (75 % and 87.5 %), so there a shape must be assumed: Student's interval of the mean
-//! of the logarithms, which holds for normal and lognormal figures alike. The bootstrap, which
-//! stood here before, held the median in 75 % of cases with three figures and in 88 % with seven.
+//! of the logarithms, which holds for normal and lognormal figures alike. A bootstrap would hold
+//! the median in 75 % of cases with three figures and in 88 % with seven.
 //!
 //! **Source:** Hettmansperger and Sheather, "Confidence intervals based on interpolated order
-//! statistics", Statistics and Probability Letters 4 (1986); Nyblom, "Note on interpolated order
-//! statistics", ibid. 14 (1992).
+//! statistics", Statistics and Probability Letters 4 (1986); Nyblom, ibid. 14 (1992).
 
 use crate::criteria::CONFIDENCE;
 

@@ -8,8 +8,8 @@ use model::{Op, OpKind, RunSpec};
 use super::profile::{LINKS_READ, RequestSize};
 use super::set::OpMixSet;
 use super::shares::{BLOCK, PAIRS, requests_of_block};
+use crate::arrivals::Batch;
 use crate::permute::Permutation;
-use crate::stream::op;
 use crate::zipf::Zipf;
 
 /// Files that are tried for a request before it is cut to the size of the last one.
@@ -40,6 +40,15 @@ pub(crate) struct OpMixStream {
     rest_bytes: u64,
 }
 
+/// Where a READ or WRITE request begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// Within its file.
+    AtRandom,
+    /// Where the file ended when it was prepared.
+    AtEnd,
+}
+
 impl OpMixStream {
     pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
         let (kinds, calls) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
@@ -67,8 +76,8 @@ impl OpMixStream {
     }
 
     /// Calls and requests of a block, in the same unit.
-    pub(crate) const fn calls_and_requests(&self) -> (u64, u64) {
-        (self.calls, BLOCK as u64 * 84_000)
+    pub(crate) const fn calls_per_request(&self) -> Batch {
+        Batch { ops: self.calls, arrivals: BLOCK as u64 * 84_000 }
     }
 
     /// Number of the request that the last op belongs to.
@@ -105,11 +114,11 @@ impl OpMixStream {
     fn of_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
         if kind == OpKind::Rename {
             let (file, slot, way) = self.set.renamed.of(block, rank);
-            return Some((op(kind, file, way, 0), Some(slot)));
+            return Some((Op::new(kind, file, way, 0), Some(slot)));
         }
         if kind == OpKind::Link {
             let (file, number) = self.set.linked(block, rank);
-            return Some((op(kind, file, number, 0), None));
+            return Some((Op::new(kind, file, number, 0), None));
         }
         let pools = [self.set.files, self.set.directories, self.set.links];
         let found = PAIRS.iter().zip(pools).find_map(|((makes, takes), pool)| {
@@ -119,21 +128,22 @@ impl OpMixStream {
                 (kind == *takes).then(|| pool.taken(block, rank))
             }
         });
-        found.map(|(number, slot)| (op(kind, number, 0, 0), slot))
+        found.map(|(number, slot)| (Op::new(kind, number, 0, 0), slot))
     }
 
     /// What only looks, reads or writes.
     fn request(&mut self, kind: OpKind, seed: u64) -> Op {
         let any = below(seed, u64::from(self.set.data_files)) as u32;
         match kind {
-            OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, false),
+            OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, Start::AtRandom),
             OpKind::Write => {
                 let appends = below(draw(seed, 0), 100) < self.append_percent;
-                self.transfer(kind, seed, self.set.profile().writes, appends)
+                let start = if appends { Start::AtEnd } else { Start::AtRandom };
+                self.transfer(kind, seed, self.set.profile().writes, start)
             }
-            OpKind::Commit => op(kind, self.set.number_of(self.used(seed)), 0, 0),
-            OpKind::Readlink => op(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
-            _ => op(kind, any, 0, 0),
+            OpKind::Commit => Op::new(kind, self.set.number_of(self.used(seed)), 0, 0),
+            OpKind::Readlink => Op::new(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
+            _ => Op::new(kind, any, 0, 0),
         }
     }
 
@@ -149,7 +159,8 @@ impl OpMixStream {
     /// within its file, or, if it appends, where the file ended when it was prepared.
     ///
     /// **Source:** SPEC SFS 3.0: offsets, and shares of requests by size.
-    fn transfer(&mut self, kind: OpKind, seed: u64, sizes: &[RequestSize], appends: bool) -> Op {
+    fn transfer(&mut self, kind: OpKind, seed: u64, sizes: &[RequestSize], start: Start) -> Op {
+        let appends = start == Start::AtEnd;
         let mut bytes = request_bytes(sizes, draw(seed, 1));
         let (mut rank, mut size) = (0, 0);
         for attempt in 0..TRIES {
@@ -168,7 +179,7 @@ impl OpMixStream {
             below(draw(seed, 2), (size - bytes) / io_size + 1) * io_size
         };
         self.rest_bytes = bytes;
-        self.piece(op(kind, file, offset, 0))
+        self.piece(Op::new(kind, file, offset, 0))
     }
 
     /// The next call of a request, of which `rest_bytes` are left.

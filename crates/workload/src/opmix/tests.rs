@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::testing::RunBuilder;
 use model::{Load, Op, OpKind, OpMix, Pass, RunSpec, Workload};
 
 use super::profile::PROFILES;
@@ -10,14 +11,13 @@ use super::*;
 use crate::{FileSet, OpStream};
 
 fn spec(name: &str, workers: u32) -> RunSpec {
-    RunSpec {
-        op_mix: OpMix { name: name.to_owned(), ..OpMix::default() },
-        io_size_bytes: 8192,
-        files: 3000,
-        workers,
-        duration_ms: 1000,
-        ..RunSpec::null(Workload::OpMix)
-    }
+    RunBuilder::new(Workload::OpMix)
+        .op_mix(OpMix { name: name.to_owned(), ..OpMix::default() })
+        .io_size_bytes(8192)
+        .files(3000)
+        .workers(workers)
+        .duration_ms(1000)
+        .build()
 }
 
 /// The ops of the first `requests` requests, of all workers.
@@ -132,7 +132,7 @@ fn names_that_come_and_go_are_there_when_they_are_asked_for() {
     let op_mix = OpMix { shares, ..OpMix::default() };
     assert_eq!(check(&op_mix), Ok(()));
     for workers in [1, 3] {
-        let spec = RunSpec { op_mix: op_mix.clone(), ..spec("", workers) };
+        let spec = RunBuilder::from(spec("", workers)).op_mix(op_mix.clone()).build();
         let set = FileSet::of(&spec, 7);
         let mut files: BTreeSet<u32> =
             (0..set.files()).filter(|file| set.size(*file).is_some()).collect();
@@ -197,7 +197,7 @@ fn data_stays_within_its_files_and_a_tenth_of_them_is_in_use() {
 #[test]
 fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
     let load = Load { rate_per_s: 20, ..Load::default() };
-    let spec = RunSpec { load, ..spec("sfs3-like-v3", 1) };
+    let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).build();
     let set = FileSet::of(&spec, 7);
     let (files, bytes) = set.census();
     let sizes: Vec<u64> = (0..set.files()).filter_map(|file| set.size(file)).collect();
@@ -215,7 +215,7 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
 #[test]
 fn what_is_appended_is_foreseen() {
     let load = Load { rate_per_s: 200, ..Load::default() };
-    let spec = RunSpec { load, duration_ms: 10_000, ..spec("sfs3-like-v3", 1) };
+    let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).duration_ms(10_000).build();
     let set = OpMixSet::of(&spec);
     let sizes = FileSet::of(&spec, 7);
     let foreseen = set.appended_bytes(&spec) as f64;
@@ -227,7 +227,7 @@ fn what_is_appended_is_foreseen() {
         .map(|op| u64::from(op.len_bytes))
         .sum();
     assert!((appended as f64 / foreseen - 1.0).abs() < 0.25, "{appended} of {foreseen}");
-    let long = RunSpec { duration_ms: 36_000_000, ..spec };
+    let long = RunBuilder::from(spec).duration_ms(36_000_000).build();
     assert_eq!(set.appended_bytes(&long), u64::from(set.used_files) * (135 << 10));
 }
 
@@ -235,7 +235,7 @@ fn what_is_appended_is_foreseen() {
 fn arrivals_are_as_many_fewer_as_requests_take_several_calls() {
     let load = Load { rate_per_s: 1000, ..Load::default() };
     let op_mix = OpMix { set_bytes_per_rate: 0, ..spec("sfs3-like-v3", 1).op_mix };
-    let spec = RunSpec { load, op_mix, ..spec("sfs3-like-v3", 1) };
+    let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).op_mix(op_mix).build();
     let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
     let due = std::iter::from_fn(|| stream.next_op()).take_while(|op| op.due_ns < 50_000_000_000);
     let count = due.count() as f64;

@@ -5,6 +5,7 @@
 
 use super::*;
 use model::Workload;
+use model::testing::RunBuilder;
 use proptest::prelude::*;
 
 #[test]
@@ -158,7 +159,7 @@ fn a_flipped_bit_is_named_by_file_and_byte() {
 #[test]
 fn a_pass_knows_how_old_what_it_reads_may_be() {
     let passes = vec![Pass::Write, Pass::Read, Pass::Rewrite, Pass::Reread, Pass::Mix];
-    let mut spec = RunSpec { passes, ..RunSpec::null(Workload::Stream) };
+    let mut spec = RunBuilder::new(Workload::Stream).passes(passes).build();
     let pattern = Pattern::new(1, 4096).stamped(1, 4096);
     let block = |pass| {
         let mut block = [0; 4096];

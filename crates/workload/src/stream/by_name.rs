@@ -5,7 +5,6 @@
 
 use model::{Op, OpKind, Pass, RunSpec};
 
-use super::op;
 use crate::file_set::FileSet;
 
 /// The names of one worker.
@@ -53,6 +52,6 @@ impl ByName {
         let file = self.next;
         self.next = self.next.saturating_add(self.workers);
         let len = if self.is_sized { self.set.size(file).unwrap_or(0) as u32 } else { 0 };
-        Some(op(self.kind, file, self.way, len))
+        Some(Op::new(self.kind, file, self.way, len))
     }
 }

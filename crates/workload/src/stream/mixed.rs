@@ -8,7 +8,6 @@
 use model::random::{below, draw};
 use model::{Op, OpKind, Pass, RunSpec, Soak};
 
-use super::op;
 use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
@@ -61,7 +60,7 @@ impl Own {
         let file = self.worker + self.next * workers;
         let file = if file < files { file } else { self.worker };
         self.next = file / workers + 1;
-        Some(op(OpKind::Sync, file as u32, 0, 0))
+        Some(Op::new(OpKind::Sync, file as u32, 0, 0))
     }
 }
 
@@ -173,7 +172,7 @@ impl Mixed {
         };
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
         let file = self.own.map_or(file, |own| own.instead_of(file, self.workers, self.files));
-        op(kind, file as u32, block * u64::from(self.io_size), self.io_size)
+        Op::new(kind, file as u32, block * u64::from(self.io_size), self.io_size)
     }
 
     #[inline]

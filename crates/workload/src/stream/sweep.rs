@@ -8,7 +8,6 @@ use model::random::draw;
 use model::work::Sharing;
 use model::{Durability, Op, OpKind, Pass, RunSpec};
 
-use super::op;
 use crate::permute::Permutation;
 
 /// The pieces of one worker.
@@ -106,7 +105,7 @@ impl Sweep {
         let piece = if self.order == Order::Forward { self.next } else { self.walk() };
         self.next += 1;
         let offset = self.start + piece * self.io_size;
-        op(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
+        Op::new(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
     }
 
     /// The next piece of a walk that does not simply go on.
@@ -147,7 +146,7 @@ impl Sweep {
 
     #[cold]
     fn leave(&mut self) -> Option<Op> {
-        let ended = (self.next > 0 && self.syncs).then(|| op(OpKind::Sync, self.file, 0, 0));
+        let ended = (self.next > 0 && self.syncs).then(|| Op::new(OpKind::Sync, self.file, 0, 0));
         self.left += u64::from(self.next > 0);
         self.next = 0;
         self.pieces = 0;
@@ -253,6 +252,6 @@ impl Scatter {
         self.next += self.workers;
         let offset = piece % self.pieces_per_file * self.io_size;
         let len = self.io_size.min(self.file_size - offset) as u32;
-        Some(op(self.kind, (piece / self.pieces_per_file) as u32, offset, len))
+        Some(Op::new(self.kind, (piece / self.pieces_per_file) as u32, offset, len))
     }
 }

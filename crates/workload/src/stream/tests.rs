@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::testing::RunBuilder;
 use model::work::{Arrivals, Transactions};
 use model::{Layout, Load};
 use proptest::prelude::*;
@@ -11,16 +12,15 @@ use super::*;
 const WORKERS: [u32; 4] = [1, 2, 3, 7];
 
 fn spec(workload: Workload, workers: u32) -> RunSpec {
-    RunSpec {
-        io_size_bytes: 4096,
-        file_size_bytes: 64 << 10,
-        files: 4,
-        workers,
-        read_percent: 70,
-        duration_ms: 1000,
-        durability: Durability::Sync,
-        ..RunSpec::null(workload)
-    }
+    RunBuilder::new(workload)
+        .io_size_bytes(4096)
+        .file_size_bytes(64 << 10)
+        .files(4)
+        .workers(workers)
+        .read_percent(70)
+        .duration_ms(1000)
+        .durability(Durability::Sync)
+        .build()
 }
 
 fn streams(spec: &RunSpec, pass: Pass) -> Vec<OpStream> {
@@ -100,7 +100,10 @@ fn batches_hold_the_same_ops_as_single_ones() {
             (Layout { skew_percent: 90, ..Layout::default() }, 33, 0),
         ] {
             let load = Load { ops_max, rate_per_s, ..Load::default() };
-            plans.push((RunSpec { layout, load, ..spec(workload, 2) }, pass));
+            plans.push((
+                RunBuilder::from(spec(workload, 2)).layout(layout).load(load).build(),
+                pass,
+            ));
         }
     }
     for (spec, pass) in plans {
@@ -136,12 +139,11 @@ fn a_write_pass_covers_every_byte_once_and_syncs_each_file_last() {
 
 #[test]
 fn backward_and_strided_reads_go_where_they_say() {
-    let spec = RunSpec {
-        files: 1,
-        file_size_bytes: 4096 * 7 - 1,
-        layout: Layout { stride: 3, ..Layout::default() },
-        ..spec(Workload::Stream, 1)
-    };
+    let spec = RunBuilder::from(spec(Workload::Stream, 1))
+        .files(1)
+        .file_size_bytes(4096 * 7 - 1)
+        .layout(Layout { stride: 3, ..Layout::default() })
+        .build();
     let places = |pass| -> Vec<u64> {
         ops(&spec, pass, 0).iter().map(|op| op.offset_bytes / 4096).collect()
     };
@@ -154,7 +156,7 @@ fn backward_and_strided_reads_go_where_they_say() {
 
 #[test]
 fn blocks_of_a_shared_file_are_dealt_out_in_turn() {
-    let spec = RunSpec { files: 1, layout: shared(8192), ..spec(Workload::Stream, 3) };
+    let spec = RunBuilder::from(spec(Workload::Stream, 3)).files(1).layout(shared(8192)).build();
     for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Write)) {
         let mut ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
         // Each worker syncs what it wrote to the one file.
@@ -162,7 +164,7 @@ fn blocks_of_a_shared_file_are_dealt_out_in_turn() {
         assert!(ops.iter().all(|op| op.offset_bytes / 8192 % 3 == worker));
     }
     // Without a size, each of four workers has a quarter in a row.
-    let spec = RunSpec { files: 1, layout: shared(0), workers: 4, ..spec };
+    let spec = RunBuilder::from(spec).files(1).layout(shared(0)).workers(4).build();
     for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Read)) {
         let ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
         assert!(ops.iter().all(|op| op.offset_bytes / (16 << 10) == worker));
@@ -179,10 +181,11 @@ fn random_ops_do_not_depend_on_the_number_of_workers() {
         Layout { random_percent: 0, ..Layout::default() },
     ] {
         // Runs of a file of 128 blocks are 8 ops long; 7 * 8 * 3 * 8 ops are whole rounds for all.
-        let size = |workers| RunSpec {
-            layout,
-            file_size_bytes: 128 * 4096,
-            ..spec(Workload::Mixed, workers)
+        let size = |workers| {
+            RunBuilder::from(spec(Workload::Mixed, workers))
+                .layout(layout)
+                .file_size_bytes(128 * 4096)
+                .build()
         };
         let alone = sorted(ops(&size(1), Pass::Mix, 1344));
         for workers in WORKERS {
@@ -196,7 +199,10 @@ fn random_ops_do_not_depend_on_the_number_of_workers() {
 fn a_mix_goes_on_where_it_was_but_for_its_random_share() {
     let share = |random_percent| {
         let layout = Layout { random_percent, ..Layout::default() };
-        let spec = RunSpec { layout, file_size_bytes: 4096 << 10, ..spec(Workload::Mixed, 1) };
+        let spec = RunBuilder::from(spec(Workload::Mixed, 1))
+            .layout(layout)
+            .file_size_bytes(4096 << 10)
+            .build();
         let ops = ops(&spec, Pass::Mix, 10_000);
         let follows = |pair: &&[Op]| {
             let end = pair[0].offset_bytes + u64::from(pair[0].len_bytes);
@@ -251,14 +257,14 @@ fn seeks_are_as_many_as_bonnies_and_one_in_ten_writes() {
         assert!(updates.abs_diff(400) < 76, "{updates}");
     }
     let load = Load { time_max_ms: 10, ..Load::default() };
-    let timed = RunSpec { load, ..spec(Workload::Bonnie, 1) };
+    let timed = RunBuilder::from(spec(Workload::Bonnie, 1)).load(load).build();
     assert!(streams(&timed, Pass::Seeks)[0].is_endless());
     assert_eq!(pass_size(&timed, Pass::Seeks).ops, None);
 }
 
 #[test]
 fn passes_of_names_take_each_name_once_and_renames_lead_back() {
-    let spec = RunSpec { files: 5, ..spec(Workload::Metadata, 3) };
+    let spec = RunBuilder::from(spec(Workload::Metadata, 3)).files(5).build();
     for &pass in Pass::ALL.iter().filter(|pass| pass.opens() == model::Opens::Nothing) {
         if matches!(pass, Pass::Transactions | Pass::App) {
             continue;
@@ -278,7 +284,10 @@ fn passes_of_names_take_each_name_once_and_renames_lead_back() {
 
 fn pool(workers: u32) -> RunSpec {
     let transactions = Transactions { count: 3000, ..Transactions::default() };
-    RunSpec { transactions, files: 300, ..spec(Workload::Transactions, workers) }
+    RunBuilder::from(spec(Workload::Transactions, workers))
+        .transactions(transactions)
+        .files(300)
+        .build()
 }
 
 /// What a file system would say: each op meets a file that is there, as large as it takes it for.
@@ -336,7 +345,7 @@ fn transactions_do_not_depend_on_the_number_of_workers() {
 #[test]
 fn a_pool_that_only_shrinks_creates_where_nothing_is_left() {
     let transactions = Transactions { create_percent: 0, count: 50, ..pool(1).transactions };
-    let spec = RunSpec { transactions, files: 3, ..pool(1) };
+    let spec = RunBuilder::from(pool(1)).transactions(transactions).files(3).build();
     let ops = ops(&spec, Pass::Transactions, 0);
     assert_eq!(ops.len(), 100);
     assert!(ops.iter().filter(|op| op.kind == OpKind::Create).count() > 10);
@@ -349,7 +358,8 @@ fn bounds_are_kept_to_the_op() {
             for (ops_max, bytes_max, expected) in [(10, 0, 10), (0, 40_000, 10), (23, 999_999, 23)]
             {
                 let load = Load { ops_max, bytes_max, ..Load::default() };
-                let spec = RunSpec { load, files: 14, ..spec(Workload::Stream, workers) };
+                let spec =
+                    RunBuilder::from(spec(Workload::Stream, workers)).load(load).files(14).build();
                 let ops = ops(&spec, pass, 0);
                 let done = ops.iter().filter(|op| op.kind != OpKind::Sync).count();
                 assert_eq!(done, expected, "{pass} {workers}");
@@ -373,12 +383,12 @@ fn bounds_are_kept_to_the_op() {
 #[test]
 fn a_sweep_that_time_ends_syncs_the_file_that_it_began() {
     let load = Load { time_max_ms: 5, ..Load::default() };
-    let spec = RunSpec { load, ..spec(Workload::Stream, 1) };
+    let spec = RunBuilder::from(spec(Workload::Stream, 1)).load(load).build();
     let mut stream = OpStream::new(&spec, Pass::Write, 0, 1);
     assert!(stream.is_endless());
     let first = stream.next_op().unwrap();
     stream.finish();
-    assert_eq!(stream.next_op(), Some(op(OpKind::Sync, first.file, 0, 0)));
+    assert_eq!(stream.next_op(), Some(Op::new(OpKind::Sync, first.file, 0, 0)));
     assert_eq!((stream.next_op(), stream.is_endless()), (None, false));
 }
 
@@ -387,7 +397,7 @@ fn due_instants_belong_to_ops_and_not_to_workers() {
     for pass in [Pass::Mix, Pass::Seeks, Pass::Transactions, Pass::Stat] {
         let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
         let due = |workers: u32| {
-            let spec = RunSpec { load, files: 420, ..pool(workers) };
+            let spec = RunBuilder::from(pool(workers)).load(load).files(420).build();
             let mut due: Vec<u64> = ops(&spec, pass, 420)
                 .iter()
                 .filter(|op| op.kind != OpKind::Sync)
@@ -436,10 +446,12 @@ proptest! {
         // Some thousand ops are enough.
         let io = io.max((size / 500) as u32 + 1);
         let layout = Layout { stride, ..block.map_or(Layout::default(), shared) };
-        let spec = RunSpec {
-            file_size_bytes: size, io_size_bytes: io, files, layout,
-            ..spec(Workload::Stream, workers)
-        };
+        let spec = RunBuilder::from(spec(Workload::Stream, workers))
+            .file_size_bytes(size)
+            .io_size_bytes(io)
+            .files(files)
+            .layout(layout)
+            .build();
         let ops = sorted(ops(&spec, pass, 0));
         let mut next = (0, 0);
         for op in &ops {

@@ -70,10 +70,28 @@ fn two_kernels(checks: &mut Checks) {
     let names = checks.get("the lab's checks are brought in", || lab_checks::bring(&lab));
     if checks.get("machines are saved, resumed and rewound", || saved(&lab)).is_some() {
         if let Some(plans) = plans {
-            plans.run(checks);
+            run_plans(checks, &lab, &plans);
         }
         lab_checks::run(checks, &lab, &names.unwrap_or_default());
     }
+}
+
+/// Runs the checks of plans, from machines that were saved after [`plans::Plans::new`].
+fn run_plans(checks: &mut Checks, lab: &Lab, plans: &plans::Plans<'_>) {
+    let mut run = |name, check: &dyn Fn() -> Result<()>| run_apart(checks, lab, name, check);
+    run("a plan of data paths on real kernels", &|| plans.data_paths());
+    run("what server and client have in memory is told, unless they mount anew", &|| {
+        plans.cached()
+    });
+    run("a setting of a mount is in force, or the run is failed", &|| plans.in_force());
+    run("two clients of one server at one moment", &|| plans.scaling());
+    run("two kernels of the client are one factor", &|| plans.kernels());
+    run("a ladder has every rung on real kernels", &|| questions::ladder(plans));
+    run("a soak stops, cuts off, fills and sets machines, and undoes it", &|| {
+        questions::soak(plans)
+    });
+    run("a signal ends a campaign whose mount does not answer", &|| hung::signalled(plans));
+    run("machines of a controller that was killed put themselves back", &|| plans.killed());
 }
 
 /// Runs a check that changes machines. After one that fails all machines are as they were saved,

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Checks, FRESH_EXPORT, NEW, OLD, hung, questions, run_apart};
+use super::{FRESH_EXPORT, NEW, OLD};
 use crate::proc::{self, Background};
 use crate::real::ours::exit;
 use crate::repo::{self, Profile};
@@ -82,26 +82,6 @@ impl<'a> Plans<'a> {
         Ok(Self { lab, folder, program })
     }
 
-    /// Runs the checks of this part, from machines that were saved after [`Plans::new`].
-    pub fn run(&self, checks: &mut Checks) {
-        let mut run = |name, check: &dyn Fn() -> Result<()>| {
-            run_apart(checks, self.lab, name, check);
-        };
-        run("a plan of data paths on real kernels", &|| self.data_paths());
-        run("what server and client have in memory is told, unless they mount anew", &|| {
-            self.cached()
-        });
-        run("a setting of a mount is in force, or the run is failed", &|| self.in_force());
-        run("two clients of one server at one moment", &|| self.scaling());
-        run("two kernels of the client are one factor", &|| self.kernels());
-        run("a ladder has every rung on real kernels", &|| questions::ladder(self));
-        run("a soak stops, cuts off, fills and sets machines, and undoes it", &|| {
-            questions::soak(self)
-        });
-        run("a signal ends a campaign whose mount does not answer", &|| hung::signalled(self));
-        run("machines of a controller that was killed put themselves back", &|| self.killed());
-    }
-
     /// The machines.
     pub fn lab(&self) -> &Lab {
         self.lab
@@ -148,7 +128,7 @@ impl<'a> Plans<'a> {
     }
 
     /// Every way of the data gives figures, and what a kernel does not speak is a row.
-    fn data_paths(&self) -> Result<()> {
+    pub fn data_paths(&self) -> Result<()> {
         let (output, json) = self.result(DATA_PATHS, &["--nfsvers", "2,4.2"])?;
         ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
         let runs = json["runs"].as_array().context("no runs")?;
@@ -176,7 +156,7 @@ impl<'a> Plans<'a> {
     }
 
     /// Two clients of different kernels work at one moment, and one alone before or after them.
-    fn scaling(&self) -> Result<()> {
+    pub fn scaling(&self) -> Result<()> {
         let flags = ["--client-hosts", "1,2", "--nfsvers", "3", "--nfsd-threads", "8"];
         let flags = [&flags[..], &["--mtu", "1500"]].concat();
         let (_, json) = self.result(SCALING, &flags)?;
@@ -201,7 +181,7 @@ impl<'a> Plans<'a> {
 
     /// The same server, mounted by two kernels: `target` is a factor as any other, and what was
     /// told of each client says which kernel it has.
-    fn kernels(&self) -> Result<()> {
+    pub fn kernels(&self) -> Result<()> {
         let config = self.lab.ssh_config().display().to_string();
         let plan = PLAN_OF_KERNELS.replace("CONFIG", &config);
         self.written(KERNELS, &plan)?;
@@ -235,7 +215,7 @@ impl<'a> Plans<'a> {
 
     /// A client that mounts once reads from its memory, one that forgets its files from the
     /// server's, and after both have mounted anew the server reads its disk.
-    fn cached(&self) -> Result<()> {
+    pub fn cached(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2"];
         let how = ["--invalidation", "none,files,server-remount"];
         let (_, json) = self.result(DATA_PATHS, &[&flags[..], &how].concat())?;
@@ -252,7 +232,7 @@ impl<'a> Plans<'a> {
     }
 
     /// Two threads and 4 KiB are granted and told; what this kernel rounds ends a strict run.
-    fn in_force(&self) -> Result<()> {
+    pub fn in_force(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "3", "--nfsd-threads", "2"];
         let sizes = ["--transfer-size", "4KiB,5000", "--strict", "true"];
         let (_, json) = self.result(DATA_PATHS, &[&flags[..], &sizes].concat())?;
@@ -282,7 +262,7 @@ impl<'a> Plans<'a> {
     }
 
     /// The controller is killed while a client writes.
-    fn killed(&self) -> Result<()> {
+    pub fn killed(&self) -> Result<()> {
         let mut command = self.long_campaign();
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut controller = Background::start(&mut command)?;

@@ -35,7 +35,7 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
         [(commits, Transfers::accept_sync as Accept), (closes, Transfers::accept_close)]
     {
         if is_asked && closed.is_ok() {
-            closed = each(backend, (count, accept), stop, &mut ended);
+            closed = each(backend, count, accept, stop, &mut ended);
         }
     }
     backend.first().1.set.clients = clients;
@@ -47,7 +47,8 @@ type Accept = fn(&mut Transfers, u32, &Common) -> bool;
 /// Does something to each file, as many at once as there is room for.
 fn each(
     backend: &mut impl Closing,
-    (count, accept): (usize, Accept),
+    count: usize,
+    accept: Accept,
     stop: &AtomicBool,
     ended: &mut Vec<Completion>,
 ) -> Result<(), Lost> {

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::closing::{self, Closing};
 use super::set::{Common, NfsFiles};
-use super::transfers::Transfers;
+use super::transfers::{Opens, Transfers};
 use super::{depth_on, tally_of};
 use crate::backend::{Backend, Lost, Tally, patience};
 use crate::clock::Clock;
@@ -71,9 +71,10 @@ impl Many {
         let count = connections.len();
         let depths: Vec<usize> =
             connections.iter().map(|connection| depth_on(connection, depth)).collect();
+        // Opens belong to the client that made them: the first one.
+        let opens_of = |number: usize| if number < set.own { Opens::Own } else { Opens::OfAnother };
         let members = (0..).zip(connections).map(|(number, connection)| Member {
-            // Opens belong to the client that made them: the first one.
-            transfers: Transfers::new(depths[number], connection.free_slots(), number >= set.own),
+            transfers: Transfers::new(depths[number], connection.free_slots(), opens_of(number)),
             connection,
             watched: -1,
             interest: EventFlags::empty(),

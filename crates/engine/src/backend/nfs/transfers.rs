@@ -12,6 +12,7 @@
 //! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
 mod calls;
+mod judge;
 mod steps;
 
 use std::collections::VecDeque;
@@ -22,15 +23,24 @@ use nfs_client::proto::client::{Event, File, OpenAccess, Operation};
 use nfs_client::proto::status::Status;
 use workload::Name;
 
-use super::judge::{Judged, is_state_lost, judge, opened};
 use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 use calls::NotStarted;
+use judge::{Judged, is_state_lost, judge, opened};
 pub(super) use steps::Stage;
 
 /// The tag of the call that opens a file anew: the largest that is ours, far above all transfers.
 const REOPEN: u32 = u32::MAX - 1;
+
+/// Whose opens the files of a connection's client have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opens {
+    /// Its own.
+    Own,
+    /// Those of another client: data moves under the anonymous stateid.
+    OfAnother,
+}
 
 /// Tables of ops and transfers; an index into the latter is the tag of a call.
 pub(super) struct Transfers {
@@ -49,8 +59,7 @@ pub(super) struct Transfers {
     reopening: Option<u32>,
     /// Of a WRITE made again; the next sync or commit fails with it.
     again_error: Option<OpError>,
-    /// Data moves under the anonymous stateid: the opens are another client's.
-    is_guest: bool,
+    opens: Opens,
 }
 
 #[derive(Clone, Copy)]
@@ -116,8 +125,8 @@ impl OpSlot {
 }
 
 impl Transfers {
-    /// Makes room for so many ops and calls. A guest's client did not open the files.
-    pub(super) fn new(depth: usize, calls: usize, is_guest: bool) -> Self {
+    /// Makes room for so many ops and calls.
+    pub(super) fn new(depth: usize, calls: usize, opens: Opens) -> Self {
         let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
         let idle = Transfer {
             op: None,
@@ -139,7 +148,7 @@ impl Transfers {
             parked: Vec::with_capacity(calls),
             reopening: None,
             again_error: None,
-            is_guest,
+            opens,
         }
     }
 
@@ -222,7 +231,7 @@ impl Transfers {
             let Some(tag) = self.free.pop() else { return };
             // Out of the line first: a call that fails at once moves its op on by itself.
             self.waiting.pop_front();
-            if self.start_next(link, now_ns, (slot, tag), common) {
+            if self.start_next(link, now_ns, slot, tag, common) {
                 self.waiting.push_front(slot);
             }
         }
@@ -236,7 +245,7 @@ impl Transfers {
         }
         let transfer = self.table[tag as usize];
         let has_object = transfer.op.is_some_and(|slot| self.ops[slot as usize].object.is_some());
-        let is_ours = transfer.stage.moves_data() && !has_object && !self.is_guest;
+        let is_ours = transfer.stage.moves_data() && !has_object && self.opens == Opens::Own;
         if is_ours && is_state_lost(event) && transfer.reopens < REOPENS_MAX {
             self.table[tag as usize].reopens += 1;
             if transfer.stage == Stage::Write {

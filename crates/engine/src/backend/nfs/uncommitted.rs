@@ -152,7 +152,7 @@ impl Uncommitted {
     }
 
     /// Takes note of an unstable WRITE of so many bytes that was answered with this verifier.
-    pub(super) fn written(&mut self, file: usize, (offset, len): (u64, u32), verifier: Verifier) {
+    pub(super) fn written(&mut self, file: usize, offset: u64, len: u32, verifier: Verifier) {
         self.look_at(verifier);
         if self.taken.0.is_empty() || len == 0 {
             return;
@@ -288,10 +288,10 @@ mod tests {
     #[test]
     fn what_was_taken_under_an_earlier_verifier_is_written_again() {
         let mut books = Uncommitted::new(Grid::even(2, 250, 100));
-        books.written(0, (0, 10), FIRST);
-        books.written(1, (200, 10), FIRST);
+        books.written(0, 0, 10, FIRST);
+        books.written(1, 200, 10, FIRST);
         assert!(!books.has_lost());
-        books.written(1, (0, 10), SECOND);
+        books.written(1, 0, 10, SECOND);
         assert!(books.has_lost());
         assert_eq!(all_lost(&mut books), [(0, 0, 100), (1, 200, 50)]);
         assert!(!books.has_lost());
@@ -300,8 +300,8 @@ mod tests {
     #[test]
     fn a_commit_under_the_same_verifier_ends_the_books_of_its_file_only() {
         let mut books = Uncommitted::new(Grid::even(2, 200, 100));
-        books.written(0, (100, 10), FIRST);
-        books.written(1, (100, 10), FIRST);
+        books.written(0, 100, 10, FIRST);
+        books.written(1, 100, 10, FIRST);
         assert!(books.committed(0, FIRST));
         assert!(!books.committed(1, SECOND));
         assert_eq!(all_lost(&mut books), [(1, 100, 100)]);
@@ -311,7 +311,7 @@ mod tests {
     fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
         let mut books = Uncommitted::without_blocks();
         assert!(!books.knows_blocks());
-        books.written(17, (1 << 40, 10), FIRST);
+        books.written(17, 1 << 40, 10, FIRST);
         assert!(books.committed(3, FIRST));
         assert!(!books.committed(3, SECOND));
         assert!(!books.has_lost());
@@ -322,18 +322,18 @@ mod tests {
     fn files_of_all_sizes_are_written_again_in_whole_runs() {
         let ends = [300, 0, 1000, 100];
         let mut books = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
-        books.written(0, (100, 200), FIRST);
-        books.written(2, (0, 600), FIRST);
-        books.written(2, (900, 100), FIRST);
-        books.written(3, (0, 100), FIRST);
+        books.written(0, 100, 200, FIRST);
+        books.written(2, 0, 600, FIRST);
+        books.written(2, 900, 100, FIRST);
+        books.written(3, 0, 100, FIRST);
         assert!(!books.committed(1, SECOND));
         // No longer than a piece, and never from one file into the next.
         let runs = [(0, 100, 200), (2, 0, 400), (2, 400, 200), (2, 900, 100), (3, 0, 100)];
         assert_eq!(all_lost(&mut books), runs);
         assert!(books.knows_blocks());
-        books.written(1, (0, 10), FIRST);
+        books.written(1, 0, 10, FIRST);
         assert!(!books.knows_blocks(), "there is no block for it");
-        books.written(2, (500, 100), SECOND);
+        books.written(2, 500, 100, SECOND);
         assert!(books.committed(2, SECOND) && !books.committed(0, FIRST));
         assert_eq!(all_lost(&mut books), []);
     }
@@ -342,11 +342,11 @@ mod tests {
     fn a_verifier_that_always_changes_is_given_up_and_progress_forgives() {
         let verifier = |number: u64| Verifier(number.to_be_bytes());
         let mut books = Uncommitted::new(Grid::even(1, 400, 100));
-        (0..4).for_each(|block| books.written(0, (block * 100, 100), verifier(0)));
+        (0..4).for_each(|block| books.written(0, block * 100, 100, verifier(0)));
         for round in 1..=4 {
             assert!(!books.committed(0, verifier(round)));
             for (_, offset, len) in all_lost(&mut books) {
-                books.written(0, (offset, len), verifier(round));
+                books.written(0, offset, len, verifier(round));
             }
             assert!(!books.is_in_vain(), "round {round}");
         }
@@ -360,9 +360,9 @@ mod tests {
     #[test]
     fn new_data_between_a_change_and_the_rewriting_is_no_reason_to_give_up() {
         let mut books = Uncommitted::new(Grid::even(1, 400, 100));
-        (0..3).for_each(|block| books.written(0, (block * 100, 100), FIRST));
+        (0..3).for_each(|block| books.written(0, block * 100, 100, FIRST));
         // Answered under the new verifier, as it was in flight when the server restarted.
-        books.written(0, (300, 100), SECOND);
+        books.written(0, 300, 100, SECOND);
         books.note_progress();
         assert_eq!(all_lost(&mut books).len(), 3);
         assert!(!books.is_in_vain());
@@ -372,9 +372,9 @@ mod tests {
     fn many_blocks_come_back_once_each() {
         let mut books = Uncommitted::new(Grid::even(3, 64 * 300, 64));
         for file in 0..3 {
-            (0..300).step_by(7).for_each(|block| books.written(file, (block * 64, 10), FIRST));
+            (0..300).step_by(7).for_each(|block| books.written(file, block * 64, 10, FIRST));
         }
-        books.written(2, (0, 10), SECOND);
+        books.written(2, 0, 10, SECOND);
         let mut lost = all_lost(&mut books);
         assert_eq!(lost.len(), 3 * 43);
         lost.dedup();

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use model::{Op, OpError, OpKind};
 use workload::Pattern;
 
-use super::super::files::{Files, pieces, retry, whole};
+use super::super::files::{Files, failed, pieces, retry, whole};
 use crate::limits::STDIO_BYTES;
 
 /// `pread`, or a copy out of the mapping.
@@ -52,7 +52,7 @@ fn put(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
 /// `fsync`; of a commit `fdatasync`; of a mapped file `msync`.
 pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
     if let Some(map) = set.map(op.file) {
-        map.sync()?;
+        map.sync().map_err(failed)?;
         return Ok(0);
     }
     let file = set.file(op.file)?;
@@ -71,7 +71,7 @@ pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, O
     let file = set.file(op.file)?;
     for (at, len) in pieces(op.len_bytes, STDIO_BYTES as u32) {
         let offset = op.offset_bytes + at;
-        put_each(&set.pattern, (op.file, offset), &mut stdio[..len as usize]);
+        put_each(&set.pattern, op.file, offset, &mut stdio[..len as usize]);
         write_at(file, &stdio[..len as usize], offset)?;
     }
     Ok(op.len_bytes)
@@ -81,7 +81,8 @@ pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, O
 /// as a stamp, is put in first, and then each character goes through the hands once more.
 pub(in super::super) fn put_each(
     pattern: &Pattern,
-    (file, offset_bytes): (u32, u64),
+    file: u32,
+    offset_bytes: u64,
     buffer: &mut [u8],
 ) {
     if pattern.is_copied() {

@@ -89,7 +89,7 @@ impl Uring {
         let place = buffer.as_ptr();
         if op.kind == OpKind::PutChars {
             let room = &mut buffer[..op.len_bytes as usize];
-            put_each(&self.set.pattern, (op.file, op.offset_bytes), room);
+            put_each(&self.set.pattern, op.file, op.offset_bytes, room);
             return (place, 0);
         }
         let data = match op.kind {
@@ -123,10 +123,8 @@ impl Uring {
             OpKind::Mkdir => opcode::MkDirAt::new(directory, self.path(slot, Sort::Directory))
                 .mode(Mode::from_raw_mode(0o755).bits())
                 .build(),
-            OpKind::Rename => self.rename(slot, there_and_back(&op, Sort::File, Sort::OtherFile)),
-            OpKind::RenameDir => {
-                self.rename(slot, there_and_back(&op, Sort::Directory, Sort::OtherDirectory))
-            }
+            OpKind::Rename => self.rename(slot, Sort::File, Sort::OtherFile),
+            OpKind::RenameDir => self.rename(slot, Sort::Directory, Sort::OtherDirectory),
             OpKind::Link => {
                 let from = self.path(slot, Sort::File);
                 let state = &mut self.slots[slot as usize];
@@ -156,8 +154,10 @@ impl Uring {
             .build()
     }
 
-    fn rename(&mut self, slot: u32, sorts: (Sort, Sort)) -> squeue::Entry {
-        let (from, to) = self.paths(slot, sorts);
+    /// Renames from one sort of name to the other, or back: as the op says.
+    fn rename(&mut self, slot: u32, sort: Sort, other: Sort) -> squeue::Entry {
+        let (from, to) = there_and_back(&self.slots[slot as usize].op, sort, other);
+        let (from, to) = self.paths(slot, from, to);
         let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
         opcode::RenameAt::new(directory, from, directory, to).build()
     }
@@ -169,7 +169,7 @@ impl Uring {
         c_path(state.path.as_c_str())
     }
 
-    fn paths(&mut self, slot: u32, (sort, other): (Sort, Sort)) -> (*const c_char, *const c_char) {
+    fn paths(&mut self, slot: u32, sort: Sort, other: Sort) -> (*const c_char, *const c_char) {
         let path = self.path(slot, sort);
         let state = &mut self.slots[slot as usize];
         state.other = self.set.path(other, state.op.file);

@@ -75,7 +75,7 @@ impl DirectorySite {
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
             let step = PREPARE_IO.min(spec.io_size_bytes.max(4096));
-            write(&path, (number, bytes), step, config)
+            write(&path, number, bytes, step, config)
                 .map_err(|error| io("prepare", &path, &error))?;
         }
         for number in (0..stock.directories).filter(own) {
@@ -103,7 +103,8 @@ impl DirectorySite {
 /// Writes a file whole, so many bytes at a time, and waits until it is on storage.
 fn write(
     path: &Path,
-    (number, bytes): (u32, u64),
+    number: u32,
+    bytes: u64,
     step: u32,
     config: &SiteConfig,
 ) -> std::io::Result<()> {
@@ -114,7 +115,7 @@ fn write(
             return Ok(());
         }
         let len = u64::from(step).min(bytes - offset) as u32;
-        file.write_all_at(content(&config.pattern, &mut buffer, number, (offset, len)), offset)?;
+        file.write_all_at(content(&config.pattern, &mut buffer, number, offset, len), offset)?;
     }
     file.sync_all()
 }

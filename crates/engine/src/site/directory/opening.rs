@@ -74,9 +74,9 @@ impl DirectorySite {
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
         let files = if pass == Pass::OpMix {
-            Handles::Shared(self.open_shared((spec, &set), pass, numbers)?)
+            Handles::Shared(self.open_shared(spec, &set, pass, numbers)?)
         } else {
-            Handles::Own(self.open_each((spec, &set), pass, numbers)?)
+            Handles::Own(self.open_each(spec, &set, pass, numbers)?)
         };
         let is_mapped = spec.layout.mmap && spec.backend == BackendKind::Posix;
         let maps = if is_mapped { self.map(spec, pass, &files)? } else { Vec::new() };
@@ -104,7 +104,8 @@ impl DirectorySite {
     /// Opens files for all workers together; whoever comes first does it.
     fn open_shared(
         &self,
-        (spec, set): (&RunSpec, &FileSet),
+        spec: &RunSpec,
+        set: &FileSet,
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
     ) -> Result<Arc<[OwnedFd]>, SiteError> {
@@ -112,13 +113,14 @@ impl DirectorySite {
         if let Some(files) = &*shared {
             return Ok(Arc::clone(files));
         }
-        let files: Arc<[OwnedFd]> = self.open_each((spec, set), pass, numbers)?.into();
+        let files: Arc<[OwnedFd]> = self.open_each(spec, set, pass, numbers)?.into();
         Ok(Arc::clone(shared.insert(files)))
     }
 
     fn open_each(
         &self,
-        (spec, set): (&RunSpec, &FileSet),
+        spec: &RunSpec,
+        set: &FileSet,
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
     ) -> Result<Vec<OwnedFd>, SiteError> {
@@ -136,14 +138,15 @@ impl DirectorySite {
         }
         let open = |number| {
             let wanted = set.size(number).unwrap_or(0);
-            self.open_one((spec, wanted), pass, number, flags | OFlags::CLOEXEC)
+            self.open_one(spec, wanted, pass, number, flags | OFlags::CLOEXEC)
         };
         numbers.map(open).collect()
     }
 
     fn open_one(
         &self,
-        (spec, wanted): (&RunSpec, u64),
+        spec: &RunSpec,
+        wanted: u64,
         pass: Pass,
         number: u32,
         flags: OFlags,
@@ -155,7 +158,7 @@ impl DirectorySite {
         let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {
-            let written = written_bytes(&file, spec.data.fill == Fill::Zeros).map_err(failed)?;
+            let written = written_bytes(&file, spec.data.fill).map_err(failed)?;
             if written < wanted {
                 return Err(SiteError::Unwritten {
                     place: self.path(Sort::File, number).display().to_string(),
@@ -182,7 +185,10 @@ impl DirectorySite {
                     reserved => reserved?,
                 }
             }
-            Mapping::new(file, bytes as usize, pass.opens() != Opens::ToRead)
+            match pass.opens() {
+                Opens::ToRead => Mapping::read_only(file, bytes as usize),
+                _ => Mapping::writable(file, bytes as usize),
+            }
         };
         let place = &self.works[0].path;
         let map = |file| map(file).map_err(|errno| io("map a file in", place, &errno.into()));
@@ -192,9 +198,9 @@ impl DirectorySite {
 
 /// Bytes from the start of a file on that somebody has written: up to its first hole. Where zeros
 /// are written a file system may keep them as a hole, and the size has to do.
-fn written_bytes(file: &OwnedFd, zeros: bool) -> Result<u64, Errno> {
+fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     let size = rustix::fs::fstat(file)?.st_size.cast_unsigned();
-    if zeros || size == 0 {
+    if fill == Fill::Zeros || size == 0 {
         return Ok(size);
     }
     match rustix::fs::seek(file, SeekFrom::Hole(0)) {

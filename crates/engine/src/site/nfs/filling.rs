@@ -42,7 +42,7 @@ impl NfsSite {
         let own = |number: &u32| config.share.owns(*number, spec.workers);
         for number in (0..files).filter(own) {
             if let Some(bytes) = set.size(number) {
-                self.fill((number, bytes), &places, spec, config)?;
+                self.fill(number, bytes, &places, spec, config)?;
             }
         }
         for (sort, count) in [(Sort::Directory, directories), (Sort::Link, links)] {
@@ -99,7 +99,8 @@ impl NfsSite {
     /// Writes a file whole and commits it.
     fn fill(
         &self,
-        (number, bytes): (u32, u64),
+        number: u32,
+        bytes: u64,
         places: &Places,
         spec: &RunSpec,
         config: &SiteConfig,
@@ -114,7 +115,7 @@ impl NfsSite {
         for offset in (0..bytes).step_by(step as usize) {
             interrupted(config)?;
             let len = u64::from(step).min(bytes - offset) as u32;
-            let data = content(&config.pattern, &mut buffer, number, (offset, len));
+            let data = content(&config.pattern, &mut buffer, number, offset, len);
             mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
         }
         mount.commit(file).map_err(failed)?;

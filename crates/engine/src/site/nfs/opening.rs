@@ -43,7 +43,7 @@ impl NfsSite {
         let is_owner = self.identity_of(&mount, worker, spec.workers).is_none();
         set.own = if is_owner { nconnect as usize } else { 0 };
         let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
-        set.clients = ClientBooks::new(recorded, (worker, spec.workers), nconnect);
+        set.clients = ClientBooks::new(recorded, worker, spec.workers, nconnect);
         let per_connection = set.queue_depth.div_ceil(nconnect as usize);
         let keeps = spec.verify || pass == Pass::CharRead;
         let options = ConnectionOptions {
@@ -52,7 +52,7 @@ impl NfsSite {
             keep_payload: keeps.then_some(set.rsize),
             ..ConnectionOptions::default()
         };
-        let mut connections = self.connections(&mount, &options, (spec, &clients), config)?;
+        let mut connections = self.connections(&mount, &options, spec, &clients, config)?;
         if config.pattern.is_copied() || pass == Pass::CharWrite {
             // Data that is put together is copied into its call.
             for connection in &mut connections {
@@ -207,7 +207,8 @@ impl NfsSite {
         &self,
         mount: &Mount,
         options: &ConnectionOptions,
-        (spec, clients): (&RunSpec, &[u32]),
+        spec: &RunSpec,
+        clients: &[u32],
         config: &SiteConfig,
     ) -> Result<Vec<Connection>, SiteError> {
         let nconnect = spec.nfs().nconnect;

@@ -9,8 +9,9 @@ use nfs_client::proto::nfs3::FileType;
 use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 
+use super::super::mark::is_mark;
 use super::super::patience::{Job, Patience};
-use super::super::{Census, SiteError, Whose, leftover};
+use super::super::{Census, SiteError, Whose};
 use super::NfsSite;
 use crate::limits::{LISTED_DEPTH_MAX, LISTED_SPARE_UNBOUNDED};
 
@@ -100,7 +101,7 @@ impl Walk<'_> {
         for name in self.list(directory)? {
             let is_counted = whose.counts(name.as_bytes());
             let is_file = !Sort::is_directory(name.as_bytes());
-            if (is_file && !is_counted) || leftover::is_mark(name.as_bytes()) {
+            if (is_file && !is_counted) || is_mark(name.as_bytes()) {
                 continue;
             }
             let file = self.mount.lookup(directory, &name)?;
@@ -126,7 +127,7 @@ impl Walk<'_> {
     fn empty(&mut self, directory: File) -> Result<(), WalkFailure> {
         self.path.push(directory);
         for name in self.list(directory)? {
-            if leftover::is_mark(name.as_bytes()) {
+            if is_mark(name.as_bytes()) {
                 // It never holds anything, and is not entered.
                 self.mount.rmdir(directory, &name)?;
             } else if Sort::is_directory(name.as_bytes()) {

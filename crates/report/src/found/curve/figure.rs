@@ -9,7 +9,9 @@ use stats::Rate;
 use stats::curve::{Knee, LoadPoint, Standing};
 
 use super::Named;
-use crate::picture::{About, Dot, LinearTimeAxis, Picture, Plot, RateAxis, SERIES_MAX, Series};
+use crate::picture::{
+    About, Counted, Dot, LinearTimeAxis, Picture, Plot, RateAxis, SERIES_MAX, Series,
+};
 
 /// The picture; none where nothing was carried.
 pub fn pictures(curves: &[Named]) -> Vec<Picture> {
@@ -24,7 +26,7 @@ fn picture(number: usize, curves: &[Named]) -> Option<Picture> {
     let slowest_ns = points().filter(carried).map(|point| point.mean_ns).max()?;
     let times = LinearTimeAxis::new(slowest_ns);
     let most = points().map(|point| point.achieved_per_s).fold(0.0, f64::max);
-    let loads = RateAxis::new(false, most);
+    let loads = RateAxis::new(Counted::Ops, most);
     let dot = |point: &LoadPoint| {
         let short = if carried(&point) { "" } else { ", not carried" };
         let (done, offered) = (Rate::Ops(point.achieved_per_s), point.asked_per_s as f64);

@@ -1,4 +1,7 @@
-//! The waterfall of a ladder: what each rung adds to the time of the whole way.
+//! The waterfall chart of a ladder: what each layer adds to the time of the whole data path.
+//!
+//! One bar for each layer, which begins where the bar of the layer before it ends. The layer that
+//! limits is marked by shape and label, never by colour alone.
 
 use maud::{Markup, html};
 use stats::ladder::Limit;
@@ -23,7 +26,7 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
             name,
             value: show::percent(share),
             lines: if is_limit { vec![("factors", words.limit(limit))] } else { Vec::new() },
-            marks: mark(before, share, is_limit),
+            marks: mark(before, share, if is_limit { "bar limit" } else { "bar" }),
         });
         before += share;
     }
@@ -49,9 +52,8 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
     })
 }
 
-fn mark(before: f64, share: f64, is_limit: bool) -> Markup {
+fn mark(before: f64, share: f64, class: &str) -> Markup {
     let half = STRIP / 2 - 3;
-    let class = if is_limit { "bar limit" } else { "bar" };
     html! {
         rect class=(class) x=(percent(before * 100.0)) width=(percent(share * 100.0))
             y={"-" (half)} height=(half * 2) {}

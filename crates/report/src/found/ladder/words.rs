@@ -1,4 +1,7 @@
-//! Names of rungs, and the sentences of a ladder.
+//! The names of layers, and the sentences that say what a ladder found.
+//!
+//! Plain text for every form of the report; figures and verdicts come from `stats`, and nothing is
+//! computed here.
 
 use model::Target;
 use model::question::ladder::{Ladder, Rung};

@@ -11,7 +11,7 @@ use model::units::Nanos;
 use stats::Rate;
 use stats::breaking::{Came, Purpose, Searched};
 
-use crate::picture::{About, Dot, Picture, Plot, RateAxis, Series, Tick, TimeAxis};
+use crate::picture::{About, Counted, Dot, Picture, Plot, RateAxis, Series, Tick, TimeAxis};
 
 /// So many passes of a run are drawn.
 const PASSES_MAX: usize = 4;
@@ -27,7 +27,7 @@ pub fn pictures(
     asked: &RampAsked,
 ) -> Vec<Picture> {
     let Some(drawn) = Drawn::of(searched, asked) else { return Vec::new() };
-    let rates = RateAxis::new(drawn.is_byte_rate, drawn.most(|(per_s, _)| per_s));
+    let rates = RateAxis::new(drawn.counted, drawn.most(|(per_s, _)| per_s));
     let of_rates = drawn.series(
         |(per_s, _)| rates.at(per_s),
         |pass, (per_s, _)| Rate::of_pass(pass, per_s).to_string(),
@@ -39,12 +39,14 @@ pub fn pictures(
     let title = |what: &str| format!("{what} over load, {name}");
     vec![
         drawn.picture(
-            (format!("ramp-rate-{number}"), title(&format!("Throughput ({})", rates.unit))),
+            format!("ramp-rate-{number}"),
+            title(&format!("Throughput ({})", rates.unit)),
             rates.ticks(),
             of_rates,
         ),
         drawn.picture(
-            (format!("ramp-p99-{number}"), title("99th percentile of response times")),
+            format!("ramp-p99-{number}"),
+            title("99th percentile of response times"),
             times.ticks(),
             of_times,
         ),
@@ -57,7 +59,7 @@ type Point = (f64, u64);
 /// What is drawn of a search.
 struct Drawn<'a> {
     asked: &'a RampAsked,
-    is_byte_rate: bool,
+    counted: Counted,
     /// Each pass with its loads and their figures.
     passes: Vec<(Pass, Vec<(u32, Point)>)>,
     /// Loads with which trials failed, or no answer came.
@@ -69,9 +71,9 @@ struct Drawn<'a> {
 impl<'a> Drawn<'a> {
     fn of(searched: &Searched<'_>, asked: &'a RampAsked) -> Option<Self> {
         let spec = &searched.tried.first()?.run.spec;
-        let is_byte_rate = spec.passes().first()?.is_byte_rate();
+        let counted = Counted::of_pass(*spec.passes().first()?);
         let loads: BTreeSet<u32> = searched.tried.iter().map(|tried| tried.load).collect();
-        let is_alike = |(_, pass): &(usize, &Pass)| pass.is_byte_rate() == is_byte_rate;
+        let is_alike = |(_, pass): &(usize, &Pass)| Counted::of_pass(**pass) == counted;
         let passes = spec.passes().iter().enumerate().filter(is_alike).take(PASSES_MAX);
         let of_pass = |(place, pass): (usize, &Pass)| {
             let at = |load: &u32| {
@@ -88,7 +90,7 @@ impl<'a> Drawn<'a> {
         let known = passes.iter().any(|(_, points)| points.len() > 1);
         known.then_some(Self {
             asked,
-            is_byte_rate,
+            counted,
             passes,
             failed: failed.into_iter().collect(),
             gave_in: searched.search.found().gave_in.map(|(load, _)| load),
@@ -149,7 +151,8 @@ impl<'a> Drawn<'a> {
 
     fn picture(
         &self,
-        (id, title): (String, String),
+        id: String,
+        title: String,
         y_ticks: Vec<Tick>,
         series: Vec<Series>,
     ) -> Picture {

@@ -17,7 +17,7 @@ use workload::Name;
 use workload::names::Sort;
 
 use super::super::set::Common;
-use super::{OpSlot, Stage, Transfer, Transfers};
+use super::{OpSlot, Opens, Stage, Transfer, Transfers};
 use crate::backend::files::there_and_back;
 use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
@@ -28,7 +28,8 @@ impl Transfers {
         &mut self,
         link: &mut Connection,
         now_ns: u64,
-        (slot, tag): (u32, u32),
+        slot: u32,
+        tag: u32,
         common: &mut Common,
     ) -> bool {
         let state = &mut self.ops[slot as usize];
@@ -109,7 +110,7 @@ impl Transfers {
                 let file = state.object.as_ref().ok_or(NO_HANDLE)?;
                 Operation::Close { file }
             }
-            _ => act(state, (name, other), common)?,
+            _ => act(state, name, other, common)?,
         };
         link.start(now_ns, tag, &operation)?;
         common.calls.add(operation.kind());
@@ -128,7 +129,7 @@ impl Transfers {
         let object = op.and_then(|slot| self.ops[slot as usize].object);
         let by_name = object.is_some();
         let mut file = object.unwrap_or_else(|| *common.file(number));
-        if self.is_guest && !by_name {
+        if self.opens == Opens::OfAnother && !by_name {
             file = File::from(file.handle);
         }
         let file = &file;
@@ -140,7 +141,7 @@ impl Transfers {
         }
         let stable = if by_name { StableHow::FileSync } else { common.set.stable };
         let mut scratch = std::mem::take(&mut common.scratch);
-        let data = content(common, &mut scratch, kind, number, (offset, len));
+        let data = content(common, &mut scratch, kind, number, offset, len);
         let operation = Operation::Write { file, offset, stable, data };
         let started = link.start(now_ns, tag, &operation);
         common.scratch = scratch;
@@ -182,7 +183,8 @@ fn content<'a>(
     scratch: &'a mut [u8],
     kind: OpKind,
     number: u32,
-    (offset, len): (u64, u32),
+    offset: u64,
+    len: u32,
 ) -> Data<'a> {
     let pattern = &common.set.pattern;
     let range = pattern.range(number, offset, len);
@@ -191,7 +193,7 @@ fn content<'a>(
     }
     let data = &mut scratch[..len as usize];
     if kind == OpKind::PutChars {
-        put_each(pattern, (number, offset), data);
+        put_each(pattern, number, offset, data);
     } else {
         pattern.fill(data, number, offset);
     }
@@ -224,7 +226,8 @@ fn names_of(op: &Op) -> (Name, Name) {
 /// The one call of an op.
 fn act<'a>(
     state: &'a OpSlot,
-    (name, other): (&'a [u8], &'a [u8]),
+    name: &'a [u8],
+    other: &'a [u8],
     common: &'a Common,
 ) -> Result<Operation<'a>, NotStarted> {
     let op = &state.op;

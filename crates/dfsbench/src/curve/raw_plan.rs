@@ -8,8 +8,8 @@ use model::{Ability, RunSpec, Workload};
 use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
 
 use crate::args::CurveArgs;
-use crate::campaign;
 use crate::exit::Failure;
+use crate::plan_source;
 use crate::presets::Preset;
 
 /// Warm-up and run at each load point, where a server is named.
@@ -39,7 +39,7 @@ pub fn plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure>
         return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
     }
     let mut raw = named(args)?;
-    campaign::apply(&mut raw, &args.run)?;
+    plan_source::apply(&mut raw, &args.run)?;
     raw.workloads.retain(|workload| can_be_offered(workload.kind.value));
     if raw.workloads.is_empty() {
         let what = "a curve needs a workload that can be offered at a rate for a time";
@@ -60,9 +60,9 @@ fn named(args: &CurveArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.run.target.as_deref() {
         None if args.run.wants_null() => RawPlan::for_target(TargetArg::Null),
         None => RawPlan::for_target(TargetArg::embedded(User::default())),
-        Some(text) => campaign::named(text)?,
+        Some(text) => plan_source::named(text)?,
     };
-    let is_plan = |text: &str| campaign::is_plan_file(text) || Preset::named(text).is_some();
+    let is_plan = |text: &str| plan_source::is_plan_file(text) || Preset::named(text).is_some();
     if !args.run.target.as_deref().is_some_and(is_plan) {
         raw.apply(&mix)?;
         "curve".clone_into(&mut raw.name);

@@ -1,14 +1,17 @@
-//! What a soak is asked for, and what of it can't be done: said before anything starts.
+//! The settings of a soak: read from arguments and plan, and checked before anything starts.
+//!
+//! [`soak`] reads them, [`check`] refuses what can't be journaled or done to the plan's hosts.
 
 use std::fmt::Write as _;
 
 use model::Soak;
 use model::setting::{Setting, Value};
-use model::units::{Nanos, parse_time_ns};
+use model::units::parse_time_ns;
 use plan::{Plan, RawPlan};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
-use super::disturbances::Planned;
+use super::disturbances::{Lengths, Planned, default_of_embedded};
+use super::format_ms;
 use crate::args::SoakArgs;
 use crate::exit::Failure;
 
@@ -33,13 +36,14 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
     if segment_ms < 1_000 || segment_ms > duration_ms {
         return Err(Failure::Usage(format!(
             "--segment: must be 1 s to the duration of the soak ({}), not {}",
-            shown(duration_ms),
-            shown(segment_ms)
+            format_ms(duration_ms),
+            format_ms(segment_ms)
         )));
     }
     let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
-    let times = (segment_ms, duration_ms);
-    let planned = Planned::read(&args.disturb, raw, is_embedded, times)?;
+    let lengths = Lengths { segment_ms, duration_ms };
+    let default = if is_embedded { default_of_embedded(lengths) } else { Vec::new() };
+    let planned = Planned::read(&args.disturb, raw, default, lengths)?;
     let disturbances = planned.disturbances();
     let soak = Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances };
     Ok((soak, planned))
@@ -100,20 +104,15 @@ pub fn check(plan: &Plan, planned: &Planned) -> Result<(), Failure> {
 pub fn described(soak: &Soak) -> String {
     let mut text = format!(
         "soak: {} in {} segments of {}, all read back after each\n",
-        shown(soak.duration_ms),
+        format_ms(soak.duration_ms),
         soak.segments(),
-        shown(soak.segment_ms)
+        format_ms(soak.segment_ms)
     );
     for one in &soak.disturbances {
         // Writing to a String can't fail.
         let _ = writeln!(text, "  {one}");
     }
     text
-}
-
-/// A time as people read it.
-pub fn shown(ms: u64) -> String {
-    Nanos(ms.saturating_mul(1_000_000)).to_string()
 }
 
 /// Reads a time into milliseconds.

@@ -1,7 +1,7 @@
-//! What a campaign was asked, in plain words: what is done, where, and what is varied.
+//! The experiment that a campaign is, in plain words: what is done, where, and what is varied.
 //!
-//! [`Asked`] is the principal type. It says what the plan wanted, not what came of it, and names
-//! the settings as plans do, so that whoever reads it can look them up.
+//! [`Experiment`] is the principal type. It says what the plan wanted, not what came of it, and
+//! names the settings as plans do, so that a reader can look them up.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::show::{counted, listed};
 /// So many levels of a factor are named one by one.
 const LEVELS_MAX: usize = 12;
 
-/// What was asked.
-pub struct Asked {
+/// What a campaign varies, and what it does where.
+pub struct Experiment {
     /// Where each target is.
     pub targets: Vec<(String, String)>,
     /// What is done there, one for each workload: its name and a sentence.
@@ -27,8 +27,8 @@ pub struct Asked {
     pub extent: String,
 }
 
-impl Asked {
-    /// Of a campaign.
+impl Experiment {
+    /// Describes the experiment of a campaign.
     pub fn of(sheet: &Sheet<'_>) -> Self {
         Self {
             targets: notes::targets(sheet.campaign),

@@ -11,7 +11,7 @@ use crate::sheet::{Row, Sheet};
 use crate::show::counted;
 
 /// Heads what [`lines`] says.
-pub const HOSTS: &str = "Client hosts beside each other (rates over each one's own time)";
+pub const TITLE: &str = "Client hosts beside each other (rates over each one's own time)";
 
 /// Stragglers that are named in one line.
 const NAMED_MAX: usize = 8;

@@ -8,8 +8,8 @@ use nfs_client::proto::CallError;
 use nfs_client::proto::client::{Event, File, Outcome};
 use nfs_client::proto::status::Status;
 
-use super::set::Common;
-use super::transfers::{Stage, Transfer};
+use super::super::set::Common;
+use super::{Stage, Transfer};
 use crate::backend::posix::get_each;
 
 /// What a call that did not fail came to.
@@ -62,7 +62,7 @@ pub(super) fn judge(
             let index = common.index(transfer.file);
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
             if let Some(books) = common.books.as_mut().filter(|_| in_set) {
-                books.written(index, (transfer.offset, count), verifier);
+                books.written(index, transfer.offset, count, verifier);
                 if !transfer.writes_again() {
                     books.note_progress();
                 }

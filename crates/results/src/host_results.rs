@@ -5,8 +5,7 @@
 use model::{ClientTimes, HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
-use crate::read::{count, damaged};
-use crate::write::whole;
+use crate::row::{count, damaged, whole};
 
 /// Adds what one host did of a pass.
 pub(crate) fn insert(

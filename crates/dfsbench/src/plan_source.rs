@@ -1,0 +1,124 @@
+//! Where a plan comes from: a file, a preset, stdin or a target, with the flags applied to it.
+//!
+//! [`read`] is the way in of most commands. A plan is read and checked here; nothing is measured,
+//! written or connected to.
+
+use std::path::Path;
+
+use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
+
+use crate::args::RunArgs;
+use crate::calendar::token;
+use crate::exit::Failure;
+use crate::presets::{Preset, QUICK};
+use crate::{input_file, job, target};
+
+/// What only this process knows of a plan, with a seed that no other campaign has.
+pub fn surroundings() -> Surroundings {
+    target::surroundings(token() % 1_000_000_000)
+}
+
+/// Reads the plan that the arguments name, and applies their flags to it.
+///
+/// # Errors
+/// When it can't be read, a flag's value can't be used, or hosts are to be disturbed.
+pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
+    let raw = read_disturbed(args)?;
+    let Some(one) = raw.disturbances.first() else { return Ok(raw) };
+    let hint = "`dfsbench soak` makes it; leave [[disturb]] out for others";
+    Err(PlanError {
+        source_name: raw.source_name.clone(),
+        place: one.place,
+        message: format!("`{}` is only for a soak", one.value),
+        hint: Some(hint.to_owned()),
+    }
+    .into())
+}
+
+/// As [`read`], also where hosts are to be disturbed: that is for a soak.
+///
+/// # Errors
+/// When it can't be read, or a flag's value can't be used.
+pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
+    let mut raw = match args.target.as_deref() {
+        None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
+        None => RawPlan::parse(QUICK.text, QUICK.name)?,
+        Some(text) => named(text)?,
+    };
+    apply(&mut raw, args)?;
+    Ok(raw)
+}
+
+/// The plan of a file or preset, or one for a target.
+///
+/// # Errors
+/// When it can't be read.
+pub fn named(text: &str) -> Result<RawPlan, Failure> {
+    match Preset::named(text) {
+        _ if is_plan_file(text) => read_plan(Path::new(text)),
+        Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
+        None => {
+            check_spelling(text)?;
+            Ok(RawPlan::for_target(plan::parse_target(text)?))
+        }
+    }
+}
+
+/// Refuses a word that is no directory here and is spelled nearly as a preset or a target.
+fn check_spelling(text: &str) -> Result<(), Failure> {
+    const TARGETS: [&str; 2] = ["null", "embedded"];
+    if TARGETS.contains(&text) || text.contains(['/', ':']) || Path::new(text).exists() {
+        return Ok(());
+    }
+    let mut known = Preset::ALL.map(|preset| preset.name).to_vec();
+    known.extend(TARGETS);
+    match plan::nearest_word(text, &known) {
+        None => Ok(()),
+        Some(near) => Err(Failure::Usage(format!(
+            "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? A \
+             directory that is to be named so is written as `./{text}`)"
+        ))),
+    }
+}
+
+/// Lets the flags win over a plan, and reads what it takes from files.
+///
+/// # Errors
+/// When a flag or a file can't be used.
+pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
+    raw.apply(&args.overrides())?;
+    raw.read_mixes(input_file::read_mix)?;
+    if args.job.launcher.is_some() {
+        job::use_targets(raw)?;
+    }
+    Ok(())
+}
+
+/// Reads the plan of a file, or of stdin by the name `-`.
+///
+/// # Errors
+/// When it can't be read, or is no plan.
+pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
+    let name = path.display().to_string();
+    Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
+}
+
+/// Resolves the text of a plan as so many agents of a job would make it.
+///
+/// # Errors
+/// When it can't be used.
+pub fn plan_of_job(text: &str, source_name: &str, agents: u32) -> Result<Plan, Failure> {
+    let mut raw = RawPlan::parse(text, source_name)?;
+    job::use_targets(&mut raw)?;
+    raw.read_mixes(input_file::read_mix)?;
+    let around = surroundings();
+    Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
+}
+
+/// Says whether a target is the name of a plan file, of a pipe, or stdin.
+pub fn is_plan_file(text: &str) -> bool {
+    let path = Path::new(text);
+    let is_named_so = path.extension().is_some_and(|extension| extension == "toml");
+    let is_file = is_named_so || path.is_file() || input_file::is_pipe(path);
+    text == input_file::STDIN || !text.contains("://") && is_file
+}

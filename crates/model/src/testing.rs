@@ -1,0 +1,117 @@
+//! Runs for tests of every crate, built from a plain one.
+//!
+//! [`RunBuilder`] is the principal type: a test names the settings that it depends on and no
+//! others, and where a setting lives within [`RunSpec`] is known here only. Not for the program,
+//! whose runs come from plans.
+
+use std::path::Path;
+
+use crate::lab::LabSpec;
+use crate::pass::Pass;
+use crate::sampling::Sampling;
+use crate::soak::Soak;
+use crate::spec::{Durability, RunSpec};
+use crate::target::{BackendKind, Target};
+use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
+
+/// Builds a run, one setting after the other.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RunBuilder {
+    run: RunSpec,
+}
+
+impl From<RunSpec> for RunBuilder {
+    fn from(run: RunSpec) -> Self {
+        Self { run }
+    }
+}
+
+impl RunBuilder {
+    /// Begins with a run on the null backend, every setting as plain as can be.
+    pub fn new(workload: Workload) -> Self {
+        Self { run: RunSpec::null(workload) }
+    }
+
+    /// Returns the run.
+    pub fn build(self) -> RunSpec {
+        self.run
+    }
+
+    /// Works on a directory of this host, through system calls.
+    pub fn on_directory(self, path: &Path) -> Self {
+        let target = Target::Directory { path: path.to_owned() };
+        self.target_name("dir".to_owned()).target(target).backend(BackendKind::Posix)
+    }
+}
+
+/// Writes a method for each setting, which has the name of the setting.
+macro_rules! setters {
+    ($($name:ident: $kind:ty => $($field:ident).+, $doc:literal;)+) => {
+        impl RunBuilder {
+            $(
+                #[doc = $doc]
+                pub fn $name(mut self, value: $kind) -> Self {
+                    self.run.$($field).+ = value;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters! {
+    target_name: String => target_name, "Sets under which name the target stands in tables.";
+    target: Target => target, "Sets what is measured.";
+    backend: BackendKind => backend, "Sets how ops are executed.";
+    workload: Workload => workload, "Sets what kind of work is done.";
+    io_size_bytes: u32 => io_size_bytes, "Sets the bytes of one read or write.";
+    file_size_bytes: u64 => file_size_bytes, "Sets the size of each file.";
+    files: u32 => files, "Sets how many files the set has.";
+    workers: u32 => workers, "Sets the threads on each client host.";
+    clients: u32 => clients, "Sets how many NFS clients are emulated.";
+    queue_depth: u32 => queue_depth, "Sets the ops in flight per worker.";
+    read_percent: u32 => read_percent, "Sets the share of reads in a mix.";
+    duration_ms: u64 => duration_ms, "Sets how long a mix runs.";
+    transfer_size_bytes: Option<u32> => transfer_size_bytes,
+        "Sets the largest payload of one READ or WRITE on the wire.";
+    direct: bool => direct, "Sets whether the page cache is bypassed.";
+    invalidate: bool => invalidate, "Sets whether files are dropped from the page cache.";
+    durability: Durability => durability, "Sets when written data must be safe.";
+    verify: bool => verify, "Sets whether every byte read is compared.";
+    timeout_ms: u64 => timeout_ms, "Sets after how long an answer is a failure.";
+    passes: Vec<Pass> => passes, "Sets the passes of a trial.";
+    layout: Layout => layout, "Sets how files are laid out and walked through.";
+    load: Load => load, "Sets when ops are due, and what bounds a pass.";
+    tree: Tree => tree, "Sets the directories and names of a metadata run.";
+    rate_per_s: u64 => load.rate_per_s, "Sets how many ops a second are offered.";
+    data: DataSettings => data, "Sets what is written.";
+    transactions: Transactions => transactions, "Sets the pool of a transactions run.";
+    op_mix: OpMix => op_mix, "Sets the shares of ops of an op mix.";
+    command: Command => command, "Sets what is executed in an app run.";
+    sampling: Sampling => sampling, "Sets how a pass is watched.";
+    lab: Option<Box<LabSpec>> => lab, "Sets how hosts are set up.";
+    soak: Option<Box<Soak>> => soak, "Sets what a soak asks for.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_is_as_in_the_plain_run() {
+        let plain = RunSpec::null(Workload::Mixed);
+        assert_eq!(RunBuilder::new(Workload::Mixed).build(), plain);
+        let run = RunBuilder::new(Workload::Mixed).files(7).rate_per_s(50).build();
+        assert_eq!((run.files, run.load.rate_per_s), (7, 50));
+        let again = RunBuilder::from(run).files(plain.files).load(Load::default()).build();
+        assert_eq!(again, plain);
+    }
+
+    #[test]
+    fn a_run_on_a_directory_makes_system_calls_there() {
+        let run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/mnt")).build();
+        assert_eq!(run.target, Target::Directory { path: "/mnt".into() });
+        assert_eq!((run.backend, run.target_name.as_str()), (BackendKind::Posix, "dir"));
+    }
+}

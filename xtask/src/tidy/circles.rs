@@ -1,0 +1,300 @@
+//! Rule: the modules of a crate don't use each other in circles.
+//!
+//! A module is a file. It uses another where its code outside `#[cfg(test)]` names a path that
+//! begins with `crate::` or `super::`, in a `use` or in place; the path counts for the deepest
+//! module that it names. A module and one that it contains may use each other, and a name that is
+//! re-exported further up counts for the module that re-exports it. A circle is a largest group of
+//! modules of which each reaches all others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Finding;
+use super::ceilings;
+use super::files::SourceFile;
+
+/// Which modules each module uses; names are paths from the root, which is the empty string.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+/// Checks all files of one crate.
+pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for circle in circles(&module_uses(files)) {
+        let message = format!("these modules use each other in a circle: {}", circle.join(", "));
+        findings.push(Finding::error(krate, message));
+    }
+    let ceiling = ceilings::of_crate(krate).module_circles;
+    ceilings::judge(krate, "circles of modules", ceiling, findings)
+}
+
+/// Returns which modules the modules of a crate use.
+fn module_uses(files: &[&SourceFile]) -> Uses {
+    let mut uses = Uses::new();
+    for file in files {
+        if let Some(module) = module_name(file) {
+            uses.insert(module, BTreeSet::new());
+        }
+    }
+    let modules: BTreeSet<String> = uses.keys().cloned().collect();
+    for file in files {
+        let Some(module) = module_name(file) else { continue };
+        for path in relative_paths(file) {
+            let target = deepest_module(&modules, absolute_path(&module, &path));
+            if !contains(&target, &module) && !contains(&module, &target) {
+                uses.entry(module.clone()).or_default().insert(target);
+            }
+        }
+    }
+    uses
+}
+
+/// Returns the module that a file below `src` holds, `None` for a file of tests or examples.
+fn module_name(file: &SourceFile) -> Option<String> {
+    if file.is_test {
+        return None;
+    }
+    let (_, inside) = file.path.split_once("/src/")?;
+    let path = inside.strip_suffix(".rs")?;
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    Some(if path == "lib" || path == "main" { String::new() } else { path.replace('/', "::") })
+}
+
+/// Tells whether a module is another one or holds it, at any depth.
+fn contains(outer: &str, inner: &str) -> bool {
+    outer.is_empty()
+        || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// Returns every path of a file that begins with `crate` or `super`, groups taken apart.
+fn relative_paths(file: &SourceFile) -> Vec<Vec<String>> {
+    let mut text = String::new();
+    for (line, code) in file.source.code.iter().enumerate() {
+        if !file.source.in_tests(line) {
+            text.push_str(code);
+        }
+        text.push('\n');
+    }
+    let characters: Vec<char> = text.chars().collect();
+    let mut reader = PathReader { text: &characters, at: 0, found: Vec::new() };
+    reader.read_all();
+    reader.found
+}
+
+/// Reads paths and groups of paths out of code.
+struct PathReader<'a> {
+    text: &'a [char],
+    at: usize,
+    found: Vec<Vec<String>>,
+}
+
+impl PathReader<'_> {
+    fn read_all(&mut self) {
+        while self.at < self.text.len() {
+            let within_path = self.at > 0 && self.text[self.at - 1] == ':';
+            let word = self.read_word();
+            if word.is_empty() {
+                self.at += 1;
+            } else if !within_path && (word == "crate" || word == "super") {
+                self.read_rest(vec![word]);
+            }
+        }
+    }
+
+    /// Reads what follows the first segments of a path: more segments, or a group in braces.
+    fn read_rest(&mut self, mut path: Vec<String>) {
+        while self.skip_separator() {
+            self.skip_spaces();
+            if self.text.get(self.at) == Some(&'{') {
+                self.at += 1;
+                return self.read_group(&path);
+            }
+            let word = self.read_word();
+            if word.is_empty() {
+                break;
+            }
+            path.push(word);
+        }
+        // `crate` alone is the visibility `pub(crate)`.
+        if path.len() > 1 {
+            self.found.push(path);
+        }
+    }
+
+    /// Reads the paths of a group up to its closing brace; each continues `prefix`.
+    fn read_group(&mut self, prefix: &[String]) {
+        while let Some(character) = self.text.get(self.at) {
+            if *character == '}' {
+                self.at += 1;
+                return;
+            }
+            let word = self.read_word();
+            if word.is_empty() {
+                self.at += 1;
+                continue;
+            }
+            if word == "as" {
+                self.skip_spaces();
+                self.read_word();
+                continue;
+            }
+            let mut path = prefix.to_vec();
+            path.push(word);
+            self.read_rest(path);
+        }
+    }
+
+    fn read_word(&mut self) -> String {
+        let start = self.at;
+        while self.text.get(self.at).is_some_and(|c| c.is_alphanumeric() || *c == '_') {
+            self.at += 1;
+        }
+        self.text[start..self.at].iter().collect()
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.text.get(self.at).is_some_and(|c| c.is_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    /// Steps over `::`, and tells whether it stood here.
+    fn skip_separator(&mut self) -> bool {
+        let is_here = self.text[self.at..].starts_with(&[':', ':']);
+        if is_here {
+            self.at += 2;
+        }
+        is_here
+    }
+}
+
+/// Resolves the leading `crate` or `super` of a path that stands in a module.
+fn absolute_path(module: &str, path: &[String]) -> Vec<String> {
+    let mut absolute: Vec<String> = Vec::new();
+    let mut rest = path;
+    if path.first().is_some_and(|first| first == "super") {
+        absolute.extend(module.split("::").filter(|part| !part.is_empty()).map(str::to_owned));
+    } else {
+        rest = &path[1..];
+    }
+    while let Some((first, behind)) = rest.split_first() {
+        if first != "super" {
+            break;
+        }
+        absolute.pop();
+        rest = behind;
+    }
+    absolute.extend_from_slice(rest);
+    absolute
+}
+
+/// Returns the deepest module on the way of a path.
+fn deepest_module(modules: &BTreeSet<String>, mut path: Vec<String>) -> String {
+    loop {
+        let name = path.join("::");
+        if path.is_empty() || modules.contains(&name) {
+            return name;
+        }
+        path.pop();
+    }
+}
+
+/// Returns the groups of two and more modules of which each reaches all others.
+fn circles(uses: &Uses) -> Vec<Vec<String>> {
+    let mut reached = BTreeMap::new();
+    for module in uses.keys() {
+        reached.insert(module.as_str(), reachable_from(uses, module));
+    }
+    let mut found = Vec::new();
+    let mut placed = BTreeSet::new();
+    for (module, targets) in &reached {
+        if placed.contains(module) || !targets.contains(module) {
+            continue;
+        }
+        let mut circle = Vec::new();
+        for target in targets {
+            if reached.get(target).is_some_and(|back| back.contains(module)) {
+                placed.insert(*target);
+                circle.push((*target).to_owned());
+            }
+        }
+        found.push(circle);
+    }
+    found
+}
+
+/// Returns every module that a module uses, directly or through others.
+fn reachable_from<'a>(uses: &'a Uses, start: &str) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut left = vec![start];
+    while let Some(module) = left.pop() {
+        let Some(targets) = uses.get(module) else { continue };
+        for target in targets {
+            if reached.insert(target.as_str()) {
+                left.push(target);
+            }
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let mut sources = Vec::new();
+        for (path, text) in files {
+            sources.push(SourceFile::new(&format!("crates/shed/src/{path}"), text));
+        }
+        let references: Vec<&SourceFile> = sources.iter().collect();
+        check("shed", &references).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_circle_is_an_error_that_names_its_modules() {
+        let files = [
+            ("lib.rs", "mod a;\nmod b;\nmod c;\nuse crate::a::A;\n"),
+            ("a.rs", "use crate::{\n    b::{B as Other, self},\n    X,\n};\n"),
+            ("b/mod.rs", "mod d;\n"),
+            ("b/d.rs", "fn x() { super::super::c::go() }\n"),
+            ("b.rs", "use super::c::{self};\n"),
+            ("c.rs", "pub(crate) fn go() { let _ = crate::a::b::D; }\n"),
+        ];
+        let want = "error: shed: these modules use each other in a circle: a, b, c";
+        assert_eq!(found(&files), [want]);
+    }
+
+    #[test]
+    fn a_module_and_what_it_contains_may_use_each_other() {
+        let files = [
+            ("lib.rs", "mod a;\nuse crate::a::B;\n"),
+            ("a.rs", "mod b;\nuse crate::a::b::B;\n"),
+            ("a/b.rs", "use super::A;\nuse crate::Root;\n"),
+        ];
+        assert_eq!(found(&files), Vec::<String>::new());
+    }
+
+    #[test]
+    fn tests_comments_and_literals_make_no_circle() {
+        let files = [
+            ("a.rs", "use crate::b::B;\n"),
+            (
+                "b.rs",
+                "// crate::a::A\nconst X: &str = \"crate::a::A\";\n#[cfg(test)]\nmod tests {\n    \
+                 use crate::a::A;\n}\n",
+            ),
+            ("b/tests.rs", "use crate::a::A;\n"),
+        ];
+        assert_eq!(found(&files), Vec::<String>::new());
+    }
+
+    #[test]
+    fn two_circles_are_two() {
+        let files = [
+            ("a.rs", "use crate::b::B;\n"),
+            ("b.rs", "use crate::a::A;\nuse crate::c::C;\n"),
+            ("c.rs", "use crate::d::D;\n"),
+            ("d.rs", "use super::c::C;\n"),
+        ];
+        assert_eq!(found(&files).len(), 2);
+    }
+}
