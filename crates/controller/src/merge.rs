@@ -217,6 +217,8 @@ fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     all.offered = sum_of(scopes.iter().map(|scope| scope.offered), |all, more: Offered| {
         all.due_ops += more.due_ops;
         all.span_ns = all.span_ns.max(more.span_ns);
+        all.late_ops += more.late_ops;
+        all.unanswered_ops += more.unanswered_ops;
     });
     all.stalls = sum_of(scopes.iter().map(|scope| scope.stalls), |all, more: Stalls| {
         all.count = all.count.saturating_add(more.count);

@@ -31,6 +31,14 @@ pub const REWRITE_ROUNDS_MAX: u64 = 4;
 /// whether it should stop.
 pub const REAP_ROUNDS_MAX: u32 = 256;
 
+/// How long what fell due in an open loop is waited for once the window has ended; never longer
+/// than the window itself.
+pub const DUE_DRAIN_MAX: Duration = Duration::from_secs(5);
+
+/// So many ops that were never started are told the time that they waited, each by itself; of a
+/// backlog that is longer only the number is known.
+pub const UNANSWERED_TIMED_MAX: u64 = 1_000_000;
+
 /// How long the ops in flight have to end once somebody wants to stop: a server that puts them off
 /// again and again, or answers a byte a second, is left with them.
 pub const DRAIN_MAX: Duration = Duration::from_secs(3);

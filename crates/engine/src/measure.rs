@@ -220,7 +220,10 @@ impl Ready {
         let worker = Worker {
             stream: self.stream,
             backend: backend.as_mut(),
-            recorder: self.recorder.counting_from(timing.counts_since()),
+            recorder: self
+                .recorder
+                .counting_from(timing.counts_since())
+                .in_time_before(timing.deadline_ns),
             shared,
             progress,
             timing,
@@ -394,7 +397,9 @@ impl Measured {
             all.add(wait);
         }
         if let Some(offered) = &mut scope.offered {
-            offered.due_ops += report.end.recorder.due().0 + report.end.unmet;
+            offered.due_ops += report.end.recorder.due().0 + report.end.unanswered;
+            offered.late_ops += report.end.recorder.late();
+            offered.unanswered_ops += report.end.unanswered;
             offered.span_ns = offered.span_ns.max(report.due_span_ns);
         }
         WarmedUp::merge_all(&mut scope.warmup, &report.end.recorder.warmup());

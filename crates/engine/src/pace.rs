@@ -14,7 +14,7 @@ use workload::{Journal, OpStream};
 
 use crate::backend::NO_LIMIT;
 use crate::beat::Beat;
-use crate::limits::CAP_CREDIT_NS;
+use crate::limits::{CAP_CREDIT_NS, DUE_DRAIN_MAX};
 
 /// The instants of one worker's pass, in nanoseconds of its clock.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +25,25 @@ pub struct Timing {
     pub counts_ns: u64,
     /// When it ends at the latest; [`NO_LIMIT`] where time is no bound.
     pub deadline_ns: u64,
+    /// Until when ops of an open loop may start that fell due before the deadline.
+    pub drained_ns: u64,
 }
 
 impl Timing {
     /// The instants of a pass that starts now.
     pub fn of(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
         let counts_ns = start_ns.saturating_add(spec.warmup_ns());
-        let deadline_ns =
-            spec.time_max_ns(pass).map_or(NO_LIMIT, |time_ns| counts_ns.saturating_add(time_ns));
-        Self { start_ns, counts_ns, deadline_ns }
+        let Some(time_ns) = spec.time_max_ns(pass) else {
+            return Self { start_ns, counts_ns, deadline_ns: NO_LIMIT, drained_ns: NO_LIMIT };
+        };
+        let deadline_ns = counts_ns.saturating_add(time_ns);
+        // The segments of a soak follow each other: the next one offers what is due then.
+        let drain_ns = if spec.load.rate_per_s > 0 && spec.soak.is_none() {
+            time_ns.min(DUE_DRAIN_MAX.as_nanos() as u64)
+        } else {
+            0
+        };
+        Self { start_ns, counts_ns, deadline_ns, drained_ns: deadline_ns.saturating_add(drain_ns) }
     }
 
     /// Lets all workers count from the same instant where they warm up, whoever starts late:
@@ -44,10 +54,11 @@ impl Timing {
         if warmup_ns > 0 {
             let late_ns = self.counts_ns - begun_ns.saturating_add(warmup_ns).max(self.start_ns);
             self.counts_ns -= late_ns;
-            self.deadline_ns = match self.deadline_ns {
-                NO_LIMIT => NO_LIMIT,
-                deadline_ns => deadline_ns - late_ns,
-            };
+            for end_ns in [&mut self.deadline_ns, &mut self.drained_ns] {
+                if *end_ns != NO_LIMIT {
+                    *end_ns -= late_ns;
+                }
+            }
         }
         self
     }

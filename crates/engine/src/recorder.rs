@@ -17,6 +17,8 @@ pub struct Recorder {
     counts_ns: u64,
     due: u64,
     last_due_ns: u64,
+    deadline_ns: u64,
+    late: u64,
 }
 
 struct Kind {
@@ -42,6 +44,8 @@ impl Recorder {
             counts_ns: 0,
             due: 0,
             last_due_ns: 0,
+            deadline_ns: u64::MAX,
+            late: 0,
         };
         for kind in kinds {
             recorder.kinds[*kind as usize] = Some(Box::new(Kind {
@@ -63,6 +67,24 @@ impl Recorder {
     pub const fn counting_from(mut self, instant_ns: u64) -> Self {
         self.counts_ns = instant_ns;
         self
+    }
+
+    /// Tells ops of an open loop that start at this instant or later from those that start in time.
+    #[must_use]
+    pub const fn in_time_before(mut self, instant_ns: u64) -> Self {
+        self.deadline_ns = instant_ns;
+        self
+    }
+
+    /// Ops that were done, but started after the deadline.
+    pub const fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Takes down that an op that fell due was never started; `waited_ns` is how long it had waited
+    /// when it was given up, which is the least that its response would have taken.
+    pub fn never_answered(&mut self, kind: OpKind, waited_ns: u64) {
+        self.kind(kind).response_time.record_n(waited_ns, 1);
     }
 
     /// Counts an op of an open loop that fell due, whenever it starts.
@@ -131,6 +153,9 @@ impl Recorder {
                 kind.service_time.record_n(completion.service_time_ns(), times);
                 if due_ns != 0 {
                     kind.response_time.record_n(completion.response_time_ns(), times);
+                    if completion.sent_ns >= self.deadline_ns {
+                        self.late += times;
+                    }
                 }
                 if kind_of != OpKind::Sync {
                     self.ops += times;

@@ -15,7 +15,7 @@ use workload::OpStream;
 
 use crate::backend::{Backend, Lost, NO_LIMIT};
 use crate::clock::Clock;
-use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK};
+use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK, UNANSWERED_TIMED_MAX};
 use crate::pace::{Pace, Timing, Wait};
 use crate::recorder::Recorder;
 use crate::touched::Touched;
@@ -86,8 +86,8 @@ pub struct WorkerEnd {
     pub common: Work,
     /// What it touched.
     pub touched: Option<Touched>,
-    /// Ops that fell due and were not started, for want of time.
-    pub unmet: u64,
+    /// Ops that fell due and were never started: the time to wait for them was over.
+    pub unanswered: u64,
 }
 
 /// The ops between the stream and the backend.
@@ -100,8 +100,8 @@ struct Pipe {
     held: Option<Op>,
     /// When something can start that can't now.
     wake_ns: u64,
-    /// Time was up: ops that were held then.
-    cut: Option<u64>,
+    /// Where nobody waited any longer: what had not been started by then.
+    backlog: Option<Backlog>,
     in_flight: usize,
     exhausted: bool,
     /// What is in flight is a sync.
@@ -111,6 +111,15 @@ struct Pipe {
     success_ns: u64,
     /// For longer than may be, ops have done nothing but fail.
     is_vain: bool,
+}
+
+/// Ops of an open loop that were not started when nobody waited any longer.
+struct Backlog {
+    /// The first of them, where it was taken from the stream already.
+    held: Option<Op>,
+    /// All others, and those that never fell due.
+    rest: OpStream,
+    given_up_ns: u64,
 }
 
 impl Pipe {
@@ -141,7 +150,7 @@ impl Worker<'_> {
             sync: None,
             held: None,
             wake_ns: NO_LIMIT,
-            cut: None,
+            backlog: None,
             in_flight: 0,
             exhausted: false,
             syncing: false,
@@ -165,7 +174,8 @@ impl Worker<'_> {
             self.shared.stop.store(true, Relaxed);
         }
         let all = self.done();
-        let unmet = self.unmet(&pipe, &ending);
+        let backlog = pipe.backlog.take().filter(|_| ending == Ending::Complete);
+        let unanswered = backlog.map_or(0, |backlog| self.give_up(backlog));
         if let Some(touched) = &mut self.touched {
             let (ops, bytes) = self.recorder.all();
             touched.once(self.stream.files_begun().unwrap_or(ops), bytes);
@@ -177,7 +187,7 @@ impl Worker<'_> {
             first_done,
             common,
             touched: self.touched,
-            unmet,
+            unanswered,
         }
     }
 
@@ -259,24 +269,21 @@ impl Worker<'_> {
         let Self { pace: Some(pace), stream, timing, recorder, queue_depth, .. } = self else {
             return;
         };
-        if stream.is_endless() && now_ns >= timing.deadline_ns {
+        if stream.is_endless() && now_ns >= timing.drained_ns {
+            let held = pipe.held.take();
+            pipe.backlog = stream.is_open_loop().then(|| Backlog {
+                held,
+                rest: stream.clone(),
+                given_up_ns: now_ns,
+            });
             stream.finish();
-            // An op that was too late to start is not done.
-            let held = pipe.held.take().is_some_and(|op| is_due(&op, timing));
-            pipe.cut = Some(held.into());
         }
         let (thinking, mut wake_ns) = pace.thinking(now_ns);
         while pipe.sync.is_none()
             && !pipe.exhausted
             && pipe.waiting.len() + pipe.in_flight + thinking < *queue_depth
         {
-            let op = pipe.held.take().or_else(|| {
-                let mut op = stream.next_op()?;
-                if op.due_ns > 0 {
-                    op.due_ns = op.due_ns.saturating_add(timing.start_ns);
-                }
-                Some(op)
-            });
+            let op = pipe.held.take().or_else(|| next_due(stream, timing.start_ns));
             let Some(op) = op else {
                 pipe.exhausted = true;
                 break;
@@ -284,6 +291,11 @@ impl Worker<'_> {
             if op.kind == OpKind::Sync {
                 pipe.sync = Some(op);
                 break;
+            }
+            if op.due_ns >= timing.deadline_ns && now_ns >= timing.deadline_ns {
+                // All that fell due in time was started; this op never falls due.
+                stream.finish();
+                continue;
             }
             match pace.wait(&op, now_ns) {
                 Wait::No => {
@@ -301,7 +313,9 @@ impl Worker<'_> {
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
             pipe.begin_sync(self.progress);
         }
-        pipe.wake_ns = if stream.is_endless() { wake_ns.min(timing.deadline_ns) } else { wake_ns };
+        let end_ns =
+            if now_ns < timing.deadline_ns { timing.deadline_ns } else { timing.drained_ns };
+        pipe.wake_ns = if stream.is_endless() { wake_ns.min(end_ns) } else { wake_ns };
     }
 
     /// Sleeps until an instant, but looks now and then whether it should stop.
@@ -312,11 +326,29 @@ impl Worker<'_> {
         self.progress.idle.store(false, Relaxed);
     }
 
-    /// Ops that fell due in time and were never started, once time was up.
-    fn unmet(&mut self, pipe: &Pipe, ending: &Ending) -> u64 {
-        let Timing { start_ns, deadline_ns, .. } = self.timing;
-        let Some(held) = pipe.cut.filter(|_| *ending == Ending::Complete) else { return 0 };
-        held + self.stream.unmet(deadline_ns - start_ns)
+    /// Takes down what fell due in time and was never started; returns how many ops that were.
+    ///
+    /// Each counts as a response that took longer than it had waited: without them the percentiles
+    /// of a load that was not carried would be those of the lucky ones.
+    #[cold]
+    fn give_up(&mut self, backlog: Backlog) -> u64 {
+        let Timing { start_ns, counts_ns, deadline_ns, .. } = self.timing;
+        let Backlog { mut held, mut rest, given_up_ns } = backlog;
+        let mut count = 0;
+        while let Some(op) = held.take().or_else(|| next_due(&mut rest, start_ns)) {
+            if op.due_ns >= deadline_ns {
+                break;
+            }
+            if op.kind == OpKind::Sync || op.due_ns < counts_ns {
+                continue;
+            }
+            count += 1;
+            self.recorder.never_answered(op.kind, given_up_ns.saturating_sub(op.due_ns));
+            if count == UNANSWERED_TIMED_MAX {
+                return count + rest.unmet(deadline_ns - start_ns);
+            }
+        }
+        count
     }
 
     #[inline]
@@ -376,7 +408,11 @@ impl Worker<'_> {
     }
 }
 
-/// Says whether an op of an open loop was due within the time that counts.
-const fn is_due(op: &Op, timing: &Timing) -> bool {
-    op.due_ns >= timing.counts_ns && op.due_ns < timing.deadline_ns && op.due_ns > 0
+/// Takes the next op, with its due instant on the clock of the worker.
+fn next_due(stream: &mut OpStream, start_ns: u64) -> Option<Op> {
+    let mut op = stream.next_op()?;
+    if op.due_ns > 0 {
+        op.due_ns = op.due_ns.saturating_add(start_ns);
+    }
+    Some(op)
 }

@@ -1,5 +1,6 @@
 //! Offered loads, think times, caps and warm-ups, on backends that are told what to do.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
 use engine::{Clock, Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use model::testing::RunBuilder;
 use model::{
-    Arrivals, BackendKind, Completion, Load, NfsTarget, Op, OpKind, Outcome, Pass, PassResult,
-    RunSpec, Share, Target, WorkingSet, Workload,
+    Arrivals, BackendKind, Completion, Histogram, Load, NfsTarget, Op, OpKind, Outcome, Pass,
+    PassResult, RunSpec, Share, Target, WorkingSet, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, Pattern};
@@ -71,11 +72,23 @@ struct Slow {
     queue: Vec<Op>,
     /// Files in flight twice at a time were found.
     overlaps: usize,
+    /// Between these instants of its clock it stands still.
+    still_ns: Range<u64>,
 }
 
 impl Slow {
     fn new(takes: Duration, room: usize) -> Self {
-        Self { clock: SystemClock::new(), takes, room, queue: Vec::new(), overlaps: 0 }
+        let clock = SystemClock::new();
+        Self { clock, takes, room, queue: Vec::new(), overlaps: 0, still_ns: 0..0 }
+    }
+
+    /// One that answers at once, but for a while that begins so many milliseconds from now.
+    fn standing_still(milliseconds: Range<u64>) -> Self {
+        let mut slow = Self::new(Duration::ZERO, 1);
+        let now_ns = slow.clock.now_ns();
+        let at = |ms: u64| now_ns + ms * 1_000_000;
+        slow.still_ns = at(milliseconds.start)..at(milliseconds.end);
+        slow
     }
 }
 
@@ -94,6 +107,9 @@ impl Backend for Slow {
         let Some(op) = self.queue.pop() else { return Ok(()) };
         let sent_ns = self.clock.now_ns();
         self.clock.sleep_until(sent_ns + self.takes.as_nanos() as u64);
+        if self.still_ns.contains(&sent_ns) {
+            self.clock.sleep_until(self.still_ns.end);
+        }
         let done_ns = self.clock.now_ns();
         out.push(Completion { op, sent_ns, done_ns, outcome: Outcome::Done(op.len_bytes) });
         Ok(())
@@ -111,7 +127,9 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
         vain_max_ns: u64::MAX,
         stream,
         backend,
-        recorder: Recorder::new(pass.kinds()).counting_from(timing.counts_since()),
+        recorder: Recorder::new(pass.kinds())
+            .counting_from(timing.counts_since())
+            .in_time_before(timing.deadline_ns),
         shared: &shared,
         progress: &progress,
         timing,
@@ -160,13 +178,45 @@ fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
     let load = Load { rate_per_s: 5000, arrivals: Arrivals::Constant, ..Load::default() };
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
-    let done = end.recorder.ops();
-    assert!((1..=101).contains(&done), "{done}");
+    let (done, late) = (end.recorder.ops(), end.recorder.late());
+    // As long as the window lasted what fell due is waited for, and no longer.
+    assert!((1..=101).contains(&(done - late)) && done <= 202, "{done}, {late} of them late");
     // 5000/s for 100 ms, the one at the deadline not counted.
-    assert_eq!(end.recorder.due().0 + end.unmet, 499);
-    let kinds = end.recorder.finish();
-    let longest = kinds.iter().map(|kind| kind.response_time.max()).max().unwrap();
-    assert!(longest > 50_000_000, "{longest}");
+    assert_eq!(end.recorder.due().0 + end.unanswered, 499);
+    let times = response_times(end);
+    // Those that were never started stand among the response times.
+    assert_eq!(times.count(), 499);
+    assert!(times.max() > 100_000_000 && times.quantile(0.5) > 50_000_000, "{}", times.max());
+}
+
+fn response_times(end: WorkerEnd) -> Histogram {
+    let mut times = Histogram::new();
+    for kind in end.recorder.finish().iter().filter(|kind| kind.kind != OpKind::Sync) {
+        times.merge(&kind.response_time);
+    }
+    times
+}
+
+#[test]
+fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
+    let load = Load { rate_per_s: 1000, arrivals: Arrivals::Constant, ..Load::default() };
+    let spec = RunBuilder::from(mixed(300, load)).workers(1).build();
+    for still in [50..150, 250..350] {
+        let ends_late = still.end > 300;
+        let end = work(&spec, Pass::Mix, &mut Slow::standing_still(still));
+        assert_eq!(end.recorder.due().0 + end.unanswered, 299);
+        if ends_late {
+            // From 250 to 300 ms, less the one that was in service.
+            let waited = end.recorder.late() + end.unanswered;
+            assert!(waited >= 45, "{waited}");
+        }
+        let times = response_times(end);
+        assert_eq!(times.count(), 299);
+        // The first op that fell due in the stall waited nearly all of it; a tenth of all waited
+        // half of it or longer.
+        assert!(times.max() > 90_000_000, "{}", times.max());
+        assert!(times.quantile(0.9) > 45_000_000, "{}", times.quantile(0.9));
+    }
 }
 
 #[test]

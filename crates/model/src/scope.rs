@@ -45,6 +45,7 @@ impl Scope {
 
 /// The offered load of an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Offered {
     /// What was asked for, in ops per second.
     pub rate_per_s: u64,
@@ -52,6 +53,12 @@ pub struct Offered {
     pub due_ops: u64,
     /// How long they fell due, in nanoseconds.
     pub span_ns: u64,
+    /// Of those that were done: ops that could be started only after the window had ended. Their
+    /// response times count, but the load was not carried in time.
+    pub late_ops: u64,
+    /// Ops that fell due and were never started: nobody waited any longer. They stand among the
+    /// response times with the time that they had waited by then.
+    pub unanswered_ops: u64,
 }
 
 impl Offered {

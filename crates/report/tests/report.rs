@@ -313,7 +313,12 @@ fn an_offered_load_stands_beside_what_was_done() {
     let mut campaign = quick();
     campaign.runs[1].spec.load.rate_per_s = 60_000;
     for pass in campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
-        let offered = Offered { rate_per_s: 60_000, due_ops: 53_000, span_ns: 898_000_000 };
+        let offered = Offered {
+            rate_per_s: 60_000,
+            due_ops: 53_000,
+            span_ns: 898_000_000,
+            ..Offered::default()
+        };
         pass.scope.offered = Some(offered);
         let touched = WorkingSet { files: 4, bytes: 3 << 20, unit_bytes: 4_096 };
         pass.scope.working_set = Some(touched);

@@ -397,11 +397,12 @@ fn op_rate(result: &PassResult) -> Option<f64> {
 }
 
 /// What was carried of an offered load, in ops per second: the rate that was asked for, times what
-/// was done of what fell due. As many ops fall due by chance as a schedule has them, a few more in
+/// was done of what fell due, and started before the window ended. As many ops fall due by chance as a schedule has them, a few more in
 /// one trial than in the next, and that says nothing of the target.
 fn carried_rate(result: &PassResult) -> Option<f64> {
     let offered = result.scope.offered.filter(|offered| offered.due_ops > 0)?;
-    let share = result.ops() as f64 / offered.due_ops as f64;
+    let in_time = result.ops().saturating_sub(offered.late_ops);
+    let share = in_time as f64 / offered.due_ops as f64;
     Some(offered.rate_per_s as f64 * share.min(1.0))
 }
 

@@ -5,7 +5,9 @@
 
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{Arrivals, Caveat, CaveatCode, Fill, Keeps, OpKind, Pass, PassResult, RunSpec};
+use model::{
+    Arrivals, Caveat, CaveatCode, Fill, Keeps, Offered, OpKind, Pass, PassResult, RunSpec,
+};
 
 use workload::opmix::call_shares;
 
@@ -32,24 +34,40 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if rate == 0 || spec.workload.is_external() {
         return None;
     }
-    let window_s = result.window_ns as f64 / 1e9;
     // What really fell due, where that was counted: chance has no part in it then.
     let counted = result.scope.offered.filter(|offered| offered.span_ns > 0);
-    let rate = counted.map_or(rate as f64, |offered| offered.ops_per_s());
-    let offered = rate * window_s;
-    let chance = match spec.load.arrivals {
-        _ if counted.is_some() => f64::from(spec.workers),
-        Arrivals::Poisson => SIGMAS * offered.sqrt(),
-        // The last op may be due just after the end.
-        Arrivals::Constant => f64::from(spec.workers),
+    let (span_s, due, late, chance) = match counted {
+        Some(offered) => {
+            let Offered { due_ops, late_ops, .. } = offered;
+            (offered.span_ns as f64 / 1e9, due_ops as f64, late_ops, f64::from(spec.workers))
+        }
+        None => {
+            let span_s = result.window_ns as f64 / 1e9;
+            let due = rate as f64 * span_s;
+            let chance = match spec.load.arrivals {
+                Arrivals::Poisson => SIGMAS * due.sqrt(),
+                // The last op may be due just after the end.
+                Arrivals::Constant => f64::from(spec.workers),
+            };
+            (span_s, due, 0, chance)
+        }
     };
-    let done = result.ops() as f64;
-    (done < offered * LOAD_SHARE_MIN - chance).then(|| {
+    let done = result.ops().saturating_sub(late) as f64;
+    (done < due * LOAD_SHARE_MIN - chance).then(|| {
+        let unanswered = counted.map_or(0, |offered| offered.unanswered_ops);
+        let rest = match (late, unanswered) {
+            (0, 0) => String::new(),
+            (late, 0) => format!("; {late} ops were started after the window had ended"),
+            (late, unanswered) => format!(
+                "; {late} ops were started after the window had ended, and {unanswered} not at \
+                 all: they stand among the response times with the time that they had waited"
+            ),
+        };
         CaveatCode::BelowOffered.because(format!(
-            "{} op/s were done of {} op/s offered ({:.0} %)",
-            three_digits(done / window_s),
-            three_digits(rate),
-            done / offered * 100.0
+            "{} op/s were done of {} op/s offered ({:.0} %){rest}",
+            three_digits(done / span_s),
+            three_digits(due / span_s),
+            done / due * 100.0
         ))
     })
 }

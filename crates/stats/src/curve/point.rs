@@ -247,7 +247,12 @@ mod tests {
                 response_time: time,
             }
         };
-        let due = Offered { rate_per_s: offered, due_ops: offered, span_ns: 1_000_000_000 };
+        let due = Offered {
+            rate_per_s: offered,
+            due_ops: offered,
+            span_ns: 1_000_000_000,
+            ..Offered::default()
+        };
         let pass = PassResult {
             window_ns: 1_000_000_000,
             kinds: vec![kind(OpKind::Read, reads), kind(OpKind::Write, writes)],

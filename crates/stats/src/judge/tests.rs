@@ -4,8 +4,8 @@
 
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, OpError, OpKind, Pass,
-    PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
+    BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, Offered, OpError, OpKind,
+    Pass, PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
 };
 
 use super::*;
@@ -73,8 +73,9 @@ fn writes(rates: &[u64]) -> Run {
 /// A mix of `ops` ops in a second, of which `due_ops` fell due and 1000 were asked for.
 fn offered(ops: u64, due_ops: u64) -> PassResult {
     let mut made = result(Pass::Mix, OpKind::Read, ops * MB);
+    let span_ns = made.window_ns;
     made.scope.offered =
-        Some(model::Offered { rate_per_s: 1_000, due_ops, span_ns: made.window_ns });
+        Some(Offered { rate_per_s: 1_000, due_ops, span_ns, ..Offered::default() });
     made
 }
 
@@ -89,6 +90,10 @@ fn chance_in_what_falls_due_moves_no_rate() {
     assert_eq!(op_rate(&offered(1_010, 1_000)), Some(1_000.0));
     // What was not carried is missing.
     assert_eq!(op_rate(&offered(480, 960)), Some(500.0));
+    // What was done only because it was waited for is not carried.
+    let mut late = offered(1_000, 1_000);
+    late.scope.offered.as_mut().unwrap().late_ops = 300;
+    assert_eq!(op_rate(&late), Some(700.0));
     // A closed loop has its own pace.
     assert_eq!(op_rate(&result(Pass::Mix, OpKind::Read, 950 * MB)), Some(950.0));
 }
