@@ -177,14 +177,14 @@ struct Workplace<'a> {
     name: &'a str,
     /// The working directory is left behind.
     keep: bool,
-    /// The trial's number within its run.
+    /// The trial's place in the campaign.
     trial: u32,
 }
 
 /// The trial as it is handed to an agent that works alone.
 ///
 /// What falls due when is drawn for each trial anew, so that trials are samples of what was asked
-/// for and not one sample measured again. The first trials of two runs have the same schedule.
+/// for and not one sample measured again.
 fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
     Assignment {
         spec: spec.for_agents(),
@@ -219,7 +219,7 @@ fn begin_to_end<'s>(
         None => Vec::new(),
     };
     let work_name = walk.directory_name(trial.position);
-    let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.index };
+    let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.position };
     let begun = reach(walk, spec).and_then(|()| begin(walk, crew, spec, work));
     if observed {
         trial.facts.extend(walk.hosts.take_facts());

@@ -16,6 +16,9 @@ use crate::log::{UndoLog, boot_id};
 /// What a program may take that an earlier dfsbench waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// So long after they were changed last, nobody goes on with the books of an agent that was killed.
+const BOOKS_KEPT: Duration = Duration::from_secs(3_600);
+
 /// One change that was found.
 #[derive(Debug)]
 pub struct Cleaned {
@@ -51,13 +54,41 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     Ok(cleaned)
 }
 
-/// Removes what agents that were killed had booked: nobody goes on with it.
+/// Removes what agents that were killed had booked, where nobody goes on with it any more.
+///
+/// A soak takes no lock of the host, and it replaces an agent that was killed within seconds: until
+/// then no process has the file open, so that its age alone says that it is forgotten.
 fn forget_books(state_dir: &Path) {
-    let files = fs::read_dir(state_dir).into_iter().flatten().flatten();
-    for file in
-        files.filter(|file| file.file_name().as_encoded_bytes().starts_with(BOOKS.as_bytes()))
-    {
-        // What can't be removed now is found by the next one who cleans.
-        let _ = fs::remove_file(file.path());
+    for file in fs::read_dir(state_dir).into_iter().flatten().flatten() {
+        let are_books = file.file_name().as_encoded_bytes().starts_with(BOOKS.as_bytes());
+        let changed = file.metadata().and_then(|metadata| metadata.modified());
+        let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+        if are_books && age.is_some_and(|age| age > BOOKS_KEPT) {
+            // What can't be removed now is found by the next one who cleans.
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn books_that_an_agent_is_about_to_go_on_with_are_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["books.new", "books.old", "undo.jsonl"] {
+            let file = File::create(path(name)).unwrap();
+            if name != "books.new" {
+                file.set_modified(SystemTime::now() - 2 * BOOKS_KEPT).unwrap();
+            }
+        }
+        forget_books(folder.path());
+        let left = ["books.new", "books.old", "undo.jsonl"].map(|name| path(name).exists());
+        assert_eq!(left, [true, false, true]);
     }
 }

@@ -39,8 +39,14 @@ const GROWTH_BYTES_MAX: u64 = 4 << 20;
 pub struct Soaked {
     /// Its verdict.
     pub verdict: Verdict,
-    /// Segments that were to be made, made, and read back.
+    /// Segments that were to be made, made, and read back from the first block to the last.
     pub segments: (u64, u64, u64),
+    /// What became of what the server had acknowledged as safe.
+    pub data: Data,
+    /// Bytes and files that were read back after the load, in all segments together.
+    pub read_back: (u64, u64),
+    /// A client gave up: its load ended for want of answers.
+    pub gave_up: bool,
     /// Time that was measured, in nanoseconds.
     pub measured_ns: u64,
     /// Ops of the load that ended well.
@@ -67,6 +73,28 @@ pub struct Soaked {
     pub memory: Option<Memory>,
 }
 
+/// What became of data that was acknowledged as safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// All of it was read back after every segment, and is there.
+    Verified,
+    /// Some of it is gone, or other bytes are in its place.
+    Lost,
+    /// Not all of it could be read back, so nobody knows.
+    Unverified,
+}
+
+impl Data {
+    /// Its name, as exports spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Lost => "lost",
+            Self::Unverified => "unverified",
+        }
+    }
+}
+
 /// What is to be said of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -76,7 +104,7 @@ pub enum Verdict {
     LosesData,
     /// It did not come back.
     NeverRecovers,
-    /// Nothing was lost, and ops failed.
+    /// Ops failed; [`Soaked::data`] says what became of the data.
     FailsOps,
     /// Not all was done that was to be.
     CantTell,
@@ -158,6 +186,9 @@ pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
     let mut soaked = Soaked {
         verdict: Verdict::CantTell,
         segments: (soak.segments(), 0, 0),
+        data: Data::Unverified,
+        read_back: (0, 0),
+        gave_up: false,
         measured_ns: 0,
         ops: 0,
         verified_bytes: 0,
@@ -174,6 +205,7 @@ pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
     for trial in trials {
         soaked.add(soak, trial);
     }
+    soaked.data = soaked.judged_data();
     soaked.verdict = soaked.judged();
     soaked
 }
@@ -190,7 +222,15 @@ impl Soaked {
             self.failure = Some(why.clone());
         }
         self.segments.1 += u64::from(trial.state == TrialState::Done);
-        self.segments.2 += u64::from(trial.passes.iter().any(|pass| pass.pass == Pass::Read));
+        let back = trial.passes.iter().find(|pass| pass.pass == Pass::Read);
+        if let Some(back) = back {
+            self.segments.2 += u64::from(is_whole(back));
+            self.read_back.0 += back.bytes();
+            self.read_back.1 += back.scope.working_set.map_or(0, |set| set.files);
+        }
+        let is_broken = matches!(trial.state, TrialState::Failed(_));
+        let failed = load_of(trial).is_some_and(|load| unanswered(load) > 0);
+        self.gave_up |= is_broken && back.is_none() && failed;
         for pass in &trial.passes {
             self.add_pass(pass);
         }
@@ -245,28 +285,52 @@ impl Soaked {
         wrong.map(|(.., count)| count).sum()
     }
 
-    fn judged(&self) -> Verdict {
+    fn judged_data(&self) -> Data {
         let (wanted, made, read_back) = self.segments;
+        if self.kept.lost > 0 || self.mismatched() > 0 {
+            Data::Lost
+        } else if made == wanted && read_back == wanted {
+            Data::Verified
+        } else {
+            Data::Unverified
+        }
+    }
+
+    fn judged(&self) -> Verdict {
         let unmade = self.effects.iter().any(|effect| effect.upset.failed.is_some());
         let unrecovered = |effect: &Effect| {
             effect.before_per_s.is_some()
                 && effect.detect_ns.is_some()
                 && effect.recover_ns.is_none()
         };
-        if self.kept.lost > 0 || self.mismatched() > 0 {
+        if self.data == Data::Lost {
             Verdict::LosesData
-        } else if self.effects.iter().any(unrecovered)
+        } else if self.gave_up
+            || self.effects.iter().any(unrecovered)
             || (self.failure.is_some() && self.effects.iter().any(|one| one.upset.failed.is_none()))
         {
             Verdict::NeverRecovers
         } else if self.failed() > 0 {
             Verdict::FailsOps
-        } else if self.failure.is_some() || made < wanted || read_back < wanted || unmade {
+        } else if self.failure.is_some() || self.data == Data::Unverified || unmade {
             Verdict::CantTell
         } else {
             Verdict::Survives
         }
     }
+}
+
+/// Ops that failed without bringing any bytes. Wrong bytes, or too few of them, are an answer: the
+/// books of the soak say whether they may be so.
+fn unanswered(pass: &PassResult) -> u64 {
+    let errors = pass.kinds.iter().flat_map(|kind| &kind.errors);
+    let answers = [OpError::MISMATCH, OpError::SHORT];
+    errors.filter(|(error, _)| !answers.contains(error)).map(|(_, count)| count).sum()
+}
+
+/// Says whether a pass read all that there is to read: what failed to be read is not known.
+fn is_whole(back: &PassResult) -> bool {
+    back.ops() > 0 && unanswered(back) == 0
 }
 
 /// A segment, and when it began within the soak.

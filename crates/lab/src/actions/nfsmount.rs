@@ -12,6 +12,7 @@ use model::InForce;
 use super::folder_undo;
 use crate::error::LabError;
 use crate::inforce::Findings;
+use crate::mounts;
 use crate::mountstats;
 use crate::options::{self, Asked};
 use crate::safety;
@@ -61,7 +62,9 @@ pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<InForce, La
     findings.fact("connections", stats.connections.to_string(), STATS);
     findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
     let asked = Asked::nfs(asked);
-    options::compare(&mut findings, &asked, &stats.options, STATS);
+    // Options of the mount point, such as noatime, are listed where all mounts are.
+    let of_point = mounts::at(point).map(|mount| mount.options).unwrap_or_default();
+    options::compare(&mut findings, &asked, &listed(&stats.options, &of_point), STATS);
     let wanted = asked.iter().find(|option| option.name == "nconnect");
     let wanted = wanted.and_then(|option| option.value.as_ref()?.parse::<usize>().ok());
     if let Some(wanted) = wanted.filter(|wanted| *wanted != stats.connections) {
@@ -69,6 +72,13 @@ pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<InForce, La
         findings.differ("connections", wanted.to_string(), found, STATS);
     }
     Ok(findings.done())
+}
+
+/// The options of the NFS client together with those of the mount point, which its list leaves out.
+///
+/// **Source:** fs/namespace.c of Linux (`mnt_opts`) against fs/nfs/super.c (`nfs_show_stats`).
+fn listed(of_client: &str, of_point: &str) -> String {
+    format!("{of_client},{of_point}")
 }
 
 /// What the kernel counts of one NFS mount.
@@ -138,6 +148,22 @@ device tmpfs mounted on /tmp with fstype tmpfs
         assert_eq!((stats.connections, stats.server_read_bytes), (2, 50));
         assert!(stats.options.starts_with("rw,vers=4.2"));
         assert_eq!(MountStats::of(TEXT, Path::new("/tmp")), None);
+    }
+
+    #[test]
+    fn options_of_the_mount_point_are_in_force_though_the_client_does_not_list_them() {
+        let differences = |asked: &str, of_point: &str| {
+            let mut findings = Findings::new("target");
+            let of_client = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap().options;
+            let asked = Asked::nfs(&[asked.to_owned()]);
+            options::compare(&mut findings, &asked, &listed(&of_client, of_point), STATS);
+            let found = findings.done().differences;
+            found.into_iter().map(|one| one.name).collect::<Vec<_>>()
+        };
+        assert!(differences("noatime,nosuid,nconnect=2", "rw,nosuid,noatime").is_empty());
+        // What is not in force is told as before.
+        assert_eq!(differences("noatime", "rw,relatime"), ["noatime"]);
+        assert_eq!(differences("hard,soft", "rw"), ["soft"]);
     }
 
     #[test]

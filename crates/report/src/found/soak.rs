@@ -8,7 +8,7 @@ use model::soak::{Blow, Fate, Finding};
 use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
-use stats::soak::{Effect, Soaked, Verdict, soaked};
+use stats::soak::{Data, Effect, Soaked, Verdict, soaked};
 
 use super::Found;
 use crate::document::{Column, Role, Table, TableRow};
@@ -50,10 +50,9 @@ fn verdict(soaked: &Soaked) -> String {
     );
     let first = || soaked.findings.iter().find(|(_, finding)| finding.fate == Fate::Lost);
     match soaked.verdict {
-        Verdict::Survives => format!(
-            "It survives: {lasted}; no op failed, and nothing that was acknowledged as safe is \
-             lost."
-        ),
+        Verdict::Survives => {
+            format!("It survives: {lasted}; no op failed, and {}.", what_became(soaked))
+        }
         Verdict::LosesData => match first() {
             Some((segment, finding)) => format!(
                 "It LOSES DATA: {} that it had acknowledged as safe {} gone, the first of them {} \
@@ -70,14 +69,35 @@ fn verdict(soaked: &Soaked) -> String {
         Verdict::NeverRecovers => {
             let why = soaked.failure.as_deref().and_then(|why| why.lines().next());
             let why = why.unwrap_or("the throughput was not back before its segment ended");
-            format!("It does NOT RECOVER: {why} ({lasted}).")
+            format!("It does NOT RECOVER: {why}; {} ({lasted}).", what_became(soaked))
         }
         Verdict::FailsOps => format!(
-            "It FAILS OPS: {}; nothing that was acknowledged as safe is lost ({lasted}).",
-            counted(soaked.failed() as usize, "op")
+            "It FAILS OPS: {}; {} ({lasted}).",
+            counted(soaked.failed() as usize, "op"),
+            what_became(soaked)
         ),
         Verdict::CantTell => {
-            format!("Whether it survives can't be told: {} ({lasted}).", why(soaked))
+            let (why, became) = (why(soaked), what_became(soaked));
+            format!("Whether it survives can't be told: {why}; {became} ({lasted}).")
+        }
+    }
+}
+
+/// What became of the data, as far as anybody looked.
+fn what_became(soaked: &Soaked) -> String {
+    let (bytes, files) = soaked.read_back;
+    let read_back = match (bytes, files) {
+        (0, _) => "nothing was read back".to_owned(),
+        (bytes, 0) => format!("{} were read back", Size(bytes)),
+        (bytes, files) => {
+            format!("{} in {} were read back", Size(bytes), counted(files as usize, "file"))
+        }
+    };
+    match soaked.data {
+        Data::Verified => format!("all that was acknowledged as safe is there ({read_back})"),
+        Data::Lost => "some of what was acknowledged as safe is gone".to_owned(),
+        Data::Unverified => {
+            format!("what was acknowledged as safe could not be verified ({read_back})")
         }
     }
 }
@@ -205,6 +225,15 @@ fn of_errors(soaked: &Soaked) -> String {
         are(taken.replays + taken.retransmissions, "call", "calls"),
         Size(taken.resent_bytes)
     );
+    let wrong = soaked.mismatched();
+    let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
+    if soaked.failed() == 0 && wrong > 0 {
+        return format!("{} brought the wrong bytes; {made_good}.", are(wrong, "op", "ops"));
+    }
+    if soaked.failed() == 0 && seen > 0 {
+        // The segment ended without a result of its own; the intervals were seen all the same.
+        return format!("{} failed; {made_good}.", are(seen, "op", "ops"));
+    }
     if soaked.failed() == 0 {
         return format!("No op failed, no file handle was stale, no lease was lost; {made_good}.");
     }
@@ -366,6 +395,9 @@ fn json(soaked: &Soaked) -> Value {
     });
     json!({
         "verdict": soaked.verdict.name(),
+        "data": soaked.data.name(),
+        "read_back_bytes": soaked.read_back.0,
+        "read_back_files": soaked.read_back.1,
         "segments": segments,
         "segments_made": segments_made,
         "segments_read_back": segments_read_back,

@@ -129,7 +129,8 @@ fn verdict(trials: &[Trial]) -> Verdict {
 #[test]
 fn who_lost_nothing_and_failed_nothing_survives() {
     let soaked = soaked(&asked(), &two());
-    assert_eq!(soaked.verdict, Verdict::Survives);
+    assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, Data::Verified));
+    assert_eq!(soaked.read_back, (2 * 64 * 4096, 0));
     assert_eq!((soaked.segments, soaked.ops, soaked.kept.blocks), ((2, 2, 2), 1_200, 128));
     assert_eq!(soaked.verified_bytes, 2 * 364 * 4096);
     let effect = &soaked.effects[0];
@@ -143,7 +144,7 @@ fn the_worst_that_was_found_is_the_verdict() {
     failed[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &stale);
     let fails = soaked(&asked(), &failed);
     assert_eq!((fails.verdict, fails.failed()), (Verdict::FailsOps, 9));
-    assert_eq!((fails.stale, fails.state), (2, 3));
+    assert_eq!((fails.stale, fails.state, fails.data), (2, 3, Data::Verified));
 
     let mut gone = failed.clone();
     gone[0].passes[0].pulses.truncate(8);
@@ -171,6 +172,29 @@ fn what_was_not_done_can_t_be_told() {
     assert_eq!(verdict(&failed), Verdict::CantTell);
     failed[0] = segment(0, vec![upset(600 * MS)]);
     assert_eq!(verdict(&failed), Verdict::NeverRecovers);
+}
+
+/// The server is gone, hangs, or another one stands in its place: nothing can be read back.
+#[test]
+fn what_was_not_read_back_is_neither_there_nor_lost() {
+    let mut gone = two();
+    gone[1].passes.truncate(1);
+    gone[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &[(OpError::LOST, 64)]);
+    gone[1].state = TrialState::Failed("the server does not answer".to_owned());
+    let told = soaked(&asked(), &gone);
+    // A client that gave up did not recover, whether or not anything was planned.
+    assert_eq!((told.verdict, told.data), (Verdict::NeverRecovers, Data::Unverified));
+    let quiet = [segment(0, Vec::new()), gone[1].clone()];
+    assert_eq!(verdict(&quiet), Verdict::NeverRecovers);
+
+    // Each read of what was written failed, or one of them did.
+    for (done, errors) in [(0, 64), (63, 1)] {
+        let mut hung = two();
+        hung[1].passes[1].kinds = vec![kind(OpKind::Read, done, &[(OpError::LOST, errors)])];
+        let told = soaked(&asked(), &hung);
+        assert_eq!((told.verdict, told.data), (Verdict::FailsOps, Data::Unverified));
+        assert_eq!(told.segments, (2, 2, 1));
+    }
 }
 
 #[test]
