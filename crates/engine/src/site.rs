@@ -296,13 +296,13 @@ impl Site {
                     Some(nth) => null.losing_every(*nth),
                     None => null,
                 };
-                Ok(plain(spec, Box::new(null)))
+                Ok(plain(spec.queue_depth as usize, Box::new(null)))
             }
             Place::Memory => {
                 let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
                 let clock = Arc::clone(self.clock());
                 let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
-                Ok(plain(spec, Box::new(memory)))
+                Ok(plain(depth, Box::new(memory)))
             }
             Place::Tcp(target) => self.open_tcp(spec, target),
             Place::Directory(site) => site.open(spec, pass, worker, &self.config),
@@ -321,7 +321,7 @@ impl Site {
         let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
         let backend = Tcp::new(stream, Arc::clone(self.clock()), depth, io_size, timeout_ns);
-        Ok(plain(spec, Box::new(backend)))
+        Ok(plain(depth, Box::new(backend)))
     }
 
     /// Counts what is in the working directory, as far as it is `whose`; `None` for a target
@@ -363,7 +363,7 @@ impl Site {
     /// Doubts that the target raised by itself, such as an option that it refused.
     pub fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
         match &self.place {
-            Place::Nfs(site) => site.caveats(spec),
+            Place::Nfs(site) => site.caveats(spec.transfer_size_bytes),
             _ => Vec::new(),
         }
     }
@@ -428,8 +428,7 @@ impl Site {
 }
 
 /// A backend without doubts, and with as much in flight as was asked for.
-fn plain(spec: &RunSpec, backend: Box<dyn Backend>) -> Opened {
-    let queue_depth = spec.queue_depth as usize;
+fn plain(queue_depth: usize, backend: Box<dyn Backend>) -> Opened {
     Opened { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
 }
 

@@ -222,7 +222,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         points: sorted.points(pass),
         response_time: merged(used.iter().map(|result| result.response_time())),
         service_time: merged(used.iter().map(|result| result.service_time())),
-        estimated_response_time: parts::estimated_response_time(&run.spec, &used),
+        estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
         cpu: parts::cpu(&used, CpuUnit::of_pass(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
