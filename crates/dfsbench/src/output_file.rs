@@ -1,6 +1,6 @@
 //! Files that a user names for output: `-o`, `--tls-ca-out`, pictures, the page of a campaign.
 //!
-//! [`write`] is the way in. A regular file is replaced by a new one that is renamed into its place,
+//! [`write()`] is the way in. A regular file is replaced by a new one that is renamed into its place,
 //! so that no half of it is ever seen and a full disk leaves the old one; mode and owner stay as
 //! they were. Links are followed, a file with several hard links is written in place, and so is
 //! whatever is no regular file: a device, a FIFO, a terminal. A database is never replaced, be it
@@ -46,7 +46,7 @@ pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), 
 /// Refuses what must not be written to, before time is spent on what would be written.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     let refuse = |what: &str, hint: &str| {
         let path = path.display();
