@@ -1,8 +1,8 @@
 //! Files that a user names for output: `-o`, `--tls-ca-out`, pictures, the page of a campaign.
 //!
-//! [`write()`] is the way in. A regular file is replaced by a new one that is renamed into its place,
-//! so that no half of it is ever seen and a full disk leaves the old one; mode and owner stay as
-//! they were. Links are followed, a file with several hard links is written in place, and so is
+//! [`write()`] is the way in. A regular file is replaced by a new one that is renamed into its
+//! place, so that no half of it is ever seen and a full disk leaves the old one; mode and owner
+//! stay as they were. Links are followed, a file with several hard links is written in place, and so is
 //! whatever is no regular file: a device, a FIFO, a terminal. A database is never replaced, be it
 //! the results file, another one, or what SQLite keeps beside it. Root does not write through what
 //! somebody else left in a folder that all may write to.
