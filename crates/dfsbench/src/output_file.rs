@@ -4,8 +4,8 @@
 //! place, so that no half of it is ever seen and a full disk leaves the old one; mode and owner
 //! stay as they were. Links are followed, a file with several hard links is written in place, and
 //! so is whatever is no regular file: a device, a FIFO, a terminal. A database is never replaced,
-//! be it the results file, another one, or what SQLite keeps beside it. Root does not write through
-//! what somebody else left in a folder that all may write to.
+//! be it the results file, another one, or what SQLite keeps beside it. Root does not write
+//! through what another user left in a folder that all may write to.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};

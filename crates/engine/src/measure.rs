@@ -302,8 +302,7 @@ fn collect(
 }
 
 /// What is known of every pass, before the workers' parts are added.
-fn scope(spec: &RunSpec, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
-    let rate_per_s = spec.load.rate_per_s;
+fn scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
     let all_waits_known = reports.iter().all(|report| report.wait.is_some());
     Scope {
         offered: (rate_per_s > 0).then(|| Offered { rate_per_s, ..Offered::default() }),
@@ -345,7 +344,7 @@ fn assemble(
             client_cpu_ns: watched.client_cpu_ns,
             samples: watched.samples,
             pulses: watched.pulses,
-            scope: scope(spec, &reports, watched.stalls),
+            scope: scope(spec.load.rate_per_s, &reports, watched.stalls),
             ..PassResult::new(pass)
         },
         ending: Ending::Complete,

@@ -222,7 +222,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         points: sorted.points(pass),
         response_time: merged(used.iter().map(|result| result.response_time())),
         service_time: merged(used.iter().map(|result| result.service_time())),
-        estimated_response_time: parts::estimated_response_time(&run.spec, &used),
+        estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
         cpu: parts::cpu(&used, CpuUnit::of_pass(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
@@ -397,8 +397,9 @@ fn op_rate(result: &PassResult) -> Option<f64> {
 }
 
 /// What was carried of an offered load, in ops per second: the rate that was asked for, times what
-/// was done of what fell due, and started before the window ended. As many ops fall due by chance as a schedule has them, a few more in
-/// one trial than in the next, and that says nothing of the target.
+/// was done of what fell due, and started before the window ended. As many ops fall due by chance
+/// as a schedule has them, a few more in one trial than in the next, and that says nothing of the
+/// target.
 fn carried_rate(result: &PassResult) -> Option<f64> {
     let offered = result.scope.offered.filter(|offered| offered.due_ops > 0)?;
     let in_time = result.ops().saturating_sub(offered.late_ops);

@@ -71,7 +71,7 @@ pub fn rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     if !can_be_even {
         return None;
     }
-    let samples = whole_samples(spec, result);
+    let samples = whole_samples(spec.sampling.interval_ns(), result);
     let is_open = spec.load.rate_per_s > 0;
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
     let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
@@ -93,8 +93,7 @@ pub fn rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
 }
 
 /// The samples of full length in which all workers were busy, each with its length.
-fn whole_samples<'a>(spec: &RunSpec, result: &'a PassResult) -> Vec<(u64, &'a IntervalSample)> {
-    let interval_ns = spec.sampling.interval_ns();
+fn whole_samples(interval_ns: u64, result: &PassResult) -> Vec<(u64, &IntervalSample)> {
     // The watcher comes a little late to the end of an interval, and so to that of the pass.
     let slack_ns = interval_ns / 20;
     let mut begins_ns = 0;

@@ -8,7 +8,7 @@
 //! **Source:** von Neumann, "Various techniques used in connection with random digits", NBS
 //! Applied Mathematics Series 12, 1951: exact exponential variates from comparisons alone.
 
-use model::RunSpec;
+use model::Load;
 use model::random::draw;
 use model::work::Arrivals as Pattern;
 
@@ -46,19 +46,19 @@ impl Batch {
 }
 
 impl Arrivals {
-    /// The arrivals of a run whose load is offered; `None` for a closed loop.
+    /// The arrivals of a load that is offered; `None` for a closed loop.
     ///
     /// `batch` says how many ops an arrival stands for.
-    pub fn new(spec: &RunSpec, seed: u64, batch: Batch) -> Option<Self> {
-        let rate = u128::from(spec.load.rate_per_s);
+    pub fn new(load: &Load, seed: u64, batch: Batch) -> Option<Self> {
+        let rate = u128::from(load.rate_per_s);
         (rate > 0).then(|| Self {
             seed,
-            pattern: spec.load.arrivals,
+            pattern: load.arrivals,
             next: 0,
             sum: 0,
             second_ns: SECOND_NS * SECOND_NS * u128::from(batch.ops.max(1))
                 / (rate * u128::from(batch.arrivals.max(1))),
-            ramp_ns: u128::from(spec.load.ramp_ms) * 1_000_000,
+            ramp_ns: u128::from(load.ramp_ms) * 1_000_000,
         })
     }
 
@@ -129,18 +129,15 @@ fn exponential(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::testing::RunBuilder;
-    use model::{Load, Workload};
 
     fn arrivals(pattern: Pattern, rate_per_s: u64, ramp_ms: u64) -> Arrivals {
         let load = Load { rate_per_s, ramp_ms, arrivals: pattern, ..Load::default() };
-        Arrivals::new(&RunBuilder::new(Workload::Mixed).load(load).build(), 42, Batch::SINGLE)
-            .unwrap()
+        Arrivals::new(&load, 42, Batch::SINGLE).unwrap()
     }
 
     #[test]
     fn a_closed_loop_has_none() {
-        assert!(Arrivals::new(&RunSpec::null(Workload::Mixed), 1, Batch::SINGLE).is_none());
+        assert!(Arrivals::new(&Load::default(), 1, Batch::SINGLE).is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 
-use model::work::Sharing;
+use model::work::{Sharing, Tree};
 use model::{RunSpec, Workload};
 
 use crate::names::{Name, Sort};
@@ -45,7 +45,7 @@ impl Places {
     /// Lays out the directories of a run.
     pub fn of(spec: &RunSpec) -> Self {
         match spec.workload {
-            Workload::Metadata => Self::trees(spec),
+            Workload::Metadata => Self::trees(spec.tree, spec.workers.max(1)),
             Workload::Transactions => Self::flat(spec.transactions.directories, Rule::InTurn),
             Workload::OpMix => {
                 let per_place = spec.op_mix.files_per_directory.max(1);
@@ -69,17 +69,12 @@ impl Places {
     }
 
     /// Full trees: one, whose root is the working directory, or one for each worker.
-    fn trees(spec: &RunSpec) -> Self {
-        let tree = spec.tree;
+    fn trees(tree: Tree, workers: u32) -> Self {
         let nodes = tree_nodes(tree.depth, tree.branching);
         let own = tree.sharing == Sharing::Own;
-        let rule = if own {
-            Rule::TreePerWorker { workers: spec.workers.max(1), nodes }
-        } else {
-            Rule::InTurn
-        };
+        let rule = if own { Rule::TreePerWorker { workers, nodes } } else { Rule::InTurn };
         let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
-        for _ in 0..if own { spec.workers.max(1) } else { 1 } {
+        for _ in 0..if own { workers } else { 1 } {
             let root = places.count();
             if own {
                 places.add_below(None);
@@ -214,7 +209,7 @@ mod tests {
     use super::*;
     use model::OpKind;
     use model::testing::RunBuilder;
-    use model::work::{OpMix, Transactions, Tree};
+    use model::work::{OpMix, Transactions};
 
     fn metadata(workers: u32, tree: Tree) -> Places {
         Places::of(

@@ -82,7 +82,7 @@ impl OpStream {
         let ops_left = if bytes_left == 0 { 0 } else { ops_left };
         Self {
             family,
-            arrivals: Arrivals::new(spec, draw(seed, ARRIVALS), batch).map(Box::new),
+            arrivals: Arrivals::new(&spec.load, draw(seed, ARRIVALS), batch).map(Box::new),
             batch,
             shared_number: None,
             worker,

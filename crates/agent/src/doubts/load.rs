@@ -5,9 +5,7 @@
 
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{
-    Arrivals, Caveat, CaveatCode, Fill, Keeps, Offered, OpKind, Pass, PassResult, RunSpec,
-};
+use model::{Arrivals, Caveat, CaveatCode, Fill, Keeps, OpKind, Pass, PassResult, RunSpec};
 
 use workload::opmix::call_shares;
 
@@ -36,22 +34,20 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     }
     // What really fell due, where that was counted: chance has no part in it then.
     let counted = result.scope.offered.filter(|offered| offered.span_ns > 0);
-    let (span_s, due, late, chance) = match counted {
-        Some(offered) => {
-            let Offered { due_ops, late_ops, .. } = offered;
-            (offered.span_ns as f64 / 1e9, due_ops as f64, late_ops, f64::from(spec.workers))
-        }
-        None => {
-            let span_s = result.window_ns as f64 / 1e9;
-            let due = rate as f64 * span_s;
-            let chance = match spec.load.arrivals {
-                Arrivals::Poisson => SIGMAS * due.sqrt(),
-                // The last op may be due just after the end.
-                Arrivals::Constant => f64::from(spec.workers),
-            };
-            (span_s, due, 0, chance)
-        }
-    };
+    let (span_s, due, late, chance);
+    if let Some(offered) = counted {
+        (span_s, due) = (offered.span_ns as f64 / 1e9, offered.due_ops as f64);
+        (late, chance) = (offered.late_ops, f64::from(spec.workers));
+    } else {
+        span_s = result.window_ns as f64 / 1e9;
+        due = rate as f64 * span_s;
+        late = 0;
+        chance = match spec.load.arrivals {
+            Arrivals::Poisson => SIGMAS * due.sqrt(),
+            // The last op may be due just after the end.
+            Arrivals::Constant => f64::from(spec.workers),
+        };
+    }
     let done = result.ops().saturating_sub(late) as f64;
     (done < due * LOAD_SHARE_MIN - chance).then(|| {
         let unanswered = counted.map_or(0, |offered| offered.unanswered_ops);

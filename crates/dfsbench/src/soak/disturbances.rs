@@ -4,7 +4,7 @@
 //! wrong with it is said with the line or the flag.
 
 use model::soak::{Blow, Disturbance};
-use model::{Host, RunSpec};
+use model::{Host, LabSpec, RunSpec, Target};
 use plan::{Place, PlanError, RawPlan, Spot};
 
 use super::format_ms;
@@ -125,28 +125,28 @@ pub fn default_of_embedded(Lengths { segment_ms, duration_ms }: Lengths) -> Vec<
 /// Says whether a run has whom it can be done to, and who may do it.
 fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     match one.blow {
-        Blow::ServerRestart | Blow::ServerStall => to_embedded(run, one),
+        Blow::ServerRestart | Blow::ServerStall => to_embedded(&run.target, one),
         Blow::ClientKill => to_client(run, one),
         Blow::ClockStep => to_clock(run, one),
-        Blow::NfsdStop | Blow::NetworkCut | Blow::DiskFull => to_server(run, one),
+        Blow::NfsdStop | Blow::NetworkCut | Blow::DiskFull => to_server(run.lab.as_deref(), one),
     }
 }
 
 /// What only the in-memory server of this process can be told to.
-fn to_embedded(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    let is_embedded = run.target.nfs().is_some_and(|nfs| nfs.embedded);
+fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
+    let is_embedded = target.nfs().is_some_and(|nfs| nfs.embedded);
     match &one.host {
         None if is_embedded => Ok(()),
         _ => Err((
-            format!("nobody here has the right to do that to {}", run.target),
+            format!("nobody here has the right to do that to {target}"),
             "only the in-memory server, `embedded`, can be told to",
         )),
     }
 }
 
 /// What is done to the server that the plan sets up.
-fn to_server(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    let Some(lab) = &run.lab else {
+fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
+    let Some(lab) = lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
         return Err((
             format!("nobody here has the right to do that to {whom}"),

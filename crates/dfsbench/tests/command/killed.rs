@@ -4,7 +4,8 @@
 //! `DFSBENCH_KILLS` asks for more of them than the few that are always made.
 #![allow(clippy::print_stderr, reason = "a failed test is repeated by its seed")]
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use model::Target;
@@ -27,6 +28,9 @@ const RUN: [&str; 10] = [
     "--timeout",
 ];
 
+/// Where a run says how it goes.
+const PROGRESS: &str = "progress.jsonl";
+
 /// Kills are made between the start of the program and well into its trials.
 const KILL_WITHIN_MS: u64 = 900;
 
@@ -34,14 +38,34 @@ fn kills() -> u64 {
     std::env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// Runs on a target, which may have flags behind it, and kills the run after a while.
-fn kill_a_run(rig: &Rig, target: &str, after: Duration) {
+/// Starts a run on a target, which may have flags behind it.
+fn start_run(rig: &Rig, target: &str) -> Child {
     let mut args = vec!["run"];
     args.extend(target.split(' '));
     args.extend(RUN);
-    args.push("5s");
-    let mut child = rig.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    args.extend(["5s", "--json-progress", PROGRESS]);
+    rig.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Runs on a target and kills the run after a while.
+fn kill_a_run(rig: &Rig, target: &str, after: Duration) {
+    let mut child = start_run(rig, target);
     std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Runs on a directory and kills the run in its trials, as soon as something is in the directory.
+fn kill_a_run_at_work(rig: &Rig, target: &Path) {
+    let mut child = start_run(rig, target.to_str().unwrap());
+    let has_begun = || {
+        let progress = std::fs::read_to_string(rig.folder().join(PROGRESS)).unwrap_or_default();
+        progress.contains("trial_begun")
+    };
+    let is_at_work = || has_begun() && std::fs::read_dir(target).unwrap().next().is_some();
+    while child.try_wait().unwrap().is_none() && !is_at_work() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -96,10 +120,11 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
 fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     let rig = Rig::new();
     let target = rig.target();
-    // Well within the trials: something is there for sure.
     let is_left = || std::fs::read_dir(&target).unwrap().next().is_some();
-    for after_ms in [1_500, 3_000, 6_000] {
-        kill_a_run(&rig, target.to_str().unwrap(), Duration::from_millis(after_ms));
+    // A trial may end, and take its directory away, between the look and the kill.
+    for _ in 0..20 {
+        let _ = std::fs::remove_file(rig.folder().join(PROGRESS));
+        kill_a_run_at_work(&rig, &target);
         if is_left() {
             break;
         }

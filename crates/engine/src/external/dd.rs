@@ -28,7 +28,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     let (mut ops, mut bytes, mut seconds, mut cpu_ns, mut stored) = (0, 0, 0.0, 0, 0);
     for file in 0..spec.files {
         let command =
-            arguments(spec, pass, file).ok_or_else(|| Failed::no_such_pass(spec, pass))?;
+            arguments(spec, pass, file).ok_or_else(|| Failed::no_such_pass(spec.workload, pass))?;
         let ended = bench.tool(&command)?;
         ended_well("dd", &ended)?;
         let said = ended.stderr();
@@ -43,7 +43,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     Ok(Figures {
         kinds: [Kind::counted(kind, ops, bytes)]
             .into_iter()
-            .chain(Kind::syncs(spec, pass, spec.files))
+            .chain(Kind::syncs(spec.durability, pass, spec.files))
             .collect(),
         window_ns: (seconds * 1e9) as u64,
         cpu_ns,

@@ -6,7 +6,7 @@
 
 use model::{
     Caveat, Durability, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass,
-    PassResult, ProgramUse, RunSpec, Scope, Span,
+    PassResult, ProgramUse, RunSpec, Scope, Span, Workload,
 };
 
 use super::Outside;
@@ -49,8 +49,8 @@ pub(super) struct Kind {
 
 impl Kind {
     /// Syncs inside the window, which a tool was told to make.
-    pub fn syncs(spec: &RunSpec, pass: Pass, files: u32) -> Option<Self> {
-        let makes = spec.durability == Durability::Sync && pass.writes();
+    pub fn syncs(durability: Durability, pass: Pass, files: u32) -> Option<Self> {
+        let makes = durability == Durability::Sync && pass.writes();
         makes.then(|| Self::counted(OpKind::Sync, files.into(), 0))
     }
 
@@ -88,8 +88,8 @@ impl Failed {
     }
 
     /// A pass that the program can't make.
-    pub fn no_such_pass(spec: &RunSpec, pass: Pass) -> Self {
-        Self::Site(SiteError::Program(format!("{} has no pass {pass}", spec.workload)))
+    pub fn no_such_pass(workload: Workload, pass: Pass) -> Self {
+        Self::Site(SiteError::Program(format!("{workload} has no pass {pass}")))
     }
 
     /// Output that nobody can read.

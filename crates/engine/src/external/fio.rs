@@ -51,12 +51,12 @@ struct Times {
 /// # Errors
 /// When fio fails, or has no such pass.
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
-    let command = arguments(spec, pass).ok_or_else(|| Failed::no_such_pass(spec, pass))?;
+    let command = arguments(spec, pass).ok_or_else(|| Failed::no_such_pass(spec.workload, pass))?;
     let ended = bench.tool(&command)?;
     ended_well("fio", &ended)?;
     let mut figures = parse(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
     let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;
-    figures.kinds.extend(Kind::syncs(spec, pass, files));
+    figures.kinds.extend(Kind::syncs(spec.durability, pass, files));
     figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));
     if spec.invalidate || spec.direct {
         figures.storage_read_bytes = Some(ended.usage.storage_read_bytes);

@@ -49,7 +49,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
         let figures = Figures {
             kinds: [Kind::counted(kind, ops, bytes)]
                 .into_iter()
-                .chain(Kind::syncs(spec, said.pass, spec.workers))
+                .chain(Kind::syncs(spec.durability, said.pass, spec.workers))
                 .collect(),
             window_ns: (bytes as f64 / 1024.0 / said.kib_per_s * 1e9) as u64,
             cpu_ns: (said.cpu_s * 1e9) as u64,

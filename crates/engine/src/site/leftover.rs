@@ -1,6 +1,6 @@
 //! Removes the working directories that a killed process left behind.
 //!
-//! [`remove`] takes away those of one campaign, and only what bears its mark ([`mark_of`]) or is
+//! [`remove`] takes away those of one campaign, and only what bears its mark (`mark_of`) or is
 //! still empty: the kill may have come between the making of the two. Links are never followed.
 
 use std::fs;

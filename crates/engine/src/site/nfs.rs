@@ -105,7 +105,7 @@ impl NfsSite {
             opened: Mutex::default(),
             shared: Mutex::default(),
             patience,
-            names_max: names_max(spec),
+            names_max: names_max(spec.workload, spec.files),
         })
     }
 
@@ -312,11 +312,11 @@ pub(super) fn connect(options: &MountOptions) -> Result<Mount, MountError> {
 }
 
 /// Names that one directory of a run may have before it is held to be endless.
-fn names_max(spec: &RunSpec) -> u64 {
+fn names_max(workload: Workload, files: u32) -> u64 {
     // Streams and mixes of reads and writes have the files of their set, and never more.
-    let is_unbounded = !matches!(spec.workload, Workload::Stream | Workload::Mixed);
+    let is_unbounded = !matches!(workload, Workload::Stream | Workload::Mixed);
     let spare = if is_unbounded { LISTED_SPARE_UNBOUNDED } else { LISTED_SPARE };
-    spare.saturating_add(u64::from(spec.files).saturating_mul(4))
+    spare.saturating_add(u64::from(files).saturating_mul(4))
 }
 
 /// Says what a server refused; `left` names what it may have made, where it gave no answer.

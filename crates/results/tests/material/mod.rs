@@ -101,7 +101,13 @@ pub fn hosts() -> Vec<HostResult> {
 pub fn scope() -> Scope {
     Scope {
         program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
-        offered: Some(Offered { rate_per_s: 1000, due_ops: 998, span_ns: 1_000_000_000 }),
+        offered: Some(Offered {
+            rate_per_s: 1000,
+            due_ops: 998,
+            span_ns: 1_000_000_000,
+            late_ops: 3,
+            unanswered_ops: 5,
+        }),
         working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
         common: Some(Work { ops: 7, bytes: 28_672 }),

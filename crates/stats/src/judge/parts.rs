@@ -3,7 +3,7 @@
 //! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
 //! as the figure itself is; shares are of all their ops together.
 
-use model::{Histogram, OpKind, PassResult, ProgramUse, RunSpec, WorkingSet};
+use model::{Histogram, Load, OpKind, PassResult, ProgramUse, WorkingSet};
 
 use super::{Cpu, CpuUnit, op_rate};
 use crate::summary::median;
@@ -112,8 +112,8 @@ pub(super) fn cpu(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
 ///
 /// **Source:** the pace is that of wrk 4 (`stats_correct`): the time that was measured, over the
 /// ops of each connection.
-pub(super) fn estimated_response_time(spec: &RunSpec, used: &[&PassResult]) -> Option<Histogram> {
-    if spec.load.rate_per_s > 0 || used.iter().any(|result| result.scope.slots == 0) {
+pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Option<Histogram> {
+    if load.rate_per_s > 0 || used.iter().any(|result| result.scope.slots == 0) {
         return None;
     }
     let mut all = Histogram::sparse();

@@ -2,7 +2,7 @@
 //!
 //! Exact where files bound the pass; where time does, nobody knows beforehand.
 
-use model::{Pass, RunSpec, Workload};
+use model::{Load, Pass, RunSpec, Workload};
 
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
@@ -27,7 +27,7 @@ pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
     if is_pool && matches!(pass, Pass::Remove | Pass::Transactions) {
         let all = 2 * spec.transactions.count;
         // Files, and so ops, fall to workers at random: their bounds are reached at different ends.
-        let whole = pass == Pass::Transactions && !is_bounded(spec);
+        let whole = pass == Pass::Transactions && !is_bounded(&spec.load);
         return PassSize { ops: whole.then_some(all), bytes: None };
     }
     let (mut ops, mut bytes) = (0_u64, Some(0_u64));
@@ -94,8 +94,8 @@ fn natural(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     }
 }
 
-const fn is_bounded(spec: &RunSpec) -> bool {
-    spec.load.ops_max > 0 || spec.load.bytes_max > 0
+const fn is_bounded(load: &Load) -> bool {
+    load.ops_max > 0 || load.bytes_max > 0
 }
 
 /// Most ops and bytes of one worker: its share of what bounds all of them.

@@ -57,7 +57,7 @@ impl DirectorySite {
                 }
             }
         }
-        let caveats = one_at_a_time(spec).into_iter().collect();
+        let caveats = one_at_a_time(spec.queue_depth).into_iter().collect();
         let backend = Box::new(Posix::new(set, clock));
         Ok(Opened { backend, caveats, kernel_counts, queue_depth })
     }
@@ -79,7 +79,8 @@ impl DirectorySite {
             Handles::Own(self.open_each(spec, &set, pass, numbers)?)
         };
         let is_mapped = spec.layout.mmap && spec.backend == BackendKind::Posix;
-        let maps = if is_mapped { self.map(spec, pass, &files)? } else { Vec::new() };
+        let maps =
+            if is_mapped { self.map(spec.file_size_bytes, pass, &files)? } else { Vec::new() };
         let root = |work: &super::Work| {
             work.handle()?.try_clone().map_err(|error| io("open", &work.path, &error))
         };
@@ -138,14 +139,14 @@ impl DirectorySite {
         }
         let open = |number| {
             let wanted = set.size(number).unwrap_or(0);
-            self.open_one(spec, wanted, pass, number, flags | OFlags::CLOEXEC)
+            self.open_one(spec.data.fill, wanted, pass, number, flags | OFlags::CLOEXEC)
         };
         numbers.map(open).collect()
     }
 
     fn open_one(
         &self,
-        spec: &RunSpec,
+        fill: Fill,
         wanted: u64,
         pass: Pass,
         number: u32,
@@ -158,7 +159,7 @@ impl DirectorySite {
         let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {
-            let written = written_bytes(&file, spec.data.fill).map_err(failed)?;
+            let written = written_bytes(&file, fill).map_err(failed)?;
             if written < wanted {
                 return Err(SiteError::Unwritten {
                     place: self.path(Sort::File, number).display().to_string(),
@@ -171,13 +172,7 @@ impl DirectorySite {
     }
 
     /// Maps files; those that are written anew get their size and their space first.
-    fn map(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        files: &[OwnedFd],
-    ) -> Result<Vec<Mapping>, SiteError> {
-        let bytes = spec.file_size_bytes;
+    fn map(&self, bytes: u64, pass: Pass, files: &[OwnedFd]) -> Result<Vec<Mapping>, SiteError> {
         let map = |file: &OwnedFd| -> Result<Mapping, Errno> {
             if pass.opens() == Opens::Anew {
                 match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -219,11 +214,10 @@ const fn durable(durability: Durability) -> OFlags {
     }
 }
 
-fn one_at_a_time(spec: &RunSpec) -> Option<Caveat> {
-    (spec.queue_depth > 1).then(|| {
+fn one_at_a_time(queue_depth: u32) -> Option<Caveat> {
+    (queue_depth > 1).then(|| {
         CaveatCode::OptionNotInForce.because(format!(
-            "queue_depth {} asked for, 1 in force: posix calls are synchronous",
-            spec.queue_depth
+            "queue_depth {queue_depth} asked for, 1 in force: posix calls are synchronous"
         ))
     })
 }
