@@ -10,9 +10,10 @@ mod processors;
 use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
 use lab::mounts::Mount;
-use model::units::{Nanos, Size};
+use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, RunSpec, Stable, Workload,
+    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, Proto, RunSpec, Stable,
+    Workload,
 };
 
 use crate::accounting;
@@ -28,6 +29,16 @@ pub const WINDOW_MIN_NS: u64 = 20_000_000;
 
 /// Below this share of bytes read from storage the page cache had its hand in the figure.
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
+
+/// Fewer segments than this are sent again by chance: probes of the tail, a queue that was full once.
+pub const SEGMENTS_AGAIN_MAX: u64 = 64;
+
+/// Above this share of segments that are sent again TCP is slow for it.
+///
+/// **Source:** Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
+/// avoidance algorithm" (1997): throughput falls with the square root of the loss, to some 40
+/// segments a round trip at one in a thousand.
+pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
 
 /// Doubts about whether the pass did what it says.
 pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
@@ -68,6 +79,33 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Doubts about TCP: segments that it had to send again while it carried the pass.
+///
+/// The counters are those of the host, since the kernel's client has no others: what other programs
+/// send is in them, and the evidence says so.
+pub fn about_segments(
+    spec: &RunSpec,
+    result: &PassResult,
+    mount: Option<&Mount>,
+) -> Option<Caveat> {
+    let has_server = spec.target.server_host().is_some() || mount.is_some_and(Mount::is_nfs);
+    if !has_server || spec.nfs().proto == Proto::Udp {
+        return None;
+    }
+    let telemetry = result.telemetry.first()?;
+    let again = telemetry.risen("tcp.segments_retransmitted");
+    let sent = telemetry.risen("tcp.segments_sent");
+    let share = again as f64 / sent.max(1) as f64;
+    (again > SEGMENTS_AGAIN_MAX && share > SEGMENTS_AGAIN_SHARE_MAX).then(|| {
+        CaveatCode::TcpRetransmits.because(format!(
+            "{again} of {sent} segments of all connections of this host were sent again ({} %, at \
+             most {} %; RetransSegs of /proc/net/snmp)",
+            three_digits(share * 100.0),
+            SEGMENTS_AGAIN_SHARE_MAX * 100.0,
+        ))
+    })
 }
 
 /// Doubts about what went wrong on the way and was made good.

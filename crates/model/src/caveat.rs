@@ -144,6 +144,9 @@ codes! {
     Retransmits, "retransmits", Degraded,
         "Calls were sent again because their answers did not come in time.",
         "Look for loss on the way (netstat -su, ethtool -S); use TCP, or smaller transfers.";
+    TcpRetransmits, "tcp-retransmits", Degraded,
+        "TCP sent data again: something on the way drops it, and TCP slows down for that.",
+        "Look for full queues and bad links (ss -ti, tc -s qdisc, ethtool -S); compare with iperf3.";
     Recovered, "recovered", Degraded,
         "The connection or data was lost while it was measured, and made good: that took time.",
         "Look at the server's log; repeat when it is stable.";

@@ -36,6 +36,13 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Ops of an open loop that were done too late to count as carried: started after the window had
+    /// ended, beyond those that would have taken their turn then anyway. A queue that is never empty
+    /// holds a few ops at any instant, also at the last.
+    pub fn overdue_ops(&self) -> u64 {
+        self.offered.map_or(0, |offered| offered.late_ops.saturating_sub(self.slots.into()))
+    }
+
     /// Ops and bytes of a kind that were done before anything counted.
     pub fn warmed_up(&self, kind: OpKind) -> (u64, u64) {
         let of_kind = self.warmup.iter().filter(|warm| warm.kind == kind);

@@ -229,6 +229,15 @@ impl Target {
         }
     }
 
+    /// Names the host of its server, where this process speaks to one by itself.
+    pub fn server_host(&self) -> Option<&str> {
+        match self {
+            Self::Nfs(nfs) => Some(&nfs.host),
+            Self::Tcp(tcp) => Some(&tcp.host),
+            _ => None,
+        }
+    }
+
     /// Returns the NFS server, where this process speaks NFS by itself.
     pub const fn nfs(&self) -> Option<&NfsTarget> {
         match self {

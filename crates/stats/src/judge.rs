@@ -402,7 +402,7 @@ fn op_rate(result: &PassResult) -> Option<f64> {
 /// target.
 fn carried_rate(result: &PassResult) -> Option<f64> {
     let offered = result.scope.offered.filter(|offered| offered.due_ops > 0)?;
-    let in_time = result.ops().saturating_sub(offered.late_ops);
+    let in_time = result.ops().saturating_sub(result.scope.overdue_ops());
     let share = in_time as f64 / offered.due_ops as f64;
     Some(offered.rate_per_s as f64 * share.min(1.0))
 }

@@ -24,6 +24,7 @@ mod interop;
 mod lab;
 mod ladder;
 pub mod libnfs;
+mod loss;
 pub mod ours;
 mod ramp;
 mod strace;
@@ -33,11 +34,12 @@ mod vm;
 type Group = fn(&mut Checks);
 
 /// The groups, one line after the other; those of a line at once, for no figure of theirs counts.
-const GROUPS: [&[(&str, Group)]; 10] = [
+const GROUPS: [&[(&str, Group)]; 11] = [
     &[("interop", interop::run)],
     &[("ganesha", against_ganesha::run)],
     &[("server", against_us::run)],
     &[("disk", disk::run)],
+    &[("loss", loss::run)],
     &[("strace", strace::run)],
     &[("browser", browser::run), ("lab", lab::run)],
     &[("ladder", ladder::run)],
@@ -46,7 +48,7 @@ const GROUPS: [&[(&str, Group)]; 10] = [
     &[("cluster", cluster::run)],
 ];
 
-/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `strace`,
+/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `loss`, `strace`,
 /// `browser`, `lab`, `ladder`, `vm`, `hosts`, `cluster`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();

@@ -37,7 +37,7 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let (span_s, due, late, chance);
     if let Some(offered) = counted {
         (span_s, due) = (offered.span_ns as f64 / 1e9, offered.due_ops as f64);
-        (late, chance) = (offered.late_ops, f64::from(spec.workers));
+        (late, chance) = (result.scope.overdue_ops(), f64::from(spec.workers));
     } else {
         span_s = result.window_ns as f64 / 1e9;
         due = rate as f64 * span_s;

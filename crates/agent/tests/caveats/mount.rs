@@ -1,8 +1,12 @@
 //! Doubts about mounts of the kernel's NFS client, from counters as it keeps them.
 
-use agent::doubts::{IN_FLIGHT_MAX, about_mount};
+use agent::doubts::{IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments};
 use lab::mounts::Mount;
-use model::{Histogram, KindResult, Metric, MetricKind, OpKind, Pass, PassResult, Telemetry};
+use model::testing::RunBuilder;
+use model::{
+    BackendKind, Histogram, KindResult, Metric, MetricKind, NfsTarget, OpKind, Pass, PassResult,
+    Proto, RunSpec, Target, Telemetry, Workload,
+};
 
 fn telemetry(counters: &[(&str, u64)]) -> Telemetry {
     let metric = |(name, risen): &(&str, u64)| Metric {
@@ -66,4 +70,59 @@ fn calls_that_were_sent_again_are_told() {
     assert_eq!(codes(READ, 100, &sent(IN_FLIGHT_MAX + 1)), ["retransmits"]);
     let timed_out = [wire, ("READ.ops", 10), ("READ.major_timeouts", 1)];
     assert_eq!(codes(READ, 100, &timed_out), ["retransmits"]);
+}
+
+/// A run over NFS, and one in a directory that is no mount.
+fn served_and_local() -> [RunSpec; 2] {
+    let served = RunBuilder::new(Workload::Stream)
+        .target(Target::Nfs(NfsTarget::new("server", "/export")))
+        .backend(BackendKind::Nfs)
+        .build();
+    let local = RunBuilder::new(Workload::Stream).on_directory("/srv".as_ref()).build();
+    [served, local]
+}
+
+/// What is said of so many segments, of which some were sent again.
+fn segments(spec: &RunSpec, sent: u64, again: u64) -> Option<String> {
+    let metric = |name: &str, risen: u64| Metric {
+        name: name.to_owned(),
+        kind: MetricKind::Counter,
+        values: vec![5, 5 + risen],
+    };
+    let counted = Telemetry {
+        host: "client".to_owned(),
+        times_ns: vec![0, 1],
+        metrics: vec![
+            metric("tcp.segments_sent", sent),
+            metric("tcp.segments_retransmitted", again),
+        ],
+    };
+    let result = PassResult { telemetry: vec![counted], ..crate::figures::result() };
+    about_segments(spec, &result, None).map(|caveat| {
+        assert_eq!(caveat.code.code(), "tcp-retransmits");
+        caveat.evidence
+    })
+}
+
+#[test]
+fn segments_that_tcp_sent_again_are_told() {
+    let [served, _] = served_and_local();
+    // What a shaped link did to a run that nothing was said of.
+    let told = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
+    assert!(told.starts_with("115191 of 1200000 segments "), "{told}");
+    assert!(told.contains("(9.60 %, at most 0.1 %; RetransSegs of /proc/net/snmp)"), "{told}");
+    assert!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX + 1).is_some());
+}
+
+#[test]
+fn what_tcp_sends_again_for_others_accuses_nobody() {
+    let [served, local] = served_and_local();
+    // A few by chance, or a share that costs nothing.
+    assert_eq!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX), None);
+    assert_eq!(segments(&served, 1_200_000, 1_200), None);
+    // Whoever does not use TCP is not slowed down by it.
+    assert_eq!(segments(&local, 1_200_000, 115_191), None);
+    let mut over_udp = served;
+    over_udp.target.nfs_mut().unwrap().settings.proto = Proto::Udp;
+    assert_eq!(segments(&over_udp, 1_200_000, 115_191), None);
 }

@@ -94,6 +94,11 @@ fn chance_in_what_falls_due_moves_no_rate() {
     let mut late = offered(1_000, 1_000);
     late.scope.offered.as_mut().unwrap().late_ops = 300;
     assert_eq!(op_rate(&late), Some(700.0));
+    // But for the few that wait at any instant where the client has so many slots.
+    late.scope.slots = 100;
+    assert_eq!(op_rate(&late), Some(800.0));
+    late.scope.slots = 300;
+    assert_eq!(op_rate(&late), Some(1_000.0));
     // A closed loop has its own pace.
     assert_eq!(op_rate(&result(Pass::Mix, OpKind::Read, 950 * MB)), Some(950.0));
 }
