@@ -30,7 +30,8 @@ pub const WINDOW_MIN_NS: u64 = 20_000_000;
 /// Below this share of bytes read from storage the page cache had its hand in the figure.
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
 
-/// Fewer segments than this are sent again by chance: probes of the tail, a queue that was full once.
+/// Fewer segments than this are sent again by chance: probes of the tail, a queue that was once
+/// full.
 pub const SEGMENTS_AGAIN_MAX: u64 = 64;
 
 /// Above this share of segments that are sent again TCP is slow for it.

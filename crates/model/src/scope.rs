@@ -36,9 +36,9 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Ops of an open loop that were done too late to count as carried: started after the window had
-    /// ended, beyond those that would have taken their turn then anyway. A queue that is never empty
-    /// holds a few ops at any instant, also at the last.
+    /// Ops of an open loop that were done too late to count as carried: started after the window
+    /// had ended, but for as many as there are slots. A server that keeps up still has a few ops
+    /// waiting at any instant, and so at the last one.
     pub fn overdue_ops(&self) -> u64 {
         self.offered.map_or(0, |offered| offered.late_ops.saturating_sub(self.slots.into()))
     }

@@ -48,8 +48,8 @@ const GROUPS: [&[(&str, Group)]; 11] = [
     &[("cluster", cluster::run)],
 ];
 
-/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `loss`, `strace`,
-/// `browser`, `lab`, `ladder`, `vm`, `hosts`, `cluster`.
+/// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `loss`,
+/// `strace`, `browser`, `lab`, `ladder`, `vm`, `hosts`, `cluster`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
     for at_once in GROUPS {
