@@ -12,8 +12,8 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, OpError, Opens, Pass, PassResult, Proto, RunSpec, Stable,
-    Workload,
+    Caveat, CaveatCode, Durability, NfsTarget, OpError, Opens, Pass, PassResult, Proto, RunSpec,
+    Stable, Workload,
 };
 
 use crate::accounting;
@@ -155,6 +155,34 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
         Size(read),
         mount.file_system,
     )))
+}
+
+/// Notes that a server whose memory nobody sees may have answered reads from it: everything that is
+/// read was written there before, by this very trial.
+///
+/// Where hosts are set up, the controller looks at the server's disks itself. `memory_bytes` is that
+/// of this host, which is the server's where it is here.
+pub fn about_server_cache(
+    spec: &RunSpec,
+    result: &PassResult,
+    mount: Option<&Mount>,
+    memory_bytes: Option<u64>,
+) -> Option<Caveat> {
+    let is_ours = spec.target.is_embedded() || spec.lab.is_some();
+    let has_server = spec.target.nfs().is_some() || mount.is_some_and(Mount::is_nfs);
+    let reads = result.kinds.iter().any(|kind| kind.kind.reads_data() && kind.bytes > 0);
+    if is_ours || !has_server || !reads {
+        return None;
+    }
+    let is_here = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
+    let told = (spec.server_memory_bytes > 0).then_some(spec.server_memory_bytes);
+    let set = Size(spec.set_bytes());
+    let evidence = match told.or(memory_bytes.filter(|_| is_here)) {
+        Some(memory) if spec.set_bytes() >= memory => return None,
+        Some(memory) => format!("{set} of files, and the server has {} of memory", Size(memory)),
+        None => format!("{set} of files, and nobody knows how much memory the server has"),
+    };
+    Some(CaveatCode::MayBeServerCached.because(evidence))
 }
 
 /// The errors of a pass in one phrase: `100 failed ops (100 x ENOSPC)`.

@@ -387,6 +387,7 @@ impl<'a> Trial<'a> {
         caveats.extend(doubts::about_segments(spec, result, self.mount.as_ref()));
         caveats.extend(doubts::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory_bytes();
+        caveats.extend(doubts::about_server_cache(spec, result, self.mount.as_ref(), memory));
         caveats.extend(doubts::about_data(spec, result, self.mount.as_ref(), memory));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);

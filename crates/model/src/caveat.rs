@@ -189,6 +189,9 @@ codes! {
     ServerCached, "server-cached", Note,
         "The server answered reads from its memory, not from its disk.",
         "Use files larger than the server's memory, or --invalidation server-remount.";
+    MayBeServerCached, "may-be-server-cached", Note,
+        "What was read may have come from the server's memory: it was written there before.",
+        "Use files larger than the server's memory; --server-memory-size says how large that is.";
     SharedHost, "shared-host", Note,
         "Client and server shared the processors of one host.",
         "Read the figure as that of the whole machine, not of a server.";

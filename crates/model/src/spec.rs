@@ -40,6 +40,9 @@ words! {
 /// One point of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunSpec {
+    /// Memory of the server, in bytes; 0 where nobody says.
+    #[serde(default)]
+    pub server_memory_bytes: u64,
     /// Under which name the target stands in tables, such as `nfs` or `dir`.
     pub target_name: String,
     /// What is measured.
@@ -129,6 +132,7 @@ impl RunSpec {
     /// A run on the null backend, every setting as plain as can be: what other runs are made from.
     pub fn null(workload: Workload) -> Self {
         Self {
+            server_memory_bytes: 0,
             target_name: "null".to_owned(),
             target: Target::Null,
             backend: BackendKind::Null,

@@ -1,6 +1,8 @@
 //! Doubts about mounts of the kernel's NFS client, from counters as it keeps them.
 
-use agent::doubts::{IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments};
+use agent::doubts::{
+    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
+};
 use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{
@@ -125,4 +127,57 @@ fn what_tcp_sends_again_for_others_accuses_nobody() {
     let mut over_udp = served;
     over_udp.target.nfs_mut().unwrap().settings.proto = Proto::Udp;
     assert_eq!(segments(&over_udp, 1_200_000, 115_191), None);
+}
+
+const MIB: u64 = 1 << 20;
+
+/// What is said of a pass that read a set of 64 MiB, on a host that has so many MiB of memory.
+fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
+    let spec = RunSpec { file_size_bytes: 64 * MIB, files: 1, ..spec.clone() };
+    let read = KindResult {
+        kind: OpKind::Read,
+        issued: 64,
+        done: 64,
+        bytes: 64 * MIB,
+        errors: Vec::new(),
+        service_time: Histogram::new(),
+        response_time: Histogram::new(),
+    };
+    let result = PassResult { pass: Pass::Read, kinds: vec![read], ..crate::figures::result() };
+    let written = PassResult { kinds: Vec::new(), ..result.clone() };
+    assert_eq!(about_server_cache(&spec, &written, None, Some(host_mib * MIB)), None);
+    let told = about_server_cache(&spec, &result, None, Some(host_mib * MIB));
+    told.map(|caveat| caveat.evidence)
+}
+
+#[test]
+fn what_a_server_may_have_in_memory_is_noted() {
+    let [served, _] = served_and_local();
+    let unknown = read_back(&served, 1).unwrap();
+    assert!(unknown.ends_with("nobody knows how much memory the server has"), "{unknown}");
+    let told = RunSpec { server_memory_bytes: 65 * MIB, ..served };
+    assert_eq!(
+        read_back(&told, 1).unwrap(),
+        "64 MiB of files, and the server has 65 MiB of memory"
+    );
+    // A server on this host has the memory of this host.
+    let mut here = told;
+    here.server_memory_bytes = 0;
+    here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
+    assert!(read_back(&here, 1_000).unwrap().contains("has 1000 MiB of memory"));
+}
+
+#[test]
+fn a_server_that_has_less_memory_than_files_is_not_suspected() {
+    let [served, local] = served_and_local();
+    let told = RunSpec { server_memory_bytes: 64 * MIB, ..served.clone() };
+    assert_eq!(read_back(&told, 1_000), None);
+    let mut here = served.clone();
+    here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
+    assert_eq!(read_back(&here, 64), None);
+    // A directory is not on a server, and our own server keeps all in memory by design.
+    assert_eq!(read_back(&local, 1_000), None);
+    let mut embedded = served;
+    embedded.target.nfs_mut().unwrap().embedded = true;
+    assert_eq!(read_back(&embedded, 1_000), None);
 }

@@ -300,6 +300,9 @@ settings! {
     Retrans => count("retrans", nfs!(retrans)).unit("times")
         .range(0, 30, "each time the wait is doubled: further ones never come").when(uses_udp)
         .of_targets().always_shown();
+    /// Memory of the server: files that are larger can't all come from it. 0 is not known.
+    ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)
+        .range(0, 1 << 50, "no server has as much");
     /// Share of reads in a mix. Only for mixed.
     ReadPercent => percent("read_percent", run!(read_percent)).default(Number(70)).only(&[W::Mixed])
         .always_shown();

@@ -74,6 +74,7 @@ xprtsec = "none"
 nconnect = 1
 transfer_size = "server"
 stable = "unstable"
+server_memory_size = "0B"
 read_percent = 70
 random_percent = 100
 skew = 0
