@@ -11,6 +11,8 @@ const CHANGES: u8 = 1;
 const OWNER_SEQID: u8 = 2;
 /// Can be the one operation of a compound outside a session.
 const SESSIONLESS: u8 = 4;
+/// Must not be carried out twice when a call of v4.0 is sent again.
+const ONCE_ONLY: u8 = 8;
 
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $first:literal..=$last:literal,
@@ -71,11 +73,11 @@ opcodes! {
     /// Asks for access rights.
     Access = 3, 0..=2, "ACCESS";
     /// Closes a file.
-    Close = 4, 0..=2, "CLOSE", CHANGES | OWNER_SEQID;
+    Close = 4, 0..=2, "CLOSE", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Makes written data durable.
     Commit = 5, 0..=2, "COMMIT";
     /// Creates an object that is not a regular file.
-    Create = 6, 0..=2, "CREATE", CHANGES;
+    Create = 6, 0..=2, "CREATE", CHANGES | ONCE_ONLY;
     /// Gives up delegations that wait for recovery.
     Delegpurge = 7, 0..=2, "DELEGPURGE";
     /// Returns a delegation.
@@ -85,13 +87,13 @@ opcodes! {
     /// Gets the current handle.
     Getfh = 10, 0..=2, "GETFH";
     /// Adds a name to a file.
-    Link = 11, 0..=2, "LINK", CHANGES;
+    Link = 11, 0..=2, "LINK", CHANGES | ONCE_ONLY;
     /// Locks a range.
-    Lock = 12, 0..=2, "LOCK", CHANGES | OWNER_SEQID;
+    Lock = 12, 0..=2, "LOCK", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Tests for a lock.
     Lockt = 13, 0..=2, "LOCKT";
     /// Unlocks a range.
-    Locku = 14, 0..=2, "LOCKU", CHANGES | OWNER_SEQID;
+    Locku = 14, 0..=2, "LOCKU", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Finds a name in a directory.
     Lookup = 15, 0..=2, "LOOKUP";
     /// Finds the parent directory.
@@ -99,13 +101,13 @@ opcodes! {
     /// Goes on if attributes differ.
     Nverify = 17, 0..=2, "NVERIFY";
     /// Opens a regular file.
-    Open = 18, 0..=2, "OPEN", CHANGES | OWNER_SEQID;
+    Open = 18, 0..=2, "OPEN", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Finds the named attributes.
     Openattr = 19, 0..=2, "OPENATTR";
     /// Confirms an owner's first open.
-    OpenConfirm = 20, 0..=0, "OPEN_CONFIRM", OWNER_SEQID;
+    OpenConfirm = 20, 0..=0, "OPEN_CONFIRM", OWNER_SEQID | ONCE_ONLY;
     /// Gives up part of an open.
-    OpenDowngrade = 21, 0..=2, "OPEN_DOWNGRADE", CHANGES | OWNER_SEQID;
+    OpenDowngrade = 21, 0..=2, "OPEN_DOWNGRADE", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Sets the current handle.
     Putfh = 22, 0..=2, "PUTFH";
     /// Sets the current handle to the public one.
@@ -119,9 +121,9 @@ opcodes! {
     /// Reads a symbolic link.
     Readlink = 27, 0..=2, "READLINK";
     /// Removes a name.
-    Remove = 28, 0..=2, "REMOVE", CHANGES;
+    Remove = 28, 0..=2, "REMOVE", CHANGES | ONCE_ONLY;
     /// Renames an entry.
-    Rename = 29, 0..=2, "RENAME", CHANGES;
+    Rename = 29, 0..=2, "RENAME", CHANGES | ONCE_ONLY;
     /// Renews a lease.
     Renew = 30, 0..=0, "RENEW";
     /// Makes the saved handle current.
@@ -131,11 +133,11 @@ opcodes! {
     /// Asks for security flavors.
     Secinfo = 33, 0..=2, "SECINFO";
     /// Sets attributes.
-    Setattr = 34, 0..=2, "SETATTR", CHANGES;
+    Setattr = 34, 0..=2, "SETATTR", CHANGES | ONCE_ONLY;
     /// Introduces a client.
-    Setclientid = 35, 0..=0, "SETCLIENTID";
+    Setclientid = 35, 0..=0, "SETCLIENTID", ONCE_ONLY;
     /// Confirms a client.
-    SetclientidConfirm = 36, 0..=0, "SETCLIENTID_CONFIRM";
+    SetclientidConfirm = 36, 0..=0, "SETCLIENTID_CONFIRM", ONCE_ONLY;
     /// Goes on if attributes are the same.
     Verify = 37, 0..=2, "VERIFY";
     /// Writes to a file.
@@ -236,6 +238,12 @@ impl OpCode {
         self.traits() & OWNER_SEQID != 0
     }
 
+    /// Tells whether a server of v4.0 has to keep the reply to a call with this operation for a
+    /// retransmission. WRITE is not among them: the same data at the same place changes nothing.
+    pub const fn is_once_only(self) -> bool {
+        self.traits() & ONCE_ONLY != 0
+    }
+
     /// Tells whether the operation can be a compound of its own from v4.1 on, without SEQUENCE.
     /// **Source:** RFC 8881 section 2.10.6.1.
     pub const fn is_sessionless(self) -> bool {
@@ -267,6 +275,7 @@ mod tests {
         assert_eq!(count(OpCode::changes), 14);
         assert_eq!(count(OpCode::has_owner_seqid), 6);
         assert_eq!(count(OpCode::is_sessionless), 6);
+        assert_eq!(count(OpCode::is_once_only), 13);
         assert!(OpCode::Write.changes() && !OpCode::Read.changes());
         assert!(OpCode::OpenConfirm.has_owner_seqid() && !OpCode::Lockt.has_owner_seqid());
         assert!(OpCode::ExchangeId.is_sessionless() && !OpCode::ReclaimComplete.is_sessionless());
