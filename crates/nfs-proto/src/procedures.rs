@@ -2,10 +2,11 @@
 //!
 //! One macro makes both enums, so that number, name and order of a procedure stand on one line.
 
-/// Makes `Procedure` from what it is and lines of number and name; the numbers must be
-/// positions, from 0 on.
+/// Makes `Procedure` from what it is and lines of number, name and `ONCE_ONLY` where it
+/// applies; the numbers must be positions, from 0 on.
 macro_rules! procedures {
-    ($what:literal: $($(#[$doc:meta])* $name:ident = $number:literal, $shown:literal $(, $once_only:ident)?;)+) => {
+    ($what:literal: $($(#[$doc:meta])* $name:ident = $number:literal,
+        $shown:literal $(, $once_only:ident)?;)+) => {
         #[doc = $what]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]

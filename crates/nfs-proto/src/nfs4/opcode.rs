@@ -1,9 +1,9 @@
 //! The operations of NFS v4 by number. **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
 //!
-//! A row of the table holds all that is known of an operation beside its arguments and results:
-//! number, first and last minor version, name and traits. Server, client, counters and fuzzers
-//! read it, so that an operation is added here. [`OpCode`] names all that an RFC defines, those too whose arguments are not understood here:
-//! a server answers them NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
+//! A row of the table holds number, first and last minor version, name and traits of an operation.
+//! The server takes its decisions about whole operations from it. [`OpCode`] names all that an RFC
+//! defines, those too whose arguments are not understood here: a server answers them
+//! NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
 
 /// Changes a file, a directory or the state of a client.
 const CHANGES: u8 = 1;
