@@ -2,10 +2,11 @@
 //!
 //! One macro makes both enums, so that number, name and order of a procedure stand on one line.
 
-/// Makes `Procedure` from what it is and lines of number and name; the numbers must be
-/// positions, from 0 on.
+/// Makes `Procedure` from what it is and lines of number, name and `ONCE_ONLY` where it
+/// applies; the numbers must be positions, from 0 on.
 macro_rules! procedures {
-    ($what:literal: $($(#[$doc:meta])* $name:ident = $number:literal, $shown:literal;)+) => {
+    ($what:literal: $($(#[$doc:meta])* $name:ident = $number:literal,
+        $shown:literal $(, $once_only:ident)?;)+) => {
         #[doc = $what]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
@@ -31,6 +32,16 @@ macro_rules! procedures {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $shown,)+
+                }
+            }
+
+            /// Tells whether a server has to keep the reply for a retransmission, since the call
+            /// must not be carried out twice. WRITE may: the same data at the same place changes
+            /// nothing. **Source:** RFC 1813 section 4.4.
+            pub const fn is_once_only(self) -> bool {
+                const ONCE_ONLY: bool = true;
+                match self {
+                    $(Self::$name => false $(|| $once_only)?,)+
                 }
             }
         }

@@ -10,7 +10,7 @@ procedures! { "A procedure of NFS v2; its discriminant is the number on the wire
     /// Gets attributes.
     Getattr = 1, "GETATTR";
     /// Sets attributes.
-    Setattr = 2, "SETATTR";
+    Setattr = 2, "SETATTR", ONCE_ONLY;
     /// Obsolete; does nothing.
     Root = 3, "ROOT";
     /// Finds a name in a directory.
@@ -24,19 +24,19 @@ procedures! { "A procedure of NFS v2; its discriminant is the number on the wire
     /// Writes data.
     Write = 8, "WRITE";
     /// Creates a file.
-    Create = 9, "CREATE";
+    Create = 9, "CREATE", ONCE_ONLY;
     /// Removes a file.
-    Remove = 10, "REMOVE";
+    Remove = 10, "REMOVE", ONCE_ONLY;
     /// Renames an entry.
-    Rename = 11, "RENAME";
+    Rename = 11, "RENAME", ONCE_ONLY;
     /// Adds a name to a file.
-    Link = 12, "LINK";
+    Link = 12, "LINK", ONCE_ONLY;
     /// Creates a symbolic link.
-    Symlink = 13, "SYMLINK";
+    Symlink = 13, "SYMLINK", ONCE_ONLY;
     /// Creates a directory.
-    Mkdir = 14, "MKDIR";
+    Mkdir = 14, "MKDIR", ONCE_ONLY;
     /// Removes a directory.
-    Rmdir = 15, "RMDIR";
+    Rmdir = 15, "RMDIR", ONCE_ONLY;
     /// Lists a directory.
     Readdir = 16, "READDIR";
     /// Gets the file system's fill state.
@@ -55,5 +55,12 @@ mod tests {
         }
         assert_eq!(Procedure::from_number(18), None);
         assert_eq!(Procedure::Statfs.to_string(), "STATFS");
+    }
+
+    #[test]
+    fn replies_are_kept_for_what_must_not_be_done_twice() {
+        let kept = Procedure::ALL.iter().filter(|it| it.is_once_only()).count();
+        assert_eq!(kept, 8);
+        assert!(Procedure::Remove.is_once_only() && !Procedure::Write.is_once_only());
     }
 }

@@ -10,7 +10,7 @@ procedures! { "A procedure of NFS v3; its discriminant is the number on the wire
     /// Gets attributes.
     Getattr = 1, "GETATTR";
     /// Sets attributes.
-    Setattr = 2, "SETATTR";
+    Setattr = 2, "SETATTR", ONCE_ONLY;
     /// Finds a name in a directory.
     Lookup = 3, "LOOKUP";
     /// Checks permissions.
@@ -22,21 +22,21 @@ procedures! { "A procedure of NFS v3; its discriminant is the number on the wire
     /// Writes data.
     Write = 7, "WRITE";
     /// Creates a file.
-    Create = 8, "CREATE";
+    Create = 8, "CREATE", ONCE_ONLY;
     /// Creates a directory.
-    Mkdir = 9, "MKDIR";
+    Mkdir = 9, "MKDIR", ONCE_ONLY;
     /// Creates a symbolic link.
-    Symlink = 10, "SYMLINK";
+    Symlink = 10, "SYMLINK", ONCE_ONLY;
     /// Creates a special file.
-    Mknod = 11, "MKNOD";
+    Mknod = 11, "MKNOD", ONCE_ONLY;
     /// Removes a file.
-    Remove = 12, "REMOVE";
+    Remove = 12, "REMOVE", ONCE_ONLY;
     /// Removes a directory.
-    Rmdir = 13, "RMDIR";
+    Rmdir = 13, "RMDIR", ONCE_ONLY;
     /// Renames an entry.
-    Rename = 14, "RENAME";
+    Rename = 14, "RENAME", ONCE_ONLY;
     /// Adds a name to a file.
-    Link = 15, "LINK";
+    Link = 15, "LINK", ONCE_ONLY;
     /// Lists a directory.
     Readdir = 16, "READDIR";
     /// Lists a directory with attributes and handles.
@@ -63,5 +63,12 @@ mod tests {
         }
         assert_eq!(Procedure::from_number(22), None);
         assert_eq!(Procedure::Commit.to_string(), "COMMIT");
+    }
+
+    #[test]
+    fn replies_are_kept_for_what_must_not_be_done_twice() {
+        let kept = Procedure::ALL.iter().filter(|it| it.is_once_only()).count();
+        assert_eq!(kept, 9);
+        assert!(Procedure::Remove.is_once_only() && !Procedure::Write.is_once_only());
     }
 }

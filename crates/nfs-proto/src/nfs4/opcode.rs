@@ -1,11 +1,22 @@
 //! The operations of NFS v4 by number. **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
 //!
-//! [`OpCode`] names all that an RFC defines, those too whose arguments are not understood here:
-//! a server answers them NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
+//! A row of the table holds number, first and last minor version, name and traits of an operation.
+//! The server takes its decisions about whole operations from it. [`OpCode`] names all that an RFC
+//! defines, those too whose arguments are not understood here: a server answers them
+//! NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
+
+/// Changes a file, a directory or the state of a client.
+const CHANGES: u8 = 1;
+/// Carries the sequence number of an owner in v4.0.
+const OWNER_SEQID: u8 = 2;
+/// Can be the one operation of a compound outside a session.
+const SESSIONLESS: u8 = 4;
+/// Must not be carried out twice when a call of v4.0 is sent again.
+const ONCE_ONLY: u8 = 8;
 
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $first:literal..=$last:literal,
-        $name:literal;)*) => {
+        $name:literal $(, $($trait:ident)|+)?;)*) => {
         /// An operation.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -47,6 +58,13 @@ macro_rules! opcodes {
                     $(Self::$variant => !matches!(minor, 0..=$last),)*
                 }
             }
+
+            /// Returns the traits in the table's last column.
+            const fn traits(self) -> u8 {
+                match self {
+                    $(Self::$variant => 0 $($(| $trait)+)?,)*
+                }
+            }
         }
     };
 }
@@ -55,11 +73,11 @@ opcodes! {
     /// Asks for access rights.
     Access = 3, 0..=2, "ACCESS";
     /// Closes a file.
-    Close = 4, 0..=2, "CLOSE";
+    Close = 4, 0..=2, "CLOSE", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Makes written data durable.
     Commit = 5, 0..=2, "COMMIT";
     /// Creates an object that is not a regular file.
-    Create = 6, 0..=2, "CREATE";
+    Create = 6, 0..=2, "CREATE", CHANGES | ONCE_ONLY;
     /// Gives up delegations that wait for recovery.
     Delegpurge = 7, 0..=2, "DELEGPURGE";
     /// Returns a delegation.
@@ -69,13 +87,13 @@ opcodes! {
     /// Gets the current handle.
     Getfh = 10, 0..=2, "GETFH";
     /// Adds a name to a file.
-    Link = 11, 0..=2, "LINK";
+    Link = 11, 0..=2, "LINK", CHANGES | ONCE_ONLY;
     /// Locks a range.
-    Lock = 12, 0..=2, "LOCK";
+    Lock = 12, 0..=2, "LOCK", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Tests for a lock.
     Lockt = 13, 0..=2, "LOCKT";
     /// Unlocks a range.
-    Locku = 14, 0..=2, "LOCKU";
+    Locku = 14, 0..=2, "LOCKU", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Finds a name in a directory.
     Lookup = 15, 0..=2, "LOOKUP";
     /// Finds the parent directory.
@@ -83,13 +101,13 @@ opcodes! {
     /// Goes on if attributes differ.
     Nverify = 17, 0..=2, "NVERIFY";
     /// Opens a regular file.
-    Open = 18, 0..=2, "OPEN";
+    Open = 18, 0..=2, "OPEN", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Finds the named attributes.
     Openattr = 19, 0..=2, "OPENATTR";
     /// Confirms an owner's first open.
-    OpenConfirm = 20, 0..=0, "OPEN_CONFIRM";
+    OpenConfirm = 20, 0..=0, "OPEN_CONFIRM", OWNER_SEQID | ONCE_ONLY;
     /// Gives up part of an open.
-    OpenDowngrade = 21, 0..=2, "OPEN_DOWNGRADE";
+    OpenDowngrade = 21, 0..=2, "OPEN_DOWNGRADE", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Sets the current handle.
     Putfh = 22, 0..=2, "PUTFH";
     /// Sets the current handle to the public one.
@@ -103,9 +121,9 @@ opcodes! {
     /// Reads a symbolic link.
     Readlink = 27, 0..=2, "READLINK";
     /// Removes a name.
-    Remove = 28, 0..=2, "REMOVE";
+    Remove = 28, 0..=2, "REMOVE", CHANGES | ONCE_ONLY;
     /// Renames an entry.
-    Rename = 29, 0..=2, "RENAME";
+    Rename = 29, 0..=2, "RENAME", CHANGES | ONCE_ONLY;
     /// Renews a lease.
     Renew = 30, 0..=0, "RENEW";
     /// Makes the saved handle current.
@@ -115,27 +133,27 @@ opcodes! {
     /// Asks for security flavors.
     Secinfo = 33, 0..=2, "SECINFO";
     /// Sets attributes.
-    Setattr = 34, 0..=2, "SETATTR";
+    Setattr = 34, 0..=2, "SETATTR", CHANGES | ONCE_ONLY;
     /// Introduces a client.
-    Setclientid = 35, 0..=0, "SETCLIENTID";
+    Setclientid = 35, 0..=0, "SETCLIENTID", ONCE_ONLY;
     /// Confirms a client.
-    SetclientidConfirm = 36, 0..=0, "SETCLIENTID_CONFIRM";
+    SetclientidConfirm = 36, 0..=0, "SETCLIENTID_CONFIRM", ONCE_ONLY;
     /// Goes on if attributes are the same.
     Verify = 37, 0..=2, "VERIFY";
     /// Writes to a file.
-    Write = 38, 0..=2, "WRITE";
+    Write = 38, 0..=2, "WRITE", CHANGES;
     /// Forgets an owner of locks.
     ReleaseLockowner = 39, 0..=0, "RELEASE_LOCKOWNER";
     /// Changes the backchannel's security.
     BackchannelCtl = 40, 1..=2, "BACKCHANNEL_CTL";
     /// Binds a connection to a session.
-    BindConnToSession = 41, 1..=2, "BIND_CONN_TO_SESSION";
+    BindConnToSession = 41, 1..=2, "BIND_CONN_TO_SESSION", SESSIONLESS;
     /// Introduces a client.
-    ExchangeId = 42, 1..=2, "EXCHANGE_ID";
+    ExchangeId = 42, 1..=2, "EXCHANGE_ID", SESSIONLESS;
     /// Creates a session.
-    CreateSession = 43, 1..=2, "CREATE_SESSION";
+    CreateSession = 43, 1..=2, "CREATE_SESSION", SESSIONLESS;
     /// Destroys a session.
-    DestroySession = 44, 1..=2, "DESTROY_SESSION";
+    DestroySession = 44, 1..=2, "DESTROY_SESSION", SESSIONLESS;
     /// Frees a stateid without locks.
     FreeStateid = 45, 1..=2, "FREE_STATEID";
     /// Asks for a directory delegation.
@@ -161,17 +179,17 @@ opcodes! {
     /// Asks for a delegation.
     WantDelegation = 56, 1..=2, "WANT_DELEGATION";
     /// Destroys a client id.
-    DestroyClientid = 57, 1..=2, "DESTROY_CLIENTID";
+    DestroyClientid = 57, 1..=2, "DESTROY_CLIENTID", SESSIONLESS;
     /// States that nothing is left to reclaim.
     ReclaimComplete = 58, 1..=2, "RECLAIM_COMPLETE";
     /// Reserves space.
-    Allocate = 59, 2..=2, "ALLOCATE";
+    Allocate = 59, 2..=2, "ALLOCATE", CHANGES;
     /// Copies a range.
-    Copy = 60, 2..=2, "COPY";
+    Copy = 60, 2..=2, "COPY", CHANGES;
     /// Prepares a copy between servers.
     CopyNotify = 61, 2..=2, "COPY_NOTIFY";
     /// Makes a hole.
-    Deallocate = 62, 2..=2, "DEALLOCATE";
+    Deallocate = 62, 2..=2, "DEALLOCATE", CHANGES;
     /// Announces how a range will be used.
     IoAdvise = 63, 2..=2, "IO_ADVISE";
     /// Reports a layout's error.
@@ -199,13 +217,37 @@ opcodes! {
     /// Removes an extended attribute.
     Removexattr = 75, 2..=2, "REMOVEXATTR";
     /// Stands in replies for a number that is no operation.
-    Illegal = 10044, 0..=2, "ILLEGAL";
+    Illegal = 10044, 0..=2, "ILLEGAL", SESSIONLESS;
 }
 
 impl OpCode {
     /// Returns the number on the wire.
     pub const fn number(self) -> u32 {
         self as u32
+    }
+
+    /// Tells whether the operation changes something, so that a server must know that its result
+    /// fits into the reply before it begins.
+    pub const fn changes(self) -> bool {
+        self.traits() & CHANGES != 0
+    }
+
+    /// Tells whether v4.0 numbers the calls of this operation by its owner, so that one that is
+    /// sent again gets the first one's result. **Source:** RFC 7530 section 9.1.7.
+    pub const fn has_owner_seqid(self) -> bool {
+        self.traits() & OWNER_SEQID != 0
+    }
+
+    /// Tells whether a server of v4.0 has to keep the reply to a call with this operation for a
+    /// retransmission. WRITE is not among them: the same data at the same place changes nothing.
+    pub const fn is_once_only(self) -> bool {
+        self.traits() & ONCE_ONLY != 0
+    }
+
+    /// Tells whether the operation can be a compound of its own from v4.1 on, without SEQUENCE.
+    /// **Source:** RFC 8881 section 2.10.6.1.
+    pub const fn is_sessionless(self) -> bool {
+        self.traits() & SESSIONLESS != 0
     }
 
     /// Returns the operation of this number, if the minor version defines it.
@@ -226,6 +268,18 @@ impl std::fmt::Display for OpCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn traits_are_those_of_the_rfcs() {
+        let count = |has: fn(OpCode) -> bool| OpCode::ALL.iter().filter(|code| has(**code)).count();
+        assert_eq!(count(OpCode::changes), 14);
+        assert_eq!(count(OpCode::has_owner_seqid), 6);
+        assert_eq!(count(OpCode::is_sessionless), 6);
+        assert_eq!(count(OpCode::is_once_only), 13);
+        assert!(OpCode::Write.changes() && !OpCode::Read.changes());
+        assert!(OpCode::OpenConfirm.has_owner_seqid() && !OpCode::Lockt.has_owner_seqid());
+        assert!(OpCode::ExchangeId.is_sessionless() && !OpCode::ReclaimComplete.is_sessionless());
+    }
 
     #[test]
     fn each_minor_version_has_its_operations() {

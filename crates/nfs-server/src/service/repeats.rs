@@ -4,9 +4,8 @@
 //! among them, since the same data at the same place changes nothing, nor is anything of v4.1 and
 //! later, whose sessions see to it. **Source:** RFC 1813 section 4.4, RFC 7530 section 9.1.7.
 
-use nfs_proto::nfs4::{Compound, Op};
 use nfs_proto::server::Request;
-use nfs_proto::{nfs2, nfs3, nfs4, program};
+use nfs_proto::{nfs4, program};
 
 use super::{Origin, Service};
 use crate::clock::monotonic_ns;
@@ -34,55 +33,13 @@ pub(super) fn key(
 
 fn is_once_only(call: &program::Call<'_>) -> bool {
     match call {
-        program::Call::Nfs2(call) => matches!(
-            call,
-            nfs2::Call::Setattr { .. }
-                | nfs2::Call::Create { .. }
-                | nfs2::Call::Remove { .. }
-                | nfs2::Call::Rename { .. }
-                | nfs2::Call::Link { .. }
-                | nfs2::Call::Symlink { .. }
-                | nfs2::Call::Mkdir { .. }
-                | nfs2::Call::Rmdir { .. }
-        ),
-        program::Call::Nfs3(call) => matches!(
-            call,
-            nfs3::Call::Setattr { .. }
-                | nfs3::Call::Create { .. }
-                | nfs3::Call::Mkdir { .. }
-                | nfs3::Call::Symlink { .. }
-                | nfs3::Call::Mknod { .. }
-                | nfs3::Call::Remove { .. }
-                | nfs3::Call::Rmdir { .. }
-                | nfs3::Call::Rename { .. }
-                | nfs3::Call::Link { .. }
-        ),
+        program::Call::Nfs2(call) => call.procedure().is_once_only(),
+        program::Call::Nfs3(call) => call.procedure().is_once_only(),
         program::Call::Nfs4(nfs4::Call::Compound(compound)) => {
-            compound.minor == 0 && changes_something(compound)
+            compound.minor == 0 && compound.ops().flatten().any(|op| op.code().is_once_only())
         }
         _ => false,
     }
-}
-
-fn changes_something(compound: &Compound<'_>) -> bool {
-    compound.ops().flatten().any(|op| {
-        matches!(
-            op,
-            Op::Create { .. }
-                | Op::Link { .. }
-                | Op::Remove { .. }
-                | Op::Rename { .. }
-                | Op::Setattr { .. }
-                | Op::Open { .. }
-                | Op::OpenConfirm { .. }
-                | Op::OpenDowngrade { .. }
-                | Op::Close { .. }
-                | Op::Lock { .. }
-                | Op::Locku { .. }
-                | Op::Setclientid { .. }
-                | Op::SetclientidConfirm { .. }
-        )
-    })
 }
 
 /// Adler-32 of some bytes, cheap and enough to tell two calls apart. **Source:** RFC 1950

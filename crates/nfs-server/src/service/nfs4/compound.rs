@@ -74,7 +74,7 @@ impl Service {
                 return self.in_session(compound, &sequence, &run, answer);
             }
             None => Status::Ok,
-            Some(Ok(op)) if !is_sessionless(op.code()) => {
+            Some(Ok(op)) if !op.code().is_sessionless() => {
                 answer.fail(op.code(), Status::OpNotInSession);
                 Status::OpNotInSession
             }
@@ -190,14 +190,14 @@ impl Service {
         self.counters.nfs4_operation(code.number());
         let planned = self.planned_error(FaultedCalls::V4(code.number()), first);
         if let Some(status) = planned {
-            if !(run.minor == 0 && is_numbered(code)) {
+            if !(run.minor == 0 && code.has_owner_seqid()) {
                 return Err(status.into());
             }
             run.planned = Some(status);
         }
         let mark = answer.mark();
         // What changes something must not be found too long afterwards.
-        answer.check_room(if changes(code) { NFS4_CHANGE_RESULT_BYTES } else { 0 })?;
+        answer.check_room(if code.changes() { NFS4_CHANGE_RESULT_BYTES } else { 0 })?;
         self.dispatch(op, run, answer)?;
         if let Err(status) = answer.check_room(0) {
             answer.rewind(mark);
@@ -302,48 +302,6 @@ fn not_kept(ops: &mut Ops<'_>, answer: &mut Answer<'_>) -> Status {
     };
     answer.result(&OpResult::Failed(code, Status::RetryUncachedRep));
     Status::RetryUncachedRep
-}
-
-/// Whether an operation can be a compound of its own. **Source:** RFC 8881 section 2.10.6.1.
-fn is_sessionless(code: OpCode) -> bool {
-    use OpCode::{
-        BindConnToSession, CreateSession, DestroyClientid, DestroySession, ExchangeId, Illegal,
-    };
-    matches!(
-        code,
-        ExchangeId | CreateSession | DestroySession | DestroyClientid | BindConnToSession | Illegal
-    )
-}
-
-/// Whether v4.0 numbers the calls of this operation by its owner. **Source:** RFC 7530 9.1.7.
-fn is_numbered(code: OpCode) -> bool {
-    use OpCode::{Close, Lock, Locku, Open, OpenConfirm, OpenDowngrade};
-    matches!(code, Open | OpenConfirm | OpenDowngrade | Close | Lock | Locku)
-}
-
-/// Whether an operation changes something, so that its result has to fit before it is begun.
-fn changes(code: OpCode) -> bool {
-    use OpCode::{
-        Allocate, Close, Copy, Create, Deallocate, Link, Lock, Locku, Open, OpenDowngrade, Remove,
-        Rename, Setattr, Write,
-    };
-    matches!(
-        code,
-        Allocate
-            | Close
-            | Copy
-            | Create
-            | Deallocate
-            | Link
-            | Lock
-            | Locku
-            | Open
-            | OpenDowngrade
-            | Remove
-            | Rename
-            | Setattr
-            | Write
-    )
 }
 
 /// The status as a minor version knows it. **Source:** RFC 8881 section 15.1.16 (obsolete errors).

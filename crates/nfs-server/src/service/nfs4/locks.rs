@@ -145,7 +145,7 @@ impl Service {
         if run.minor > 0 {
             return act(self, run, answer);
         }
-        if !self.begin_numbered(state, sequence, run, answer)? {
+        if !self.begin_numbered(code, state, sequence, run, answer)? {
             return Ok(());
         }
         let (client, owner) = (state.client(), state.owner());

@@ -32,8 +32,20 @@ impl Service {
         &self.shared.nfs4
     }
 
-    /// Answers a call again.
-    pub(super) fn replay(last: &LastReply, run: &mut Run<'_>, answer: &mut Answer<'_>) -> Outcome {
+    /// Answers a call again. The same number on another operation is no retransmission: its
+    /// client would take the reply for that of the other, and believe that it was carried out.
+    ///
+    /// # Errors
+    /// `BadSeqid` where the last call of the owner was another operation.
+    pub(super) fn replay(
+        last: &LastReply,
+        code: OpCode,
+        run: &mut Run<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        if !last.bytes.starts_with(&code.number().to_be_bytes()) {
+            return Err(Status::BadSeqid.into());
+        }
         let status = answer.again(&last.bytes);
         if status != Status::Ok {
             return Err(Failure::Told(status));
@@ -79,6 +91,7 @@ impl Service {
     /// Begins a call of the owner of a state; a replay is written and ends it.
     pub(super) fn begin_numbered(
         &self,
+        code: OpCode,
         state: &super::state::State,
         sequence: u32,
         run: &mut Run<'_>,
@@ -86,7 +99,7 @@ impl Service {
     ) -> Result<bool, Failure> {
         match self.tables().begin_on(state, sequence, run.now_ns)? {
             OwnerTurn::New => Ok(true),
-            OwnerTurn::Replay(last) => Self::replay(&last, run, answer).map(|()| false),
+            OwnerTurn::Replay(last) => Self::replay(&last, code, run, answer).map(|()| false),
         }
     }
 }

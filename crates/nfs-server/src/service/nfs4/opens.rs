@@ -127,7 +127,7 @@ impl Service {
         if run.minor > 0 {
             return carry_out(self, run, answer);
         }
-        if !self.begin_numbered(&state, sequence, run, answer)? {
+        if !self.begin_numbered(code, &state, sequence, run, answer)? {
             return Ok(());
         }
         let (client, owner) = (state.client(), state.owner());
@@ -153,7 +153,7 @@ impl Service {
             return Err(Status::StaleClientId.into());
         }
         match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
-            OwnerTurn::Replay(last) => Self::replay(&last, run, answer),
+            OwnerTurn::Replay(last) => Self::replay(&last, OpCode::Open, run, answer),
             OwnerTurn::New => {
                 let (code, kind) = (OpCode::Open, OwnerKind::Open);
                 let call = Numbered { code, client: &client, kind, owner: owner.owner, sequence };

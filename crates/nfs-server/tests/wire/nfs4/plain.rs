@@ -59,6 +59,19 @@ fn an_open_sent_again_makes_nothing_twice() {
 }
 
 #[test]
+fn a_kept_result_is_not_given_to_another_operation_of_the_same_number() {
+    let server = server();
+    let mut plain = Plain::new(&server, b"me", 1);
+    let (file, stateid) = plain.open("f", b"owner");
+    // OPEN_CONFIRM was number 2.
+    let close = plain.call(&[Op::Putfh { file }, Op::Close { seqid: 2, stateid }]);
+    assert_eq!(close.status(), Status::BadSeqid);
+    assert_eq!(plain.open_reply("f", b"owner", 2).status(), Status::BadSeqid);
+    let close = plain.call(&[Op::Putfh { file }, Op::Close { seqid: 3, stateid }]);
+    assert_eq!(close.status(), Status::Ok, "neither of them counted");
+}
+
+#[test]
 fn locks_are_denied_to_others_with_the_name_of_the_holder() {
     let server = server();
     let (mut one, mut two) = (Plain::new(&server, b"1", 1), Plain::new(&server, b"2", 1));
