@@ -157,11 +157,11 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
     )))
 }
 
-/// Notes that a server whose memory nobody sees may have answered reads from it: all that is read was
-/// written there before, by this very trial.
+/// Notes that a server whose memory nobody sees may have answered reads from it: all that is read
+/// was written there before, by this very trial.
 ///
-/// Where hosts are set up, the controller looks at the server's disks itself. `memory_bytes` is that
-/// of this host, which is the server's where it is here.
+/// Where hosts are set up, the controller looks at the server's disks itself. `memory_bytes` is
+/// that of this host, which is the server's where it is here.
 pub fn about_server_cache(
     spec: &RunSpec,
     result: &PassResult,
