@@ -3,8 +3,11 @@
 //! libnfs first reads what libnfs wrote, so that a failure of ours can't be a failure of the
 //! set-up.
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
@@ -14,6 +17,7 @@ use super::ganesha::{Ganesha, MEM_FILE_MAX_BYTES};
 use super::libnfs::{self, Export};
 use super::ours::{self, Ours, Run};
 use crate::noise;
+use crate::proc::{self, Background};
 use crate::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
@@ -22,6 +26,9 @@ const OURS_FOLDER: &str = ".dfsbench-";
 const SEED: u64 = 7;
 const VFS_FILE: FileSize = FileSize { flag: "8MiB", bytes: 8 << 20 };
 const MEM_FILE: FileSize = FileSize { flag: "1MiB", bytes: 1 << 20 };
+
+/// How long a run may take until something of it is in the export.
+const BEGINS_WITHIN: Duration = Duration::from_secs(20);
 
 /// The size of a file that is written and compared.
 struct FileSize {
@@ -41,6 +48,9 @@ pub fn run(checks: &mut Checks) {
     });
     checks.run("libnfs reads from /mem what we wrote", || compare_written(&mem, &MEM_FILE, None));
     checks.run("a run leaves nothing behind and removes nothing", || nothing_stays(&vfs));
+    checks.run("nothing of killed runs stays after clean", || {
+        (0..kills()).try_for_each(|number| nothing_stays_of_a_killed_run(&server, number))
+    });
     checks.run("a wrong export is an error that names the right ones", || {
         wrong_export(&server.export("/nope"))
     });
@@ -85,6 +95,51 @@ fn nothing_stays(export: &Export) -> Result<()> {
     let after = libnfs::list(export)?;
     ensure!(before == after, "before: {before:?}, after: {after:?}");
     Ok(())
+}
+
+/// How many runs are killed; `DFSBENCH_KILLS` asks for more.
+fn kills() -> u64 {
+    env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
+}
+
+/// Kills a run on `/vfs` some time after it began there; `clean` then leaves only what was there.
+fn nothing_stays_of_a_killed_run(server: &Ganesha, number: u64) -> Result<()> {
+    let folder = TempDir::new()?;
+    let results = folder.path().join("results.db");
+    let before = entries(server.vfs_folder())?;
+    let mut command = OURS.command();
+    command.arg("run").arg(server.export("/vfs").for_us(""));
+    command.args(["--workload", "metadata", "--small-files", "300", "--trials", "50", "--quiet"]);
+    command.arg("--results").arg(&results);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = Background::start(&mut command)?;
+    let deadline = Instant::now() + BEGINS_WITHIN;
+    while entries(server.vfs_folder())? == before {
+        ensure!(Instant::now() < deadline && !run.has_ended(), "no run began in /vfs");
+        thread::sleep(Duration::from_millis(1));
+    }
+    // Anywhere within the first trials.
+    thread::sleep(Duration::from_millis(number * 149 % 900));
+    run.kill();
+    let mut clean = OURS.command();
+    proc::text(clean.arg("clean").arg("--results").arg(&results))?;
+    let after = entries(server.vfs_folder())?;
+    ensure!(before == after, "kill {number}: before {before:?}, after {after:?}");
+    // The preflight makes a folder, too, and there are no results yet.
+    if fs::metadata(&results).is_ok_and(|metadata| metadata.len() > 0) {
+        proc::text(OURS.command().args(["report", "--results"]).arg(&results))?;
+    }
+    Ok(())
+}
+
+/// The names in a folder, in order.
+fn entries(folder: PathBuf) -> Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.push(entry?.file_name());
+    }
+    names.sort();
+    Ok(names)
 }
 
 fn stream(export: &Export, size: &str, more: &[&str]) -> Result<()> {
