@@ -76,11 +76,8 @@ fn files(run: &RunSpec) -> u64 {
 }
 
 /// Directories that the files of a run are dealt out to.
-pub(crate) const fn directories(spec: &RunSpec) -> u64 {
-    match &spec.target {
-        Target::Directories { paths } => paths.len() as u64,
-        _ => 1,
-    }
+pub(crate) fn directories(spec: &RunSpec) -> u64 {
+    spec.target.paths().len().max(1) as u64
 }
 
 fn io_size(spec: &RunSpec) -> Value {

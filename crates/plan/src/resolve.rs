@@ -148,18 +148,13 @@ impl Plan {
 }
 
 fn is_embedded(target: &Target) -> bool {
-    matches!(target, Target::Nfs(nfs) if nfs.embedded && !nfs.faultless)
+    target.nfs().is_some_and(|nfs| nfs.embedded && !nfs.faultless)
 }
 
 /// Refuses directories that neither a plan nor a results file could name.
 fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
     for run in runs {
-        let paths = match &run.target {
-            Target::Directory { path } => std::slice::from_ref(path),
-            Target::Directories { paths } => paths,
-            Target::Null | Target::Nfs(_) | Target::Memory | Target::Tcp(_) => &[],
-        };
-        if let Some(path) = paths.iter().find(|path| path.to_str().is_none()) {
+        if let Some(path) = run.target.paths().iter().find(|path| path.to_str().is_none()) {
             let what =
                 format!("the path `{}` of `{}` is not UTF-8", path.display(), run.target_name);
             return Err(Fault::new(what).at(Place::Whole));
