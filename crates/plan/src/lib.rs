@@ -8,53 +8,29 @@
 //! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
 //! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].
 
-mod address;
-mod checks;
-pub mod defaults;
-mod disturb;
-mod document;
-mod error;
-mod estimate;
-pub mod fault;
-mod keys;
-mod lab;
-mod ladder;
-mod level;
-pub mod limits;
-mod matrix;
-mod order;
-mod overrides;
-mod page;
-mod parse;
-mod parse_hosts;
-mod parse_targets;
-mod placement;
-mod raw;
-mod reference;
-mod repetition;
-mod resolve;
-mod server;
-mod target;
-mod text;
-mod work;
-mod write;
+mod meaning;
+mod reading;
+mod written;
 
-pub use address::{NfsAddress, User};
-pub use disturb::parse_disturbance;
-pub use error::{Place, PlanError, Spot};
-pub use estimate::{
+pub use meaning::defaults;
+pub use meaning::estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
     TargetEstimate, estimate,
 };
-pub use keys::{KeyDoc, Section, nearest_word, reference};
-pub use lab::LabArg;
-pub use ladder::BesideServer;
-pub use order::Step;
-pub use overrides::Overrides;
-pub use page::reference_page;
-pub use placement::UsedFrom;
-pub use raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload, Settings};
-pub use repetition::RawRepetition;
-pub use resolve::{Plan, Surroundings};
-pub use server::{ServerPlan, parse_server_memory, parse_versions};
-pub use target::{TargetArg, parse_target};
+pub use meaning::lab::LabArg;
+pub use meaning::ladder::BesideServer;
+pub use meaning::order::Step;
+pub use meaning::resolve::{Plan, Surroundings};
+pub use reading::address::{NfsAddress, User};
+pub use reading::disturb::parse_disturbance;
+pub use reading::fault;
+pub use reading::keys::{KeyDoc, Section, nearest_word, reference};
+pub use reading::overrides::Overrides;
+pub use reading::page::reference_page;
+pub use reading::placement::UsedFrom;
+pub use reading::repetition::RawRepetition;
+pub use reading::server::{ServerPlan, parse_server_memory, parse_versions};
+pub use reading::target::{TargetArg, parse_target};
+pub use written::error::{Place, PlanError, Spot};
+pub use written::limits;
+pub use written::raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload, Settings};

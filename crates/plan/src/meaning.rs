@@ -1,0 +1,14 @@
+//! The third layer: from what was written to what is meant, with nothing left open.
+//!
+//! Fills in defaults and surroundings, multiplies the matrix, refuses what does not go together,
+//! and writes a whole plan. It uses `written` and `reading`, and neither of them uses it.
+
+pub(crate) mod checks;
+pub mod defaults;
+pub(crate) mod estimate;
+pub(crate) mod lab;
+pub(crate) mod ladder;
+pub(crate) mod matrix;
+pub(crate) mod order;
+pub(crate) mod resolve;
+pub(crate) mod write;

@@ -1,0 +1,149 @@
+//! Targets whose hosts are set up by us, from what is written to what a run wants of its hosts.
+//!
+//! [`LabArg`] is such a target before its settings are known; `aim` keeps a run's target and its
+//! lab spec in step while settings are put into it. Nothing here acts on a host.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use model::lab::MOUNT_POINT;
+use model::{
+    BackendKind, DataPath, FileSystem, Host, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
+};
+
+use crate::meaning::resolve::Plan;
+use crate::reading::placement;
+use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::raw::Settings;
+
+/// A directory of a server that is reached by whichever way a setting says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabArg {
+    /// The host that serves.
+    pub server: Host,
+    /// The host that mounts, the first of several; `None` where the server alone takes part.
+    pub client: Option<Host>,
+    /// Devices of the server, or files that loop devices are made of.
+    pub devices: Option<Spot<Vec<PathBuf>>>,
+    /// Make the devices as files of so many bytes; 0 takes them as they are.
+    pub loop_bytes: u64,
+    /// A directory of the server that exists already.
+    pub directory: Option<Spot<PathBuf>>,
+    /// Most bytes of a tmpfs; 0 leaves it to the kernel.
+    pub tmpfs_bytes: u64,
+    /// How NFS is spoken, as far as it is said here.
+    pub settings: Settings,
+}
+
+impl LabArg {
+    /// The hosts with every setting as it is where nobody says.
+    pub(crate) fn spec(&self, backend: BackendKind) -> LabSpec {
+        let client = self.client.clone().unwrap_or_else(|| self.server.clone());
+        let mut spec = LabSpec::new(self.server.clone(), client);
+        let directory = self.directory.as_ref().map(|spot| spot.value.clone());
+        let devices = self.devices.as_ref().map_or_else(Vec::new, |spot| spot.value.clone());
+        spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
+        spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
+        spec.invalidation = Invalidation::Caches;
+        spec.storage = Storage {
+            file_system: match (&directory, devices.is_empty()) {
+                (Some(_), _) => FileSystem::Existing,
+                (None, false) => FileSystem::Ext4,
+                (None, true) => FileSystem::Tmpfs,
+            },
+            devices,
+            loop_bytes: self.loop_bytes,
+            size_bytes: self.tmpfs_bytes,
+            directory: directory.unwrap_or_default(),
+            ..Storage::default()
+        };
+        spec
+    }
+}
+
+/// Brings in step what follows from a run's settings: where its files are, by which address, and
+/// whether the server must speak UDP.
+pub(crate) fn aim(run: &mut RunSpec) {
+    placement::aim(run);
+    let proto = run.nfs().proto;
+    let Some(lab) = run.lab.as_deref_mut() else { return };
+    lab.serving.udp = lab.is_served() && proto == Proto::Udp;
+    lab.mounting.transfer_size_bytes = run.transfer_size_bytes.filter(|_| lab.is_mounted());
+    run.invalidate = lab.invalidation >= Invalidation::Files;
+    let host = match lab.path {
+        DataPath::Network => lab.server.reached_at().unwrap_or_default(),
+        DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1",
+    };
+    let ports = lab.ports();
+    match &mut run.target {
+        Target::Nfs(nfs) => {
+            host.clone_into(&mut nfs.host);
+            (nfs.port, nfs.mount_port) = ports.unzip();
+            nfs.path = lab.export().to_string_lossy().into_owned();
+        }
+        Target::Tcp(tcp) => {
+            host.clone_into(&mut tcp.host);
+            tcp.port = ports.map(|(port, _)| port);
+        }
+        _ => {
+            let place = if lab.is_mounted() { Path::new(MOUNT_POINT) } else { lab.storage.place() };
+            run.target = Target::Directory { path: place.to_owned() };
+        }
+    }
+}
+
+impl Plan {
+    /// The hosts that the plan names and uses, each once, in the order of their first use.
+    pub fn hosts(&self) -> Vec<&Host> {
+        let mut seen = HashSet::new();
+        let all = self.runs.iter().flat_map(|run| {
+            let of_lab = run.lab.iter().flat_map(|lab| [&lab.server, &lab.client]);
+            let named = if run.placement.of_job { &[][..] } else { &run.placement.hosts };
+            of_lab.chain(named)
+        });
+        all.filter(|host| host.name_and_slot().1 == 1 && seen.insert(&host.name)).collect()
+    }
+
+    /// The devices that are formatted, with the names of their hosts; what is on them is lost.
+    pub fn destroys(&self) -> Vec<(&str, &Path)> {
+        let mut devices = Vec::new();
+        let possible = self.runs.iter().filter(|run| run.impossible().is_none());
+        let labs = possible.filter_map(|run| run.lab.as_ref());
+        for lab in labs.filter(|lab| lab.has_storage()) {
+            // A file that must not exist loses nothing.
+            let used = if lab.storage.loop_bytes > 0 { &[] } else { lab.storage.used() };
+            for device in used {
+                let device = (lab.server.name.as_str(), device.as_path());
+                if !devices.contains(&device) {
+                    devices.push(device);
+                }
+            }
+        }
+        devices
+    }
+
+    /// Lets the plan pass if `allowed` repeats every device that is formatted, and no other.
+    ///
+    /// # Errors
+    /// When one is missing there, or is not in the plan; the error shows the flag.
+    pub fn check_destroy(&self, allowed: &[PathBuf]) -> Result<(), PlanError> {
+        const FLAG: &str = "--allow-destroy";
+        let devices = self.destroys();
+        let flags = |devices: &[(&str, &Path)]| {
+            let flags: Vec<_> =
+                devices.iter().map(|(_, path)| format!("{FLAG} {}", path.display())).collect();
+            flags.join(" ")
+        };
+        if let Some(other) = allowed.iter().find(|path| devices.iter().all(|(_, p)| p != path)) {
+            let fault = Fault::new(format!("the plan formats no `{}`", other.display()));
+            let hint = if devices.is_empty() { "leave it out".to_owned() } else { flags(&devices) };
+            return Err(fault.hint(hint).at(Place::Flag(FLAG)));
+        }
+        let missing: Vec<_> =
+            devices.into_iter().filter(|(_, path)| !allowed.iter().any(|a| a == path)).collect();
+        let Some((host, path)) = missing.first() else { return Ok(()) };
+        let what = format!("what is on {} of host `{host}` would be lost", path.display());
+        let hint = format!("if that is meant, add {}", flags(&missing));
+        Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))
+    }
+}

@@ -1,0 +1,279 @@
+//! The one table of keys that a plan may hold.
+//!
+//! The reader refuses what isn't in it, and the reference of the manual is printed from it, so
+//! that the two can't part. The rows of settings come from `model::setting`.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
+use model::setting::{Kind, Setting, Value};
+
+use crate::reading::level;
+use crate::reading::reference::KEYS;
+use crate::written::error::Fault;
+use crate::written::limits::legal;
+use crate::written::text;
+
+/// Where in a plan a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Before any table.
+    Plan,
+    /// In `[server]`.
+    Server,
+    /// In `[server.faults]`.
+    Faults,
+    /// In a `[[host]]`.
+    Host,
+    /// In a `[[target]]`.
+    Target,
+    /// In `[factors]`, or in a `[[workload]]`, which wins.
+    Settings,
+    /// In a `[[workload]]`.
+    Workload,
+    /// In a `[[disturb]]`.
+    Disturb,
+}
+
+impl Section {
+    /// The heading that such keys stand under.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Plan => "top level",
+            Server => "[server]",
+            Faults => "[server.faults]",
+            Host => "[[host]]",
+            Target => "[[target]]",
+            Settings => "[factors]",
+            Workload => "[[workload]]",
+            Disturb => "[[disturb]]",
+        }
+    }
+
+    /// Where that is, as a message says it.
+    pub(crate) fn within(self) -> String {
+        let preposition = if self == Plan { "at" } else { "in" };
+        format!("{preposition} {}", self.title())
+    }
+
+    /// Says whether `doc` is of a key that may stand here.
+    fn holds(self, doc: &KeyDoc) -> bool {
+        let of_target = || Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key);
+        doc.section == self
+            || (self == Workload && doc.section == Settings)
+            || (self == Target && doc.section == Settings && of_target())
+    }
+}
+
+/// One key: all that a reference page says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyDoc {
+    /// As it is written.
+    pub key: &'static str,
+    /// Where it stands.
+    pub section: Section,
+    /// What it holds: `size`, `integer`, `time`, `text`, `true or false`, `table` ...
+    pub kind: &'static str,
+    /// Unit of the number; empty where there is none.
+    pub unit: &'static str,
+    /// Legal values.
+    pub legal: Cow<'static, str>,
+    /// What holds where it is left out.
+    pub default: Cow<'static, str>,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// Every key, in the order in which a plan is best written.
+pub fn reference() -> &'static [KeyDoc] {
+    static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
+        let settings = Setting::ALL.into_iter().map(KeyDoc::of_setting);
+        KEYS.iter().cloned().chain(settings).collect()
+    });
+    &ALL
+}
+
+impl KeyDoc {
+    /// Describes a setting, from its row.
+    pub fn of_setting(setting: Setting) -> Self {
+        let kind = match setting.kind() {
+            Kind::Size => "size",
+            Kind::Count | Kind::Kib | Kind::Percent => "integer",
+            Kind::Time | Kind::FineTime | Kind::MicroTime => "time",
+            Kind::BitRate => "rate",
+            Kind::Frequency => "frequency",
+            Kind::Flag => "true or false",
+            Kind::Word | Kind::Mix | Kind::Passes | Kind::Text | Kind::Words => "text",
+        };
+        Self {
+            key: setting.key(),
+            section: Settings,
+            kind,
+            unit: setting.unit(),
+            legal: Cow::Owned(legal(setting)),
+            default: Cow::Owned(describe_default(setting)),
+            meaning: setting.meaning(),
+        }
+    }
+}
+
+/// Says for people what a setting is where it is left out.
+fn describe_default(setting: Setting) -> String {
+    match (setting.default_rule(), setting.default_level()) {
+        (Some(rule), _) => rule.to_owned(),
+        (None, None | Some(Value::Words(_))) => "none".to_owned(),
+        (None, Some(level)) => level::write(setting, &level).replace('"', ""),
+    }
+}
+
+/// What other tools call our keys.
+///
+/// **Source:** fio(1), the options of IOR, mdtest and iozone, nfs(5).
+const ALIASES: &[(&str, &str)] = &[
+    ("bs", "io_size"),
+    ("blocksize", "io_size"),
+    ("block_size", "io_size"),
+    ("record_size", "io_size"),
+    ("iodepth", "queue_depth"),
+    ("numjobs", "workers"),
+    ("jobs", "workers"),
+    ("nrfiles", "files"),
+    ("items", "small_files"),
+    ("n", "small_files"),
+    ("-n", "small_files"),
+    ("threads", "workers"),
+    ("version", "nfsvers"),
+    ("vers", "nfsvers"),
+    ("nfs_version", "nfsvers"),
+    ("protocol", "proto"),
+    ("transport", "proto"),
+    ("tls", "xprtsec"),
+    ("readahead", "read_ahead"),
+    ("rsize", "transfer_size"),
+    ("wsize", "transfer_size"),
+    ("rwmixread", "read_percent"),
+    ("runtime", "duration"),
+    ("time", "duration"),
+    ("rw", "kind"),
+    ("loops", "trials"),
+    ("iterations", "trials"),
+    ("repetitions", "trials"),
+    ("directory", "path"),
+    ("filename", "path"),
+    ("ioengine", "backend"),
+    ("fsync", "durability"),
+    ("fstype", "file_system"),
+    ("filesystem", "file_system"),
+    ("mkfs_options", "format_options"),
+    ("hostname", "address"),
+    ("sysctl", "server_sysctl"),
+    ("read_ahead_kb", "bdi_read_ahead"),
+];
+
+/// So many keys are listed in a hint.
+const LISTED_MAX: usize = 20;
+
+/// Says whether `key` may stand in `section`; if not, what may.
+pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
+    let here: Vec<&str> =
+        reference().iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
+    if here.contains(&key) {
+        return Ok(());
+    }
+    let fault = Fault::new(format!("unknown key `{key}` {}", section.within()))
+        .hint(hint_for(section, key, &here));
+    Err(fault)
+}
+
+fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
+    let alias = ALIASES.iter().find(|(theirs, _)| *theirs == key).map(|(_, ours)| *ours);
+    if let Some(ours) = alias.filter(|ours| here.contains(ours)) {
+        return format!("it is called `{ours}` here");
+    }
+    // The settings stand last, and are what is meant most often.
+    if let Some(doc) = reference().iter().rev().find(|doc| doc.key == key) {
+        let other = match doc.section {
+            Settings => "in [factors] or a [[workload]]".to_owned(),
+            Plan => "at top level, before any table".to_owned(),
+            other => other.within(),
+        };
+        return format!("it belongs {other}{}", or_nearest(section, key, here));
+    }
+    match nearest_word(key, here) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if here.len() > LISTED_MAX => {
+            "each flag of `dfsbench run --help` has its key here".to_owned()
+        }
+        None => format!("known keys: {}", here.join(", ")),
+    }
+}
+
+/// `[[workload]]` with `target` and the like: the key exists elsewhere, but one letter off here.
+fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
+    match nearest_word(key, here) {
+        Some(near) => format!("; {} you may mean `{near}`", section.within()),
+        None => String::new(),
+    }
+}
+
+/// Finds the word that `given` was most likely meant to be: at most a third of it is wrong.
+pub fn nearest_word<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    let given = given.to_lowercase().replace('-', "_");
+    let distance =
+        |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase().replace('-', "_"));
+    let best = known.iter().copied().min_by_key(|word| distance(word))?;
+    let allowed = best.chars().count().max(given.chars().count()) / 3;
+    (distance(best) <= allowed).then_some(best)
+}
+
+/// Refuses a word that isn't one of `known`, with the nearest or all of them.
+pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
+    let hint = match nearest_word(given, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => format!("write {}", text::either(known)),
+    };
+    Fault::new(format!("unknown {what} `{given}`")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::written::limits::{self, span};
+
+    #[test]
+    fn limits_are_those_that_the_reader_obeys() {
+        let legal_of = |section, name: &str| {
+            let doc = reference().iter().find(|doc| doc.section == section && doc.key == name);
+            doc.unwrap().legal.as_ref()
+        };
+        assert_eq!(legal_of(Plan, "trials"), span(limits::TRIALS, &|n| n.to_string()));
+        assert_eq!(legal_of(Server, "memory"), span(limits::SERVER_MEMORY, &limits::show_size));
+        assert_eq!(legal_of(Server, "threads"), span(limits::SERVER_THREADS, &|n| n.to_string()));
+        assert_eq!(legal_of(Settings, "workers"), "1 to 1024");
+        assert_eq!(legal_of(Settings, "mtu"), "576 to 65535, or \"unchanged\"");
+    }
+
+    #[test]
+    fn no_key_stands_twice_in_a_section() {
+        for (index, doc) in reference().iter().enumerate() {
+            let again = |other: &KeyDoc| (other.section, other.key) == (doc.section, doc.key);
+            assert!(!reference()[index + 1..].iter().any(again), "{}", doc.key);
+            assert!(!doc.meaning.is_empty() && !doc.default.is_empty(), "{}", doc.key);
+        }
+        for (theirs, ours) in ALIASES {
+            assert!(reference().iter().any(|doc| doc.key == *ours), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let known = ["io_size", "file_size", "files", "workers"];
+        assert_eq!(nearest_word("io_szie", &known), Some("io_size"));
+        assert_eq!(nearest_word("io-size", &known), Some("io_size"));
+        assert_eq!(nearest_word("worker", &known), Some("workers"));
+        assert_eq!(nearest_word("colour", &known), None);
+        assert_eq!((nearest_word("x", &[]), nearest_word("x", &["y"])), (None, None));
+    }
+}
