@@ -11,4 +11,5 @@ pub(crate) mod ladder;
 pub(crate) mod matrix;
 pub(crate) mod order;
 pub(crate) mod resolve;
+pub(crate) mod surroundings;
 pub(crate) mod write;

@@ -5,5 +5,7 @@
 
 pub(crate) mod error;
 pub mod limits;
+pub(crate) mod near;
 pub(crate) mod raw;
+pub(crate) mod settings;
 pub(crate) mod text;

@@ -15,7 +15,7 @@ use crate::meaning::defaults;
 use crate::reading::server::ServerPlan;
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::limits::{self, show_size};
-use crate::written::raw::Settings;
+use crate::written::settings::Settings;
 use crate::written::text;
 
 /// What was written for a run: by its workload, which wins, with its target, or as a factor.

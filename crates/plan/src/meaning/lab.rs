@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use model::lab::MOUNT_POINT;
+use model::setting::{Family, Setting, Value};
 use model::{
     BackendKind, DataPath, FileSystem, Host, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
 };
@@ -14,7 +15,7 @@ use model::{
 use crate::meaning::resolve::Plan;
 use crate::reading::placement;
 use crate::written::error::{Fault, Place, PlanError, Spot};
-use crate::written::raw::Settings;
+use crate::written::settings::Settings;
 
 /// A directory of a server that is reached by whichever way a setting says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +90,19 @@ pub(crate) fn aim(run: &mut RunSpec) {
             let place = if lab.is_mounted() { Path::new(MOUNT_POINT) } else { lab.storage.place() };
             run.target = Target::Directory { path: place.to_owned() };
         }
+    }
+}
+
+/// Puts a level into a run, and aims the run's target where it changed.
+///
+/// # Panics
+/// Where the level is of another setting's kind, or the run has no such part: a bug of this crate.
+pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
+    let done = setting.put(run, value);
+    assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");
+    let moves_target = matches!(setting.family(), Family::Lab | Family::Nfs);
+    if moves_target || setting == Setting::ClientHosts {
+        aim(run);
     }
 }
 

@@ -12,14 +12,14 @@ use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Target, Workl
 
 use crate::meaning::checks::{self, Written};
 use crate::meaning::lab;
-use crate::meaning::resolve::Surroundings;
-use crate::reading::keys::unknown_word;
-use crate::reading::level;
+use crate::meaning::surroundings::Surroundings;
 use crate::reading::placement::{self, UsedFrom};
 use crate::reading::server::ServerPlan;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::limits::RUNS_MAX;
-use crate::written::raw::{RawPlan, RawTarget, RawWorkload, Settings};
+use crate::written::near::unknown_word;
+use crate::written::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::written::settings::Settings;
 
 /// The runs of a plan, and what was written for none of them.
 pub(crate) struct Matrix {
@@ -249,7 +249,7 @@ pub(crate) fn product(
             }
             for level in levels(setting, &run) {
                 let mut next = run.clone();
-                level::put(setting, &mut next, level);
+                lab::put(setting, &mut next, level);
                 longer.push(next);
             }
             if longer.len() > RUNS_MAX {

@@ -6,28 +6,13 @@
 use std::path::Path;
 
 use model::soak::Disturbance;
-use model::{Host, Order, Repetition, RunSpec, Target};
+use model::{Order, Repetition, RunSpec, Target};
 
 use crate::meaning::matrix::{self, Matrix};
+use crate::meaning::surroundings::Surroundings;
 use crate::reading::server::ServerPlan;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::raw::RawPlan;
-
-/// What a plan may leave open and only the caller knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Surroundings {
-    /// The directory for targets with `temporary = true`.
-    pub temp_dir: std::path::PathBuf,
-    /// User id of the caller, sent to NFS servers where the plan names none.
-    pub uid: u32,
-    /// Group id of the caller.
-    pub gid: u32,
-    /// The seed where the plan names none.
-    pub seed: u64,
-    /// The hosts of the job that this is part of, with an agent on each, for targets with
-    /// `hosts = "job"`; `None` where this is no job.
-    pub job: Option<Vec<Host>>,
-}
 
 /// A plan with nothing left open.
 #[derive(Clone, Debug, PartialEq, Eq)]

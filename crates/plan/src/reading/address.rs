@@ -14,11 +14,11 @@ use model::{Family, Identity, NfsTarget, Sec, TlsOptions};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
-use crate::meaning::resolve::Surroundings;
-use crate::reading::keys::unknown_word;
+use crate::meaning::surroundings::Surroundings;
 use crate::reading::level;
 use crate::written::error::{Fault, Place, Spot};
-use crate::written::raw::Settings;
+use crate::written::near::unknown_word;
+use crate::written::settings::Settings;
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 

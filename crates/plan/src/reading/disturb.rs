@@ -10,10 +10,11 @@ use model::soak::{Blow, Disturbance};
 use model::units::parse_time_ns;
 
 use crate::reading::document::{Field, Table};
-use crate::reading::keys::{Section, unknown_word};
+use crate::reading::keys::Section;
 use crate::reading::placement::{PlannedHost, known_host};
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::limits;
+use crate::written::near::unknown_word;
 use crate::written::text::{quoted, time};
 
 /// The flag by which the command line asks for one.

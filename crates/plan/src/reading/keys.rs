@@ -13,7 +13,7 @@ use crate::reading::level;
 use crate::reading::reference::KEYS;
 use crate::written::error::Fault;
 use crate::written::limits::legal;
-use crate::written::text;
+use crate::written::near::nearest_word;
 
 /// Where in a plan a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,26 +215,6 @@ fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
         Some(near) => format!("; {} you may mean `{near}`", section.within()),
         None => String::new(),
     }
-}
-
-/// Finds the word that `given` was most likely meant to be: at most a third of it is wrong.
-pub fn nearest_word<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
-    let given = given.to_lowercase().replace('-', "_");
-    let distance =
-        |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase().replace('-', "_"));
-    let best = known.iter().copied().min_by_key(|word| distance(word))?;
-    let allowed = best.chars().count().max(given.chars().count()) / 3;
-    (distance(best) <= allowed).then_some(best)
-}
-
-/// Refuses a word that isn't one of `known`, with the nearest or all of them.
-pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
-    let hint = match nearest_word(given, known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "there is none".to_owned(),
-        None => format!("write {}", text::either(known)),
-    };
-    Fault::new(format!("unknown {what} `{given}`")).hint(hint)
 }
 
 #[cfg(test)]

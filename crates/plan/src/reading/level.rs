@@ -5,16 +5,15 @@
 
 mod words;
 
-use model::setting::{Family, Kind, Range, Setting, Value};
+use model::setting::{Kind, Range, Setting, Value};
 use model::units::{parse_bit_rate, parse_frequency_khz, parse_size, parse_time_ns};
 
-use model::{NfsSettings, Pass, RunSpec};
+use model::{NfsSettings, Pass};
 use workload::opmix::PROFILES;
 
-use crate::meaning::lab;
-use crate::reading::keys::unknown_word;
 use crate::written::error::Fault;
 use crate::written::limits;
+use crate::written::near::unknown_word;
 use crate::written::text;
 
 /// Reads a level from text.
@@ -87,19 +86,6 @@ pub(crate) fn write(setting: Setting, value: &Value) -> String {
         Value::Text(name) => text::quoted(name),
         Value::Words(words) => text::quoted(&words.join(&setting.separator().to_string())),
         Value::Open => text::quoted(setting.open().unwrap_or_default()),
-    }
-}
-
-/// Puts a level into a run, and aims the run's target where it changed.
-///
-/// # Panics
-/// Where the level is of another setting's kind, or the run has no such part: a bug of this crate.
-pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
-    let done = setting.put(run, value);
-    assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");
-    let moves_target = matches!(setting.family(), Family::Lab | Family::Nfs);
-    if moves_target || setting == Setting::ClientHosts {
-        lab::aim(run);
     }
 }
 

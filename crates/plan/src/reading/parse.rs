@@ -9,7 +9,7 @@ use model::{BackendKind, Workload};
 
 use crate::reading::disturb::read_disturbances;
 use crate::reading::document::{self, Field, Table};
-use crate::reading::keys::{Section, unknown_word};
+use crate::reading::keys::Section;
 use crate::reading::level::{self, in_range};
 use crate::reading::parse_hosts;
 use crate::reading::parse_targets;
@@ -18,7 +18,9 @@ use crate::reading::server::read_server;
 use crate::reading::work;
 use crate::written::error::{Fault, PlanError, Spot};
 use crate::written::limits;
-use crate::written::raw::{RawPlan, RawWorkload, Settings};
+use crate::written::near::unknown_word;
+use crate::written::raw::{RawPlan, RawWorkload};
+use crate::written::settings::Settings;
 
 const BACKENDS: [BackendKind; 6] = [
     BackendKind::Null,

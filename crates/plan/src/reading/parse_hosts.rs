@@ -16,7 +16,7 @@ use crate::reading::parse::{bounded, bounded_size};
 use crate::reading::placement::{self, PlannedHost, UsedFrom, known_host};
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::limits;
-use crate::written::raw::Settings;
+use crate::written::settings::Settings;
 use crate::written::text::either;
 
 /// The keys of a `[[target]]` that is set up on hosts.

@@ -8,12 +8,13 @@ use model::setting::{Range, Setting};
 
 use crate::reading::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
 use crate::reading::document::{Field, Table};
-use crate::reading::keys::{Section, unknown_word};
+use crate::reading::keys::Section;
 use crate::reading::parse::{backend, bounded, settings_among};
 use crate::reading::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
 use crate::reading::placement::{self, PlannedHost, UsedFrom};
 use crate::reading::target::{self, TargetArg};
 use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::near::unknown_word;
 use crate::written::raw::RawTarget;
 use crate::written::text::either;
 

@@ -9,11 +9,11 @@ use model::setting::{Setting, Value};
 use model::{Host, RunSpec};
 
 use crate::meaning::checks::Written;
-use crate::meaning::resolve::Surroundings;
+use crate::meaning::surroundings::Surroundings;
 use crate::reading::document::Field;
-use crate::reading::keys::unknown_word;
 use crate::reading::target::TargetArg;
 use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::near::unknown_word;
 use crate::written::raw::RawTarget;
 
 /// The word for the hosts of a job that others start.

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use model::{BackendKind, NfsTarget, Target, TcpTarget};
 
 use crate::meaning::lab::LabArg;
-use crate::meaning::resolve::Surroundings;
+use crate::meaning::surroundings::Surroundings;
 use crate::reading::address::{NfsAddress, User, parse_url};
 use crate::written::error::{Fault, Place, PlanError};
-use crate::written::raw::Settings;
+use crate::written::settings::Settings;
 
 /// Where the in-memory server keeps its files.
 const EMBEDDED_PATH: &str = "/export";

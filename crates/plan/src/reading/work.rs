@@ -10,8 +10,8 @@ use model::{Command, OpKind, OpMix, Pass, Workload};
 use workload::opmix;
 
 use crate::reading::document::{Field, Table};
-use crate::reading::keys::unknown_word;
 use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::near::unknown_word;
 use crate::written::raw::RawPlan;
 use crate::written::text::{quoted, with_article};
 

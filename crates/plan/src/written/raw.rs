@@ -3,18 +3,16 @@
 //! [`RawPlan`] stands between the text (`parse`), the flags (`overrides`) and the meaning
 //! (`resolve`). Each value alone is within its limits; how values go together is judged later.
 
-use std::collections::BTreeMap;
-
-use model::setting::{Setting, Value};
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
-use crate::meaning::resolve::Surroundings;
+use crate::meaning::surroundings::Surroundings;
 use crate::reading::fault::PlannedFault;
 use crate::reading::placement::UsedFrom;
 use crate::reading::repetition::RawRepetition;
 use crate::reading::target::TargetArg;
 use crate::written::error::{Place, Spot};
+use crate::written::settings::Settings;
 
 /// A plan as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,28 +94,6 @@ pub struct RawWorkload {
     /// The file that the shares of the mix come from, until it is read: see
     /// [`RawPlan::read_mixes`].
     pub mix_from: Option<Spot<String>>,
-}
-
-/// The levels of those settings that were written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    levels: BTreeMap<Setting, Vec<Spot<Value>>>,
-}
-
-impl Settings {
-    /// The levels of a setting, at least one; `None` where it was not written.
-    pub fn get(&self, setting: Setting) -> Option<&[Spot<Value>]> {
-        self.levels.get(&setting).map(Vec::as_slice)
-    }
-
-    pub(crate) fn insert(&mut self, setting: Setting, levels: Vec<Spot<Value>>) {
-        debug_assert!(!levels.is_empty(), "{setting:?} needs a level");
-        self.levels.insert(setting, levels);
-    }
-
-    pub(crate) fn remove(&mut self, setting: Setting) {
-        self.levels.remove(&setting);
-    }
 }
 
 impl RawTarget {

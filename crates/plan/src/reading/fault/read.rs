@@ -5,8 +5,8 @@
 use model::units::{parse_size, parse_time_ns};
 
 use super::{CALLS, Calls, ERRORS, Endless, KINDS, PlannedFault, Share, Times, VerifierChange};
-use crate::reading::keys::unknown_word;
 use crate::written::error::{Fault, Place, PlanError};
+use crate::written::near::unknown_word;
 
 /// One is so many parts per million.
 const CERTAIN: u64 = 1_000_000;
