@@ -17,23 +17,25 @@ pub use meaning::estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
     TargetEstimate, estimate,
 };
-pub use meaning::lab::LabArg;
 pub use meaning::ladder::BesideServer;
 pub use meaning::order::Step;
 pub use meaning::resolve::Plan;
+pub use meaning::server::ServerPlan;
 pub use meaning::surroundings::Surroundings;
-pub use reading::address::{NfsAddress, User};
 pub use reading::disturb::parse_disturbance;
 pub use reading::fault;
 pub use reading::keys::{KeyDoc, Section, reference};
 pub use reading::overrides::Overrides;
 pub use reading::page::reference_page;
-pub use reading::placement::UsedFrom;
-pub use reading::repetition::RawRepetition;
-pub use reading::server::{ServerPlan, parse_server_memory, parse_versions};
-pub use reading::target::{TargetArg, parse_target};
+pub use reading::server::{parse_server_memory, parse_versions};
+pub use reading::target::parse_target;
+pub use written::address::{NfsAddress, User};
 pub use written::error::{Place, PlanError, Spot};
+pub use written::hosts::UsedFrom;
+pub use written::lab::LabArg;
 pub use written::limits;
 pub use written::near::nearest_word;
 pub use written::raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload};
+pub use written::repetition::RawRepetition;
 pub use written::settings::Settings;
+pub use written::target::TargetArg;

@@ -12,7 +12,7 @@ use model::{Impossible, RunSpec, Sharing, Target, Workload};
 use workload::opmix::OpMixSet;
 
 use crate::meaning::defaults;
-use crate::reading::server::ServerPlan;
+use crate::meaning::server::ServerPlan;
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::limits::{self, show_size};
 use crate::written::settings::Settings;

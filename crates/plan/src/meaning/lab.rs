@@ -12,29 +12,10 @@ use model::{
     BackendKind, DataPath, FileSystem, Host, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
 };
 
+use crate::meaning::placement;
 use crate::meaning::resolve::Plan;
-use crate::reading::placement;
-use crate::written::error::{Fault, Place, PlanError, Spot};
-use crate::written::settings::Settings;
-
-/// A directory of a server that is reached by whichever way a setting says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabArg {
-    /// The host that serves.
-    pub server: Host,
-    /// The host that mounts, the first of several; `None` where the server alone takes part.
-    pub client: Option<Host>,
-    /// Devices of the server, or files that loop devices are made of.
-    pub devices: Option<Spot<Vec<PathBuf>>>,
-    /// Make the devices as files of so many bytes; 0 takes them as they are.
-    pub loop_bytes: u64,
-    /// A directory of the server that exists already.
-    pub directory: Option<Spot<PathBuf>>,
-    /// Most bytes of a tmpfs; 0 leaves it to the kernel.
-    pub tmpfs_bytes: u64,
-    /// How NFS is spoken, as far as it is said here.
-    pub settings: Settings,
-}
+use crate::written::error::{Fault, Place, PlanError};
+use crate::written::lab::LabArg;
 
 impl LabArg {
     /// The hosts with every setting as it is where nobody says.

@@ -12,13 +12,13 @@ use model::setting::{Setting, Value};
 use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Workload, XprtSec};
 
 use crate::meaning::resolve::Plan;
-use crate::reading::address::NfsAddress;
 use crate::reading::parse_targets::fits;
-use crate::reading::placement::UsedFrom;
-use crate::reading::target::TargetArg;
 use crate::reading::work::OWN_MIX;
+use crate::written::address::NfsAddress;
 use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::hosts::UsedFrom;
 use crate::written::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::written::target::TargetArg;
 
 /// How long empty calls are made, in milliseconds: thousands of them.
 const EMPTY_CALLS_MS: u64 = 300;

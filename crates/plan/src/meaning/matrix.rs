@@ -12,10 +12,11 @@ use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Target, Workl
 
 use crate::meaning::checks::{self, Written};
 use crate::meaning::lab;
+use crate::meaning::placement;
+use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
-use crate::reading::placement::{self, UsedFrom};
-use crate::reading::server::ServerPlan;
 use crate::written::error::{Fault, Place, PlanError};
+use crate::written::hosts::UsedFrom;
 use crate::written::limits::RUNS_MAX;
 use crate::written::near::unknown_word;
 use crate::written::raw::{RawPlan, RawTarget, RawWorkload};

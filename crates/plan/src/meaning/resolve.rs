@@ -9,8 +9,8 @@ use model::soak::Disturbance;
 use model::{Order, Repetition, RunSpec, Target};
 
 use crate::meaning::matrix::{self, Matrix};
+use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
-use crate::reading::server::ServerPlan;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::raw::RawPlan;
 

@@ -14,8 +14,8 @@ use crate::meaning::resolve::Plan;
 use crate::reading::address::write_url;
 use crate::reading::disturb;
 use crate::reading::level;
-use crate::reading::placement::JOB;
 use crate::reading::work;
+use crate::written::hosts::JOB;
 use crate::written::text::{self, quoted};
 
 impl Plan {

@@ -14,11 +14,10 @@ use model::{Family, Identity, NfsTarget, Sec, TlsOptions};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
-use crate::meaning::surroundings::Surroundings;
 use crate::reading::level;
+use crate::written::address::NfsAddress;
 use crate::written::error::{Fault, Place, Spot};
 use crate::written::near::unknown_word;
-use crate::written::settings::Settings;
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 
@@ -46,72 +45,6 @@ pub(crate) const TLS_KEYS: [&str; 4] = ["tls_ca", "tls_cert", "tls_key", "tls_se
 /// **Source:** RFC 3986, section 3.3, `pchar` without what needs care, and `/`.
 const PATH_SAFE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-/// Where an export is, as whom it is used, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NfsAddress {
-    /// Host name or address, an IPv6 one without brackets.
-    pub host: String,
-    /// Port of the NFS program; `None` asks the portmapper.
-    pub port: Option<u16>,
-    /// Port of the MOUNT program; `None` asks the portmapper.
-    pub mount_port: Option<u16>,
-    /// Which addresses of the host are used; `None` takes any.
-    pub family: Option<Family>,
-    /// Absolute path on the server.
-    pub path: String,
-    /// As whom.
-    pub user: User,
-    /// Who is trusted and shown under TLS.
-    pub tls: TlsOptions,
-    /// Of the in-memory servers of this process, the one without faults.
-    pub faultless: bool,
-    /// How the server is spoken to, as far as it is said here.
-    pub settings: Settings,
-}
-
-/// Who the client says it is; what is left open, the caller is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct User {
-    /// How it says so; `None` is AUTH_SYS.
-    pub sec: Option<Sec>,
-    /// User id.
-    pub uid: Option<u32>,
-    /// Group id.
-    pub gid: Option<u32>,
-    /// Further groups.
-    pub groups: Vec<u32>,
-    /// Send from a port below 1024.
-    pub resvport: bool,
-}
-
-impl NfsAddress {
-    /// Fills in what only the surroundings know, and the settings that are said here, each at
-    /// its first level.
-    pub fn resolve(&self, around: &Surroundings) -> NfsTarget {
-        let mut target = NfsTarget {
-            port: self.port,
-            mount_port: self.mount_port,
-            family: self.family,
-            identity: Identity {
-                sec: self.user.sec.unwrap_or(Sec::Sys),
-                uid: self.user.uid.unwrap_or(around.uid),
-                gid: self.user.gid.unwrap_or(around.gid),
-                groups: self.user.groups.clone(),
-                resvport: self.user.resvport,
-            },
-            tls: Box::new(self.tls.clone()),
-            faultless: self.faultless,
-            ..NfsTarget::new(&self.host, &self.path)
-        };
-        for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {
-            if let Some(levels) = self.settings.get(setting) {
-                level::put_nfs(setting, &mut target.settings, levels[0].value.clone());
-            }
-        }
-        target
-    }
-}
 
 /// Reads the address of an NFS server that stands at `place`.
 pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {

@@ -11,8 +11,9 @@ use model::units::parse_time_ns;
 
 use crate::reading::document::{Field, Table};
 use crate::reading::keys::Section;
-use crate::reading::placement::{PlannedHost, known_host};
+use crate::reading::placement::known_host;
 use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::hosts::PlannedHost;
 use crate::written::limits;
 use crate::written::near::unknown_word;
 use crate::written::text::{quoted, time};

@@ -11,12 +11,13 @@ use model::{BackendKind, Workload};
 
 use crate::reading::level::{self, in_range, read_integer};
 use crate::reading::parse::{backend_named, workload_named};
-use crate::reading::repetition::{self, RawRepetition};
+use crate::reading::repetition;
 use crate::reading::server::read_memory;
-use crate::reading::target::TargetArg;
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::limits;
 use crate::written::raw::{RawPlan, RawWorkload};
+use crate::written::repetition::RawRepetition;
+use crate::written::target::TargetArg;
 use crate::written::text::either;
 
 /// What flags say; empty and `None` leave the plan as it is.

@@ -13,13 +13,13 @@ use crate::reading::keys::Section;
 use crate::reading::level::{self, in_range};
 use crate::reading::parse_hosts;
 use crate::reading::parse_targets;
-use crate::reading::repetition::RawRepetition;
 use crate::reading::server::read_server;
 use crate::reading::work;
 use crate::written::error::{Fault, PlanError, Spot};
 use crate::written::limits;
 use crate::written::near::unknown_word;
 use crate::written::raw::{RawPlan, RawWorkload};
+use crate::written::repetition::RawRepetition;
 use crate::written::settings::Settings;
 
 const BACKENDS: [BackendKind; 6] = [

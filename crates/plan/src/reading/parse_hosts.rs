@@ -9,12 +9,13 @@ use model::Host;
 use model::options::{check_interface, check_path, check_ssh_destination};
 use model::setting::Range;
 
-use crate::meaning::lab::LabArg;
 use crate::reading::document::{Field, Table};
 use crate::reading::keys::Section;
 use crate::reading::parse::{bounded, bounded_size};
-use crate::reading::placement::{self, PlannedHost, UsedFrom, known_host};
+use crate::reading::placement::{self, known_host};
 use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::hosts::{PlannedHost, UsedFrom};
+use crate::written::lab::LabArg;
 use crate::written::limits;
 use crate::written::settings::Settings;
 use crate::written::text::either;

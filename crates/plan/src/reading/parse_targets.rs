@@ -6,16 +6,19 @@
 use model::BackendKind;
 use model::setting::{Range, Setting};
 
-use crate::reading::address::{self, TLS_KEYS, User, check_groups, check_tls, sec_named, set_tls};
+use crate::reading::address::{self, TLS_KEYS, check_groups, check_tls, sec_named, set_tls};
 use crate::reading::document::{Field, Table};
 use crate::reading::keys::Section;
 use crate::reading::parse::{backend, bounded, settings_among};
 use crate::reading::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
-use crate::reading::placement::{self, PlannedHost, UsedFrom};
-use crate::reading::target::{self, TargetArg};
+use crate::reading::placement;
+use crate::reading::target;
+use crate::written::address::User;
 use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::near::unknown_word;
 use crate::written::raw::RawTarget;
+use crate::written::target::TargetArg;
 use crate::written::text::either;
 
 /// The keys that say what a target is.

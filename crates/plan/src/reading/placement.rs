@@ -1,69 +1,17 @@
-//! The hosts that a target is used from.
+//! Reads from which hosts a target is used.
 //!
-//! [`UsedFrom`] is what a target says of them; how many of them a run takes is a setting. The
-//! agents are dealt out to hosts in turn, so that a few of them are on as many hosts.
+//! A host is known by the name in its `[[host]]`; the in-memory server, a temporary folder and a
+//! relative path are of this host only.
 
 use std::collections::HashSet;
 
-use model::setting::{Setting, Value};
-use model::{Host, RunSpec};
-
-use crate::meaning::checks::Written;
-use crate::meaning::surroundings::Surroundings;
 use crate::reading::document::Field;
-use crate::reading::target::TargetArg;
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, PlanError};
+use crate::written::hosts::JOB;
+use crate::written::hosts::PlannedHost;
+use crate::written::hosts::UsedFrom;
 use crate::written::near::unknown_word;
-use crate::written::raw::RawTarget;
-
-/// The word for the hosts of a job that others start.
-pub(crate) const JOB: &str = "job";
-
-/// A host, and how many agents there may be on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlannedHost {
-    /// The host.
-    pub host: Host,
-    /// Agents on it at most.
-    pub slots: u32,
-}
-
-/// From where a target is used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum UsedFrom {
-    /// This process, or the one host that mounts it.
-    #[default]
-    One,
-    /// An agent on each of these, in their order; further agents of a host are hosts of their own,
-    /// see [`Host::further`].
-    Hosts(Vec<Host>),
-    /// The hosts of the job that this process is part of: see [`Surroundings::job`].
-    Job,
-}
-
-impl UsedFrom {
-    /// An agent in each slot of each host.
-    pub(crate) fn slots_of(hosts: &[PlannedHost]) -> Self {
-        let most = hosts.iter().map(|planned| planned.slots).max().unwrap_or(0);
-        let of_slot = |slot: u32| {
-            let having = hosts.iter().filter(move |planned| planned.slots >= slot);
-            having.map(move |PlannedHost { host, .. }| match slot {
-                1 => host.clone(),
-                further => host.further(further),
-            })
-        };
-        Self::Hosts((1..=most).flat_map(of_slot).collect())
-    }
-
-    /// The hosts, each agent apart; none where this process works.
-    pub(crate) fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
-        match self {
-            Self::One => &[],
-            Self::Hosts(hosts) => hosts,
-            Self::Job => around.job.as_deref().unwrap_or_default(),
-        }
-    }
-}
+use crate::written::target::TargetArg;
 
 /// Reads the hosts of a list, none of which stands twice.
 pub(crate) fn read_list(
@@ -143,49 +91,3 @@ pub(crate) fn read_hosts(
 
 const ELSEWHERE: &str = "the in-memory server listens on this host's loopback only";
 const ELSEWHERE_HINT: &str = "`dfsbench serve` on one host, and its `url` here";
-
-/// Refuses a target whose hosts nobody knows, and levels of `client_hosts` beyond what it has.
-pub(crate) fn check(
-    target: &RawTarget,
-    around: &Surroundings,
-    written: &Written<'_>,
-) -> Result<(), PlanError> {
-    let name = &target.name.value;
-    if target.used_from == UsedFrom::Job && around.job.is_none() {
-        let what = format!("`{name}` is used from the hosts of a job, and this is none");
-        let hint = "start it by a launcher; `dfsbench run --help` names them";
-        return Err(Fault::new(what).hint(hint).of("hosts", target.name.place));
-    }
-    let agents = target.used_from.agents(around);
-    if agents.is_empty() {
-        return Ok(());
-    }
-    let levels = written.written(Setting::ClientHosts).unwrap_or_default();
-    let beyond = |spot: &&Spot<Value>| match spot.value {
-        Value::Number(number) => number > agents.len() as u64,
-        _ => false,
-    };
-    let Some(Spot { value: Value::Number(asked), place }) = levels.iter().find(beyond) else {
-        return Ok(());
-    };
-    let hosts = agents.iter().filter(|host| host.name_and_slot().1 == 1).count();
-    let has = agents.len();
-    let what = format!("`{name}` has {has} on {hosts} hosts, and not {asked}");
-    let hint = "name more hosts, or raise `slots` in their [[host]]";
-    Err(Fault::new(what).hint(hint).of(Setting::ClientHosts.key(), *place))
-}
-
-/// Brings in step what follows from where data travels, and from how many hosts work.
-pub(crate) fn aim(run: &mut RunSpec) {
-    let Some(lab) = run.lab.as_deref_mut() else { return };
-    if !lab.leaves_server() {
-        // The server works alone.
-        run.placement.hosts.clear();
-    }
-    let hosts = &run.placement.hosts;
-    let mut first_agents = hosts.iter().filter(|host| host.name_and_slot().1 == 1).cloned();
-    if let Some(first) = first_agents.next() {
-        lab.client = first;
-    }
-    lab.more_clients = first_agents.collect();
-}

@@ -3,13 +3,13 @@
 //! `trials`, `discard`, `until`, `warmup_trials` and `order` stand at the head of a plan and are
 //! the same for all its runs.
 
-use model::{Discard, Order, Repetition};
+use model::{Discard, Order};
 
-use crate::meaning::defaults;
 use crate::reading::document::{Field, Table};
 use crate::reading::parse::bounded;
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, PlanError, Spot};
 use crate::written::limits;
+use crate::written::repetition::RawRepetition;
 use crate::written::text::either;
 
 /// The keys of a plan that this file reads.
@@ -17,30 +17,6 @@ pub(crate) const DISCARD: &str = "discard";
 pub(crate) const UNTIL: &str = "until";
 pub(crate) const WARMUP_TRIALS: &str = "warmup_trials";
 pub(crate) const ORDER: &str = "order";
-
-/// Repetition as it was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RawRepetition {
-    /// How often each run is repeated, at most.
-    pub trials: Option<Spot<u32>>,
-    /// Which trials are left out.
-    pub discard: Option<Spot<Discard>>,
-    /// When the interval is narrow enough, in thousandths of the median.
-    pub until_permille: Option<Spot<u32>>,
-    /// Trials that never count.
-    pub warmup_trials: Option<Spot<u32>>,
-    /// The order of the trials.
-    pub order: Option<Spot<Order>>,
-}
-
-/// Repetition as it is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeated {
-    pub trials: u32,
-    pub each: Repetition,
-    /// `None` where it follows from the runs.
-    pub order: Option<Order>,
-}
 
 impl RawRepetition {
     /// Reads the keys.
@@ -55,47 +31,6 @@ impl RawRepetition {
             until_permille: word(root, UNTIL, until_permille)?,
             warmup_trials: count(WARMUP_TRIALS, limits::WARMUP_TRIALS)?,
             order: word(root, ORDER, order_named)?,
-        })
-    }
-
-    /// Lets what was given elsewhere win.
-    pub(crate) fn replace(&mut self, with: Self) {
-        self.trials = with.trials.or(self.trials);
-        self.discard = with.discard.or(self.discard);
-        self.until_permille = with.until_permille.or(self.until_permille);
-        self.warmup_trials = with.warmup_trials.or(self.warmup_trials);
-        self.order = with.order.or(self.order);
-    }
-
-    /// Fills in the defaults and refuses what leaves nothing to judge by.
-    pub(crate) fn resolve(&self) -> Result<Repeated, PlanError> {
-        let until = self.until_permille.map_or(0, |until| until.value);
-        let usual = if until == 0 { defaults::TRIALS } else { defaults::TRIALS_UNTIL };
-        let trials = self.trials.map_or(usual, |trials| trials.value);
-        let discard = self.discard.map_or(Discard::None, |discard| discard.value);
-        let place = |spot: Option<Place>| {
-            self.trials.map(|trials| trials.place).or(spot).unwrap_or(Place::Whole)
-        };
-        if discard != Discard::None && trials < limits::DISCARD_TRIALS_MIN {
-            let what = format!(
-                "discard {discard} of {trials} trial{} leaves nothing to judge by",
-                if trials == 1 { "" } else { "s" }
-            );
-            let hint = format!("at least {} trials", limits::DISCARD_TRIALS_MIN);
-            let place = place(self.discard.map(|discard| discard.place));
-            return Err(Fault::new(what).hint(hint).at(place));
-        }
-        if until > 0 && trials <= limits::UNTIL_TRIALS_MIN {
-            let least = limits::UNTIL_TRIALS_MIN;
-            let what = format!("until has no effect on {trials} trials: {least} are always made");
-            let place = place(self.until_permille.map(|until| until.place));
-            return Err(Fault::new(what).hint("trials is then the most that are made").at(place));
-        }
-        let warmup_trials = self.warmup_trials.map_or(0, |warmup| warmup.value);
-        Ok(Repeated {
-            trials,
-            each: Repetition { discard, until_permille: until, warmup_trials },
-            order: self.order.map(|order| order.value),
         })
     }
 }

@@ -6,13 +6,12 @@
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
-use crate::meaning::surroundings::Surroundings;
 use crate::reading::fault::PlannedFault;
-use crate::reading::placement::UsedFrom;
-use crate::reading::repetition::RawRepetition;
-use crate::reading::target::TargetArg;
 use crate::written::error::{Place, Spot};
+use crate::written::hosts::UsedFrom;
+use crate::written::repetition::RawRepetition;
 use crate::written::settings::Settings;
+use crate::written::target::TargetArg;
 
 /// A plan as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,11 +96,6 @@ pub struct RawWorkload {
 }
 
 impl RawTarget {
-    /// The agents that may work on it at most, each as a host; none where this process works.
-    pub fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
-        self.used_from.agents(around)
-    }
-
     /// Takes a target with its usual name and backend.
     pub fn usual(what: TargetArg) -> Self {
         let name = Spot::unwritten(what.usual_name().to_owned());
