@@ -12,6 +12,12 @@ mod meaning;
 mod reading;
 mod written;
 
+/// Planned faults of the in-memory server: what they are, and how they are read.
+pub mod fault {
+    pub use crate::reading::fault::{check_faults, parse_fault};
+    pub use crate::written::fault::*;
+}
+
 pub use meaning::defaults;
 pub use meaning::estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
@@ -23,10 +29,10 @@ pub use meaning::resolve::Plan;
 pub use meaning::server::ServerPlan;
 pub use meaning::surroundings::Surroundings;
 pub use reading::disturb::parse_disturbance;
-pub use reading::fault;
-pub use reading::keys::{KeyDoc, Section, reference};
+pub use reading::keys::reference;
 pub use reading::overrides::Overrides;
 pub use reading::page::reference_page;
+pub use reading::section::{KeyDoc, Section};
 pub use reading::server::{parse_server_memory, parse_versions};
 pub use reading::target::parse_target;
 pub use written::address::{NfsAddress, User};

@@ -5,6 +5,7 @@
 
 pub(crate) mod checks;
 pub mod defaults;
+pub(crate) mod destroy;
 pub(crate) mod estimate;
 pub(crate) mod lab;
 pub(crate) mod ladder;

@@ -6,7 +6,8 @@
 pub(crate) mod address;
 pub(crate) mod disturb;
 pub(crate) mod document;
-pub mod fault;
+pub(crate) mod fault;
+pub(crate) mod fault_text;
 pub(crate) mod keys;
 pub(crate) mod level;
 pub(crate) mod overrides;
@@ -17,6 +18,8 @@ pub(crate) mod parse_targets;
 pub(crate) mod placement;
 pub(crate) mod reference;
 pub(crate) mod repetition;
+pub(crate) mod section;
 pub(crate) mod server;
 pub(crate) mod target;
+pub(crate) mod values;
 pub(crate) mod work;

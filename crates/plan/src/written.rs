@@ -5,6 +5,7 @@
 
 pub(crate) mod address;
 pub(crate) mod error;
+pub mod fault;
 pub(crate) mod hosts;
 pub(crate) mod lab;
 pub mod limits;

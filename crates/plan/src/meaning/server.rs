@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use model::NfsVersion;
 
 use crate::meaning::defaults;
-use crate::reading::fault::KINDS;
-use crate::reading::fault::PlannedFault;
+use crate::written::fault::KINDS;
+use crate::written::fault::PlannedFault;
 use crate::written::raw::RawServer;
 use crate::written::text::{quoted, size};
 

@@ -10,8 +10,8 @@ use model::soak::{Blow, Disturbance};
 use model::units::parse_time_ns;
 
 use crate::reading::document::{Field, Table};
-use crate::reading::keys::Section;
 use crate::reading::placement::known_host;
+use crate::reading::section::Section;
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::hosts::PlannedHost;
 use crate::written::limits;

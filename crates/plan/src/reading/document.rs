@@ -9,7 +9,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::reading::keys::{self, Section};
+use crate::reading::keys;
+use crate::reading::section::Section;
 use crate::written::error::{Fault, Place, PlanError, Spot};
 
 /// Characters of a value that an error repeats.

@@ -1,289 +1,233 @@
-//! Planned faults of the in-memory server, as people write them.
+//! Reads planned faults: a kind, and the words of its value.
 //!
-//! A [`PlannedFault`] is one fault. On the command line it is `--fault 'KIND VALUE'`, in a plan a
-//! key of `[server.faults]` with the same kind and value; both come to `PlannedFault::read`,
-//! and [`PlannedFault::value`] writes what reads back to the same. Numbers of procedures and
-//! errors are the server's business: here they are words, `words` lists them.
+//! The same words serve the command line and `[server.faults]`, and are refused alike.
 
-mod read;
-mod words;
-mod write;
+use model::units::{parse_size, parse_time_ns};
 
-pub use read::{check_faults, parse_fault};
-pub use words::{CALLS, ERRORS};
+use crate::written::error::{Fault, Place, PlanError};
+use crate::written::fault::{
+    CALLS, Calls, ERRORS, Endless, KINDS, PlannedFault, Share, Times, VerifierChange,
+};
+use crate::written::near::unknown_word;
 
-/// A share of all cases, in parts per million.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Share(pub u32);
+/// One is so many parts per million.
+const CERTAIN: u64 = 1_000_000;
 
-/// How long the server takes for a call, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Times {
-    /// Always the same.
-    Fixed(u64),
-    /// Anything from the first to the second, equally likely.
-    Uniform(u64, u64),
-    /// Memoryless, with this mean.
-    Exponential(u64),
+/// Reads a fault from the command line: `KIND VALUE`, such as `drop 1%`.
+///
+/// # Errors
+/// When the kind is not known or the value can't be read.
+pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
+    let text = text.trim();
+    let (kind, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let kind = kind.replace('-', "_");
+    PlannedFault::read(&kind, value).map_err(|fault| fault.at(Place::Flag("--fault")))
 }
 
-/// Which calls a fault befalls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Calls {
-    /// Every one but NULL.
-    All,
-    /// Those of one procedure or operation: one of [`CALLS`].
-    Named {
-        /// In this major version (2, 3 or 4) only; `None` in all that have it.
-        version: Option<u32>,
-        /// Its name.
-        name: &'static str,
-    },
+/// Refuses faults that contradict each other.
+///
+/// # Errors
+/// When one of them says what an earlier one says already.
+pub fn check_faults(faults: &[PlannedFault]) -> Result<(), PlanError> {
+    let Some(again) = PlannedFault::contradiction(faults) else { return Ok(()) };
+    let what = format!("`{}` contradicts an earlier one", again.text());
+    Err(Fault::new(what).hint("say each once").at(Place::Flag("--fault")))
 }
-
-/// What a directory that never ends lists after its last name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Endless {
-    /// Its names again, under the cookies that they have already had.
-    Cookies,
-    /// Names that nobody made, each under a cookie of its own.
-    Names,
-}
-
-/// Which calls change the write verifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VerifierChange {
-    /// Every COMMIT.
-    Commit,
-    /// Every WRITE and every COMMIT.
-    Write,
-}
-
-/// What the in-memory server does wrong on purpose. Times are in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PlannedFault {
-    /// Answers are held back.
-    ServiceTime {
-        /// For how long.
-        times: Times,
-        /// Which.
-        calls: Calls,
-    },
-    /// A rate that all clients share.
-    Bandwidth {
-        /// Bytes per second.
-        bytes_per_s: u64,
-        /// Counts everything on the wire; else only the payload of READ and WRITE.
-        wire: bool,
-    },
-    /// A call is carried out and not answered.
-    Drop(Share),
-    /// An answer is late.
-    Delay {
-        /// How often.
-        share: Share,
-        /// How late.
-        time_ns: u64,
-    },
-    /// An answer is sent twice.
-    Duplicate(Share),
-    /// A WRITE takes the first half of its data.
-    ShortWrites(Share),
-    /// A call is answered with an error.
-    Error {
-        /// Which calls.
-        calls: Calls,
-        /// The error: one of [`ERRORS`].
-        error: &'static str,
-        /// How often.
-        share: Share,
-    },
-    /// Nothing is read or answered for a time.
-    Stall {
-        /// For how long.
-        lasts_ns: u64,
-        /// When, after the start.
-        at_ns: u64,
-    },
-    /// Connections, clients and sessions are forgotten, and the write verifier changes.
-    Restart {
-        /// When, after the start.
-        at_ns: u64,
-    },
-    /// A restart takes back what was written UNSTABLE and not committed.
-    LoseUnstable,
-    /// It takes back what was said to be safe last, too.
-    LoseCommitted,
-    /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
-    Grace(u64),
-    /// Connections beyond so many are never answered.
-    HangFromClients(u64),
-    /// A connection falls silent after so many calls.
-    HangAfter(u64),
-    /// A connection is closed after so many calls.
-    CloseAfter(u64),
-    /// A connection without calls is closed after so long.
-    IdleClose(u64),
-    /// Every mount is refused.
-    RefuseMount,
-    /// The largest READ that is granted, in bytes.
-    ReadSize(u32),
-    /// The largest WRITE that is granted, in bytes.
-    WriteSize(u32),
-    /// READDIR never comes to the end of a directory.
-    EndlessReaddir(Endless),
-    /// Replies of a stream leave at so many bytes per second and connection.
-    Trickle(u64),
-    /// The write verifier is another one after each of some calls.
-    ChangingVerifier(VerifierChange),
-    /// Slots that a session of v4.1 and later is granted at most.
-    SessionSlots(u32),
-    /// A reply bears the xid of no call.
-    WrongXid(Share),
-    /// The second half of a reply is missing.
-    CutReplies {
-        /// How often.
-        share: Share,
-        /// Closes the connection in the middle of the reply; else the reply is a whole record that
-        /// is too short.
-        close: bool,
-    },
-    /// The mark of a reply announces a record of 2 GiB.
-    OversizedRecords(Share),
-    /// LOOKUP of a directory below an export leads back to where it was looked up.
-    DirectoryLoops,
-    /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
-    SymlinkLoops,
-    /// A file handle goes stale after so many calls, up to twice as many.
-    ChangingHandles(u64),
-}
-
-/// A kind of fault: its word and how its value is written.
-pub struct FaultKind {
-    /// The word, as a plan's key has it; on the command line `-` stands for `_`.
-    pub name: &'static str,
-    /// The form of its value; empty where it has none.
-    pub form: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-}
-
-const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> FaultKind {
-    FaultKind { name, form, meaning }
-}
-
-/// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 29] = [
-    kind(
-        "service_time",
-        "TIME | uniform TIME TIME | exponential TIME [on CALL]",
-        "Answers are held back: always so long, between two times, or memoryless with a mean.",
-    ),
-    kind("bandwidth", "SIZE/s [wire]", "All payload, or everything on the wire, shares a rate."),
-    kind("drop", "SHARE", "Calls are carried out and not answered."),
-    kind("delay", "SHARE TIME", "Answers come late."),
-    kind("duplicate", "SHARE", "Answers are sent twice."),
-    kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
-    kind("error", "CALL ERROR SHARE", "Calls are answered with an error, such as READ IO 1%."),
-    kind("stall", "TIME at TIME", "Nothing is answered for a time, from a time after the start."),
-    kind(
-        "restart",
-        "at TIME",
-        "Connections and sessions are lost, and the write verifier changes.",
-    ),
-    kind("lose_unstable", "", "A restart takes back what was not committed."),
-    kind("lose_committed", "", "A restart takes back that, and what was said to be safe last."),
-    kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
-    kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
-    kind("hang_after", "N", "A connection falls silent after so many calls."),
-    kind("close_after", "N", "A connection is closed after so many calls."),
-    kind("idle_close", "TIME", "A connection without calls is closed after so long."),
-    kind("refuse_mount", "", "Every mount is refused."),
-    kind("read_size", "SIZE", "The largest READ that is granted."),
-    kind("write_size", "SIZE", "The largest WRITE that is granted."),
-    kind(
-        "endless_readdir",
-        "cookies | names",
-        "READDIR never ends: cookies repeat, or names are made up without end.",
-    ),
-    kind("trickle", "SIZE/s", "Replies over TCP leave so slowly, on each connection."),
-    kind(
-        "changing_verifier",
-        "COMMIT | WRITE",
-        "The write verifier changes with every COMMIT, or with every WRITE, too.",
-    ),
-    kind("session_slots", "N", "The most slots that a session of v4.1 is granted."),
-    kind("wrong_xid", "SHARE", "Replies bear the xid of no call."),
-    kind(
-        "cut_replies",
-        "SHARE [close]",
-        "Replies end in the middle, as records of that length, or with the connection.",
-    ),
-    kind("oversized_records", "SHARE", "Replies over TCP announce records of 2 GiB."),
-    kind("directory_loops", "", "LOOKUP of a directory below an export leads to its parent."),
-    kind("symlink_loops", "", "LOOKUP of one leads to a symbolic link that leads to itself."),
-    kind("changing_handles", "N", "File handles go stale after N calls, or twice as many."),
-];
 
 impl PlannedFault {
-    /// Its kind, as a plan's key has it.
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::ServiceTime { .. } => "service_time",
-            Self::Bandwidth { .. } => "bandwidth",
-            Self::Drop(_) => "drop",
-            Self::Delay { .. } => "delay",
-            Self::Duplicate(_) => "duplicate",
-            Self::ShortWrites(_) => "short_writes",
-            Self::Error { .. } => "error",
-            Self::Stall { .. } => "stall",
-            Self::Restart { .. } => "restart",
-            Self::LoseUnstable => "lose_unstable",
-            Self::LoseCommitted => "lose_committed",
-            Self::Grace(_) => "grace",
-            Self::HangFromClients(_) => "hang_from_clients",
-            Self::HangAfter(_) => "hang_after",
-            Self::CloseAfter(_) => "close_after",
-            Self::IdleClose(_) => "idle_close",
-            Self::RefuseMount => "refuse_mount",
-            Self::ReadSize(_) => "read_size",
-            Self::WriteSize(_) => "write_size",
-            Self::EndlessReaddir(_) => "endless_readdir",
-            Self::Trickle(_) => "trickle",
-            Self::ChangingVerifier(_) => "changing_verifier",
-            Self::SessionSlots(_) => "session_slots",
-            Self::WrongXid(_) => "wrong_xid",
-            Self::CutReplies { .. } => "cut_replies",
-            Self::OversizedRecords(_) => "oversized_records",
-            Self::DirectoryLoops => "directory_loops",
-            Self::SymlinkLoops => "symlink_loops",
-            Self::ChangingHandles(_) => "changing_handles",
-        }
-    }
-
-    /// Says whether several of its kind go together: others would contradict each other.
-    const fn repeats(self) -> bool {
-        matches!(
-            self,
-            Self::ServiceTime { calls: Calls::Named { .. }, .. }
-                | Self::Error { .. }
-                | Self::Stall { .. }
-                | Self::Restart { .. }
-        )
-    }
-
-    /// Finds a fault that says what an earlier one says already.
-    pub(crate) fn contradiction(faults: &[Self]) -> Option<Self> {
-        let clash = |(index, fault): (usize, &Self)| {
-            let mut before = faults[..index].iter();
-            let again = |other: &Self| match (fault, other) {
-                (Self::ServiceTime { calls, .. }, Self::ServiceTime { calls: other, .. }) => {
-                    calls == other
-                }
-                _ => fault == other || !fault.repeats() && fault.kind() == other.kind(),
-            };
-            before.any(again).then_some(*fault)
+    /// Reads the value of a kind.
+    pub(crate) fn read(kind: &str, value: &str) -> Result<Self, Fault> {
+        let Some(known) = KINDS.iter().find(|known| known.name == kind) else {
+            let names: Vec<&str> = KINDS.iter().map(|known| known.name).collect();
+            return Err(unknown_word("fault", kind, &names));
         };
-        faults.iter().enumerate().find_map(clash)
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let malformed = || {
+            let what = format!("`{value}` is no value of {kind}");
+            match known.form {
+                "" => Fault::new(what).hint("it has none"),
+                form => Fault::new(what).hint(format!("the form is {kind} {form}")),
+            }
+        };
+        read_words(kind, &words).unwrap_or_else(|| Err(malformed()))
     }
+}
+
+/// Reads the words of a value; `None` where they don't have the kind's form.
+fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>> {
+    use PlannedFault as F;
+    Some(match (kind, words) {
+        ("service_time", [times @ .., "on", name]) => both(read_times(times)?, calls(name))
+            .map(|(times, calls)| F::ServiceTime { times, calls }),
+        ("service_time", times) => {
+            read_times(times)?.map(|times| F::ServiceTime { times, calls: Calls::All })
+        }
+        ("bandwidth", [rate]) => {
+            bytes_per_s(rate)?.map(|bytes_per_s| F::Bandwidth { bytes_per_s, wire: false })
+        }
+        ("bandwidth", [rate, "wire"]) => {
+            bytes_per_s(rate)?.map(|bytes_per_s| F::Bandwidth { bytes_per_s, wire: true })
+        }
+        ("drop", [share]) => self::share(share).map(F::Drop),
+        ("duplicate", [share]) => self::share(share).map(F::Duplicate),
+        ("short_writes", [share]) => self::share(share).map(F::ShortWrites),
+        ("delay", [share, late]) => {
+            both(self::share(share), time(late)).map(|(share, time_ns)| F::Delay { share, time_ns })
+        }
+        ("error", [name, error, share]) => {
+            both(both(calls(name), self::error(error)), self::share(share))
+                .map(|((calls, error), share)| F::Error { calls, error, share })
+        }
+        ("stall", [lasts, "at", at]) => {
+            both(time(lasts), time(at)).map(|(lasts_ns, at_ns)| F::Stall { lasts_ns, at_ns })
+        }
+        ("restart", ["at", at]) => time(at).map(|at_ns| F::Restart { at_ns }),
+        ("lose_unstable", []) => Ok(F::LoseUnstable),
+        ("lose_committed", []) => Ok(F::LoseCommitted),
+        ("grace", [lasts]) => time(lasts).map(F::Grace),
+        ("refuse_mount", []) => Ok(F::RefuseMount),
+        ("hang_from_clients", [number]) => count(number).map(F::HangFromClients),
+        ("hang_after", [number]) => count(number).map(F::HangAfter),
+        ("close_after", [number]) => count(number).map(F::CloseAfter),
+        ("idle_close", [after]) => time(after).map(F::IdleClose),
+        ("read_size", [size]) => transfer(size).map(F::ReadSize),
+        ("write_size", [size]) => transfer(size).map(F::WriteSize),
+        _ => return read_hostile_words(kind, words),
+    })
+}
+
+/// As [`read_words`], of the faults that break the protocol.
+fn read_hostile_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>> {
+    use PlannedFault as F;
+    Some(match (kind, words) {
+        ("endless_readdir", ["cookies"]) => Ok(F::EndlessReaddir(Endless::Cookies)),
+        ("endless_readdir", ["names"]) => Ok(F::EndlessReaddir(Endless::Names)),
+        ("trickle", [rate]) => bytes_per_s(rate)?.map(F::Trickle),
+        ("changing_verifier", [call]) if call.eq_ignore_ascii_case("COMMIT") => {
+            Ok(F::ChangingVerifier(VerifierChange::Commit))
+        }
+        ("changing_verifier", [call]) if call.eq_ignore_ascii_case("WRITE") => {
+            Ok(F::ChangingVerifier(VerifierChange::Write))
+        }
+        ("session_slots", [number]) => slots(number).map(F::SessionSlots),
+        ("wrong_xid", [share]) => self::share(share).map(F::WrongXid),
+        ("cut_replies", [share]) => {
+            self::share(share).map(|share| F::CutReplies { share, close: false })
+        }
+        ("cut_replies", [share, "close"]) => {
+            self::share(share).map(|share| F::CutReplies { share, close: true })
+        }
+        ("oversized_records", [share]) => self::share(share).map(F::OversizedRecords),
+        ("directory_loops", []) => Ok(F::DirectoryLoops),
+        ("symlink_loops", []) => Ok(F::SymlinkLoops),
+        ("changing_handles", [number]) => at_least_one(number).map(F::ChangingHandles),
+        _ => return None,
+    })
+}
+
+fn both<A, B>(a: Result<A, Fault>, b: Result<B, Fault>) -> Result<(A, B), Fault> {
+    Ok((a?, b?))
+}
+
+fn read_times(words: &[&str]) -> Option<Result<Times, Fault>> {
+    Some(match words {
+        [fixed] => time(fixed).map(Times::Fixed),
+        ["uniform", least, most] => both(time(least), time(most)).and_then(|(least, most)| {
+            let fault = || Fault::new(format!("`{}` is no range", words.join(" ")));
+            if least <= most { Ok(Times::Uniform(least, most)) } else { Err(fault()) }
+        }),
+        ["exponential", mean] => time(mean).map(Times::Exponential),
+        _ => return None,
+    })
+}
+
+fn time(text: &str) -> Result<u64, Fault> {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let ns = parse_time_ns(text)?;
+    if ns > 24 * HOUR_NS {
+        return Err(Fault::new(format!("`{text}` is longer than a day")));
+    }
+    Ok(ns)
+}
+
+/// Reads `100MB/s`; `None` where the words are no rate at all.
+fn bytes_per_s(text: &str) -> Option<Result<u64, Fault>> {
+    let size = text.strip_suffix("/s")?;
+    Some(match parse_size(size) {
+        Ok(0) => Err(Fault::new(format!("`{text}` lets nothing pass"))),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.into()),
+    })
+}
+
+/// Reads `0.1%` into parts per million.
+fn share(text: &str) -> Result<Share, Fault> {
+    let fault =
+        || Fault::new(format!("`{text}` is no share")).hint("0% to 100%, to the millionth: `0.1%`");
+    let number = text.strip_suffix('%').ok_or_else(fault)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction:0<4}");
+    let plain = digits.len() <= 8 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    if whole.is_empty() || fraction.len() > 4 || !plain {
+        return Err(fault());
+    }
+    // A percent is ten thousand parts per million.
+    let parts: u64 = digits.parse().map_err(|_| fault())?;
+    if parts > CERTAIN { Err(fault()) } else { Ok(Share(parts as u32)) }
+}
+
+fn count(text: &str) -> Result<u64, Fault> {
+    crate::reading::level::read_integer(text)
+}
+
+fn at_least_one(text: &str) -> Result<u64, Fault> {
+    match count(text)? {
+        0 => Err(Fault::new("must be 1 or more, not `0`".to_owned())),
+        number => Ok(number),
+    }
+}
+
+/// Reads a number of slots; a session has at least one, and the server grants 1024 at most anyway.
+fn slots(text: &str) -> Result<u32, Fault> {
+    let number = at_least_one(text)?;
+    u32::try_from(number).map_err(|_| Fault::new(format!("`{text}` is too many slots")))
+}
+
+fn transfer(text: &str) -> Result<u32, Fault> {
+    match parse_size(text)? {
+        bytes @ 512..=0x0010_0000 => Ok(bytes as u32),
+        _ => Err(Fault::new(format!("must be 512 B to 1 MiB, not `{text}`"))),
+    }
+}
+
+/// Reads `READ`, `v3.READ` or `all`; case and the version's prefix don't matter.
+fn calls(text: &str) -> Result<Calls, Fault> {
+    if text.eq_ignore_ascii_case("all") {
+        return Ok(Calls::All);
+    }
+    let (version, name) = match text.split_once('.') {
+        Some(("v2", name)) => (Some(2), name),
+        Some(("v3", name)) => (Some(3), name),
+        Some(("v4", name)) => (Some(4), name),
+        Some(_) => {
+            let fault = Fault::new(format!("`{text}` names no version"));
+            return Err(fault.hint("write v2., v3. or v4. before the call, or nothing"));
+        }
+        None => (None, text),
+    };
+    let name = word("call", name, CALLS)?;
+    Ok(Calls::Named { version, name })
+}
+
+/// Reads `IO`, `NFS3ERR_IO`, `nfs4err_delay`.
+fn error(text: &str) -> Result<&'static str, Fault> {
+    let upper = text.to_ascii_uppercase();
+    let bare = ["NFSERR_", "NFS3ERR_", "NFS4ERR_"].iter().find_map(|p| upper.strip_prefix(p));
+    word("error", bare.unwrap_or(&upper), ERRORS)
+}
+
+fn word(what: &str, text: &str, known: &'static [&'static str]) -> Result<&'static str, Fault> {
+    let upper = text.to_ascii_uppercase();
+    let found = known.iter().copied().find(|name| *name == upper);
+    found.ok_or_else(|| unknown_word(what, text, known))
 }

@@ -6,84 +6,15 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
+use Section::{Plan, Settings};
 use model::setting::{Kind, Setting, Value};
 
 use crate::reading::level;
 use crate::reading::reference::KEYS;
+use crate::reading::section::{KeyDoc, Section};
 use crate::written::error::Fault;
 use crate::written::limits::legal;
 use crate::written::near::nearest_word;
-
-/// Where in a plan a key stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// Before any table.
-    Plan,
-    /// In `[server]`.
-    Server,
-    /// In `[server.faults]`.
-    Faults,
-    /// In a `[[host]]`.
-    Host,
-    /// In a `[[target]]`.
-    Target,
-    /// In `[factors]`, or in a `[[workload]]`, which wins.
-    Settings,
-    /// In a `[[workload]]`.
-    Workload,
-    /// In a `[[disturb]]`.
-    Disturb,
-}
-
-impl Section {
-    /// The heading that such keys stand under.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Plan => "top level",
-            Server => "[server]",
-            Faults => "[server.faults]",
-            Host => "[[host]]",
-            Target => "[[target]]",
-            Settings => "[factors]",
-            Workload => "[[workload]]",
-            Disturb => "[[disturb]]",
-        }
-    }
-
-    /// Where that is, as a message says it.
-    pub(crate) fn within(self) -> String {
-        let preposition = if self == Plan { "at" } else { "in" };
-        format!("{preposition} {}", self.title())
-    }
-
-    /// Says whether `doc` is of a key that may stand here.
-    fn holds(self, doc: &KeyDoc) -> bool {
-        let of_target = || Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key);
-        doc.section == self
-            || (self == Workload && doc.section == Settings)
-            || (self == Target && doc.section == Settings && of_target())
-    }
-}
-
-/// One key: all that a reference page says of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyDoc {
-    /// As it is written.
-    pub key: &'static str,
-    /// Where it stands.
-    pub section: Section,
-    /// What it holds: `size`, `integer`, `time`, `text`, `true or false`, `table` ...
-    pub kind: &'static str,
-    /// Unit of the number; empty where there is none.
-    pub unit: &'static str,
-    /// Legal values.
-    pub legal: Cow<'static, str>,
-    /// What holds where it is left out.
-    pub default: Cow<'static, str>,
-    /// What it does.
-    pub meaning: &'static str,
-}
 
 /// Every key, in the order in which a plan is best written.
 pub fn reference() -> &'static [KeyDoc] {
@@ -220,6 +151,7 @@ fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::section::Section::Server;
     use crate::written::limits::{self, span};
 
     #[test]

@@ -10,9 +10,9 @@ use model::setting::{Range, Setting};
 use model::{BackendKind, Workload};
 
 use crate::reading::level::{self, in_range, read_integer};
-use crate::reading::parse::{backend_named, workload_named};
 use crate::reading::repetition;
 use crate::reading::server::read_memory;
+use crate::reading::values::{backend_named, workload_named};
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::limits;
 use crate::written::raw::{RawPlan, RawWorkload};

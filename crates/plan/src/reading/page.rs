@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use crate::reading::keys::{KeyDoc, Section, reference};
+use crate::reading::keys::reference;
+use crate::reading::section::{KeyDoc, Section};
 
 /// What stands before the first table.
 const BEGIN: &str = "\

@@ -10,9 +10,9 @@ use model::options::{check_interface, check_path, check_ssh_destination};
 use model::setting::Range;
 
 use crate::reading::document::{Field, Table};
-use crate::reading::keys::Section;
-use crate::reading::parse::{bounded, bounded_size};
 use crate::reading::placement::{self, known_host};
+use crate::reading::section::Section;
+use crate::reading::values::{bounded, bounded_size};
 use crate::written::error::{Fault, Place, PlanError, Spot};
 use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::lab::LabArg;

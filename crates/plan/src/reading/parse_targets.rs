@@ -8,11 +8,11 @@ use model::setting::{Range, Setting};
 
 use crate::reading::address::{self, TLS_KEYS, check_groups, check_tls, sec_named, set_tls};
 use crate::reading::document::{Field, Table};
-use crate::reading::keys::Section;
-use crate::reading::parse::{backend, bounded, settings_among};
 use crate::reading::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
 use crate::reading::placement;
+use crate::reading::section::Section;
 use crate::reading::target;
+use crate::reading::values::{backend, bounded, settings_among};
 use crate::written::address::User;
 use crate::written::error::{Fault, PlanError, Spot};
 use crate::written::hosts::{PlannedHost, UsedFrom};

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use crate::reading::fault::{FaultKind, KINDS};
-use crate::reading::keys::Section::{Disturb, Faults, Host, Plan, Server, Target, Workload};
-use crate::reading::keys::{KeyDoc, Section};
+use crate::reading::section::Section::{Disturb, Faults, Host, Plan, Server, Target, Workload};
+use crate::reading::section::{KeyDoc, Section};
+use crate::written::fault::{FaultKind, KINDS};
 
 const fn key(
     section: Section,

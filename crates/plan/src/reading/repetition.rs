@@ -6,7 +6,7 @@
 use model::{Discard, Order};
 
 use crate::reading::document::{Field, Table};
-use crate::reading::parse::bounded;
+use crate::reading::values::bounded;
 use crate::written::error::{Fault, PlanError, Spot};
 use crate::written::limits;
 use crate::written::repetition::RawRepetition;

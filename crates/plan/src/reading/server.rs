@@ -7,11 +7,11 @@ use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};
 
 use crate::reading::document::Field;
-use crate::reading::fault::{KINDS, PlannedFault};
-use crate::reading::keys::Section;
 use crate::reading::level::{self, in_range};
-use crate::reading::parse::{bounded, bounded_size};
+use crate::reading::section::Section;
+use crate::reading::values::{bounded, bounded_size};
 use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::fault::{KINDS, PlannedFault};
 use crate::written::limits;
 use crate::written::raw::{RawFaults, RawServer};
 

@@ -6,8 +6,8 @@
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
-use crate::reading::fault::PlannedFault;
 use crate::written::error::{Place, Spot};
+use crate::written::fault::PlannedFault;
 use crate::written::hosts::UsedFrom;
 use crate::written::repetition::RawRepetition;
 use crate::written::settings::Settings;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
+use crate::written::fault::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
 use crate::written::text::{size, time_ns};
 
 impl PlannedFault {
@@ -92,7 +92,8 @@ impl fmt::Display for Share {
 
 #[cfg(test)]
 mod tests {
-    use crate::reading::fault::{KINDS, check_faults, parse_fault};
+    use crate::reading::fault::{check_faults, parse_fault};
+    use crate::written::fault::KINDS;
 
     const EXAMPLES: [&str; 39] = [
         "service-time 200us",
