@@ -1,9 +1,10 @@
 //! Plans: TOML -> [`RawPlan`] -> [`Plan`] -> matrix -> runs.
 //!
 //! Pure: the text, the flags, the seed and everything else that is not in the plan come in as
-//! arguments, and nothing here reads a clock, a file or the environment. [`RawPlan`] is what was
-//! written, with lines; [`Plan`] is what is meant, with nothing left open. What can be wrong with
-//! a plan is one [`PlanError`], which says where, what, the value, and a hint.
+//! arguments, and nothing here reads a clock, a file or the environment. Three layers, each using
+//! itself and those before it, without circles: `written` (what a plan says, with lines),
+//! `reading` (from text and flags to that, and back) and `meaning` ([`Plan`], with nothing left
+//! open). What can be wrong with a plan is one [`PlanError`].
 //!
 //! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
 //! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].

@@ -1,7 +1,7 @@
-//! Targets whose hosts are set up by us, from what is written to what a run wants of its hosts.
+//! What a run wants of hosts that are set up for its target.
 //!
-//! [`LabArg`] is such a target before its settings are known; `aim` keeps a run's target and its
-//! lab spec in step while settings are put into it. Nothing here acts on a host.
+//! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
+//! while settings are put into it. Nothing here acts on a host.
 
 use std::path::Path;
 

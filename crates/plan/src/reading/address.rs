@@ -1,9 +1,9 @@
 //! Addresses of NFS servers: `nfs://host[:port]/path[?version=3&proto=tcp&uid=..&gid=..]`.
 //!
-//! [`NfsAddress`] is what an address says, before the surroundings are known. Its query may hold
-//! the settings that say how a server is spoken to, under the names of the plan; they go through
-//! the plan's own readers. **Source:** RFC 2224 for the form of NFS URLs; `version`, `uid`, `gid`
-//! and `mountport` are libnfs's names.
+//! Reads them into a [`NfsAddress`] and writes them. The query may hold the settings that say how
+//! a server is spoken to, under the names of the plan; they go through the plan's own readers.
+//! **Source:** RFC 2224 for the form of NFS URLs; `version`, `uid`, `gid` and `mountport` are
+//! libnfs's names.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

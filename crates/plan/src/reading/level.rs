@@ -1,4 +1,4 @@
-//! Levels of settings: from text, into a run, out of it again, and as a plan writes them.
+//! Levels of settings: from text, and as a plan writes them.
 //!
 //! One level is one value of one factor; what a value means, and where it lives in a run, is its
 //! setting's to say (`model::setting`).

@@ -1,7 +1,7 @@
-//! How runs are repeated: from keys and flags to what is meant.
+//! Reads how runs are repeated, from the keys at the head of a plan.
 //!
-//! `trials`, `discard`, `until`, `warmup_trials` and `order` stand at the head of a plan and are
-//! the same for all its runs.
+//! `trials`, `discard`, `until`, `warmup_trials` and `order`; the words of each are read by the
+//! same functions for a flag.
 
 use model::{Discard, Order};
 

@@ -1,7 +1,7 @@
-//! The in-memory server of a plan: what it holds, what it offers, and what it does wrong.
+//! Reads the in-memory server of a plan: `[server]` and `[server.faults]`.
 //!
-//! `[server]` and `[server.faults]` come in here and go out again; values are read by the same
-//! functions as the flags of `dfsbench run` and `dfsbench serve`.
+//! Values are read by the same functions as the flags of `dfsbench run` and `dfsbench serve`.
+//! What was left out is filled in by `meaning::server`.
 
 use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};

@@ -1,7 +1,7 @@
-//! What is measured, as people write it: a directory, `null`, or an NFS address.
+//! Reads what is measured from one text: a directory, `null`, an NFS address, `host:port`.
 //!
-//! [`TargetArg`] is a target before the surroundings are known: uid, gid and the temporary folder
-//! may still be open. Addresses are read by `address`.
+//! What comes out is a [`TargetArg`], with what only the surroundings know left open. Addresses
+//! are read by `address`.
 
 use std::path::PathBuf;
 
