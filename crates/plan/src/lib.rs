@@ -1,60 +1,48 @@
 //! Plans: TOML -> [`RawPlan`] -> [`Plan`] -> matrix -> runs.
 //!
 //! Pure: the text, the flags, the seed and everything else that is not in the plan come in as
-//! arguments, and nothing here reads a clock, a file or the environment. [`RawPlan`] is what was
-//! written, with lines; [`Plan`] is what is meant, with nothing left open. What can be wrong with
-//! a plan is one [`PlanError`], which says where, what, the value, and a hint.
+//! arguments, and nothing here reads a clock, a file or the environment. Three layers, each using
+//! itself and those before it, without circles: `written` (what a plan says, with lines),
+//! `reading` (from text and flags to that, and back) and `meaning` ([`Plan`], with nothing left
+//! open). What can be wrong with a plan is one [`PlanError`].
 //!
 //! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
 //! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].
 
-mod address;
-mod checks;
-pub mod defaults;
-mod disturb;
-mod document;
-mod error;
-mod estimate;
-pub mod fault;
-mod keys;
-mod lab;
-mod ladder;
-mod level;
-pub mod limits;
-mod matrix;
-mod order;
-mod overrides;
-mod page;
-mod parse;
-mod parse_hosts;
-mod parse_targets;
-mod placement;
-mod raw;
-mod reference;
-mod repetition;
-mod resolve;
-mod server;
-mod target;
-mod text;
-mod work;
-mod write;
+mod meaning;
+mod reading;
+mod written;
 
-pub use address::{NfsAddress, User};
-pub use disturb::parse_disturbance;
-pub use error::{Place, PlanError, Spot};
-pub use estimate::{
+/// Planned faults of the in-memory server: what they are, and how they are read.
+pub mod fault {
+    pub use crate::reading::fault::{check_faults, parse_fault};
+    pub use crate::written::fault::*;
+}
+
+pub use meaning::defaults;
+pub use meaning::estimate::{
     BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
     TargetEstimate, estimate,
 };
-pub use keys::{KeyDoc, Section, nearest_word, reference};
-pub use lab::LabArg;
-pub use ladder::BesideServer;
-pub use order::Step;
-pub use overrides::Overrides;
-pub use page::reference_page;
-pub use placement::UsedFrom;
-pub use raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload, Settings};
-pub use repetition::RawRepetition;
-pub use resolve::{Plan, Surroundings};
-pub use server::{ServerPlan, parse_server_memory, parse_versions};
-pub use target::{TargetArg, parse_target};
+pub use meaning::ladder::BesideServer;
+pub use meaning::order::Step;
+pub use meaning::resolve::Plan;
+pub use meaning::server::ServerPlan;
+pub use meaning::surroundings::Surroundings;
+pub use reading::disturb::parse_disturbance;
+pub use reading::keys::reference;
+pub use reading::overrides::Overrides;
+pub use reading::page::reference_page;
+pub use reading::section::{KeyDoc, Section};
+pub use reading::server::{parse_server_memory, parse_versions};
+pub use reading::target::parse_target;
+pub use written::address::{NfsAddress, User};
+pub use written::error::{Place, PlanError, Spot};
+pub use written::hosts::UsedFrom;
+pub use written::lab::LabArg;
+pub use written::limits;
+pub use written::near::nearest_word;
+pub use written::raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload};
+pub use written::repetition::RawRepetition;
+pub use written::settings::Settings;
+pub use written::target::TargetArg;

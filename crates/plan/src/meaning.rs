@@ -1,0 +1,20 @@
+//! The third layer: from what was written to what is meant, with nothing left open.
+//!
+//! Fills in defaults and surroundings, multiplies the matrix, refuses what does not go together,
+//! and writes a whole plan. It uses `written` and `reading`, and neither of them uses it.
+
+pub(crate) mod checks;
+pub mod defaults;
+pub(crate) mod destroy;
+pub(crate) mod estimate;
+pub(crate) mod lab;
+pub(crate) mod ladder;
+pub(crate) mod matrix;
+pub(crate) mod order;
+pub(crate) mod placement;
+pub(crate) mod repetition;
+pub(crate) mod resolve;
+pub(crate) mod server;
+pub(crate) mod surroundings;
+pub(crate) mod target;
+pub(crate) mod write;

@@ -1,0 +1,324 @@
+//! Settings that don't go together.
+//!
+//! Each check sees one run and names the setting that is best changed, with the line or flag
+//! where its level was written. Single values were judged when they were read.
+
+pub(crate) mod lab;
+mod work;
+
+use model::setting::{Setting, Value};
+use model::{Impossible, RunSpec, Sharing, Target, Workload};
+
+use workload::opmix::OpMixSet;
+
+use crate::meaning::defaults;
+use crate::meaning::server::ServerPlan;
+use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::limits::{self, show_size};
+use crate::written::settings::Settings;
+use crate::written::text;
+
+/// What was written for a run: by its workload, which wins, with its target, or as a factor.
+pub(crate) struct Written<'a> {
+    pub workload: &'a Settings,
+    /// What stands with the target, which wins over the factors.
+    pub target: Option<&'a Settings>,
+    pub factors: &'a Settings,
+    /// The in-memory server.
+    pub server: &'a ServerPlan,
+}
+
+impl Written<'_> {
+    /// The levels of a setting, or its default in `run`.
+    pub fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
+        match self.written(setting) {
+            Some(levels) => levels.iter().map(|level| level.value.clone()).collect(),
+            None => vec![defaults::of(setting, run)],
+        }
+    }
+
+    /// The levels of a setting, where any were written.
+    pub fn written(&self, setting: Setting) -> Option<&[Spot<Value>]> {
+        let of_target = || self.target.and_then(|settings| settings.get(setting));
+        let own = self.workload.get(setting).or_else(of_target);
+        own.or_else(|| self.factors.get(setting))
+    }
+
+    /// Where the level that `run` has was written.
+    fn place(&self, setting: Setting, run: &RunSpec) -> Place {
+        let level = setting.get(run);
+        self.written(setting)
+            .and_then(|levels| levels.iter().find(|spot| spot.value == level))
+            .map_or(Place::Whole, |spot| spot.place)
+    }
+
+    /// Lays a fault to the first of `settings` that was written.
+    fn fault(&self, run: &RunSpec, settings: &[Setting], fault: Fault) -> PlanError {
+        let written = settings.iter().find(|s| self.place(**s, run) != Place::Whole);
+        let message = format!("{} workload: {}", run.workload.name(), fault.message);
+        let fault = Fault { message, ..fault };
+        match written.or(settings.first()) {
+            Some(setting) => fault.of(setting.key(), self.place(*setting, run)),
+            None => fault.at(Place::Whole),
+        }
+    }
+}
+
+/// Says what is wrong with a run that contradicts the protocols.
+pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<PlanError> {
+    let why = run.impossible()?;
+    let (settings, hint): (&[Setting], &str) = match why {
+        Impossible::VersionOverUdp(_) => {
+            (&[Setting::Proto, Setting::NfsVers], "proto tcp, or nfsvers 2 or 3")
+        }
+        Impossible::TlsOverUdp => {
+            (&[Setting::Proto, Setting::XprtSec], "proto tcp, or xprtsec none")
+        }
+        Impossible::TlsWithV2 => {
+            (&[Setting::XprtSec, Setting::NfsVers], "xprtsec none, or nfsvers 3 or newer")
+        }
+        Impossible::ConnectionsOverUdp => {
+            (&[Setting::Nconnect, Setting::Proto], "nconnect 1, or proto tcp")
+        }
+        Impossible::FileTooLargeForV2 => (
+            &[Setting::FileSize, Setting::NfsVers],
+            "at most 2147483647 bytes, or nfsvers 3 or newer",
+        ),
+        Impossible::TransferTooLargeForV2 => (
+            &[Setting::TransferSize, Setting::NfsVers],
+            "transfer_size 8KiB, or nfsvers 3 or newer",
+        ),
+        Impossible::TransferTooLargeForUdp => {
+            (&[Setting::TransferSize, Setting::Proto], "transfer_size 32KiB, or proto tcp")
+        }
+        Impossible::MappedDirectly => {
+            (&[Setting::Mmap, Setting::Direct], "mmap false, or direct false")
+        }
+        Impossible::ZerosVerified => {
+            (&[Setting::Verify, Setting::Data], "verify false, or data random")
+        }
+        Impossible::ZerosStamped => {
+            (&[Setting::Stamp, Setting::Data], "stamp false, or data random")
+        }
+        Impossible::RepeatsStamped => {
+            (&[Setting::Dedup, Setting::Stamp], "dedup 0, or stamp false")
+        }
+        Impossible::ProgramElsewhere => {
+            (&[], "name a `path` as target: programs work in a mounted directory")
+        }
+        Impossible::ProgramOnManyHosts => {
+            (&[Setting::ClientHosts], "client_hosts 1 takes the first host")
+        }
+        Impossible::FewerClientsThanWorkers => (
+            &[Setting::Clients, Setting::Workers],
+            "each worker drives clients of its own: at least as many as workers",
+        ),
+        Impossible::UidsBeyondTheLast => {
+            (&[Setting::ClientUids], "fewer client_uids, or a smaller uid: ids have 32 bits")
+        }
+        Impossible::UidsWithoutAuthSys => (&[Setting::ClientUids], "client_uids 1, or sec sys"),
+        Impossible::DiskByNfs => {
+            (&[Setting::DataPath], "backend posix or uring, or data_path loopback")
+        }
+        Impossible::DatagramsInTunnel => {
+            (&[Setting::Proto, Setting::DataPath], "proto tcp, or data_path network")
+        }
+        Impossible::VersionOfServer(..) => {
+            (&[Setting::NfsVers, Setting::ServerKind], "nfsvers 3, or server_kind knfsd")
+        }
+        Impossible::TlsOfOwnServer => {
+            (&[Setting::XprtSec, Setting::ServerKind], "xprtsec none, or server_kind knfsd")
+        }
+    };
+    Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
+}
+
+/// Refuses a run whose settings contradict each other.
+pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    lab::check(run, written)?;
+    check_neighbour(run, written)?;
+    if run.workload == Workload::App {
+        return Ok(());
+    }
+    check_files(run, written)?;
+    if Setting::FileSize.has_workload(run.workload) {
+        check_data(run, written)?;
+    }
+    if Setting::IoSize.has_workload(run.workload) {
+        check_direct(run, written)?;
+    }
+    check_buffers(run, written)?;
+    work::check(run, written)?;
+    check_server(run, written)
+}
+
+/// Refuses a neighbour that is the host itself.
+fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let (places, agents) = (run.placement.neighbour, run.agents());
+    if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
+        return Ok(());
+    }
+    let what = format!("{places} places on among {agents} client hosts is each host itself");
+    let fault = Fault::new(what).hint("1 is the next one");
+    Err(written.fault(run, &[Setting::Neighbour], fault))
+}
+
+/// The settings that say how many files the run has, and how large they are.
+fn set_of(run: &RunSpec) -> [Setting; 2] {
+    if run.workload.is_about_names() {
+        [Setting::SmallFiles, Setting::SmallFileSize]
+    } else {
+        [Setting::Files, Setting::FileSize]
+    }
+}
+
+fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let [files, _] = set_of(run);
+    let directories = defaults::directories(run);
+    if u64::from(run.files) < directories && files.has_workload(run.workload) {
+        let what = format!("{} files leave some of {directories} directories idle", run.files);
+        let fault = Fault::new(what).hint(format!("at least {directories}"));
+        return Err(written.fault(run, &[files], fault));
+    }
+    // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
+    // own, unless it is asked to share them.
+    let shared = matches!(run.workload, Workload::Mixed | Workload::Bonnie | Workload::OpMix)
+        || run.layout.sharing == Sharing::Shared;
+    if shared || run.workload.is_external() || run.files >= run.all_workers() {
+        return Ok(());
+    }
+    let workers = run.all_workers();
+    let what = format!("{} files are too few for {workers} workers", run.files);
+    let hint = format!("each worker has files of its own: at least {workers}");
+    Err(written.fault(run, &[files, Setting::Workers], Fault::new(what).hint(hint)))
+}
+
+fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let (file, io) = (run.file_size_bytes, u64::from(run.io_size_bytes));
+    let sizes = [Setting::IoSize, Setting::FileSize];
+    if io > file {
+        let what =
+            format!("io_size {} is larger than file_size {}", show_size(io), show_size(file));
+        let fault = Fault::new(what).hint(format!("at most \"{}\"", text::size(file)));
+        return Err(written.fault(run, &sizes, fault));
+    }
+    if !file.is_multiple_of(io) {
+        let what =
+            format!("file_size {} is no multiple of io_size {}", text::size(file), text::size(io));
+        let near = text::size(file - file % io);
+        let fault =
+            Fault::new(what).hint(format!("every op has the same size: \"{near}\" would do"));
+        return Err(written.fault(run, &[Setting::FileSize, Setting::IoSize], fault));
+    }
+    Ok(())
+}
+
+fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let io = u64::from(run.io_size_bytes);
+    if !run.direct || io.is_multiple_of(limits::DIRECT_ALIGNMENT) {
+        return Ok(());
+    }
+    let what = format!("direct I/O can't move {} at a time", show_size(io));
+    let hint = format!(
+        "O_DIRECT needs an io_size that is a multiple of {} bytes, such as \"{}\"",
+        limits::DIRECT_ALIGNMENT,
+        text::size(io.next_multiple_of(limits::DIRECT_ALIGNMENT))
+    );
+    Err(written.fault(run, &[Setting::IoSize, Setting::Direct], Fault::new(what).hint(hint)))
+}
+
+fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    // Each client of a worker has that many in flight.
+    let clients = run.clients().div_ceil(run.agents());
+    let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
+    let bytes = in_flight * u64::from(run.io_size_bytes);
+    if bytes <= limits::BUFFERS_MAX {
+        return Ok(());
+    }
+    let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
+    // A small file is written with one op.
+    let [_, file_size] = set_of(run);
+    let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
+    let hint = format!(
+        "{} x queue_depth x {} may be {} at most",
+        if clients > run.workers { "clients" } else { "workers" },
+        size.key(),
+        show_size(limits::BUFFERS_MAX)
+    );
+    let settings = [Setting::QueueDepth, Setting::Workers, size];
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Refuses a file set that the in-memory server could not hold.
+fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    if !matches!(&run.target, Target::Nfs(nfs) if nfs.embedded) {
+        return Ok(());
+    }
+    if run.verify && written.server.discard {
+        let fault = Fault::new("the in-memory server throws written data away");
+        let fault = fault.hint("leave verify out, or `discard` in [server]");
+        return Err(written.fault(run, &[Setting::Verify], fault));
+    }
+    if run.workload == Workload::OpMix {
+        return check_mix_on_server(run, written);
+    }
+    let files = u64::from(run.files);
+    let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
+    let [of_files, of_size] = set_of(run);
+    let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
+    let larger = ([of_size, of_files, Setting::Workers], [of_size, of_files]);
+    fits(run, written, (needed, &shown), larger)
+}
+
+/// The file set of an op mix follows from its rate.
+fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let set = OpMixSet::of(run);
+    // Sizes are powers of two; what is appended may double a file's last block.
+    let (files, bytes) = set.census();
+    let inodes = files + u64::from(set.directories()) + u64::from(set.links());
+    let appended = set.appended_bytes(run).saturating_mul(2);
+    let needed = bytes + appended + inodes * limits::SERVER_FILE_OVERHEAD;
+    let shown = if run.op_mix.set_bytes_per_rate > 0 {
+        let (rate, each) = (run.load.rate_per_s, show_size(run.op_mix.set_bytes_per_rate));
+        format!("{rate} op/s x {each} of files")
+    } else {
+        format!("{files} files of {}", show_size(bytes))
+    };
+    let settings = [Setting::SetPerRate, Setting::Rate];
+    let larger = ([Setting::SetPerRate, Setting::Rate, Setting::Duration], settings);
+    fits(run, written, (needed, &shown), larger)
+}
+
+/// Refuses what needs more memory than the in-memory server has; lays it to the first of
+/// `settings` that was written, and names those to lower.
+fn fits(
+    run: &RunSpec,
+    written: &Written<'_>,
+    (needed_bytes, shown): (u64, &str),
+    (settings, lower): ([Setting; 3], [Setting; 2]),
+) -> Result<(), PlanError> {
+    let memory = written.server.memory_bytes;
+    if needed_bytes <= memory {
+        return Ok(());
+    }
+    let what = format!(
+        "{shown}, with their inodes, do not fit in the {} of the in-memory server",
+        show_size(memory)
+    );
+    let hint = format!(
+        "raise `memory` in [server] or --server-memory, or lower {} or {}",
+        lower[0].key(),
+        lower[1].key()
+    );
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Memory that the data of one file takes there.
+fn server_bytes(file_size_bytes: u64) -> u64 {
+    let rest = file_size_bytes % limits::SERVER_BLOCK;
+    let last = match rest {
+        0 => 0,
+        _ => rest.next_power_of_two().max(limits::SERVER_BLOCK_MIN),
+    };
+    file_size_bytes - rest + last
+}

@@ -1,0 +1,183 @@
+//! How much a plan will move and about how long it takes, before it is started.
+//!
+//! Bytes and ops of sequential and metadata passes are exact; everything that depends on speed
+//! rests on the rates below, which are those of a laptop's disk and of NFS over a fast network.
+//! They are there to tell a minute from an hour, no more.
+
+use model::units::Nanos;
+use model::{Pass, RunSpec, Target, Workload};
+use workload::pass_size;
+
+use crate::meaning::resolve::Plan;
+
+/// Assumed speed of sequential reads and writes, in bytes per second.
+pub const BYTES_PER_S: u64 = 200_000_000;
+
+/// Assumed random ops per second, all workers together.
+pub const RANDOM_OPS_PER_S: u64 = 10_000;
+
+/// Assumed creates, stats or removes per second, all workers together.
+pub const METADATA_OPS_PER_S: u64 = 5_000;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Assumed time around each trial for connecting, dropping caches and cleaning up.
+pub const TRIAL_OVERHEAD_MS: u64 = 100;
+
+/// What a plan will cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// One for each of the plan's runs.
+    pub runs: Vec<RunEstimate>,
+    /// What each target must have room for, in the order of their first use.
+    pub targets: Vec<TargetEstimate>,
+    /// Trials of all runs.
+    pub trials: u64,
+    /// Written by all trials, in bytes.
+    pub bytes_written: u64,
+    /// Read by all trials, in bytes.
+    pub bytes_read: u64,
+    /// Duration of all trials, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What one trial of a run will cost, its preparation included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEstimate {
+    /// Written, in bytes.
+    pub bytes_written: u64,
+    /// Read, in bytes.
+    pub bytes_read: u64,
+    /// Ops that are measured, syncs not counted.
+    pub ops: u64,
+    /// Duration, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What a target must have room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetEstimate {
+    /// Its name.
+    pub name: String,
+    /// The largest set of files that is there at one time, in bytes.
+    pub peak_bytes: u64,
+}
+
+impl Estimate {
+    /// The duration of all trials, for printing.
+    pub fn duration(&self) -> Nanos {
+        Nanos(self.duration_ms.saturating_mul(1_000_000))
+    }
+}
+
+/// Estimates what a plan will cost.
+pub fn estimate(plan: &Plan) -> Estimate {
+    let runs: Vec<RunEstimate> = plan.runs.iter().map(estimate_run).collect();
+    let mut targets: Vec<TargetEstimate> = Vec::new();
+    for run in &plan.runs {
+        // Each trial removes its files before the next one begins.
+        let stays = !run.target.keeps_nothing() && run.impossible().is_none();
+        let bytes = if stays { run.set_bytes() } else { 0 };
+        if let Some(target) = targets.iter_mut().find(|target| target.name == run.target_name) {
+            target.peak_bytes = target.peak_bytes.max(bytes);
+        } else {
+            targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: bytes });
+        }
+    }
+    let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count();
+    let made_each = plan.trials + plan.repetition.warmup_trials;
+    let total = |of: fn(&RunEstimate) -> u64| {
+        let once = runs.iter().map(of).fold(0, u64::saturating_add);
+        once.saturating_mul(made_each.into())
+    };
+    Estimate {
+        trials: possible as u64 * u64::from(made_each),
+        bytes_written: total(|run| run.bytes_written),
+        bytes_read: total(|run| run.bytes_read),
+        duration_ms: total(|run| run.duration_ms),
+        runs,
+        targets,
+    }
+}
+
+fn estimate_run(run: &RunSpec) -> RunEstimate {
+    if run.impossible().is_some() {
+        return RunEstimate::NOTHING;
+    }
+    let passes = run.passes();
+    let mut estimate = prepared(run, passes[0]);
+    for pass in passes {
+        estimate.add(&estimate_pass(run, *pass));
+    }
+    if run.target == Target::Null {
+        let duration_ms =
+            passes.iter().filter_map(|p| run.time_max_ns(*p)).sum::<u64>() / NS_PER_MS;
+        estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
+    }
+    let overhead = TRIAL_OVERHEAD_MS + run.warmup_ns() / NS_PER_MS * passes.len() as u64;
+    RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }
+}
+
+impl RunEstimate {
+    const NOTHING: Self = Self { bytes_written: 0, bytes_read: 0, ops: 0, duration_ms: 0 };
+
+    const fn add(&mut self, other: &Self) {
+        self.bytes_written = self.bytes_written.saturating_add(other.bytes_written);
+        self.bytes_read = self.bytes_read.saturating_add(other.bytes_read);
+        self.ops = self.ops.saturating_add(other.ops);
+        self.duration_ms = self.duration_ms.saturating_add(other.duration_ms);
+    }
+}
+
+/// What must be there before the first pass.
+fn prepared(run: &RunSpec, first: Pass) -> RunEstimate {
+    let bytes_written = match run.workload {
+        Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),
+        _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
+        _ => 0,
+    };
+    let duration_ms = per_second_ms(bytes_written, BYTES_PER_S);
+    RunEstimate { bytes_written, duration_ms, ..RunEstimate::NOTHING }
+}
+
+fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
+    if run.workload == Workload::App {
+        return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
+    }
+    let (ops, bytes) = size_of(run, pass);
+    let (written, read) = match pass {
+        Pass::Mix => {
+            let reads = ops * u64::from(run.read_percent) / 100;
+            let io = u64::from(run.io_size_bytes);
+            ((ops - reads).saturating_mul(io), reads.saturating_mul(io))
+        }
+        Pass::Update => (bytes, bytes),
+        _ if pass.reads() => (0, bytes),
+        _ => (bytes, 0),
+    };
+    let duration_ms = match run.time_max_ns(pass) {
+        Some(time_ns) => time_ns / NS_PER_MS,
+        None if run.load.rate_per_s > 0 => per_second_ms(ops, run.load.rate_per_s),
+        None if pass.is_byte_rate() => per_second_ms(written.saturating_add(read), BYTES_PER_S),
+        None if pass == Pass::Seeks => per_second_ms(ops, RANDOM_OPS_PER_S),
+        None => per_second_ms(ops, METADATA_OPS_PER_S) + per_second_ms(bytes, BYTES_PER_S),
+    };
+    RunEstimate { bytes_written: written, bytes_read: read, ops, duration_ms }
+}
+
+/// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
+fn size_of(run: &RunSpec, pass: Pass) -> (u64, u64) {
+    let size = pass_size(run, pass);
+    let rate = match run.load.rate_per_s {
+        0 => RANDOM_OPS_PER_S,
+        rate => rate,
+    };
+    let time_ms = run.time_max_ns(pass).unwrap_or(0) / NS_PER_MS;
+    let by_time = (u128::from(time_ms) * u128::from(rate) / 1_000) as u64;
+    let ops = size.ops.unwrap_or(by_time);
+    (ops, size.bytes.unwrap_or_else(|| ops.saturating_mul(run.io_size_bytes.into())))
+}
+
+fn per_second_ms(amount: u64, rate: u64) -> u64 {
+    (u128::from(amount) * 1_000 / u128::from(rate)) as u64
+}

@@ -1,0 +1,85 @@
+//! What a run wants of hosts that are set up for its target.
+//!
+//! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
+//! while settings are put into it. Nothing here acts on a host.
+
+use std::path::Path;
+
+use model::lab::MOUNT_POINT;
+use model::setting::{Family, Setting, Value};
+use model::{
+    BackendKind, DataPath, FileSystem, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
+};
+
+use crate::meaning::placement;
+use crate::written::lab::LabArg;
+
+impl LabArg {
+    /// The hosts with every setting as it is where nobody says.
+    pub(crate) fn spec(&self, backend: BackendKind) -> LabSpec {
+        let client = self.client.clone().unwrap_or_else(|| self.server.clone());
+        let mut spec = LabSpec::new(self.server.clone(), client);
+        let directory = self.directory.as_ref().map(|spot| spot.value.clone());
+        let devices = self.devices.as_ref().map_or_else(Vec::new, |spot| spot.value.clone());
+        spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
+        spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
+        spec.invalidation = Invalidation::Caches;
+        spec.storage = Storage {
+            file_system: match (&directory, devices.is_empty()) {
+                (Some(_), _) => FileSystem::Existing,
+                (None, false) => FileSystem::Ext4,
+                (None, true) => FileSystem::Tmpfs,
+            },
+            devices,
+            loop_bytes: self.loop_bytes,
+            size_bytes: self.tmpfs_bytes,
+            directory: directory.unwrap_or_default(),
+            ..Storage::default()
+        };
+        spec
+    }
+}
+
+/// Brings in step what follows from a run's settings: where its files are, by which address, and
+/// whether the server must speak UDP.
+pub(crate) fn aim(run: &mut RunSpec) {
+    placement::aim(run);
+    let proto = run.nfs().proto;
+    let Some(lab) = run.lab.as_deref_mut() else { return };
+    lab.serving.udp = lab.is_served() && proto == Proto::Udp;
+    lab.mounting.transfer_size_bytes = run.transfer_size_bytes.filter(|_| lab.is_mounted());
+    run.invalidate = lab.invalidation >= Invalidation::Files;
+    let host = match lab.path {
+        DataPath::Network => lab.server.reached_at().unwrap_or_default(),
+        DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1",
+    };
+    let ports = lab.ports();
+    match &mut run.target {
+        Target::Nfs(nfs) => {
+            host.clone_into(&mut nfs.host);
+            (nfs.port, nfs.mount_port) = ports.unzip();
+            nfs.path = lab.export().to_string_lossy().into_owned();
+        }
+        Target::Tcp(tcp) => {
+            host.clone_into(&mut tcp.host);
+            tcp.port = ports.map(|(port, _)| port);
+        }
+        _ => {
+            let place = if lab.is_mounted() { Path::new(MOUNT_POINT) } else { lab.storage.place() };
+            run.target = Target::Directory { path: place.to_owned() };
+        }
+    }
+}
+
+/// Puts a level into a run, and aims the run's target where it changed.
+///
+/// # Panics
+/// Where the level is of another setting's kind, or the run has no such part: a bug of this crate.
+pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
+    let done = setting.put(run, value);
+    assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");
+    let moves_target = matches!(setting.family(), Family::Lab | Family::Nfs);
+    if moves_target || setting == Setting::ClientHosts {
+        aim(run);
+    }
+}

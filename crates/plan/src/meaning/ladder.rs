@@ -1,0 +1,424 @@
+//! From a plan with one way to its data to one with a target for each rung below it.
+//!
+//! [`RawPlan::into_ladder`] keeps the work as it was asked for and multiplies the places where it
+//! is done: the way in question last, and before it everything that it contains, as far as it can
+//! be had from here. What can't is named with its reason. The ladder is an ordinary plan then,
+//! whose trials are made block by block: a machine that is slow for a while is so on every rung.
+
+use std::path::PathBuf;
+
+use model::question::ladder::{Ladder, Missing, Placed, Rung};
+use model::setting::{Setting, Value};
+use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Workload, XprtSec};
+
+use crate::meaning::resolve::Plan;
+use crate::reading::parse_targets::fits;
+use crate::reading::work::OWN_MIX;
+use crate::written::address::NfsAddress;
+use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::hosts::UsedFrom;
+use crate::written::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::written::target::TargetArg;
+
+/// How long empty calls are made, in milliseconds: thousands of them.
+const EMPTY_CALLS_MS: u64 = 300;
+
+/// The settings that belong to the way in question and not to the work.
+const OF_WAY: [Setting; 2] = [Setting::TransferSize, Setting::DataPath];
+
+/// Why TCP to the server's host can't be had.
+const NO_NETWORK: &str = "the network is not told from the server: `dfsbench serve` on its host \
+                          and --own-server nfs://host:port/export would";
+
+/// What is known of the server's host beside the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BesideServer {
+    /// A server of ours there, without faults.
+    pub own_server: Option<NfsAddress>,
+    /// The directory that it serves, where it is a directory of this host.
+    pub disk: Option<PathBuf>,
+}
+
+impl BesideServer {
+    /// Refuses what is said of a server where there is none.
+    fn check_none(&self) -> Result<(), PlanError> {
+        let flag = match self {
+            Self { own_server: Some(_), .. } => "--own-server",
+            Self { disk: Some(_), .. } => "--server-disk",
+            _ => return Ok(()),
+        };
+        let hint = "leave it out, or name nfs://server/export";
+        let fault = Fault::new("is for a ladder to a server outside of this process").hint(hint);
+        Err(fault.at(Place::Flag(flag)))
+    }
+}
+
+/// What follows from where a ladder leads.
+struct Rungs {
+    ladder: Ladder,
+    targets: Vec<RawTarget>,
+}
+
+impl RawPlan {
+    /// Makes a ladder of a plan with one target.
+    ///
+    /// # Errors
+    /// When it has several targets, levels of a setting, or nothing below its one rung.
+    pub fn into_ladder(self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
+        let source = self.source_name.clone();
+        self.ladder(beside).map_err(|error| error.in_source(&source))
+    }
+
+    fn ladder(mut self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
+        let [way] = self.targets.as_slice() else {
+            let names: Vec<&str> = self.targets.iter().map(|t| t.name.value.as_str()).collect();
+            let what = format!("a ladder leads to one target, and not to {}", names.join(", "));
+            return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
+        };
+        let mut way = way.clone();
+        self.check_levels()?;
+        if way.what.lab().is_some() {
+            // On each rung by a server of its own.
+            self.move_to(&mut way, &[Setting::ServerKind, Setting::XprtSec]);
+        }
+        let mut top = way.clone();
+        self.move_to(&mut top, &OF_WAY);
+        let rungs = self.rungs(&way, top, beside)?;
+        self.workloads = vec![self.stream(), empty_calls(&rungs)];
+        self.targets = rungs.targets;
+        self.repetition.order.get_or_insert(Spot::unwritten(Order::Blocks));
+        if self.name == "run" {
+            "ladder".clone_into(&mut self.name);
+        }
+        Ok((self, rungs.ladder))
+    }
+
+    /// Refuses settings with several levels: a ladder has one run for each rung.
+    fn check_levels(&self) -> Result<(), PlanError> {
+        let of_targets = self.targets.iter().filter_map(|target| target.what.settings());
+        let of_stream = self.workloads.iter().filter(|w| w.kind.value == Workload::Stream);
+        let all = of_stream.map(|w| &w.settings).chain(of_targets).chain([&self.factors]);
+        for settings in all {
+            for setting in Setting::ALL {
+                let Some([_, second, ..]) = settings.get(setting) else { continue };
+                let fault = Fault::new("a ladder has one run for each rung, and one level of each")
+                    .hint("keep one of them");
+                return Err(fault.of(setting.key(), second.place));
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves settings from the work to the target.
+    fn move_to(&mut self, top: &mut RawTarget, moved: &[Setting]) {
+        for setting in moved.iter().copied() {
+            let work = self.workloads.iter_mut().map(|workload| &mut workload.settings);
+            let mut found = None;
+            for settings in work.chain([&mut self.factors]) {
+                found = found.or_else(|| settings.get(setting).map(<[_]>::to_vec));
+                settings.remove(setting);
+            }
+            if let (Some(levels), Some(own)) = (found, top.what.settings_mut())
+                && own.get(setting).is_none()
+            {
+                own.insert(setting, levels);
+            }
+        }
+    }
+
+    /// The one workload with bytes.
+    fn stream(&self) -> RawWorkload {
+        let planned = self.workloads.iter().find(|w| w.kind.value == Workload::Stream).cloned();
+        let mut stream =
+            planned.unwrap_or_else(|| RawWorkload::usual(Workload::Stream, Place::Whole));
+        (stream.targets, stream.backends) = (None, None);
+        stream
+    }
+
+    fn rungs(
+        &self,
+        way: &RawTarget,
+        top: RawTarget,
+        beside: BesideServer,
+    ) -> Result<Rungs, PlanError> {
+        let mut rungs = Rungs { ladder: Ladder::default(), targets: Vec::new() };
+        rungs.add(Rung::Null, "null", TargetArg::Null);
+        if !matches!(top.what, TargetArg::Null | TargetArg::Nfs(_) | TargetArg::Lab(_)) {
+            beside.check_none()?;
+        }
+        match &top.what {
+            TargetArg::Null => {
+                let what = "the null target is the lowest rung itself, and one rung is no ladder";
+                let hint = "name a directory, nfs://host/export, embedded or a plan";
+                return Err(Fault::new(what).hint(hint).at(Place::Whole));
+            }
+            TargetArg::Memory => rungs.top(Rung::Memory, top),
+            TargetArg::Directory(_) | TargetArg::Directories(_) | TargetArg::Temporary => {
+                rungs.add(Rung::Memory, "memory", TargetArg::Memory);
+                rungs.missing(
+                    Rung::Server,
+                    "what is behind the directory is not known: where a server is, nfs://server/\
+                     export tells its share from the client's",
+                );
+                rungs.top(Rung::Disk, top);
+            }
+            TargetArg::Tcp(_) => {
+                rungs.add(Rung::Memory, "memory", TargetArg::Memory);
+                rungs.top(Rung::Tcp, top);
+            }
+            TargetArg::Embedded(_) | TargetArg::Nfs(_) => {
+                self.climb_nfs(&mut rungs, way, top, beside);
+            }
+            TargetArg::Lab(_) => rungs.climb_lab(way, top, beside)?,
+        }
+        Ok(rungs)
+    }
+
+    /// The rungs below a server that is spoken to by our client.
+    fn climb_nfs(
+        &self,
+        rungs: &mut Rungs,
+        way: &RawTarget,
+        top: RawTarget,
+        BesideServer { own_server, disk }: BesideServer,
+    ) {
+        let (TargetArg::Embedded(address) | TargetArg::Nfs(address)) = &top.what else { return };
+        let is_ours = matches!(top.what, TargetArg::Embedded(_));
+        let is_clean = is_ours && self.server.faults.planned.is_empty();
+        let is_near = is_ours || is_loopback(&address.host);
+        rungs.ladder.network_unknown = !is_near && own_server.is_none();
+        rungs.add(Rung::Memory, "memory", TargetArg::Memory);
+        match &disk {
+            Some(path) => rungs.add(Rung::Disk, "disk", TargetArg::Directory(path.clone())),
+            None => rungs.add(Rung::Local, "dir", TargetArg::Temporary),
+        }
+        rungs.add_own(address, own_server, is_clean);
+        if rungs.ladder.network_unknown {
+            rungs.missing(Rung::Tcp, NO_NETWORK);
+        }
+        if !is_ours && disk.is_none() {
+            rungs.missing(
+                Rung::Disk,
+                "the server's disk is not told from the server: --server-disk DIR would where the \
+                 server is this host, else a plan with its [[host]]",
+            );
+        }
+        if !is_ours {
+            rungs.missing(
+                Rung::Network,
+                "the kernel's client is not compared: a plan with [[host]]s, and root there, would",
+            );
+        }
+        if top.what.settings().is_some_and(|own| own.get(Setting::TransferSize).is_some()) {
+            let mut whole = top.clone();
+            if let Some(settings) = whole.what.settings_mut() {
+                settings.remove(Setting::TransferSize);
+            }
+            rungs.add_like(Rung::Whole, "whole", &whole);
+        }
+        let rung = if is_clean { Rung::Own } else { Rung::Server };
+        rungs.top(rung, RawTarget { name: way.name.clone(), ..top });
+    }
+}
+
+impl Rungs {
+    fn add(&mut self, rung: Rung, name: &str, what: TargetArg) {
+        let mut target = RawTarget::usual(what);
+        name.clone_into(&mut target.name.value);
+        self.push(rung, target);
+    }
+
+    fn add_like(&mut self, rung: Rung, name: &str, like: &RawTarget) {
+        let name = Spot::unwritten(name.to_owned());
+        self.push(rung, RawTarget { name, ..like.clone() });
+    }
+
+    /// Adds TCP and our server without faults, unless that is the way in question itself.
+    fn add_own(&mut self, like: &NfsAddress, own: Option<NfsAddress>, is_top: bool) {
+        let tcp = match &own {
+            Some(NfsAddress { host, port, .. }) => TargetArg::Tcp(model::TcpTarget {
+                host: host.clone(),
+                port: Some(port.unwrap_or(2049)),
+                embedded: false,
+            }),
+            None => TargetArg::tcp_embedded(),
+        };
+        self.add(Rung::Tcp, "tcp", tcp);
+        if is_top {
+            return;
+        }
+        let mut what = own.map_or_else(|| TargetArg::faultless(like.user.clone()), TargetArg::Nfs);
+        if let Some(settings) = what.settings_mut() {
+            for setting in Setting::OF_TARGETS {
+                if let Some(levels) = like.settings.get(setting) {
+                    settings.insert(setting, levels.to_vec());
+                }
+            }
+            settings.remove(Setting::TransferSize);
+        }
+        self.add(Rung::Own, "own", what);
+    }
+
+    fn missing(&mut self, rung: Rung, why: &str) {
+        self.ladder.missing.push(Missing { rung, why: why.to_owned() });
+    }
+
+    /// The way in question; rungs with the same name give way.
+    fn top(&mut self, rung: Rung, target: RawTarget) {
+        let taken = |placed: &&mut Placed| placed.target == target.name.value;
+        if let Some(placed) = self.ladder.rungs.iter_mut().find(taken) {
+            placed.target.push_str("-rung");
+            let targets = self.targets.iter_mut();
+            for other in targets.filter(|other| other.name.value == target.name.value) {
+                other.name.value.push_str("-rung");
+            }
+        }
+        self.push(rung, target);
+    }
+
+    fn push(&mut self, rung: Rung, target: RawTarget) {
+        self.ladder.rungs.push(Placed { rung, target: target.name.value.clone() });
+        self.targets.push(target);
+    }
+
+    /// The rungs of hosts that are set up: each way that data can go there.
+    fn climb_lab(
+        &mut self,
+        way: &RawTarget,
+        top: RawTarget,
+        beside: BesideServer,
+    ) -> Result<(), PlanError> {
+        let TargetArg::Lab(lab) = &way.what else { return Ok(()) };
+        if beside.disk.is_some() {
+            let hint = "leave it out: the plan's server has its disk measured";
+            let fault = Fault::new("is for servers that aren't set up").hint(hint);
+            return Err(fault.at(Place::Flag("--server-disk")));
+        }
+        let is_alone = lab.client.is_none();
+        let asked = |setting| match top.what.settings()?.get(setting)?.first()?.value {
+            Value::Word(word) => Some(word),
+            _ => None,
+        };
+        let near = if is_alone { DataPath::Loopback } else { DataPath::Network };
+        let path = asked(Setting::DataPath).and_then(DataPath::from_name).unwrap_or(near);
+        let serves_itself = asked(Setting::ServerKind) == Some(ServerKind::Own.name());
+        let along = |path: DataPath, backend: BackendKind| {
+            let mut target = RawTarget { backends: vec![backend], ..way.clone() };
+            if let Some(own) = target.what.settings_mut() {
+                own.insert(Setting::DataPath, vec![Spot::unwritten(Value::Word(path.name()))]);
+            }
+            target
+        };
+        let posix = BackendKind::Posix;
+        self.add(Rung::Memory, "memory", TargetArg::Memory);
+        if !serves_itself && path != DataPath::Disk {
+            self.add_like(Rung::Disk, "disk", &along(DataPath::Disk, posix));
+        }
+        let is_tcp = top.backends == [BackendKind::Tcp];
+        let is_ours = is_tcp || top.backends == [BackendKind::Nfs];
+        if let Some(own) = beside.own_server {
+            self.add_own(&own.clone(), Some(own), false);
+        } else if path != DataPath::Disk && !is_tcp {
+            self.add_like(Rung::Tcp, "tcp", &served_by_us(way, near, BackendKind::Tcp));
+            if !(serves_itself && is_ours && path != DataPath::Tunnel) {
+                self.add_like(Rung::Own, "own", &served_by_us(way, near, BackendKind::Nfs));
+            }
+        }
+        let is_mounted = path != DataPath::Disk && !is_ours;
+        let is_tunnelled = is_ours && path == DataPath::Tunnel;
+        if (is_mounted || is_tunnelled) && !serves_itself {
+            self.add_like(Rung::Server, "server", &along(near, BackendKind::Nfs));
+        }
+        if is_mounted && path != DataPath::Loopback {
+            self.add_like(Rung::Loopback, "loopback", &along(DataPath::Loopback, posix));
+        }
+        if is_mounted && path == DataPath::Tunnel {
+            self.add_like(Rung::Network, "network", &along(DataPath::Network, posix));
+        }
+        let rung = match path {
+            _ if is_tcp => Rung::Tcp,
+            DataPath::Tunnel => Rung::Tunnel,
+            _ if is_ours && serves_itself => Rung::Own,
+            _ if is_ours => Rung::Server,
+            DataPath::Disk => Rung::Disk,
+            DataPath::Loopback => Rung::Loopback,
+            DataPath::Network => Rung::Network,
+        };
+        // The rungs without a server are those of the host that works.
+        let worker = lab.client.as_ref().unwrap_or(&lab.server).clone();
+        let from = match &way.used_from {
+            UsedFrom::One => UsedFrom::Hosts(vec![worker]),
+            hosts => hosts.clone(),
+        };
+        for target in self.targets.iter_mut().filter(|target| target.what.lab().is_none()) {
+            target.used_from = from.clone();
+        }
+        self.top(rung, top);
+        Ok(())
+    }
+}
+
+/// Our server in place of the one in question, on its host: without anything that files lie on.
+fn served_by_us(way: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
+    let mut target = RawTarget { backends: vec![backend], ..way.clone() };
+    if let TargetArg::Lab(lab) = &mut target.what {
+        (lab.devices, lab.loop_bytes, lab.directory) = (None, 0, None);
+        for (setting, word) in [
+            (Setting::DataPath, path.name()),
+            (Setting::ServerKind, ServerKind::Own.name()),
+            // A server of ours has no certificate there; a rung above it shows what TLS takes.
+            (Setting::XprtSec, XprtSec::None.name()),
+        ] {
+            lab.settings.insert(setting, vec![Spot::unwritten(Value::Word(word))]);
+        }
+    }
+    target
+}
+
+/// Calls that ask for nothing, wherever there are calls: what a round trip takes.
+fn empty_calls(rungs: &Rungs) -> RawWorkload {
+    let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
+    OWN_MIX.clone_into(&mut calls.mix.name);
+    calls.mix.shares = vec![(OpKind::Null, 10_000)];
+    let has_calls = |target: &&RawTarget| {
+        [BackendKind::Tcp, BackendKind::Nfs].iter().any(|b| fits(&target.what, *b).is_ok())
+            && target.backends.iter().all(|b| matches!(b, BackendKind::Tcp | BackendKind::Nfs))
+    };
+    let with_calls = rungs.targets.iter().filter(has_calls);
+    let null = rungs.targets.iter().filter(|target| target.what == TargetArg::Null);
+    calls.targets = Some(null.chain(with_calls).map(|target| target.name.clone()).collect());
+    let settings = [
+        (Setting::Rate, 0),
+        (Setting::SetPerRate, 0),
+        (Setting::QueueDepth, 1),
+        (Setting::Duration, EMPTY_CALLS_MS),
+    ];
+    for (setting, number) in settings {
+        calls.settings.insert(setting, vec![Spot::unwritten(Value::Number(number))]);
+    }
+    calls
+}
+
+fn is_loopback(host: &str) -> bool {
+    model::NfsTarget::new(host, "/").is_loopback()
+}
+
+impl Plan {
+    /// Refuses a ladder whose rungs have more than one run for each kind of work.
+    ///
+    /// # Errors
+    /// When settings multiply a rung.
+    pub fn check_ladder(&self) -> Result<(), PlanError> {
+        let mut seen = Vec::new();
+        for run in &self.runs {
+            let place = (&run.target_name, run.workload);
+            if seen.contains(&place) {
+                let what = format!("rung `{}` would have several runs", run.target_name);
+                let fault = Fault::new(what).hint("a ladder has one level of each setting");
+                return Err(fault.at(Place::Whole).in_source(&self.name));
+            }
+            seen.push(place);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! From which hosts a run is made.
+//!
+//! The hosts of a job are known from the surroundings alone. A target must have as many agents as
+//! `client_hosts` asks for, and what a run wants of its hosts is kept in step with them.
+
+use model::setting::{Setting, Value};
+use model::{Host, RunSpec};
+
+use crate::meaning::checks::Written;
+use crate::meaning::surroundings::Surroundings;
+use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::hosts::UsedFrom;
+use crate::written::raw::RawTarget;
+
+impl UsedFrom {
+    /// The hosts, each agent apart; none where this process works.
+    pub(crate) fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
+        match self {
+            Self::One => &[],
+            Self::Hosts(hosts) => hosts,
+            Self::Job => around.job.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+impl RawTarget {
+    /// The agents that may work on it at most, each as a host; none where this process works.
+    pub fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
+        self.used_from.agents(around)
+    }
+}
+
+/// Refuses a target whose hosts nobody knows, and levels of `client_hosts` beyond what it has.
+pub(crate) fn check(
+    target: &RawTarget,
+    around: &Surroundings,
+    written: &Written<'_>,
+) -> Result<(), PlanError> {
+    let name = &target.name.value;
+    if target.used_from == UsedFrom::Job && around.job.is_none() {
+        let what = format!("`{name}` is used from the hosts of a job, and this is none");
+        let hint = "start it by a launcher; `dfsbench run --help` names them";
+        return Err(Fault::new(what).hint(hint).of("hosts", target.name.place));
+    }
+    let agents = target.used_from.agents(around);
+    if agents.is_empty() {
+        return Ok(());
+    }
+    let levels = written.written(Setting::ClientHosts).unwrap_or_default();
+    let beyond = |spot: &&Spot<Value>| match spot.value {
+        Value::Number(number) => number > agents.len() as u64,
+        _ => false,
+    };
+    let Some(Spot { value: Value::Number(asked), place }) = levels.iter().find(beyond) else {
+        return Ok(());
+    };
+    let hosts = agents.iter().filter(|host| host.name_and_slot().1 == 1).count();
+    let has = agents.len();
+    let what = format!("`{name}` has {has} on {hosts} hosts, and not {asked}");
+    let hint = "name more hosts, or raise `slots` in their [[host]]";
+    Err(Fault::new(what).hint(hint).of(Setting::ClientHosts.key(), *place))
+}
+
+/// Brings in step what follows from where data travels, and from how many hosts work.
+pub(crate) fn aim(run: &mut RunSpec) {
+    let Some(lab) = run.lab.as_deref_mut() else { return };
+    if !lab.leaves_server() {
+        // The server works alone.
+        run.placement.hosts.clear();
+    }
+    let hosts = &run.placement.hosts;
+    let mut first_agents = hosts.iter().filter(|host| host.name_and_slot().1 == 1).cloned();
+    if let Some(first) = first_agents.next() {
+        lab.client = first;
+    }
+    lab.more_clients = first_agents.collect();
+}

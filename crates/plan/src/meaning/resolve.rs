@@ -1,0 +1,149 @@
+//! From what was written to what is meant: a [`Plan`] with its runs.
+//!
+//! Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls with
+//! the same arguments give equal plans.
+
+use std::path::Path;
+
+use model::soak::Disturbance;
+use model::{Order, Repetition, RunSpec, Target};
+
+use crate::meaning::matrix::{self, Matrix};
+use crate::meaning::server::ServerPlan;
+use crate::meaning::surroundings::Surroundings;
+use crate::written::error::{Fault, Place, PlanError};
+use crate::written::raw::RawPlan;
+
+/// A plan with nothing left open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What the campaign is called.
+    pub name: String,
+    /// How often each run is repeated, trials that warm up not counted; at most so often where
+    /// `until` is asked for.
+    pub trials: u32,
+    /// How each run is repeated; the runs hold the same.
+    pub repetition: Repetition,
+    /// In which order trials are made.
+    pub order: Order,
+    /// Where every random choice comes from.
+    pub seed: u64,
+    /// The in-memory server.
+    pub server: ServerPlan,
+    /// The points of the matrix, none twice, in the order of tables.
+    pub runs: Vec<RunSpec>,
+    /// A warning for each setting that was written and that no run depends on; those of flags are
+    /// errors.
+    pub without_effect: Vec<PlanError>,
+    /// What is done to hosts meanwhile, where that is a soak.
+    pub disturbances: Vec<Disturbance>,
+}
+
+impl Plan {
+    /// Fills in every default and makes the runs.
+    ///
+    /// # Errors
+    /// When settings don't go together, or a workload names a target that isn't there; the error
+    /// names the line or the flag that must change.
+    pub fn resolve(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
+        Self::resolve_all(raw, around).map_err(|error| error.in_source(&raw.source_name))
+    }
+
+    fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
+        if let Some(path) = raw.workloads.iter().find_map(|workload| workload.mix_from.as_ref()) {
+            let fault = Fault::new(format!("`{}` was not read", path.value));
+            return Err(fault.of("mix_from", path.place));
+        }
+        let seed = raw.seed.map_or(around.seed, |seed| seed.value);
+        let server = ServerPlan::resolve(&raw.server, seed);
+        let repeated = raw.repetition.resolve()?;
+        let Matrix { mut runs, without_effect } = matrix::multiply(raw, around, &server)?;
+        for run in &mut runs {
+            run.repetition = repeated.each;
+        }
+        check_paths(&runs)?;
+        let on_lab = runs.iter().any(|run| run.lab.is_some());
+        let usual = if on_lab { Order::Grouped } else { Order::Blocks };
+        Ok(Self {
+            name: raw.name.clone(),
+            trials: repeated.trials,
+            repetition: repeated.each,
+            order: repeated.order.unwrap_or(usual),
+            seed,
+            server,
+            runs,
+            without_effect,
+            disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
+        })
+    }
+
+    /// Tells every run on the in-memory server where it now listens, for NFS and MOUNT, and whose
+    /// certificate to trust where it speaks TLS.
+    pub fn set_embedded(&mut self, port: u16, tls_ca: Option<&Path>) {
+        self.set_server(false, port, tls_ca);
+    }
+
+    /// The same of the in-memory server without faults, for whoever speaks NFS with it or TCP
+    /// alone.
+    pub fn set_faultless(&mut self, port: u16, tls_ca: Option<&Path>) {
+        self.set_server(true, port, tls_ca);
+    }
+
+    fn set_server(&mut self, faultless: bool, port: u16, tls_ca: Option<&Path>) {
+        for run in &mut self.runs {
+            match &mut run.target {
+                Target::Nfs(nfs) if nfs.embedded && nfs.faultless == faultless => {
+                    nfs.port = Some(port);
+                    nfs.mount_port = Some(port);
+                    nfs.tls.ca = tls_ca.map(Path::to_owned);
+                }
+                Target::Tcp(tcp) if tcp.embedded && faultless => tcp.port = Some(port),
+                _ => {}
+            }
+        }
+    }
+
+    /// The runs that need the in-memory server.
+    pub fn on_server(&self) -> impl Iterator<Item = &RunSpec> {
+        self.runs.iter().filter(|run| is_embedded(&run.target))
+    }
+
+    /// The runs that need the one without faults.
+    pub fn on_faultless(&self) -> impl Iterator<Item = &RunSpec> {
+        self.runs.iter().filter(|run| match &run.target {
+            Target::Nfs(nfs) => nfs.embedded && nfs.faultless,
+            Target::Tcp(tcp) => tcp.embedded,
+            _ => false,
+        })
+    }
+
+    /// Names the settings that differ between runs, in the order of [`RunSpec::settings`].
+    ///
+    /// A setting that some runs don't have differs only if it does among those that have it.
+    pub fn varying(&self) -> Vec<&'static str> {
+        let mut seen: Vec<(&'static str, String, bool)> = Vec::new();
+        for (name, value) in self.runs.iter().flat_map(RunSpec::settings) {
+            match seen.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, first, varies)) => *varies |= *first != value,
+                None => seen.push((name, value, false)),
+            }
+        }
+        seen.into_iter().filter(|(.., varies)| *varies).map(|(name, ..)| name).collect()
+    }
+}
+
+fn is_embedded(target: &Target) -> bool {
+    target.nfs().is_some_and(|nfs| nfs.embedded && !nfs.faultless)
+}
+
+/// Refuses directories that neither a plan nor a results file could name.
+fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
+    for run in runs {
+        if let Some(path) = run.target.paths().iter().find(|path| path.to_str().is_none()) {
+            let what =
+                format!("the path `{}` of `{}` is not UTF-8", path.display(), run.target_name);
+            return Err(Fault::new(what).at(Place::Whole));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! The second layer: from a plan's text and the flags to what they say, and back to text.
+//!
+//! Every form that is read here is written here. It uses `written` and knows nothing of runs: a
+//! value alone is judged, how values go together is left to `meaning`.
+
+pub(crate) mod address;
+pub(crate) mod disturb;
+pub(crate) mod document;
+pub(crate) mod fault;
+pub(crate) mod fault_text;
+pub(crate) mod keys;
+pub(crate) mod level;
+pub(crate) mod overrides;
+pub(crate) mod page;
+pub(crate) mod parse;
+pub(crate) mod parse_hosts;
+pub(crate) mod parse_targets;
+pub(crate) mod placement;
+pub(crate) mod reference;
+pub(crate) mod repetition;
+pub(crate) mod section;
+pub(crate) mod server;
+pub(crate) mod target;
+pub(crate) mod values;
+pub(crate) mod work;

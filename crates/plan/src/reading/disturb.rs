@@ -1,0 +1,202 @@
+//! What is done to hosts while a soak runs: `[[disturb]]` of a plan, `--disturb` of a command line.
+//!
+//! Both come to a [`Disturbance`] with its place, are held to the same rules by [`checked`], and a
+//! plan writes what reads back to the same. Whether one fits into a soak, and whether anybody here
+//! can make it, is not known here.
+
+use std::fmt::Write as _;
+
+use model::soak::{Blow, Disturbance};
+use model::units::parse_time_ns;
+
+use crate::reading::document::{Field, Table};
+use crate::reading::placement::known_host;
+use crate::reading::section::Section;
+use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::hosts::PlannedHost;
+use crate::written::limits;
+use crate::written::near::unknown_word;
+use crate::written::text::{quoted, time};
+
+/// The flag by which the command line asks for one.
+pub(crate) const FLAG: &str = "--disturb";
+
+const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `server-stall at \
+                    20s for 3s`";
+
+/// Reads a disturbance from the command line: `WHAT [on HOST] at TIME [for TIME] [by TIME]`.
+///
+/// # Errors
+/// When it has not that form, or what it asks for can't be.
+pub fn parse_disturbance(text: &str) -> Result<Spot<Disturbance>, PlanError> {
+    let place = Place::Flag(FLAG);
+    let read = read_words(text).and_then(checked);
+    let named = |mut fault: Fault| {
+        fault.message = format!("`{text}`: {}", fault.message);
+        fault.at(place)
+    };
+    Ok(Spot { value: read.map_err(named)?, place })
+}
+
+fn read_words(text: &str) -> Result<Disturbance, Fault> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [name, rest @ ..] = words.as_slice() else {
+        return Err(Fault::new("it is empty").hint(FORM));
+    };
+    let mut one =
+        Disturbance { blow: blow_named(name)?, host: None, at_ms: 0, lasts_ms: 0, by_ms: 0 };
+    let malformed = || Fault::new("its times can't be read").hint(FORM);
+    let mut seen: Vec<&str> = Vec::new();
+    for pair in rest.chunks(2) {
+        let [word, value] = *pair else { return Err(malformed()) };
+        if seen.contains(&word) {
+            return Err(malformed());
+        }
+        match word {
+            "on" => one.host = Some(value.to_owned()),
+            "at" => one.at_ms = read_ms(value)?,
+            "for" => one.lasts_ms = read_ms(value)?,
+            "by" => one.by_ms = read_signed_ms(value)?,
+            _ => return Err(malformed()),
+        }
+        seen.push(word);
+    }
+    if seen.contains(&"at") { Ok(one) } else { Err(malformed()) }
+}
+
+/// Reads every `[[disturb]]`, in the order of the text.
+pub(crate) fn read_disturbances(
+    root: &Table<'_>,
+    hosts: &[PlannedHost],
+) -> Result<Vec<Spot<Disturbance>>, PlanError> {
+    let Some(field) = root.field("disturb") else { return Ok(Vec::new()) };
+    field.tables(Section::Disturb)?.iter().map(|table| read_one(table, hosts)).collect()
+}
+
+fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Spot<Disturbance>, PlanError> {
+    let field = table.required("kind", "such as `kind = \"server-restart\"`")?;
+    let kind = field.text("\"server-restart\"")?;
+    let blow = blow_named(kind.value).map_err(|fault| field.error(fault))?;
+    let host = table.field("host").map(|field| known_host(&field, hosts)).transpose()?;
+    let at = table.required("at", "such as `at = \"20s\"`")?;
+    let time_of = |field: Field<'_>| -> Result<u64, PlanError> {
+        let text = field.text("\"20s\"")?.value;
+        read_ms(text).map_err(|fault| field.error(fault))
+    };
+    let step_of = |field: Field<'_>| -> Result<i64, PlanError> {
+        let text = field.text("\"-5s\"")?.value;
+        read_signed_ms(text).map_err(|fault| field.error(fault))
+    };
+    let one = Disturbance {
+        blow,
+        host: host.map(|planned| planned.host.name),
+        at_ms: time_of(at)?,
+        lasts_ms: table.field("for").map(time_of).transpose()?.unwrap_or(0),
+        by_ms: table.field("by").map(step_of).transpose()?.unwrap_or(0),
+    };
+    let value = checked(one).map_err(|fault| fault.of("kind", kind.place))?;
+    Ok(Spot { value, place: kind.place })
+}
+
+/// Refuses what contradicts itself.
+fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
+    let blow = one.blow;
+    let (lasts, steps) = (one.lasts_ms > 0, one.by_ms != 0);
+    let is_step = blow == Blow::ClockStep;
+    if blow.lasts() && !lasts {
+        let fault = Fault::new(format!("it does not say how long {blow} lasts"));
+        return Err(fault.hint("`for`, such as `for 30s` of a flag and `for = \"30s\"` of a plan"));
+    }
+    if blow == Blow::ClientKill && lasts {
+        let fault = Fault::new("a client that is killed stays so until its segment ends");
+        return Err(fault.hint("leave `for` out"));
+    }
+    if is_step && !steps {
+        let fault = Fault::new("it does not say how far the clock steps");
+        return Err(fault.hint("`by`, such as `by 5s`, or `by -5s` for a step back"));
+    }
+    if !is_step && steps {
+        return Err(Fault::new(format!("{blow} has no `by`")).hint("only clock-step has it"));
+    }
+    Ok(one)
+}
+
+fn blow_named(name: &str) -> Result<Blow, Fault> {
+    Blow::from_name(name).ok_or_else(|| unknown_word("disturbance", name, Blow::NAMES))
+}
+
+/// Reads a time of at most a day, in milliseconds.
+fn read_ms(text: &str) -> Result<u64, Fault> {
+    let ms = parse_time_ns(text)? / 1_000_000;
+    if ms > limits::SOAK_MS_MAX {
+        let most = time(limits::SOAK_MS_MAX);
+        return Err(Fault::new(format!("must be at most {most}, not `{text}`"))
+            .hint("no soak lasts longer"));
+    }
+    Ok(ms)
+}
+
+/// Reads a time that may be negative.
+fn read_signed_ms(text: &str) -> Result<i64, Fault> {
+    let (is_back, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let ms = read_ms(text)?.cast_signed();
+    Ok(if is_back { -ms } else { ms })
+}
+
+/// Writes them as a plan does.
+pub(crate) fn write(out: &mut String, disturbances: &[Disturbance]) {
+    for one in disturbances {
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "\n[[disturb]]\nkind = {}", quoted(one.blow.name()));
+        if let Some(host) = &one.host {
+            let _ = writeln!(out, "host = {}", quoted(host));
+        }
+        let _ = writeln!(out, "at = {}", quoted(&time(one.at_ms)));
+        if one.lasts_ms > 0 {
+            let _ = writeln!(out, "for = {}", quoted(&time(one.lasts_ms)));
+        }
+        if one.by_ms != 0 {
+            let sign = if one.by_ms < 0 { "-" } else { "" };
+            let by = format!("{sign}{}", time(one.by_ms.unsigned_abs()));
+            let _ = writeln!(out, "by = {}", quoted(&by));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_says_what_to_whom_when_for_how_long_and_how_far() {
+        let one = parse_disturbance("clock-step on one at 10s for 500ms by -5s").unwrap();
+        let (host, blow) = (Some("one".to_owned()), Blow::ClockStep);
+        let wanted = Disturbance { blow, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
+        assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
+        let restart = parse_disturbance("server-restart at 1m").unwrap().value;
+        assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));
+    }
+
+    #[test]
+    fn what_a_flag_can_t_mean_is_refused_with_its_text() {
+        for (text, words) in [
+            ("", "--disturb: ``: it is empty"),
+            ("server-stal at 1s for 1s", "unknown disturbance `server-stal` (hint: did you mean"),
+            ("server-stall at 1s", "how long server-stall lasts"),
+            ("server-stall for 1s", "its times can't be read"),
+            ("server-stall at 1s at 2s for 1s", "its times can't be read"),
+            ("server-stall at 1s for", "its times can't be read"),
+            ("server-stall at soon for 1s", "`soon`"),
+            ("server-stall at 25h for 1s", "at most 24h, not `25h`"),
+            ("client-kill on a at 1s for 1s", "leave `for` out"),
+            ("clock-step on a at 1s for 1s", "how far the clock steps"),
+            ("network-cut at 1s for 1s by 5s", "network-cut has no `by`"),
+        ] {
+            let error = parse_disturbance(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

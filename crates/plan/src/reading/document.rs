@@ -1,0 +1,253 @@
+//! A plan's text as tables and fields that know their line.
+//!
+//! Wraps the spanned values of the `toml` crate: a [`Table`] refuses unknown keys when it is
+//! opened, and a [`Field`] hands out one type or an error that names key, line and value. Knows
+//! nothing of what the keys mean.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::reading::keys;
+use crate::reading::section::Section;
+use crate::written::error::{Fault, Place, PlanError, Spot};
+
+/// Characters of a value that an error repeats.
+const SHOWN_LENGTH_MAX: usize = 40;
+
+/// A table whose keys are all known.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    text: &'a str,
+    entries: &'a DeTable<'a>,
+    section: Section,
+    /// Where the table begins.
+    pub place: Place,
+}
+
+/// A key and its value.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'a> {
+    text: &'a str,
+    key: &'a str,
+    value: &'a Spanned<DeValue<'a>>,
+}
+
+/// Reads TOML; what it means is left to the caller.
+pub(crate) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PlanError> {
+    DeTable::parse(text).map_err(|error| {
+        let place = error.span().map_or(Place::Whole, |span| place_of(text, &span));
+        let what = error.message().trim().replace('\n', "; ");
+        Fault::new(format!("not TOML: {what}{}", shown_line(text, error.span()))).at(place)
+    })
+}
+
+/// Repeats the line at fault, so that the error says the value too.
+fn shown_line(text: &str, span: Option<Range<usize>>) -> String {
+    let Some(span) = span else { return String::new() };
+    let start = floor(text, span.start);
+    let begin = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line = text[begin..].lines().next().unwrap_or_default().trim();
+    if line.is_empty() { String::new() } else { format!(" in `{}`", shortened(line)) }
+}
+
+/// Moves an offset back to the start of a character within the text.
+fn floor(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+fn place_of(text: &str, span: &Range<usize>) -> Place {
+    let before = &text[..floor(text, span.start)];
+    let line = before.matches('\n').count() as u32 + 1;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    Place::Text { line, column: before[line_start..].chars().count() as u32 + 1 }
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN_LENGTH_MAX) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None if line.len() < text.trim_end().len() => format!("{line}..."),
+        None => line.to_owned(),
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Opens the whole plan.
+    pub fn root(text: &'a str, root: &'a Spanned<DeTable<'a>>) -> Result<Self, PlanError> {
+        Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }.known()
+    }
+
+    /// Refuses the first key that isn't known here.
+    fn known(self) -> Result<Self, PlanError> {
+        let mut written: Vec<_> = self.entries.keys().collect();
+        written.sort_by_key(|key| key.span().start);
+        for key in written {
+            keys::check(self.section, key.get_ref())
+                .map_err(|fault| fault.at(place_of(self.text, &key.span())))?;
+        }
+        Ok(self)
+    }
+
+    /// Gives the field of a key, if it is written.
+    pub fn field(&self, key: &'a str) -> Option<Field<'a>> {
+        self.entries.get(key).map(|value| Field { text: self.text, key, value })
+    }
+
+    /// Gives the field of a key that must be written.
+    pub fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
+        self.field(key).ok_or_else(|| {
+            Fault::new(format!("key `{key}` is missing {}", self.section.within()))
+                .hint(hint)
+                .at(self.place)
+        })
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The key it stands under.
+    pub fn key(&self) -> &'a str {
+        self.key
+    }
+
+    /// Where the value stands.
+    pub fn place(&self) -> Place {
+        place_of(self.text, &self.value.span())
+    }
+
+    /// Makes a fault an error of this field.
+    pub fn error(&self, fault: Fault) -> PlanError {
+        fault.of(self.key, self.place())
+    }
+
+    fn spot<T>(&self, value: T) -> Spot<T> {
+        Spot { value, place: self.place() }
+    }
+
+    /// The value as it is written, shortened.
+    pub fn shown(&self) -> String {
+        let span = self.value.span();
+        shortened(&self.text[floor(self.text, span.start)..floor(self.text, span.end)])
+    }
+
+    /// Refuses the value for its type.
+    pub fn wrong_type(&self, wanted: &str, example: &str) -> PlanError {
+        let is = match self.value.get_ref() {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "an integer",
+            DeValue::Float(_) => "a float",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "an array",
+            DeValue::Table(_) => "a table",
+        };
+        let what = format!("must be {wanted}, but `{}` is {is}", self.shown());
+        self.error(Fault::new(what).hint(format!("for example `{} = {example}`", self.key)))
+    }
+
+    /// The value if it is text.
+    pub fn as_text(&self) -> Option<&'a str> {
+        self.value.get_ref().as_str()
+    }
+
+    /// The value if it is a whole number of 64 bits without sign.
+    pub fn as_number(&self) -> Option<u64> {
+        let integer = self.value.get_ref().as_integer()?;
+        u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+    }
+
+    /// Says whether the value is a whole number, of whatever size.
+    pub fn is_integer(&self) -> bool {
+        self.value.get_ref().is_integer()
+    }
+
+    /// Says whether the value is a number of whatever kind.
+    pub fn is_numeric(&self) -> bool {
+        self.value.get_ref().is_integer() || self.value.get_ref().is_float()
+    }
+
+    /// The value if it is true or false.
+    pub fn as_flag(&self) -> Option<bool> {
+        self.value.get_ref().as_bool()
+    }
+
+    /// Reads a text.
+    pub fn text(&self, example: &str) -> Result<Spot<&'a str>, PlanError> {
+        match self.as_text() {
+            Some(text) => Ok(self.spot(text)),
+            None => Err(self.wrong_type("a string", example)),
+        }
+    }
+
+    /// Reads a whole number; `legal` says the range, for those that 64 bits can't hold.
+    pub fn number(&self, legal: &str, example: &str) -> Result<Spot<u64>, PlanError> {
+        match self.as_number() {
+            Some(number) => Ok(self.spot(number)),
+            None if self.is_integer() => Err(self.out_of_range(legal)),
+            None => Err(self.wrong_type("an integer", example)),
+        }
+    }
+
+    /// Refuses a number that 64 bits without sign can't hold.
+    pub fn out_of_range(&self, legal: &str) -> PlanError {
+        self.error(Fault::new(format!("must be {legal}, not `{}`", self.shown())))
+    }
+
+    /// Reads the values of a list, or the one value that stands in its place.
+    pub fn items(&self) -> Result<Vec<Self>, PlanError> {
+        let Some(array) = self.value.get_ref().as_array() else { return Ok(vec![*self]) };
+        if array.is_empty() {
+            let fault = Fault::new("the list is empty")
+                .hint("write at least one value, or leave the key out for its default");
+            return Err(self.error(fault));
+        }
+        Ok(array.iter().map(|value| Self { value, ..*self }).collect())
+    }
+
+    /// Reads the fields of a table whose keys are not those of a plan, in the order of the text.
+    pub fn entries(&self, hint: &str) -> Result<Vec<Self>, PlanError> {
+        let Some(table) = self.value.get_ref().as_table().filter(|table| !table.is_empty()) else {
+            let what = format!("must be a table, not `{}`", self.shown());
+            return Err(self.error(Fault::new(what).hint(hint)));
+        };
+        let mut fields: Vec<Self> = table
+            .iter()
+            .map(|(key, value)| Self { text: self.text, key: key.get_ref(), value })
+            .collect();
+        fields.sort_by_key(|field| field.value.span().start);
+        Ok(fields)
+    }
+
+    /// Opens a table.
+    pub fn table(&self, section: Section) -> Result<Table<'a>, PlanError> {
+        match self.value.get_ref().as_table() {
+            Some(entries) => {
+                Table { text: self.text, entries, section, place: self.place() }.known()
+            }
+            None => Err(self.not_a_table(section)),
+        }
+    }
+
+    /// Opens each table of a list of tables.
+    pub fn tables(&self, section: Section) -> Result<Vec<Table<'a>>, PlanError> {
+        match self.value.get_ref().as_array() {
+            Some(array) => {
+                array.iter().map(|value| Self { value, ..*self }.table(section)).collect()
+            }
+            None => Err(self.not_a_table(section)),
+        }
+    }
+
+    fn not_a_table(&self, section: Section) -> PlanError {
+        let title = section.title();
+        self.error(
+            Fault::new(format!("must be written as {title}"))
+                .hint(format!("put {title} on a line of its own, its keys below")),
+        )
+    }
+}

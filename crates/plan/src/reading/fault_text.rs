@@ -1,0 +1,209 @@
+//! Writes planned faults as they are read.
+//!
+//! What is written here reads back as the same fault: the tests of plans hold it to that.
+
+use std::fmt;
+
+use crate::written::fault::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
+use crate::written::text::{size, time_ns};
+
+impl PlannedFault {
+    /// The value as it stands in a plan; empty where the kind says all.
+    pub fn value(self) -> String {
+        match self {
+            Self::ServiceTime { times, calls: Calls::All } => times.to_string(),
+            Self::ServiceTime { times, calls } => format!("{times} on {calls}"),
+            Self::Bandwidth { bytes_per_s, wire } => {
+                format!("{}/s{}", size(bytes_per_s), if wire { " wire" } else { "" })
+            }
+            Self::Drop(share)
+            | Self::Duplicate(share)
+            | Self::ShortWrites(share)
+            | Self::WrongXid(share)
+            | Self::OversizedRecords(share) => share.to_string(),
+            Self::Delay { share, time_ns: late } => format!("{share} {}", time_ns(late)),
+            Self::Error { calls, error, share } => format!("{calls} {error} {share}"),
+            Self::Stall { lasts_ns, at_ns } => {
+                format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))
+            }
+            Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
+            Self::LoseUnstable
+            | Self::LoseCommitted
+            | Self::RefuseMount
+            | Self::DirectoryLoops
+            | Self::SymlinkLoops => String::new(),
+            Self::HangFromClients(n)
+            | Self::HangAfter(n)
+            | Self::CloseAfter(n)
+            | Self::ChangingHandles(n) => n.to_string(),
+            Self::EndlessReaddir(Endless::Cookies) => "cookies".to_owned(),
+            Self::EndlessReaddir(Endless::Names) => "names".to_owned(),
+            Self::Trickle(bytes_per_s) => format!("{}/s", size(bytes_per_s)),
+            Self::ChangingVerifier(VerifierChange::Commit) => "COMMIT".to_owned(),
+            Self::ChangingVerifier(VerifierChange::Write) => "WRITE".to_owned(),
+            Self::SessionSlots(slots) => slots.to_string(),
+            Self::CutReplies { share, close } => {
+                format!("{share}{}", if close { " close" } else { "" })
+            }
+            Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
+            Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
+        }
+    }
+
+    /// The whole fault as the command line takes it.
+    pub fn text(self) -> String {
+        let text = format!("{} {}", self.kind().replace('_', "-"), self.value());
+        text.trim_end().to_owned()
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Fixed(time) => f.write_str(&time_ns(time)),
+            Self::Uniform(least, most) => {
+                write!(f, "uniform {} {}", time_ns(least), time_ns(most))
+            }
+            Self::Exponential(mean) => write!(f, "exponential {}", time_ns(mean)),
+        }
+    }
+}
+
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Named { version: Some(version), name } => write!(f, "v{version}.{name}"),
+            Self::Named { version: None, name } => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 10_000, self.0 % 10_000);
+        if rest == 0 {
+            return write!(f, "{whole}%");
+        }
+        let fraction = format!("{rest:04}");
+        write!(f, "{whole}.{}%", fraction.trim_end_matches('0'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reading::fault::{check_faults, parse_fault};
+    use crate::written::fault::KINDS;
+
+    const EXAMPLES: [&str; 39] = [
+        "service-time 200us",
+        "service-time uniform 100us 1ms",
+        "service-time exponential 1500ns",
+        "service-time 1ms on v3.READ",
+        "bandwidth 100000000B/s",
+        "bandwidth 12MiB/s wire",
+        "drop 0.1%",
+        "delay 5% 200ms",
+        "duplicate 100%",
+        "short-writes 0.0001%",
+        "error READ IO 1%",
+        "error v4.OPEN GRACE 50%",
+        "error all STALE 12.5%",
+        "stall 5s at 10s",
+        "restart at 1500ms",
+        "lose-unstable",
+        "lose-committed",
+        "hang-from-clients 40",
+        "hang-after 3000",
+        "close-after 100",
+        "idle-close 2s",
+        "refuse-mount",
+        "read-size 64KiB",
+        "write-size 8KiB",
+        "restart at 2s",
+        "grace 10s",
+        "endless-readdir cookies",
+        "endless-readdir names",
+        "trickle 1B/s",
+        "changing-verifier COMMIT",
+        "changing-verifier WRITE",
+        "session-slots 1",
+        "wrong-xid 100%",
+        "cut-replies 10%",
+        "cut-replies 10% close",
+        "oversized-records 1%",
+        "directory-loops",
+        "symlink-loops",
+        "changing-handles 100",
+    ];
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let faults = EXAMPLES.map(|text| parse_fault(text).expect(text));
+        for (fault, text) in faults.iter().zip(EXAMPLES) {
+            assert_eq!(fault.text(), text);
+        }
+        for kind in &KINDS {
+            assert!(faults.iter().any(|fault| fault.kind() == kind.name), "{}", kind.name);
+        }
+        let loose = parse_fault("  error  read NFS3ERR_io 1.0%").unwrap();
+        assert_eq!(loose.text(), "error READ IO 1%");
+        assert_eq!(parse_fault("bandwidth 100MB/s").unwrap().text(), "bandwidth 100000000B/s");
+    }
+
+    #[test]
+    fn every_kind_is_a_key_of_plans() {
+        let page = crate::reference_page();
+        for kind in &KINDS {
+            assert!(page.contains(&format!("| `{}` |", kind.name)), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_refused_with_its_form() {
+        for (text, said) in [
+            ("drpo 1%", "--fault: unknown fault `drpo` (hint: did you mean `drop`?)"),
+            ("drop", "--fault: `` is no value of drop (hint: the form is drop SHARE)"),
+            ("drop 1", "--fault: `1` is no share (hint: 0% to 100%, to the millionth: `0.1%`)"),
+            (
+                "drop 101%",
+                "--fault: `101%` is no share (hint: 0% to 100%, to the millionth: `0.1%`)",
+            ),
+            ("refuse-mount yes", "--fault: `yes` is no value of refuse_mount (hint: it has none)"),
+            ("error RAED IO 1%", "--fault: unknown call `RAED` (hint: did you mean `READ`?)"),
+            (
+                "error v5.READ IO 1%",
+                "--fault: `v5.READ` names no version (hint: write v2., v3. or v4. before the \
+                 call, or nothing)",
+            ),
+            ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is no range"),
+            ("bandwidth 0B/s", "--fault: `0B/s` lets nothing pass"),
+            ("session-slots 0", "--fault: must be 1 or more, not `0`"),
+            ("trickle 0B/s", "--fault: `0B/s` lets nothing pass"),
+            (
+                "changing-verifier READ",
+                "--fault: `READ` is no value of changing_verifier (hint: the form is \
+                 changing_verifier COMMIT | WRITE)",
+            ),
+            ("read-size 2MiB", "--fault: must be 512 B to 1 MiB, not `2MiB`"),
+            (
+                "stall 5s",
+                "--fault: `5s` is no value of stall (hint: the form is stall TIME at TIME)",
+            ),
+        ] {
+            assert_eq!(parse_fault(text).unwrap_err().to_string(), said);
+        }
+        let clash = |texts: &[&str]| {
+            let faults: Vec<_> = texts.iter().map(|text| parse_fault(text).unwrap()).collect();
+            check_faults(&faults).map_err(|error| error.to_string())
+        };
+        assert_eq!(clash(&EXAMPLES[1..2]), Ok(()));
+        assert_eq!(clash(&["restart at 1s", "restart at 2s", "error READ IO 1%"]), Ok(()));
+        assert_eq!(
+            clash(&["drop 1%", "drop 2%"]).unwrap_err(),
+            "--fault: `drop 2%` contradicts an earlier one (hint: say each once)"
+        );
+        assert!(clash(&["service-time 1ms", "service-time 2ms on READ"]).is_ok());
+        assert!(clash(&["service-time 1ms", "service-time 2ms"]).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! Flags of the command line, which win over the plan.
+//!
+//! Values come as text, as they were typed, and go through the same readers as the plan's; an
+//! error names the flag. A flag replaces every place where the plan sets the same thing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use model::setting::{Range, Setting};
+use model::{BackendKind, Workload};
+
+use crate::reading::level::{self, in_range, read_integer};
+use crate::reading::repetition;
+use crate::reading::server::read_memory;
+use crate::reading::values::{backend_named, workload_named};
+use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::limits;
+use crate::written::raw::{RawPlan, RawWorkload};
+use crate::written::repetition::RawRepetition;
+use crate::written::target::TargetArg;
+use crate::written::text::either;
+
+/// What flags say; empty and `None` leave the plan as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--trials`.
+    pub trials: Option<String>,
+    /// `--discard`.
+    pub discard: Option<String>,
+    /// `--until`.
+    pub until: Option<String>,
+    /// `--warmup-trials`.
+    pub warmup_trials: Option<String>,
+    /// `--order`.
+    pub order: Option<String>,
+    /// `--seed`.
+    pub seed: Option<String>,
+    /// `--server-memory`.
+    pub server_memory: Option<String>,
+    /// `--server-threads`.
+    pub server_threads: Option<String>,
+    /// `--workload`: only these; one that the plan has not is added as it is by default.
+    pub workload: Vec<String>,
+    /// `--backend`: each target with those of them that fit it.
+    pub backend: Vec<String>,
+    /// `--tls-ca`: for every server that is named by its address.
+    pub tls_ca: Option<PathBuf>,
+    /// What flags of settings say: one or several levels each.
+    pub settings: BTreeMap<Setting, Vec<String>>,
+}
+
+impl Overrides {
+    /// Adds what the flag of a setting says.
+    #[must_use]
+    pub fn with(mut self, setting: Setting, levels: &[&str]) -> Self {
+        self.settings.insert(setting, levels.iter().map(|level| (*level).to_owned()).collect());
+        self
+    }
+}
+
+impl RawPlan {
+    /// Lets flags win over the plan.
+    ///
+    /// # Errors
+    /// When a flag's value can't be used, or none of the backends fits any target.
+    pub fn apply(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        self.apply_all(flags).map_err(|error| error.in_source(&self.source_name))
+    }
+
+    fn apply_all(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        self.apply_repetition(flags)?;
+        self.apply_numbers(flags)?;
+        self.apply_workloads(&flags.workload)?;
+        self.apply_backends(&flags.backend)?;
+        self.apply_tls_ca(flags.tls_ca.as_deref())?;
+        for (&setting, levels) in &flags.settings {
+            let place = Place::Flag(setting.flag());
+            let levels = read_each(levels, setting.flag(), |text| {
+                level::read(setting, text).map(|value| Spot { value, place })
+            })?;
+            if levels.is_empty() {
+                continue;
+            }
+            for workload in &mut self.workloads {
+                workload.settings.remove(setting);
+            }
+            for known in self.targets.iter_mut().filter_map(|t| t.what.settings_mut()) {
+                known.remove(setting);
+            }
+            self.factors.insert(setting, levels);
+        }
+        Ok(())
+    }
+
+    fn apply_repetition(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        let until = flags.until.as_ref();
+        let warmup = flags.warmup_trials.as_ref();
+        self.repetition.replace(RawRepetition {
+            trials: read_count(flags.trials.as_ref(), "--trials", limits::TRIALS)?,
+            discard: read_one(flags.discard.as_ref(), "--discard", repetition::discard_named)?,
+            until_permille: read_one(until, "--until", repetition::until_permille)?,
+            warmup_trials: read_count(warmup, "--warmup-trials", limits::WARMUP_TRIALS)?,
+            order: read_one(flags.order.as_ref(), "--order", repetition::order_named)?,
+        });
+        Ok(())
+    }
+
+    fn apply_numbers(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        let range = limits::SERVER_THREADS;
+        let threads = read_count(flags.server_threads.as_ref(), "--server-threads", range)?;
+        let memory = read_one(flags.server_memory.as_ref(), "--server-memory", read_memory)?;
+        let seed = read_one(flags.seed.as_ref(), "--seed", read_integer)?;
+        self.seed = seed.or(self.seed);
+        self.server.memory_bytes = memory.or(self.server.memory_bytes);
+        self.server.threads = threads.or(self.server.threads);
+        Ok(())
+    }
+
+    fn apply_workloads(&mut self, names: &[String]) -> Result<(), PlanError> {
+        let kinds: Vec<Workload> = read_each(names, "--workload", workload_named)?;
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        self.workloads.retain(|workload| kinds.contains(&workload.kind.value));
+        for kind in kinds {
+            if !self.workloads.iter().any(|workload| workload.kind.value == kind) {
+                self.workloads.push(RawWorkload::usual(kind, Place::Flag("--workload")));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_backends(&mut self, names: &[String]) -> Result<(), PlanError> {
+        let mut backends: Vec<BackendKind> = Vec::new();
+        for backend in read_each(names, "--backend", backend_named)? {
+            if !backends.contains(&backend) {
+                backends.push(backend);
+            }
+        }
+        if backends.is_empty() {
+            return Ok(());
+        }
+        for target in &mut self.targets {
+            let fitting = |backend: &&BackendKind| target.what.backends().contains(backend);
+            target.backends = backends.iter().filter(fitting).copied().collect();
+        }
+        if self.targets.iter().all(|target| target.backends.is_empty()) {
+            return Err(self.no_backend_fits(names));
+        }
+        for workload in &mut self.workloads {
+            workload.backends = None;
+        }
+        Ok(())
+    }
+
+    fn apply_tls_ca(&mut self, path: Option<&Path>) -> Result<(), PlanError> {
+        let Some(path) = path else { return Ok(()) };
+        let mut used = false;
+        for target in &mut self.targets {
+            if let TargetArg::Nfs(address) = &mut target.what {
+                address.tls.ca = Some(path.to_owned());
+                used = true;
+            }
+        }
+        let fault = Fault::new("no target of this plan is named by an nfs:// address")
+            .hint("the in-memory server's certificate is trusted as it is");
+        if used { Ok(()) } else { Err(fault.at(Place::Flag("--tls-ca"))) }
+    }
+
+    fn no_backend_fits(&self, names: &[String]) -> PlanError {
+        let mut fitting: Vec<&str> = Vec::new();
+        for backend in self.targets.iter().flat_map(|target| target.what.backends()) {
+            if !fitting.contains(&backend.name()) {
+                fitting.push(backend.name());
+            }
+        }
+        Fault::new(format!("`{}` fits no target of this plan", names.join(",")))
+            .hint(format!("write {}", either(&fitting)))
+            .at(Place::Flag("--backend"))
+    }
+}
+
+fn read_count(
+    given: Option<&String>,
+    flag: &'static str,
+    range: Range,
+) -> Result<Option<Spot<u32>>, PlanError> {
+    read_one(given, flag, |text| read_within(text, range).map(|number| number as u32))
+}
+
+fn read_within(text: &str, range: Range) -> Result<u64, Fault> {
+    let number = read_integer(text)?;
+    let legal = limits::span(range, &|number| number.to_string());
+    in_range(number, range, &legal, text).map(|()| number)
+}
+
+fn read_one<T>(
+    given: Option<&String>,
+    flag: &'static str,
+    read: impl Fn(&str) -> Result<T, Fault>,
+) -> Result<Option<Spot<T>>, PlanError> {
+    let place = Place::Flag(flag);
+    given
+        .map(|text| read(text.trim()).map(|value| Spot { value, place }))
+        .transpose()
+        .map_err(|fault| fault.at(place))
+}
+
+fn read_each<T>(
+    given: &[String],
+    flag: &'static str,
+    read: impl Fn(&str) -> Result<T, Fault>,
+) -> Result<Vec<T>, PlanError> {
+    let read = |text: &String| read(text.trim()).map_err(|fault| fault.at(Place::Flag(flag)));
+    given.iter().map(read).collect()
+}

@@ -1,0 +1,115 @@
+//! From the text of a plan to a [`RawPlan`].
+//!
+//! Stops at the first fault, in the order of the text within a table. A value that passes is
+//! within its own limits; see `limits`.
+
+use model::setting::Setting;
+
+use crate::reading::disturb::read_disturbances;
+use crate::reading::document::{self, Field, Table};
+use crate::reading::parse_hosts;
+use crate::reading::parse_targets;
+use crate::reading::section::Section;
+use crate::reading::server::read_server;
+use crate::reading::values::{backend, each, settings_among, workload_named};
+use crate::reading::work;
+use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::limits;
+use crate::written::raw::{RawPlan, RawWorkload};
+use crate::written::repetition::RawRepetition;
+use crate::written::settings::Settings;
+
+impl RawPlan {
+    /// Reads a plan; `source_name` is what errors call the text.
+    ///
+    /// # Errors
+    /// When the text is not TOML, or holds a key, type or value that a plan can't hold.
+    pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanError> {
+        read_plan(text, source_name).map_err(|error| error.in_source(source_name))
+    }
+}
+
+fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
+    let root = document::parse(text)?;
+    let root = Table::root(text, &root)?;
+    let server = root.field("server").map(|field| read_server(&field)).transpose()?;
+    let hosts = parse_hosts::read_hosts(&root)?;
+    let factors = root.field("factors").map(|field| field.table(Section::Settings)).transpose()?;
+    Ok(RawPlan {
+        source_name: source_name.to_owned(),
+        name: read_plan_name(&root)?,
+        repetition: RawRepetition::read(&root)?,
+        seed: root
+            .field("seed")
+            .map(|field| field.number(&format!("0 to {}", u64::MAX), "1"))
+            .transpose()?,
+        server: server.unwrap_or_default(),
+        targets: parse_targets::read_targets(&root, &hosts)?,
+        disturbances: read_disturbances(&root, &hosts)?,
+        hosts: hosts.into_iter().map(|planned| planned.host).collect(),
+        factors: factors.map_or_else(|| Ok(Settings::default()), |table| settings(&table))?,
+        workloads: read_workloads(&root)?,
+    })
+}
+
+fn read_plan_name(root: &Table<'_>) -> Result<String, PlanError> {
+    let field = root.required("name", "begin with a line such as `name = \"example\"`")?;
+    let name = field.text("\"example\"")?.value;
+    let length = name.chars().count();
+    let fits = (1..=limits::NAME_LENGTH_MAX).contains(&length);
+    if !fits || name.trim().is_empty() || name.contains(char::is_control) {
+        let what = format!("must be 1 to {} characters, not `{name:.80}`", limits::NAME_LENGTH_MAX);
+        return Err(field.error(Fault::new(what).hint("it heads tables and files")));
+    }
+    Ok(name.to_owned())
+}
+
+fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
+    let hint = "say what is done: [[workload]] with a kind, such as \"stream\"";
+    let field = root.required("workload", hint)?;
+    let workloads = field
+        .tables(Section::Workload)?
+        .iter()
+        .map(read_workload)
+        .collect::<Result<Vec<_>, _>>()?;
+    if workloads.is_empty() {
+        return Err(field.error(Fault::new("the list is empty").hint(hint)));
+    }
+    Ok(workloads)
+}
+
+fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
+    let field = table.required("kind", "such as `kind = \"stream\"`")?;
+    let name = field.text("\"stream\"")?;
+    let kind = workload_named(name.value).map_err(|fault| field.error(fault))?;
+    let target = |item: &Field<'_>| {
+        item.text("\"nfs\"").map(|name| Spot { value: name.value.to_owned(), place: name.place })
+    };
+    for setting in Setting::ALL.into_iter().filter(|setting| !setting.has_workload(kind)) {
+        if let Some(field) = table.field(setting.key()) {
+            let hint = match setting.counterpart() {
+                Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
+                None if setting == Setting::TimeMax && kind.is_external() => {
+                    "a program's time is bounded by `timeout`".into()
+                }
+                None => {
+                    "leave it out here; in [factors] it serves the workloads it concerns".into()
+                }
+            };
+            return Err(field.error(work::without_meaning(kind).hint(hint)));
+        }
+    }
+    Ok(RawWorkload {
+        kind: Spot { value: kind, place: name.place },
+        targets: each(table.field("targets"), target)?,
+        backends: each(table.field("backends"), backend)?,
+        settings: settings(table)?,
+        command: work::read_command(table, kind)?,
+        mix: work::read_mix(table, kind)?,
+        mix_from: work::read_mix_from(table, kind)?,
+    })
+}
+
+fn settings(table: &Table<'_>) -> Result<Settings, PlanError> {
+    settings_among(&Setting::ALL, table)
+}

@@ -1,0 +1,206 @@
+//! The keys of a plan with all that a reference page says of them.
+//!
+//! Settings have their rows in `model::setting`, and `keys` adds them. Limits and defaults of the
+//! others are repeated here in words; the tests of `keys` compare them with `limits`.
+
+use std::borrow::Cow;
+
+use crate::reading::section::Section::{Disturb, Faults, Host, Plan, Server, Target, Workload};
+use crate::reading::section::{KeyDoc, Section};
+use crate::written::fault::{FaultKind, KINDS};
+
+const fn key(
+    section: Section,
+    key: &'static str,
+    [kind, unit]: [&'static str; 2],
+    legal: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> KeyDoc {
+    let (legal, default) = (Cow::Borrowed(legal), Cow::Borrowed(default));
+    KeyDoc { key, section, kind, unit, legal, default, meaning }
+}
+
+/// The key of a planned fault.
+const fn fault(index: usize) -> KeyDoc {
+    let FaultKind { name, form, meaning } = &KINDS[index];
+    let form = if form.is_empty() { "true" } else { form };
+    key(Faults, name, ["text or list", ""], form, "none", meaning)
+}
+
+#[rustfmt::skip] // one key, one paragraph
+pub(crate) static KEYS: &[KeyDoc] = &[
+    key(Plan, "name", ["text", ""], "1 to 64 characters", "required",
+        "What the campaign is called in results and tables."),
+    key(Plan, "trials", ["integer", ""], "1 to 1000", "5",
+        "How often each run is repeated; with `until`, at most so often (30 by default)."),
+    key(Plan, "discard", ["text", ""], "\"none\", \"extremes\" or \"outliers\"", "none",
+        "Which trials are left out of the figures: the highest and the lowest, or those that lie \
+         far from the others. All trials are kept in the results."),
+    key(Plan, "until", ["share", "percent"], "\"0.1%\" to \"50%\"", "none",
+        "No more trials of a run once half the 95 % interval of each of its passes is at most this \
+         share of the median; at least 5 are made."),
+    key(Plan, "warmup_trials", ["integer", ""], "0 to 100", "0",
+        "Trials of each run that are made first and never count."),
+    key(Plan, "order", ["text", ""],
+        "\"blocks\", \"random\", \"sequential\" or \"grouped\"", "blocks; with hosts: grouped",
+        "blocks: a trial of every run, shuffled, then the next, so that drift falls on all alike. \
+         random: all shuffled. sequential: run after run. grouped: runs whose hosts are set up \
+         alike together, in blocks, so that file systems, servers and mounts are made once."),
+    key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
+        "Where every random choice comes from: offsets, mixes, data, the order of trials."),
+    key(Plan, "server", ["table", ""], "", "its defaults",
+        "The in-memory server, used by targets with `embedded = true`."),
+    key(Plan, "host", ["tables", ""], "", "none",
+        "Hosts that are set up for targets with `server`; docs/lab.md says what is done to them."),
+    key(Plan, "target", ["tables", ""], "at least one", "required",
+        "What is measured."),
+    key(Plan, "factors", ["table", ""], "", "none",
+        "Settings of all workloads; a setting with several values multiplies the runs."),
+    key(Plan, "workload", ["tables", ""], "at least one", "required",
+        "What is done to the targets."),
+    key(Plan, "disturb", ["tables", ""], "", "none",
+        "What is done to hosts while `dfsbench soak` runs; other commands refuse it."),
+
+    key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "192MiB",
+        "How much file data and bookkeeping the in-memory server holds at most."),
+    key(Server, "threads", ["integer", ""], "1 to 64", "1",
+        "Threads of the in-memory server."),
+    key(Server, "discard", ["true or false", ""], "true or false", "false",
+        "Throw written data away and read zeros: the limits of client and wire."),
+    key(Server, "nfsvers", ["list of versions", ""], "2, 3, 4.0, 4.1 or 4.2", "all",
+        "Versions of NFS that the in-memory server offers."),
+    key(Server, "faults", ["table", ""], "", "none",
+        "What the in-memory server does wrong on purpose."),
+
+    key(Faults, "seed", ["integer", ""], "0 to 18446744073709551615", "the plan's",
+        "Where the random choices of faults come from."),
+    fault(0), fault(1), fault(2), fault(3), fault(4), fault(5), fault(6), fault(7), fault(8),
+    fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
+    fault(17), fault(18), fault(19), fault(20), fault(21), fault(22), fault(23), fault(24),
+    fault(25), fault(26), fault(27), fault(28),
+
+    key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
+        "What the host is called in targets and tables."),
+    key(Host, "ssh", ["text", ""], "[user@]host", "this very host",
+        "Where ssh finds it; keys, ports and proxies are those of your ssh configuration."),
+    key(Host, "ssh_config", ["text", ""], "a file", "your own",
+        "Configuration for ssh (`ssh -F`)."),
+    key(Host, "address", ["text", ""], "a name or an address", "that of `ssh`",
+        "Where the other hosts reach it, over the network that is measured."),
+    key(Host, "interface", ["text", ""], "such as eth0", "none",
+        "Its interface to that network; mtu, rate_limit and delay need it."),
+    key(Host, "slots", ["integer", "agents"], "1 to 4096", "1",
+        "Clients that it may play at one moment, each by a process of its own. Those beyond the \
+         first of each host are used last."),
+
+    key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
+        "What the target is called in tables and in `targets`."),
+    key(Target, "url", ["text", ""],
+        "nfs://host[:port]/path[?version=4.1&proto=tcp&uid=..&gid=..&mountport=..]", "none",
+        "An NFS server, spoken to without the kernel's client. The query may hold version, \
+         proto, xprtsec, nconnect, transfer_size, timeo, retrans, sec, uid, gid, groups, resvport, \
+         mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
+    key(Target, "path", ["text or list", ""], "a directory, or several", "none",
+        "A directory of this host; a relative one starts where the program was called. The files of \
+         a run are dealt out to several in turn."),
+    key(Target, "spread", ["text", ""], "together, alone or both", "together",
+        "Several directories as one target, as one each (name.1, name.2 ...), or both."),
+    key(Target, "temporary", ["true", ""], "true", "none",
+        "A directory of our own under the system's temporary folder."),
+    key(Target, "embedded", ["true", ""], "true", "none",
+        "The in-memory server of this very process, over NFS on loopback."),
+    key(Target, "null", ["true", ""], "true", "none",
+        "Nothing: measures what the tool itself can do."),
+    key(Target, "memory", ["true", ""], "true", "none",
+        "Memory of this host: data is copied and kept nowhere."),
+    key(Target, "tcp", ["text", ""], "host:port, or \"embedded\"", "none",
+        "A `dfsbench serve`, at its port of NFS, or the in-memory server of this very process: the \
+         same bytes in the same steps over TCP, without RPC."),
+    key(Target, "faultless", ["true", ""], "true", "false",
+        "With `embedded`: a server beside the usual one that does nothing wrong on purpose."),
+    key(Target, "server", ["text", ""], "the name of a [[host]]", "none",
+        "A directory of that host, on a file system and through a path that settings say; it is \
+         set up before each run, and put back."),
+    key(Target, "client", ["text", ""], "the name of a [[host]]", "none",
+        "The host that mounts it and works there, for data_path network and tunnel."),
+    key(Target, "clients", ["list of texts", ""], "names of [[host]]s", "none",
+        "Several hosts that mount it and work there at one moment, in the place of `client`; \
+         client_hosts says how many of them."),
+    key(Target, "hosts", ["list of texts", ""], "names of [[host]]s, or \"job\"", "this one",
+        "The hosts that use a path, a url or null at one moment; nothing is set up there. \"job\" \
+         stands for those of a job that a launcher found. docs/fleet.md says more."),
+    key(Target, "devices", ["text or list", ""], "whole paths on the server", "none",
+        "Devices that file systems are made on: what is on them is lost, and --allow-destroy must \
+         repeat each. Without raid the first alone is used."),
+    key(Target, "loop_size", ["size", "bytes"], "16 MiB to 1 TiB", "none",
+        "Make the devices as files of this size, which must not exist yet; nothing is lost."),
+    key(Target, "directory", ["text", ""], "a whole path on the server", "none",
+        "What is there already, for file_system existing."),
+    key(Target, "tmpfs_size", ["size", "bytes"], "1 MiB to 1 TiB", "half the server's memory",
+        "Most bytes of file_system tmpfs."),
+    key(Target, "backend", ["text or list", ""],
+        "path, temporary: posix, uring; url, embedded: nfs; null: null; memory: memory; tcp: tcp; \
+         server: posix, uring, nfs",
+        "path, temporary, server: posix; url, embedded: nfs; null: null; memory: memory; tcp: tcp",
+        "How ops are executed; a list makes runs with each."),
+    key(Target, "uid", ["integer", ""], "0 to 4294967295", "the caller's",
+        "User id sent to the in-memory server; a `url` has its own."),
+    key(Target, "gid", ["integer", ""], "0 to 4294967295", "the caller's",
+        "Group id sent to the in-memory server; a `url` has its own."),
+    key(Target, "groups", ["integers", ""], "up to 16", "none",
+        "Further groups sent to the in-memory server; a `url` has its own."),
+    key(Target, "sec", ["text", ""], "\"none\" or \"sys\"", "sys",
+        "How the client says who it is: not at all, or by uid, gid and groups (AUTH_SYS); a `url` \
+         has its own."),
+    key(Target, "resvport", ["true or false", ""], "true or false", "false",
+        "Send from a port below 1024, which needs the right to use one; a `url` has its own."),
+    key(Target, "tls_ca", ["text", ""], "a file", "those of the system",
+        "Certificates (PEM) that a server's certificate may be signed by, for xprtsec tls."),
+    key(Target, "tls_cert", ["text", ""], "a file", "none",
+        "Certificate (PEM) that the client shows to servers that ask for one; needs tls_key."),
+    key(Target, "tls_key", ["text", ""], "a file", "none",
+        "Private key (PEM) of tls_cert."),
+    key(Target, "tls_server_name", ["text", ""], "a host name or address", "the host",
+        "The name that the server's certificate must be for."),
+
+    key(Workload, "kind", ["text", ""],
+        "stream, mixed, metadata, bonnie, transactions, op_mix, app, fio, iozone, bonnie++ or dd",
+        "required",
+        "stream: whole files, sequentially or block by block. mixed: reads and writes in stated \
+         shares, for a time. metadata: create, stat and remove many small files. bonnie: what \
+         bonnie does to one large file. transactions: a pool of small files (PostMark). op_mix: \
+         all kinds of NFS calls in stated shares (LADDIS, SPEC SFS). app: a command of yours. fio, \
+         iozone, bonnie++, dd: those programs, their figures read."),
+    key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
+        "What an app workload times, in the working directory; of fio, iozone, bonnie++ and dd: \
+         further arguments. No shell reads it."),
+    key(Workload, "setup", ["list of texts", ""], "a program and its arguments", "none",
+        "What is run before, untimed. Only for app."),
+    key(Workload, "cleanup", ["list of texts", ""], "a program and its arguments", "none",
+        "What is run after, untimed. Only for app."),
+    key(Workload, "shares", ["table", "percent"], "names of ops with their shares", "none",
+        "A mix of your own: { read = 60, write = 40 }, together 100. Only for op_mix."),
+    key(Workload, "mix_from", ["text", ""], "a file", "none",
+        "Takes the shares from what `nfsstat -c` or `nfsstat -s` printed. Only for op_mix."),
+    key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
+        "Only these targets."),
+    key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
+        "Only these of the targets' backends."),
+
+    key(Disturb, "kind", ["text", ""],
+        "server-restart, server-stall, nfsd-stop, network-cut, disk-full, client-kill or \
+         clock-step",
+        "required",
+        "What is done. server-restart, server-stall: to the in-memory server. nfsd-stop, \
+         network-cut, disk-full: to a server that the plan sets up. client-kill: the agent of a \
+         client host is killed. clock-step: the calendar of a host is set."),
+    key(Disturb, "host", ["text", ""], "the name of a [[host]]", "the one that serves",
+        "To whom it is done; client-kill and clock-step need it."),
+    key(Disturb, "at", ["time", "ms"], "0ms to 24h", "required",
+        "When it begins: measured time from the start of the soak."),
+    key(Disturb, "for", ["time", "ms"], "0ms to 24h", "over at once",
+        "How long it lasts; all but server-restart and client-kill need it."),
+    key(Disturb, "by", ["time", "ms"], "-24h to 24h", "none",
+        "How far clock-step sets the calendar forward, or back."),
+];

@@ -1,0 +1,81 @@
+//! Reads how runs are repeated, from the keys at the head of a plan.
+//!
+//! `trials`, `discard`, `until`, `warmup_trials` and `order`; the words of each are read by the
+//! same functions for a flag.
+
+use model::{Discard, Order};
+
+use crate::reading::document::{Field, Table};
+use crate::reading::values::bounded;
+use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::limits;
+use crate::written::repetition::RawRepetition;
+use crate::written::text::either;
+
+/// The keys of a plan that this file reads.
+pub(crate) const DISCARD: &str = "discard";
+pub(crate) const UNTIL: &str = "until";
+pub(crate) const WARMUP_TRIALS: &str = "warmup_trials";
+pub(crate) const ORDER: &str = "order";
+
+impl RawRepetition {
+    /// Reads the keys.
+    pub(crate) fn read(root: &Table<'_>) -> Result<Self, PlanError> {
+        let count = |key, range| {
+            let field = root.field(key);
+            field.map(|field| bounded(&field, range).map(|spot| spot.map(|n| n as u32))).transpose()
+        };
+        Ok(Self {
+            trials: count("trials", limits::TRIALS)?,
+            discard: word(root, DISCARD, discard_named)?,
+            until_permille: word(root, UNTIL, until_permille)?,
+            warmup_trials: count(WARMUP_TRIALS, limits::WARMUP_TRIALS)?,
+            order: word(root, ORDER, order_named)?,
+        })
+    }
+}
+
+/// Reads a key that is text.
+fn word<T>(
+    root: &Table<'_>,
+    key: &'static str,
+    read: impl Fn(&str) -> Result<T, Fault>,
+) -> Result<Option<Spot<T>>, PlanError> {
+    let one = |field: Field<'_>| {
+        let text = field.text("\"..\"")?;
+        let value = read(text.value).map_err(|fault| field.error(fault))?;
+        Ok(Spot { value, place: text.place })
+    };
+    root.field(key).map(one).transpose()
+}
+
+/// Finds a discard policy by its name.
+pub(crate) fn discard_named(name: &str) -> Result<Discard, Fault> {
+    Discard::from_name(name).ok_or_else(|| not_one_of(Discard::NAMES, name))
+}
+
+/// Finds an order by its name.
+pub(crate) fn order_named(name: &str) -> Result<Order, Fault> {
+    Order::from_name(name).ok_or_else(|| not_one_of(Order::NAMES, name))
+}
+
+fn not_one_of(names: &[&str], name: &str) -> Fault {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Fault::new(format!("must be {}, not `{name}`", either(&names)))
+}
+
+/// Reads a share of the median, such as `2%`, in thousandths.
+pub(crate) fn until_permille(text: &str) -> Result<u32, Fault> {
+    let number = text.trim().strip_suffix('%').map(|number| number.trim().parse::<f64>());
+    let range = limits::UNTIL_PERMILLE;
+    match number {
+        Some(Ok(percent))
+            if percent * 10.0 >= range.min as f64 && percent * 10.0 <= range.max as f64 =>
+        {
+            Ok((percent * 10.0).round() as u32)
+        }
+        _ => Err(Fault::new(format!("must be \"0.1%\" to \"50%\", not `{text}`"))
+            .hint("half the 95 % interval, as a share of the median")),
+    }
+}

@@ -1,0 +1,79 @@
+//! The sections of a plan, and what is said of one key.
+//!
+//! [`Section`] is a table of a plan's text, or its top; [`KeyDoc`] is a row of the table of keys.
+//! The rows stand in `reference`, those of settings in `model::setting`.
+
+use std::borrow::Cow;
+
+use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
+use model::setting::Setting;
+
+/// Where in a plan a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Before any table.
+    Plan,
+    /// In `[server]`.
+    Server,
+    /// In `[server.faults]`.
+    Faults,
+    /// In a `[[host]]`.
+    Host,
+    /// In a `[[target]]`.
+    Target,
+    /// In `[factors]`, or in a `[[workload]]`, which wins.
+    Settings,
+    /// In a `[[workload]]`.
+    Workload,
+    /// In a `[[disturb]]`.
+    Disturb,
+}
+
+impl Section {
+    /// The heading that such keys stand under.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Plan => "top level",
+            Server => "[server]",
+            Faults => "[server.faults]",
+            Host => "[[host]]",
+            Target => "[[target]]",
+            Settings => "[factors]",
+            Workload => "[[workload]]",
+            Disturb => "[[disturb]]",
+        }
+    }
+
+    /// Where that is, as a message says it.
+    pub(crate) fn within(self) -> String {
+        let preposition = if self == Plan { "at" } else { "in" };
+        format!("{preposition} {}", self.title())
+    }
+
+    /// Says whether `doc` is of a key that may stand here.
+    pub(crate) fn holds(self, doc: &KeyDoc) -> bool {
+        let of_target = || Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key);
+        doc.section == self
+            || (self == Workload && doc.section == Settings)
+            || (self == Target && doc.section == Settings && of_target())
+    }
+}
+
+/// One key: all that a reference page says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyDoc {
+    /// As it is written.
+    pub key: &'static str,
+    /// Where it stands.
+    pub section: Section,
+    /// What it holds: `size`, `integer`, `time`, `text`, `true or false`, `table` ...
+    pub kind: &'static str,
+    /// Unit of the number; empty where there is none.
+    pub unit: &'static str,
+    /// Legal values.
+    pub legal: Cow<'static, str>,
+    /// What holds where it is left out.
+    pub default: Cow<'static, str>,
+    /// What it does.
+    pub meaning: &'static str,
+}

@@ -1,0 +1,65 @@
+//! Reads what is measured from one text: a directory, `null`, an NFS address, `host:port`.
+//!
+//! What comes out is a [`TargetArg`], with what only the surroundings know left open. Addresses
+//! are read by `address`.
+
+use std::path::PathBuf;
+
+use model::TcpTarget;
+
+use crate::reading::address::parse_url;
+use crate::written::address::User;
+use crate::written::error::{Fault, Place, PlanError};
+use crate::written::target::TargetArg;
+
+/// Reads a target from the command line: `null`, `embedded`, `nfs://...` or a directory.
+///
+/// A directory with one of those names is written `./null`.
+///
+/// # Errors
+/// When it is an address that can't be used; the error says what is wrong with it.
+pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
+    let read = match text {
+        "null" => Ok(TargetArg::Null),
+        "embedded" => Ok(TargetArg::embedded(User::default())),
+        _ if text.contains("://") => parse_url(text, Place::Flag("TARGET")).map(TargetArg::Nfs),
+        _ => parse_directory(text).map(TargetArg::Directory),
+    };
+    read.map_err(|fault| fault.at(Place::Flag("TARGET")))
+}
+
+/// Reads where a server of ours is spoken to without RPC: `host:port`, or `embedded`.
+pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
+    if text == "embedded" {
+        return Ok(TargetArg::tcp_embedded());
+    }
+    let hint = "write host:port, the port of NFS of a `dfsbench serve`, or embedded";
+    let malformed = || Fault::new(format!("`{text}` is no address")).hint(hint);
+    let (host, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(malformed)?;
+    if host.is_empty() || host.contains('/') {
+        return Err(malformed());
+    }
+    Ok(TargetArg::Tcp(TcpTarget { host: host.to_owned(), port: Some(port), embedded: false }))
+}
+
+/// Reads a directory; refuses what looks like something else.
+pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
+    if text.trim().is_empty() {
+        return Err(Fault::new("the path is empty").hint("write `.` for this directory"));
+    }
+    if text.contains("://") {
+        return Err(Fault::new(format!("`{text}` is an address, not a directory"))
+            .hint(format!("write `url = \"{text}\"`")));
+    }
+    if let Some((host, path)) = text.split_once(":/").filter(|(host, _)| !host.contains('/')) {
+        return Err(Fault::new(format!("`{text}` is an address, not a directory"))
+            .hint(format!("write `nfs://{host}/{path}`, or `./{text}` for a directory")));
+    }
+    if text == "~" || text.starts_with("~/") {
+        return Err(Fault::new(format!("`{text}`: `~` is not expanded"))
+            .hint("write the whole path of your home directory"));
+    }
+    Ok(PathBuf::from(text))
+}

@@ -1,0 +1,212 @@
+//! What a `[[workload]]` says beside its settings: a command, and shares of ops.
+//!
+//! A command is a list of arguments and never a line for a shell. Shares are percent with at most
+//! two digits behind the point, and are held as whole hundredths.
+
+use std::fmt::Write as _;
+
+use model::{Command, OpKind, OpMix, Pass, Workload};
+
+use workload::opmix;
+
+use crate::reading::document::{Field, Table};
+use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::near::unknown_word;
+use crate::written::raw::RawPlan;
+use crate::written::text::{quoted, with_article};
+
+/// What a mix is called whose shares stand in the plan.
+pub(crate) const OWN_MIX: &str = "custom";
+
+/// Hundredths of a percent in a whole.
+const WHOLE: u32 = 10_000;
+
+/// Reads the command of a workload.
+pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command, PlanError> {
+    let mut command = Command::default();
+    let parts = [
+        ("run", &mut command.run),
+        ("setup", &mut command.setup),
+        ("cleanup", &mut command.cleanup),
+    ];
+    for (key, words) in parts {
+        let Some(field) = table.field(key) else { continue };
+        if !kind.is_external() || (kind != Workload::App && key != "run") {
+            let fault = without_meaning(kind);
+            return Err(field.error(fault.hint("an app workload runs a command")));
+        }
+        *words = read_words(&field)?;
+    }
+    if kind == Workload::App && command.run.is_empty() {
+        let hint = "say what is timed, such as `run = [\"tar\", \"cf\", \"all.tar\", \"tree\"]`";
+        return Err(Fault::new("key `run` is missing in [[workload]]").hint(hint).at(table.place));
+    }
+    Ok(command)
+}
+
+/// The fault of a key that says nothing to this kind of work.
+pub(crate) fn without_meaning(kind: Workload) -> Fault {
+    Fault::new(format!("has no meaning for {} workload", with_article(kind.name())))
+}
+
+fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
+    if let Some(line) = field.as_text().filter(|line| line.trim().contains(' ')) {
+        let words: Vec<String> = line.split_whitespace().map(quoted).collect();
+        let fault = Fault::new("is a line, and no shell reads it")
+            .hint(format!("write a list: [{}]", words.join(", ")));
+        return Err(field.error(fault));
+    }
+    let words: Vec<String> = field
+        .items()?
+        .iter()
+        .map(|item| {
+            item.text("[\"tar\", \"cf\", \"all.tar\", \"tree\"]").map(|word| word.value.into())
+        })
+        .collect::<Result<_, _>>()?;
+    if words[0].is_empty() || words.iter().any(|word| word.contains('\0')) {
+        return Err(field.error(Fault::new("a program without a name can't be run")));
+    }
+    Ok(words)
+}
+
+/// Reads the shares of a mix of the user's own.
+pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanError> {
+    let mut mix = OpMix::default();
+    let Some(field) = table.field("shares") else { return Ok(mix) };
+    if kind != Workload::OpMix {
+        let fault = without_meaning(kind);
+        return Err(field.error(fault.hint("shares are those of an op_mix")));
+    }
+    let known: Vec<&str> = Pass::OpMix.kinds().iter().map(|kind| kind.name()).collect();
+    for share in field.entries("such as `shares = { read = 60, write = 40 }`")? {
+        let name = share.key();
+        let kind = OpKind::from_name(name).filter(|kind| Pass::OpMix.kinds().contains(kind));
+        let kind = kind.ok_or_else(|| share.error(unknown_word("op", name, &known)))?;
+        let percent = hundredths(&share.shown()).ok_or_else(|| {
+            let what = format!("`{}` is no share in percent", share.shown());
+            share.error(Fault::new(what).hint("0 to 100, with at most two digits behind the point"))
+        })?;
+        mix.shares.push((kind, percent));
+    }
+    let sum: u32 = mix.shares.iter().map(|(_, share)| share).sum();
+    // Said with what is missing; the other rules are those of the mix itself.
+    if sum != WHOLE {
+        let what = format!("the shares add up to {} %, not to 100 %", percent(sum));
+        let hint = if sum < WHOLE {
+            format!("{} % are missing", percent(WHOLE - sum))
+        } else {
+            format!("{} % are too much", percent(sum - WHOLE))
+        };
+        return Err(field.error(Fault::new(what).hint(hint)));
+    }
+    OWN_MIX.clone_into(&mut mix.name);
+    match opmix::check(&mix) {
+        Ok(()) => Ok(mix),
+        Err(error) => Err(field.error(Fault::new(error.to_string()))),
+    }
+}
+
+/// Reads the name of the file that the shares of a mix come from.
+pub(crate) fn read_mix_from(
+    table: &Table<'_>,
+    kind: Workload,
+) -> Result<Option<Spot<String>>, PlanError> {
+    let Some(field) = table.field("mix_from") else { return Ok(None) };
+    if kind != Workload::OpMix {
+        return Err(field.error(without_meaning(kind).hint("its file gives shares of an op_mix")));
+    }
+    if table.field("shares").is_some() {
+        let fault = Fault::new("stands beside `shares`").hint("one of the two says what is done");
+        return Err(field.error(fault));
+    }
+    let path = field.text("\"nfsstat.txt\"")?;
+    Ok(Some(Spot { value: path.value.to_owned(), place: path.place }))
+}
+
+impl RawPlan {
+    /// Reads the files that mixes come from: outputs of `nfsstat`. A pure crate opens none itself.
+    ///
+    /// # Errors
+    /// When `read` can't, with what it said, or the text has no counts of calls.
+    pub fn read_mixes(
+        &mut self,
+        mut read: impl FnMut(&str) -> Result<String, String>,
+    ) -> Result<(), PlanError> {
+        for workload in &mut self.workloads {
+            let Some(path) = workload.mix_from.take() else { continue };
+            let fault = |what: String| {
+                let fault = Fault::new(format!("can't take a mix from `{}`: {what}", path.value));
+                let fault = fault.hint(
+                    "what `nfsstat -c` or `nfsstat -s` prints, or a copy of /proc/net/rpc/nfs",
+                );
+                fault.of("mix_from", path.place).in_source(&self.source_name)
+            };
+            let text = read(&path.value).map_err(&fault)?;
+            let shares = opmix::nfsstat::shares(&text).map_err(|why| fault(why.to_string()))?;
+            workload.mix = OpMix { name: OWN_MIX.to_owned(), shares, ..workload.mix.clone() };
+        }
+        Ok(())
+    }
+}
+
+/// Reads percent as whole hundredths: `2.5` is 250.
+fn hundredths(text: &str) -> Option<u32> {
+    let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(rest) || rest.len() > 2 {
+        return None;
+    }
+    let rest: u32 = format!("{rest:0<2}").parse().ok()?;
+    let all = whole.parse::<u32>().ok()?.checked_mul(100)?.checked_add(rest)?;
+    (all <= WHOLE).then_some(all)
+}
+
+/// Writes hundredths as percent: 250 is `2.5`.
+fn percent(hundredths: u32) -> String {
+    match (hundredths / 100, hundredths % 100) {
+        (whole, 0) => whole.to_string(),
+        (whole, rest) if rest % 10 == 0 => format!("{whole}.{}", rest / 10),
+        (whole, rest) => format!("{whole}.{rest:02}"),
+    }
+}
+
+/// Writes a command and shares as a plan does.
+pub(crate) fn write(out: &mut String, command: &Command, mix: &OpMix) {
+    let parts = [("run", &command.run), ("setup", &command.setup), ("cleanup", &command.cleanup)];
+    for (key, words) in parts.into_iter().filter(|(_, words)| !words.is_empty()) {
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "{key} = [{}]", words.join(", "));
+    }
+    if !mix.shares.is_empty() {
+        let share = |(kind, share): &(OpKind, u32)| format!("{kind} = {}", percent(*share));
+        let shares: Vec<String> = mix.shares.iter().map(share).collect();
+        let _ = writeln!(out, "shares = {{ {} }}", shares.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_whole_hundredths() {
+        for (text, read) in [
+            ("0", Some(0)),
+            ("2.5", Some(250)),
+            ("33.33", Some(3_333)),
+            ("100", Some(10_000)),
+            ("100.01", None),
+            ("1.234", None),
+            ("-1", None),
+            ("1e1", None),
+            (".5", None),
+            ("99999999999", None),
+        ] {
+            assert_eq!(hundredths(text), read, "{text}");
+            if let Some(read) = read {
+                assert_eq!(percent(read), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Planned faults of the in-memory server, as people write them.
+//!
+//! A [`PlannedFault`] is one fault. On the command line it is `--fault 'KIND VALUE'`, in a plan a
+//! key of `[server.faults]` with the same kind and value; both come to `PlannedFault::read`,
+//! and [`PlannedFault::value`] writes what reads back to the same. Numbers of procedures and
+//! errors are the server's business: here they are words, `words` lists them.
+
+mod words;
+
+pub use words::{CALLS, ERRORS};
+
+/// A share of all cases, in parts per million.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Share(pub u32);
+
+/// How long the server takes for a call, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Times {
+    /// Always the same.
+    Fixed(u64),
+    /// Anything from the first to the second, equally likely.
+    Uniform(u64, u64),
+    /// Memoryless, with this mean.
+    Exponential(u64),
+}
+
+/// Which calls a fault befalls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Calls {
+    /// Every one but NULL.
+    All,
+    /// Those of one procedure or operation: one of [`CALLS`].
+    Named {
+        /// In this major version (2, 3 or 4) only; `None` in all that have it.
+        version: Option<u32>,
+        /// Its name.
+        name: &'static str,
+    },
+}
+
+/// What a directory that never ends lists after its last name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endless {
+    /// Its names again, under the cookies that they have already had.
+    Cookies,
+    /// Names that nobody made, each under a cookie of its own.
+    Names,
+}
+
+/// Which calls change the write verifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VerifierChange {
+    /// Every COMMIT.
+    Commit,
+    /// Every WRITE and every COMMIT.
+    Write,
+}
+
+/// What the in-memory server does wrong on purpose. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlannedFault {
+    /// Answers are held back.
+    ServiceTime {
+        /// For how long.
+        times: Times,
+        /// Which.
+        calls: Calls,
+    },
+    /// A rate that all clients share.
+    Bandwidth {
+        /// Bytes per second.
+        bytes_per_s: u64,
+        /// Counts everything on the wire; else only the payload of READ and WRITE.
+        wire: bool,
+    },
+    /// A call is carried out and not answered.
+    Drop(Share),
+    /// An answer is late.
+    Delay {
+        /// How often.
+        share: Share,
+        /// How late.
+        time_ns: u64,
+    },
+    /// An answer is sent twice.
+    Duplicate(Share),
+    /// A WRITE takes the first half of its data.
+    ShortWrites(Share),
+    /// A call is answered with an error.
+    Error {
+        /// Which calls.
+        calls: Calls,
+        /// The error: one of [`ERRORS`].
+        error: &'static str,
+        /// How often.
+        share: Share,
+    },
+    /// Nothing is read or answered for a time.
+    Stall {
+        /// For how long.
+        lasts_ns: u64,
+        /// When, after the start.
+        at_ns: u64,
+    },
+    /// Connections, clients and sessions are forgotten, and the write verifier changes.
+    Restart {
+        /// When, after the start.
+        at_ns: u64,
+    },
+    /// A restart takes back what was written UNSTABLE and not committed.
+    LoseUnstable,
+    /// It takes back what was said to be safe last, too.
+    LoseCommitted,
+    /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
+    Grace(u64),
+    /// Connections beyond so many are never answered.
+    HangFromClients(u64),
+    /// A connection falls silent after so many calls.
+    HangAfter(u64),
+    /// A connection is closed after so many calls.
+    CloseAfter(u64),
+    /// A connection without calls is closed after so long.
+    IdleClose(u64),
+    /// Every mount is refused.
+    RefuseMount,
+    /// The largest READ that is granted, in bytes.
+    ReadSize(u32),
+    /// The largest WRITE that is granted, in bytes.
+    WriteSize(u32),
+    /// READDIR never comes to the end of a directory.
+    EndlessReaddir(Endless),
+    /// Replies of a stream leave at so many bytes per second and connection.
+    Trickle(u64),
+    /// The write verifier is another one after each of some calls.
+    ChangingVerifier(VerifierChange),
+    /// Slots that a session of v4.1 and later is granted at most.
+    SessionSlots(u32),
+    /// A reply bears the xid of no call.
+    WrongXid(Share),
+    /// The second half of a reply is missing.
+    CutReplies {
+        /// How often.
+        share: Share,
+        /// Closes the connection in the middle of the reply; else the reply is a whole record that
+        /// is too short.
+        close: bool,
+    },
+    /// The mark of a reply announces a record of 2 GiB.
+    OversizedRecords(Share),
+    /// LOOKUP of a directory below an export leads back to where it was looked up.
+    DirectoryLoops,
+    /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
+    SymlinkLoops,
+    /// A file handle goes stale after so many calls, up to twice as many.
+    ChangingHandles(u64),
+}
+
+/// A kind of fault: its word and how its value is written.
+pub struct FaultKind {
+    /// The word, as a plan's key has it; on the command line `-` stands for `_`.
+    pub name: &'static str,
+    /// The form of its value; empty where it has none.
+    pub form: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> FaultKind {
+    FaultKind { name, form, meaning }
+}
+
+/// Every kind, in the order in which they are best read.
+pub const KINDS: [FaultKind; 29] = [
+    kind(
+        "service_time",
+        "TIME | uniform TIME TIME | exponential TIME [on CALL]",
+        "Answers are held back: always so long, between two times, or memoryless with a mean.",
+    ),
+    kind("bandwidth", "SIZE/s [wire]", "All payload, or everything on the wire, shares a rate."),
+    kind("drop", "SHARE", "Calls are carried out and not answered."),
+    kind("delay", "SHARE TIME", "Answers come late."),
+    kind("duplicate", "SHARE", "Answers are sent twice."),
+    kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
+    kind("error", "CALL ERROR SHARE", "Calls are answered with an error, such as READ IO 1%."),
+    kind("stall", "TIME at TIME", "Nothing is answered for a time, from a time after the start."),
+    kind(
+        "restart",
+        "at TIME",
+        "Connections and sessions are lost, and the write verifier changes.",
+    ),
+    kind("lose_unstable", "", "A restart takes back what was not committed."),
+    kind("lose_committed", "", "A restart takes back that, and what was said to be safe last."),
+    kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
+    kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
+    kind("hang_after", "N", "A connection falls silent after so many calls."),
+    kind("close_after", "N", "A connection is closed after so many calls."),
+    kind("idle_close", "TIME", "A connection without calls is closed after so long."),
+    kind("refuse_mount", "", "Every mount is refused."),
+    kind("read_size", "SIZE", "The largest READ that is granted."),
+    kind("write_size", "SIZE", "The largest WRITE that is granted."),
+    kind(
+        "endless_readdir",
+        "cookies | names",
+        "READDIR never ends: cookies repeat, or names are made up without end.",
+    ),
+    kind("trickle", "SIZE/s", "Replies over TCP leave so slowly, on each connection."),
+    kind(
+        "changing_verifier",
+        "COMMIT | WRITE",
+        "The write verifier changes with every COMMIT, or with every WRITE, too.",
+    ),
+    kind("session_slots", "N", "The most slots that a session of v4.1 is granted."),
+    kind("wrong_xid", "SHARE", "Replies bear the xid of no call."),
+    kind(
+        "cut_replies",
+        "SHARE [close]",
+        "Replies end in the middle, as records of that length, or with the connection.",
+    ),
+    kind("oversized_records", "SHARE", "Replies over TCP announce records of 2 GiB."),
+    kind("directory_loops", "", "LOOKUP of a directory below an export leads to its parent."),
+    kind("symlink_loops", "", "LOOKUP of one leads to a symbolic link that leads to itself."),
+    kind("changing_handles", "N", "File handles go stale after N calls, or twice as many."),
+];
+
+impl PlannedFault {
+    /// Its kind, as a plan's key has it.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::ServiceTime { .. } => "service_time",
+            Self::Bandwidth { .. } => "bandwidth",
+            Self::Drop(_) => "drop",
+            Self::Delay { .. } => "delay",
+            Self::Duplicate(_) => "duplicate",
+            Self::ShortWrites(_) => "short_writes",
+            Self::Error { .. } => "error",
+            Self::Stall { .. } => "stall",
+            Self::Restart { .. } => "restart",
+            Self::LoseUnstable => "lose_unstable",
+            Self::LoseCommitted => "lose_committed",
+            Self::Grace(_) => "grace",
+            Self::HangFromClients(_) => "hang_from_clients",
+            Self::HangAfter(_) => "hang_after",
+            Self::CloseAfter(_) => "close_after",
+            Self::IdleClose(_) => "idle_close",
+            Self::RefuseMount => "refuse_mount",
+            Self::ReadSize(_) => "read_size",
+            Self::WriteSize(_) => "write_size",
+            Self::EndlessReaddir(_) => "endless_readdir",
+            Self::Trickle(_) => "trickle",
+            Self::ChangingVerifier(_) => "changing_verifier",
+            Self::SessionSlots(_) => "session_slots",
+            Self::WrongXid(_) => "wrong_xid",
+            Self::CutReplies { .. } => "cut_replies",
+            Self::OversizedRecords(_) => "oversized_records",
+            Self::DirectoryLoops => "directory_loops",
+            Self::SymlinkLoops => "symlink_loops",
+            Self::ChangingHandles(_) => "changing_handles",
+        }
+    }
+
+    /// Says whether several of its kind go together: others would contradict each other.
+    const fn repeats(self) -> bool {
+        matches!(
+            self,
+            Self::ServiceTime { calls: Calls::Named { .. }, .. }
+                | Self::Error { .. }
+                | Self::Stall { .. }
+                | Self::Restart { .. }
+        )
+    }
+
+    /// Finds a fault that says what an earlier one says already.
+    pub(crate) fn contradiction(faults: &[Self]) -> Option<Self> {
+        let clash = |(index, fault): (usize, &Self)| {
+            let mut before = faults[..index].iter();
+            let again = |other: &Self| match (fault, other) {
+                (Self::ServiceTime { calls, .. }, Self::ServiceTime { calls: other, .. }) => {
+                    calls == other
+                }
+                _ => fault == other || !fault.repeats() && fault.kind() == other.kind(),
+            };
+            before.any(again).then_some(*fault)
+        };
+        faults.iter().enumerate().find_map(clash)
+    }
+}

@@ -1,0 +1,30 @@
+//! A target whose hosts are set up by us, as it was written.
+//!
+//! [`LabArg`] names the hosts and what the server's files lie on; what a run wants of them follows
+//! from its settings, later.
+
+use std::path::PathBuf;
+
+use model::Host;
+
+use crate::written::error::Spot;
+use crate::written::settings::Settings;
+
+/// A directory of a server that is reached by whichever way a setting says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabArg {
+    /// The host that serves.
+    pub server: Host,
+    /// The host that mounts, the first of several; `None` where the server alone takes part.
+    pub client: Option<Host>,
+    /// Devices of the server, or files that loop devices are made of.
+    pub devices: Option<Spot<Vec<PathBuf>>>,
+    /// Make the devices as files of so many bytes; 0 takes them as they are.
+    pub loop_bytes: u64,
+    /// A directory of the server that exists already.
+    pub directory: Option<Spot<PathBuf>>,
+    /// Most bytes of a tmpfs; 0 leaves it to the kernel.
+    pub tmpfs_bytes: u64,
+    /// How NFS is spoken, as far as it is said here.
+    pub settings: Settings,
+}

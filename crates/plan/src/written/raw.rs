@@ -1,0 +1,140 @@
+//! The plan as it was written: nothing filled in, every value with its line.
+//!
+//! [`RawPlan`] stands between the text (`parse`), the flags (`overrides`) and the meaning
+//! (`resolve`). Each value alone is within its limits; how values go together is judged later.
+
+use model::soak::Disturbance;
+use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
+
+use crate::written::error::{Place, Spot};
+use crate::written::fault::PlannedFault;
+use crate::written::hosts::UsedFrom;
+use crate::written::repetition::RawRepetition;
+use crate::written::settings::Settings;
+use crate::written::target::TargetArg;
+
+/// A plan as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawPlan {
+    /// What the text is called in messages: a file name, or the name of a preset.
+    pub source_name: String,
+    /// What the campaign is called.
+    pub name: String,
+    /// How runs are repeated.
+    pub repetition: RawRepetition,
+    /// Where every random choice comes from.
+    pub seed: Option<Spot<u64>>,
+    /// The in-memory server.
+    pub server: RawServer,
+    /// Hosts that take part beside this one.
+    pub hosts: Vec<Host>,
+    /// What is measured.
+    pub targets: Vec<RawTarget>,
+    /// Settings of all workloads.
+    pub factors: Settings,
+    /// What is done to the targets.
+    pub workloads: Vec<RawWorkload>,
+    /// What is done to hosts meanwhile, each with the place of its kind.
+    pub disturbances: Vec<Spot<Disturbance>>,
+}
+
+/// Settings of the in-memory server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawServer {
+    /// Its memory, in bytes.
+    pub memory_bytes: Option<Spot<u64>>,
+    /// Its threads.
+    pub threads: Option<Spot<u32>>,
+    /// Whether written data is thrown away.
+    pub discard: Option<Spot<bool>>,
+    /// Versions of NFS that it offers.
+    pub versions: Option<Vec<NfsVersion>>,
+    /// What it does wrong on purpose.
+    pub faults: RawFaults,
+}
+
+/// Planned faults as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawFaults {
+    /// Where random choices come from.
+    pub seed: Option<u64>,
+    /// The faults.
+    pub planned: Vec<PlannedFault>,
+}
+
+/// A target and the backends it is to be used with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawTarget {
+    /// What it is called in tables.
+    pub name: Spot<String>,
+    /// What it is.
+    pub what: TargetArg,
+    /// From which hosts.
+    pub used_from: UsedFrom,
+    /// How ops are executed; empty where flags ask for backends that don't fit.
+    pub backends: Vec<BackendKind>,
+}
+
+/// A workload, its own settings, and what it is restricted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawWorkload {
+    /// What kind of work it is.
+    pub kind: Spot<Workload>,
+    /// Names of targets; `None` is all.
+    pub targets: Option<Vec<Spot<String>>>,
+    /// Backends; `None` is all that the targets name.
+    pub backends: Option<Vec<Spot<BackendKind>>>,
+    /// Settings that win over the plan's factors.
+    pub settings: Settings,
+    /// What is run, for programs of others.
+    pub command: Command,
+    /// Shares of a mix of the user's own; otherwise as it is where nobody says.
+    pub mix: OpMix,
+    /// The file that the shares of the mix come from, until it is read: see
+    /// [`RawPlan::read_mixes`].
+    pub mix_from: Option<Spot<String>>,
+}
+
+impl RawTarget {
+    /// Takes a target with its usual name and backend.
+    pub fn usual(what: TargetArg) -> Self {
+        let name = Spot::unwritten(what.usual_name().to_owned());
+        let backends = what.backends()[..1].to_vec();
+        Self { name, what, used_from: UsedFrom::One, backends }
+    }
+}
+
+impl RawWorkload {
+    /// Takes a workload as it is by default, on every target.
+    pub fn usual(kind: Workload, place: Place) -> Self {
+        Self {
+            kind: Spot { value: kind, place },
+            targets: None,
+            backends: None,
+            settings: Settings::default(),
+            command: Command::default(),
+            mix: OpMix::default(),
+            mix_from: None,
+        }
+    }
+}
+
+impl RawPlan {
+    /// Plans every workload, as it is by default, on one target: what the command line starts
+    /// from where no plan is named.
+    pub fn for_target(what: TargetArg) -> Self {
+        let kinds = [Workload::Stream, Workload::Mixed, Workload::Metadata];
+        Self {
+            source_name: "command line".to_owned(),
+            name: "run".to_owned(),
+            repetition: RawRepetition::default(),
+            seed: None,
+            server: RawServer::default(),
+            hosts: Vec::new(),
+            targets: vec![RawTarget::usual(what)],
+            factors: Settings::default(),
+            workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
+            disturbances: Vec::new(),
+        }
+    }
+}

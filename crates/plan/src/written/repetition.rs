@@ -1,0 +1,34 @@
+//! How runs are repeated, as it was written.
+//!
+//! `trials`, `discard`, `until`, `warmup_trials` and `order` stand at the head of a plan and are
+//! the same for all its runs.
+
+use model::{Discard, Order};
+
+use crate::written::error::Spot;
+
+/// Repetition as it was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawRepetition {
+    /// How often each run is repeated, at most.
+    pub trials: Option<Spot<u32>>,
+    /// Which trials are left out.
+    pub discard: Option<Spot<Discard>>,
+    /// When the interval is narrow enough, in thousandths of the median.
+    pub until_permille: Option<Spot<u32>>,
+    /// Trials that never count.
+    pub warmup_trials: Option<Spot<u32>>,
+    /// The order of the trials.
+    pub order: Option<Spot<Order>>,
+}
+
+impl RawRepetition {
+    /// Lets what was given elsewhere win.
+    pub(crate) fn replace(&mut self, with: Self) {
+        self.trials = with.trials.or(self.trials);
+        self.discard = with.discard.or(self.discard);
+        self.until_permille = with.until_permille.or(self.until_permille);
+        self.warmup_trials = with.warmup_trials.or(self.warmup_trials);
+        self.order = with.order.or(self.order);
+    }
+}
