@@ -26,7 +26,7 @@ pub enum UsedFrom {
     /// An agent on each of these, in their order; further agents of a host are hosts of their own,
     /// see [`Host::further`].
     Hosts(Vec<Host>),
-    /// The hosts of the job that this process is part of: see `Surroundings::job`.
+    /// The hosts of the job that this process is part of: see [`crate::Surroundings::job`].
     Job,
 }
 
