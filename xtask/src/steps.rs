@@ -2,30 +2,40 @@
 //!
 //! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do).
 //! After the first failure nothing more is run; the closing line is printed all the same.
+//! A check that failed and then passed when it was repeated counts as passed, and is named at the
+//! end: it is a fault of the check or of the product that shows by chance, and is to be fixed.
 
 use std::time::Instant;
 
 use anyhow::Result;
 
 /// How many checks passed and failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Checks that passed.
     pub passed: usize,
     /// Checks that failed.
     pub failed: usize,
+    /// Names of those that passed, but only when they were repeated.
+    pub flaky: Vec<String>,
 }
 
 impl Count {
     /// One check that passed.
-    pub const PASSED: Self = Self { passed: 1, failed: 0 };
+    pub const PASSED: Self = Self { passed: 1, failed: 0, flaky: Vec::new() };
     /// One check that failed.
-    pub const FAILED: Self = Self { passed: 0, failed: 1 };
+    pub const FAILED: Self = Self { passed: 0, failed: 1, flaky: Vec::new() };
+
+    /// Counts one check that failed and then passed.
+    pub fn flaky(name: String) -> Self {
+        Self { passed: 1, failed: 0, flaky: vec![name] }
+    }
 
     /// Adds another count to this one.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.flaky.extend(other.flaky);
     }
 }
 
@@ -66,8 +76,11 @@ impl Steps {
 
     /// Prints the closing line, alone on its line; `true` where nothing failed and something ran.
     pub fn finish(self) -> bool {
-        let Count { passed, failed } = self.total;
+        let Count { passed, failed, flaky } = self.total;
         println!("==> total: {:.1} s", self.started.elapsed().as_secs_f64());
+        for name in flaky {
+            println!("FLAKY: {name} failed, and passed when it was repeated");
+        }
         println!("{passed} passed, {failed} failed");
         failed == 0 && passed > 0
     }
@@ -80,10 +93,10 @@ mod tests {
     #[test]
     fn the_first_failure_stops_and_an_error_is_one() {
         let mut steps = Steps::new();
-        steps.many("three", || Ok(Count { passed: 3, failed: 0 }));
+        steps.many("three", || Ok(Count { passed: 3, ..Count::default() }));
         steps.one("broken", || anyhow::bail!("planted"));
         steps.one("never run", || panic!("must not run"));
-        assert_eq!(steps.total, Count { passed: 3, failed: 1 });
+        assert_eq!(steps.total, Count { passed: 3, failed: 1, flaky: Vec::new() });
         assert!(!steps.finish());
     }
 }

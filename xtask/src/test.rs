@@ -95,10 +95,52 @@ fn done(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
     proc::run(command.borrow_mut()).map(|()| true)
 }
 
-/// Runs `cargo test`, shows its output as it comes and adds up its result lines.
+/// Runs `cargo test`, and repeats by name the tests that failed, once.
 fn tests(args: &[&str]) -> Result<Count> {
+    let first = cargo_test(args, &[])?;
+    if first.count.failed == 0 || first.failed.len() != first.count.failed {
+        return Ok(first.count);
+    }
+    println!("==> repeated: {}", first.failed.join(", "));
+    let second = cargo_test(args, &first.failed)?;
+    Ok(merge(first, &second))
+}
+
+/// What a run of `cargo test` came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    count: Count,
+    /// Names of the tests that failed.
+    failed: Vec<String>,
+}
+
+/// Counts as flaky those tests that failed first and were not among the failures when repeated.
+///
+/// A repetition that ran fewer tests than were to be repeated proves nothing.
+fn merge(first: Outcome, second: &Outcome) -> Count {
+    let repeated = second.count.passed + second.count.failed;
+    if repeated < first.failed.len() || second.failed.len() != second.count.failed {
+        return first.count;
+    }
+    let mut count = Count { passed: first.count.passed, ..Count::default() };
+    for name in first.failed {
+        if second.failed.contains(&name) {
+            count.add(Count::FAILED);
+        } else {
+            count.add(Count::flaky(name));
+        }
+    }
+    count
+}
+
+/// Runs `cargo test`, of all tests or of those with these names, shows its output as it comes and
+/// adds up its result lines.
+fn cargo_test(args: &[&str], names: &[String]) -> Result<Outcome> {
     let mut command = cargo(&["test", "--no-fail-fast"]);
     command.args(args).stdout(Stdio::piped());
+    if !names.is_empty() {
+        command.args(["--", "--exact"]).args(names);
+    }
     if std::env::var_os(THREADS).is_none() {
         // The long ones wait for servers and rates: there is work for others meanwhile.
         let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -106,18 +148,26 @@ fn tests(args: &[&str]) -> Result<Count> {
     }
     let mut child = command.spawn().context("cannot start `cargo test`")?;
     let stdout = child.stdout.take().expect("stdout was asked to be a pipe");
-    let mut count = Count::default();
+    let mut outcome = Outcome::default();
     for line in BufReader::new(stdout).lines() {
         let line = line.context("output of `cargo test`")?;
         println!("{line}");
-        count.add(result_line(&line));
+        outcome.count.add(result_line(&line));
+        outcome.failed.extend(name_of_failed(&line));
     }
     let status = child.wait()?;
-    if !status.success() && count.failed == 0 {
+    if !status.success() && outcome.count.failed == 0 {
         // It didn't build, or a test binary died without a result line.
-        count.failed = 1;
+        outcome.count.failed = 1;
     }
-    Ok(count)
+    Ok(outcome)
+}
+
+/// Reads the name in `test NAME ... FAILED`, also of a test of documentation.
+fn name_of_failed(line: &str) -> Option<String> {
+    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    // Tests that should panic say so after their name.
+    Some(name.trim_end_matches(" - should panic").to_owned())
 }
 
 /// Reads `test result: ok. 12 passed; 0 failed; ...`; anything else counts nothing.
@@ -128,18 +178,44 @@ fn result_line(line: &str) -> Count {
         let last = before.and_then(|before| before.split_whitespace().last());
         last.and_then(|number| number.parse().ok()).unwrap_or(0)
     };
-    Count { passed: number(" passed"), failed: number(" failed") }
+    Count { passed: number(" passed"), failed: number(" failed"), flaky: Vec::new() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Count, result_line};
+    use super::{Count, Outcome, merge, name_of_failed, result_line};
+
+    fn count(passed: usize, failed: usize, flaky: &[&str]) -> Count {
+        Count { passed, failed, flaky: flaky.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    fn outcome(passed: usize, failed: &[&str]) -> Outcome {
+        let failed: Vec<String> = failed.iter().map(|&name| name.to_owned()).collect();
+        Outcome { count: count(passed, failed.len(), &[]), failed }
+    }
+
+    #[test]
+    fn a_test_that_passes_when_repeated_is_flaky_and_one_that_fails_again_has_failed() {
+        let first = || outcome(10, &["a::b", "c::d"]);
+        assert_eq!(merge(first(), &outcome(2, &[])), count(12, 0, &["a::b", "c::d"]));
+        assert_eq!(merge(first(), &outcome(1, &["c::d"])), count(11, 1, &["a::b"]));
+        assert_eq!(merge(first(), &outcome(0, &[])), count(10, 2, &[]));
+    }
+
+    #[test]
+    fn names_of_failed_tests_are_read() {
+        let read = |line: &str| name_of_failed(line);
+        assert_eq!(read("test plan::reads ... FAILED").as_deref(), Some("plan::reads"));
+        let doc = "test crates/a/src/b.rs - c (line 7) ... FAILED";
+        assert_eq!(read(doc).as_deref(), Some("crates/a/src/b.rs - c (line 7)"));
+        assert_eq!(read("test plan::reads ... ok"), None);
+    }
 
     #[test]
     fn result_lines_of_cargo_test_are_read() {
         let line =
             "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
-        assert_eq!(result_line(line), Count { passed: 12, failed: 3 });
+        assert_eq!(result_line(line), count(12, 3, &[]));
         assert_eq!(result_line("test result: ok"), Count::default());
         assert_eq!(result_line("running 12 tests"), Count::default());
     }

@@ -56,9 +56,9 @@ pub fn run(checks: &mut Checks) {
 }
 
 fn two_kernels(checks: &mut Checks) {
-    let clients = vec![Suite::Trixie, Suite::Bookworm];
+    let clients = [Suite::Trixie, Suite::Bookworm];
     let booted =
-        checks.get("kernels 6.12 and 6.1 boot", || boot(TWO_KERNELS, Suite::Trixie, clients));
+        checks.get("kernels 6.12 and 6.1 boot", || boot(TWO_KERNELS, Suite::Trixie, &clients));
     let Some(lab) = booted else { return };
     checks.run("their clocks run like ours", || clocks(&lab));
     kernel::run(checks, &lab);
@@ -96,23 +96,22 @@ fn run_plans(checks: &mut Checks, lab: &Lab, plans: &plans::Plans<'_>) {
 
 /// Runs a check that changes machines. After one that fails all machines are as they were saved,
 /// so that the next one meets nothing of it.
-fn run_apart(checks: &mut Checks, lab: &Lab, name: &str, check: impl FnOnce() -> Result<()>) {
-    if checks.get(name, check).is_some() {
-        return;
-    }
-    for host in lab.names() {
-        let said = lab.ssh(host, STATE_OF_A_MACHINE);
-        println!("{host}:\n{}", said.unwrap_or_else(|error| format!("{error:#}")));
-    }
-    if let Err(error) = lab.rewind() {
-        println!("the machines can't be rewound: {error:#}");
-    }
+fn run_apart(checks: &mut Checks, lab: &Lab, name: &str, check: impl Fn() -> Result<()>) {
+    checks.get_restoring(name, check, || {
+        for host in lab.names() {
+            let said = lab.ssh(host, STATE_OF_A_MACHINE);
+            println!("{host}:\n{}", said.unwrap_or_else(|error| format!("{error:#}")));
+        }
+        if let Err(error) = lab.rewind() {
+            println!("the machines can't be rewound: {error:#}");
+        }
+    });
 }
 
 /// Kernel 5.10 is the last of Debian's whose server speaks v2.
 fn nfs2(checks: &mut Checks) {
     let suite = Suite::Bullseye;
-    let booted = checks.get("kernel 5.10 boots", || boot("test-v2", suite, vec![suite]));
+    let booted = checks.get("kernel 5.10 boots", || boot("test-v2", suite, &[suite]));
     let Some(lab) = booted else { return };
     let started = checks.get("its server speaks v2", || {
         lab.ssh("server", "lab-nfsd 8 -V 2 && lab-export ext4 && cat /proc/fs/nfsd/versions")
@@ -127,8 +126,8 @@ fn nfs2(checks: &mut Checks) {
     }
 }
 
-fn boot(folder: &str, server: Suite, clients: Vec<Suite>) -> Result<Ended> {
-    let wanted = Wanted { server, clients, mtu: 1500, shared_mib: None };
+fn boot(folder: &str, server: Suite, clients: &[Suite]) -> Result<Ended> {
+    let wanted = Wanted { server, clients: clients.to_vec(), mtu: 1500, shared_mib: None };
     Ok(Ended::new(Lab::up(&vm::folder(folder), &wanted)?))
 }
 
