@@ -196,8 +196,11 @@ impl Fuzzer {
         Ok(())
     }
 
+    /// Returns a target's program, which leaves the processors to whatever else wants them.
     fn command(&self, target: &str) -> Command {
-        Command::new(self.programs.join(target))
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(self.programs.join(target));
+        command
     }
 
     /// What runs on this machine found.

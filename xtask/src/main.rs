@@ -1,4 +1,4 @@
-//! The chores of the house: `cargo xtask setup|check|test|tidy|real|vm|static|fuzz|peers`.
+//! The chores of the house: `cargo xtask setup|test|tidy|real|vm|static|fuzz|peers`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -29,6 +29,7 @@ mod real;
 mod repo;
 mod setup;
 mod steps;
+mod suites;
 mod test;
 mod tidy;
 mod vm;
@@ -55,14 +56,19 @@ enum Chore {
         #[arg(long)]
         figures: bool,
     },
-    /// The quick part of `test`: format, clippy, tidy, unit tests; no root, no peers.
-    Check,
     /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
-    Test,
+    Test {
+        /// Makes only the checks of the inner loop: format, clippy, tidy and unit tests.
+        #[arg(long)]
+        quick: bool,
+        /// Leaves out what needs root and packages: set-up, real peers and browser.
+        #[arg(long, conflicts_with = "quick")]
+        no_real: bool,
+    },
     /// Only the tests against real peers and a real browser.
     Real {
         /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
-        /// browser, lab, ladder, vm, hosts, cluster.
+        /// browser, lab, ladder, loss, vm, hosts, cluster, fuzz.
         group: Option<String>,
         /// Uses the binary as it is, and builds nothing.
         #[arg(long)]
@@ -84,8 +90,9 @@ fn main() -> ExitCode {
         Chore::Setup { check: false } => setup::install_missing().map(|()| true),
         Chore::Tidy { figures: true } => tidy::print_figures().map(|()| true),
         Chore::Tidy { figures: false } => tidy::run(),
-        Chore::Check => Ok(test::check()),
-        Chore::Test => Ok(test::everything()),
+        Chore::Test { quick: true, .. } => Ok(test::quick()),
+        Chore::Test { no_real: true, .. } => Ok(test::without_real()),
+        Chore::Test { .. } => Ok(test::everything()),
         Chore::Real { group, built } => {
             let binary = if built { test::Binary::AsItIs } else { test::Binary::Rebuilt };
             Ok(test::real_only(group.as_deref(), binary))

@@ -1,7 +1,7 @@
 //! Checks against real peers: nfs-ganesha as a server, libnfs as a client, Chromium as a reader.
 //!
 //! Principal type: [`Checks`], which runs named checks, prints each with its time and counts.
-//! Nothing of the house is linked: the checks use the `dfsbench` binary as its users do. Every
+//! None of our crates is linked: the checks use the `dfsbench` binary as its users do. Every
 //! server that is started here listens on loopback and is ended by its handle.
 
 use std::thread;
@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use crate::fuzz;
 use crate::steps::Count;
 
 mod against_ganesha;
@@ -33,35 +34,71 @@ mod vm;
 /// Runs one group of checks.
 type Group = fn(&mut Checks);
 
-/// The groups, one line after the other; those of a line at once, for no figure of theirs counts.
-const GROUPS: [&[(&str, Group)]; 11] = [
-    &[("interop", interop::run)],
-    &[("ganesha", against_ganesha::run)],
-    &[("server", against_us::run)],
-    &[("disk", disk::run)],
-    &[("loss", loss::run)],
-    &[("strace", strace::run)],
-    &[("browser", browser::run), ("lab", lab::run)],
-    &[("ladder", ladder::run)],
-    &[("vm", vm::run)],
-    &[("hosts", hosts::run)],
-    &[("cluster", cluster::run)],
+/// Groups that run one after the other.
+type Track = &'static [(&'static str, Group)];
+
+/// The tracks of a stage run at once, and the stages one after the other.
+///
+/// In the first stage nothing is judged by its pace: the virtual machines wait most of their time,
+/// and leave it to what asks servers and browsers, and to the fuzz targets, which yield to all
+/// others. The groups of the second stage have the machine to themselves, for they start hosts at
+/// one moment, lose packets or look for the slowest layer.
+const STAGES: [&[Track]; 2] = [
+    &[
+        &[("vm", vm::run)],
+        &[
+            ("interop", interop::run),
+            ("ganesha", against_ganesha::run),
+            ("server", against_us::run),
+            ("disk", disk::run),
+            ("strace", strace::run),
+            ("lab", lab::run),
+        ],
+        &[("browser", browser::run), ("fuzz", fuzz)],
+    ],
+    &[&[
+        ("loss", loss::run),
+        ("ladder", ladder::run),
+        ("hosts", hosts::run),
+        ("cluster", cluster::run),
+    ]],
 ];
 
 /// Runs the groups whose name contains `filter`: `interop`, `ganesha`, `server`, `disk`, `loss`,
-/// `strace`, `browser`, `lab`, `ladder`, `vm`, `hosts`, `cluster`.
+/// `strace`, `browser`, `lab`, `ladder`, `vm`, `hosts`, `cluster`, `fuzz`.
 pub fn run(filter: Option<&str>) -> Count {
     let mut count = Count::default();
-    for at_once in GROUPS {
-        let wanted = at_once.iter().filter(|(group, _)| filter.is_none_or(|f| group.contains(f)));
+    for stage in STAGES {
         thread::scope(|scope| {
-            let begun = wanted.map(|&(group, run)| scope.spawn(move || Checks::made(group, run)));
-            for group in begun.collect::<Vec<_>>() {
-                count.add(group.join().expect("a check fails, and doesn't panic"));
+            let tracks = stage.iter().map(|track| scope.spawn(move || run_track(track, filter)));
+            for track in tracks.collect::<Vec<_>>() {
+                count.add(track.join().expect("a check fails, and doesn't panic"));
             }
         });
     }
     count
+}
+
+/// Runs those groups of a track whose name contains `filter`.
+fn run_track(track: Track, filter: Option<&str>) -> Count {
+    let mut count = Count::default();
+    for &(group, run) in track {
+        if filter.is_none_or(|filter| group.contains(filter)) {
+            count.add(Checks::made(group, run));
+        }
+    }
+    count
+}
+
+/// Runs the fuzz targets, which count by themselves.
+fn fuzz(checks: &mut Checks) {
+    match fuzz::everything() {
+        Ok(count) => checks.count.add(count),
+        Err(error) => {
+            println!("fuzz: FAILED\n{error:#}");
+            checks.count.add(Count::FAILED);
+        }
+    }
 }
 
 /// The checks of one group so far.

@@ -227,6 +227,8 @@ fn shared_disk(folder: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
     use crate::proc::Background;
 
@@ -240,8 +242,10 @@ mod tests {
         let stranger = Background::start(Command::new("sleep").arg("60")).unwrap();
         fs::write(&path, format!("{}\n", stranger.id())).unwrap();
         assert_eq!(emulator.process(), None);
-        let ours = ["-c", "sleep 60; :", "sh"];
-        let ours = Background::start(Command::new("sh").args(ours).arg(&path)).unwrap();
+        // It waits by itself: a child of it would outlive it, and hold this test's output open.
+        let mut ours = Command::new("sh");
+        ours.args(["-c", "read line; :", "sh"]).arg(&path).stdin(Stdio::piped());
+        let ours = Background::start(&mut ours).unwrap();
         fs::write(&path, format!("{}\n", ours.id())).unwrap();
         // A process that was just started has no command line for a moment.
         let deadline = Instant::now() + DEATH_MAX;

@@ -170,8 +170,8 @@ fn invalidate(lab: &mut Lab, steps: &[LabStep], how: Invalidation) {
 
 /// Asserts that the client reads a file from its own memory, once it has it there.
 ///
-/// Two replies that overtake each other make the kernel's client doubt its copy, and read the file
-/// once more: it has a few readings to settle. Without a cache every one of them goes to the server.
+/// Two replies that overtake each other make the kernel's client drop its copy and read the file
+/// again, so it has a few readings to settle. Without a cache every one of them goes to the server.
 fn assert_client_keeps(file: &str, host: &Host, when: &str) {
     const READINGS: usize = 5;
     let mut seen = Vec::new();

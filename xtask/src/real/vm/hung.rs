@@ -3,14 +3,12 @@
 //! The server's card is taken down for a while, so that nothing is answered and nothing refused:
 //! threads of the agent sleep in the kernel where nobody can join them.
 
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plans::Plans;
-use crate::proc::Background;
 use crate::real::ours::exit;
 
 /// Takes the server off the network in a second, and brings it back after 50.
@@ -21,10 +19,7 @@ const END_WITHIN: Duration = Duration::from_secs(30);
 
 /// A signal ends a campaign whose mount doesn't answer, and its client is as before.
 pub fn signalled(plans: &Plans<'_>) -> Result<()> {
-    let mut command = plans.long_campaign();
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut controller = Background::start(&mut command)?;
-    plans.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;
+    let mut controller = plans.start_long_campaign()?;
     plans.lab().ssh("server", OFF)?;
     // It is off when nothing has come from it for a while, and workers wait then.
     std::thread::sleep(Duration::from_secs(5));

@@ -245,10 +245,22 @@ impl<'a> Plans<'a> {
         self.is_as_before()
     }
 
-    /// A campaign of a client that writes for long.
-    pub fn long_campaign(&self) -> Command {
+    /// Starts a campaign over the kernel's NFS that takes a while, and waits until it has mounted.
+    pub fn start_long_campaign(&self) -> Result<Background> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
-        self.command(DATA_PATHS, &flags)
+        let mut command = self.command(DATA_PATHS, &flags);
+        let said = self.at("said");
+        command.stdout(Stdio::null()).stderr(fs::File::create(&said)?);
+        let mut campaign = Background::start(&mut command)?;
+        let mounted = self.await_traces(|traces| {
+            ensure!(!campaign.has_ended(), "the campaign has ended");
+            Ok(traces.contains(" nfs4 "))
+        });
+        mounted.with_context(|| {
+            let said = fs::read_to_string(&said).unwrap_or_default();
+            format!("no mount of a campaign that says:\n{said}")
+        })?;
+        Ok(campaign)
     }
 
     /// Waits until the server can be reached again.
@@ -263,30 +275,27 @@ impl<'a> Plans<'a> {
 
     /// The controller is killed while a client writes.
     pub fn killed(&self) -> Result<()> {
-        let mut command = self.long_campaign();
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut controller = Background::start(&mut command)?;
-        self.await_traces(|traces| traces.contains(" nfs4 "), "a mount")?;
-        controller.kill();
-        self.await_traces(str::is_empty, "nothing of ours")
-    }
-
-    /// Waits until what of ours is on the machines is as wanted.
-    pub fn await_traces(&self, wanted: impl Fn(&str) -> bool, what: &str) -> Result<()> {
-        let end = Instant::now() + PUT_BACK;
-        loop {
-            let traces = self.traces()?;
-            if wanted(&traces) {
-                return Ok(());
-            }
-            ensure!(Instant::now() < end, "{what} was waited for, there is:\n{traces}");
-            std::thread::sleep(Duration::from_millis(500));
-        }
+        self.start_long_campaign()?.kill();
+        self.is_as_before()
     }
 
     /// Waits until nothing of ours is left on any machine.
     pub fn is_as_before(&self) -> Result<()> {
-        self.await_traces(str::is_empty, "nothing of ours")
+        let restored = self.await_traces(|traces| Ok(traces.is_empty()));
+        restored.context("the machines are not as before")
+    }
+
+    /// Waits until what of ours is on the machines is as wanted.
+    fn await_traces(&self, mut wanted: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+        let end = Instant::now() + PUT_BACK;
+        loop {
+            let traces = self.traces()?;
+            if wanted(&traces)? {
+                return Ok(());
+            }
+            ensure!(Instant::now() < end, "after {} s there is:\n{traces}", PUT_BACK.as_secs());
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
 
     fn traces(&self) -> Result<String> {
