@@ -34,7 +34,7 @@ pub struct Run<'a> {
     pub keeps: bool,
     /// Calls in flight at most: 1 to 16.
     pub slots: u8,
-    /// What happens.
+    /// Steps of the session.
     pub steps: Vec<Step<'a>>,
 }
 
@@ -43,21 +43,21 @@ pub struct Run<'a> {
 pub enum Step<'a> {
     /// A call is started.
     Start {
-        /// Which.
+        /// Number that chooses the kind.
         kind: u8,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
         /// How much, from 0 to twice what a slot keeps.
         count: u16,
     },
     /// The socket takes some bytes.
     Send {
-        /// At most.
+        /// The largest number of bytes.
         bytes: u16,
     },
     /// The server answers one of the calls that were sent, the latest first.
     Answer {
-        /// Which.
+        /// Number that chooses the call.
         call: u8,
         /// With these results.
         results: &'a [u8],
@@ -66,7 +66,7 @@ pub enum Step<'a> {
     },
     /// The server answers a READ of v2 or v3 as it should, or with another length.
     AnswerRead {
-        /// Which call.
+        /// Number that chooses the call.
         call: u8,
         /// With so many bytes.
         len: u16,
@@ -75,18 +75,18 @@ pub enum Step<'a> {
         /// Whether payload is received past the session.
         past: bool,
     },
-    /// Bytes arrive.
+    /// Bytes that arrive.
     Bytes(&'a [u8]),
     /// A call is given up.
     Abandon {
-        /// Which of those that are open.
+        /// Number that chooses one of the open calls.
         call: u8,
     },
     /// The connection is made anew.
     Reconnect,
     /// Time passes, in units of 10 ms.
     Wait {
-        /// How many.
+        /// Number of ticks.
         ticks: u16,
     },
 }
@@ -111,7 +111,7 @@ struct Rig {
     open: BTreeMap<u32, Open>,
     /// Transaction ids in the order in which they were sent.
     sent: Vec<u32>,
-    /// What was sent of a record that isn't complete.
+    /// Bytes that were sent of a record that isn't complete.
     partial: Vec<u8>,
     broken: bool,
     bytes_in: u64,
@@ -388,7 +388,7 @@ fn append(bytes: &mut Vec<u8>, chunk: Chunk<'_>) {
     }
 }
 
-/// What an operation is made of, beyond its kind.
+/// The parts of an operation, beyond its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     /// The file, or the directory.
@@ -397,7 +397,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) to: &'a File,
     /// The name in it.
     pub(crate) name: &'a [u8],
-    /// Where, in bytes.
+    /// Offset in bytes.
     pub(crate) offset: u64,
     /// How much, in bytes.
     pub(crate) count: u32,

@@ -41,20 +41,20 @@ pub struct Run {
     pub minor: u8,
     /// Whether it introduces itself properly first.
     pub introduced: bool,
-    /// Its compounds.
+    /// Compounds of the session.
     pub steps: Vec<Step>,
 }
 
-/// One compound.
+/// A compound of a session.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Step {
     /// Whether it begins with the SEQUENCE that is due on a slot.
     pub in_session: bool,
     /// Whether it is the last one on that slot once more.
     pub again: bool,
-    /// The slot.
+    /// Number of the slot.
     pub slot: u8,
-    /// Its operations.
+    /// Operations of the compound.
     pub ops: Vec<Choice>,
 }
 
@@ -66,7 +66,7 @@ pub struct Choice {
     much: u8,
 }
 
-/// What the server has told so far.
+/// Ids that the server has returned so far.
 #[derive(Debug, Default)]
 struct Known {
     client: u64,
@@ -205,7 +205,7 @@ impl Known {
     }
 }
 
-/// What an operation is made of.
+/// The parts of an operation.
 struct Parts<'a> {
     known: &'a Known,
     choice: Choice,

@@ -1,4 +1,4 @@
-//! What the fuzz targets check, one module for each kind of input.
+//! Checks of the fuzz targets, one module for each kind of input.
 //!
 //! A check takes bytes or a list of operations and panics where an invariant breaks: no bytes make
 //! a decoder panic or allocate, what was decoded comes back when it is encoded, a state machine

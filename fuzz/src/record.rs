@@ -36,7 +36,7 @@ pub struct Stream<'a> {
     pub record_bytes_max: u16,
     /// Lengths of the pieces, taken in turn; 0 ends the pieces and the rest comes at once.
     pub cuts: Vec<u16>,
-    /// What it is made of.
+    /// The parts of the stream.
     pub parts: Vec<Part<'a>>,
 }
 
@@ -68,7 +68,7 @@ impl Stream<'_> {
     }
 }
 
-/// What was found in a stream.
+/// Records that were found in a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     records: Vec<Vec<u8>>,

@@ -34,7 +34,7 @@ const TRANSFER_BYTES_MAX: u32 = 32 * 1024;
 pub struct Run<'a> {
     /// Whether it speaks v2 rather than v3.
     pub old: bool,
-    /// What it does.
+    /// Steps of the session.
     pub steps: Vec<Step<'a>>,
 }
 
@@ -43,7 +43,7 @@ pub struct Run<'a> {
 pub enum Step<'a> {
     /// An operation on files that were met before.
     Operate {
-        /// Which, as in [`crate::client`].
+        /// Number that chooses the kind, as in [`crate::client`].
         kind: u8,
         /// On which file.
         on: u8,
@@ -51,18 +51,18 @@ pub enum Step<'a> {
         to: u8,
         /// Under which name.
         name: u8,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u32,
-        /// How much.
+        /// Number of bytes.
         count: u16,
         /// Whether the handle is damaged first.
         damaged: bool,
     },
     /// A call with any arguments.
     Call {
-        /// Which line of [`Offered::table`].
+        /// Number that chooses a line of [`Offered::table`].
         program: u8,
-        /// Which procedure.
+        /// Number that chooses the procedure.
         procedure: u8,
         /// With these arguments.
         arguments: &'a [u8],
@@ -71,9 +71,9 @@ pub enum Step<'a> {
     },
     /// The same as a datagram.
     Datagram {
-        /// Which line of [`Offered::table`].
+        /// Number that chooses a line of [`Offered::table`].
         program: u8,
-        /// Which procedure.
+        /// Number that chooses the procedure.
         procedure: u8,
         /// With these arguments.
         arguments: &'a [u8],

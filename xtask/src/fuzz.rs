@@ -22,7 +22,7 @@ use crate::proc::{self, Background};
 use crate::repo;
 use crate::steps::Count;
 
-/// What the compiler has to weave in for libFuzzer to see where an input leads.
+/// Compiler flags by which libFuzzer sees where an input leads.
 const FLAGS: [&str; 7] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -40,11 +40,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const KEPT_MAX: usize = 100;
 /// Inputs that once failed carry this in their names, and are kept when a corpus is made anew.
 const REGRESSION: &str = "regression-";
-/// What `everything` draws from, so that a failure is a change's doing rather than the day's.
+/// Seed of `everything`, so that a failure is a change's doing rather than the day's.
 /// Targets without a hash table repeat themselves exactly, as far as their minute goes.
 const SEED: NonZeroU32 = NonZeroU32::MIN;
 
-/// What to run.
+/// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Runs only the targets whose name contains this.
@@ -203,12 +203,12 @@ impl Fuzzer {
         command
     }
 
-    /// What runs on this machine found.
+    /// Returns the folder of the inputs that runs on this machine found.
     fn found(&self, target: &str) -> PathBuf {
         self.build.join("corpus").join(target)
     }
 
-    /// What the repository holds.
+    /// Returns the folder of the inputs that the repository holds.
     fn kept(&self, target: &str) -> PathBuf {
         self.source.join("corpus").join(target)
     }

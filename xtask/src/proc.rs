@@ -110,7 +110,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts `command`.
+    /// Starts a command in the background.
     ///
     /// # Errors
     /// Where it can't be started.

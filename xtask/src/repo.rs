@@ -1,4 +1,4 @@
-//! Where things are in the repository: its root, the build directory, the built binaries.
+//! Finds things in the repository: its root, the build directory, the built binaries.
 //!
 //! Paths are found from where this crate was compiled and from `CARGO_TARGET_DIR`; nothing else
 //! in xtask spells a path from the root by hand.

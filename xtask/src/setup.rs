@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// What shows that a package is installed.
+/// The proof that a package is installed.
 enum Proof {
     /// A program on the path.
     Program(&'static str),

@@ -26,7 +26,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// Programs that take longest; they start first, so that none of them ends alone.
 const LONGEST: [&str; 2] = ["command", "survival"];
 
-/// Which tests are run.
+/// The tests that are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// Those within the sources of crates.

@@ -29,7 +29,7 @@ pub fn without_real() -> bool {
     steps.finish()
 }
 
-/// Runs everything.
+/// Runs all checks.
 pub fn everything() -> bool {
     let mut steps = Steps::new();
     steps.one("setup", || setup::install_missing().map(|()| true));
@@ -40,7 +40,7 @@ pub fn everything() -> bool {
     steps.finish()
 }
 
-/// Which binary is checked.
+/// The binary that is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
     /// The one that is built first.

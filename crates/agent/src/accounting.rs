@@ -19,13 +19,13 @@ use crate::ServerCounts;
 pub struct Witnesses {
     /// The backends of all workers, or the kernel for their threads.
     pub tally: Tally,
-    /// What is in the working directory after the pass.
+    /// Files, bytes, directories and links in the working directory after the pass.
     pub census: Option<Census>,
     /// The counters of our server before and after the pass.
     pub server: Option<(ServerCounts, ServerCounts)>,
     /// Whose files the census counted, where each agent counts its own.
     pub share: Share,
-    /// What other agents did, where the census counted theirs, too.
+    /// Ops of other agents, where the census counted their files, too.
     pub others: Vec<Done>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Witnesses {
     }
 }
 
-/// What was done of each kind, the warm-up included.
+/// Returns how many ops of each kind were done, the warm-up included.
 pub fn done(result: &PassResult) -> Vec<Done> {
     let failed = |kind| {
         let of_kind = result.kinds.iter().filter(|recorded| recorded.kind == kind);
@@ -69,8 +69,8 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
     truths
 }
 
-/// Where calls were sent again a server may have carried some out twice: it must have seen what was
-/// recorded, and may have seen more.
+/// Allows more than was recorded where calls were sent again: a server may have carried some out
+/// twice, so it must have seen what was recorded, and may have seen more.
 fn at_least(truth: Truth, repeats: bool) -> Truth {
     if !repeats {
         return truth;

@@ -19,21 +19,21 @@ use model::lab::MOUNT_POINT;
 
 /// How often is looked; silence is counted in these.
 const TICK: Duration = Duration::from_millis(500);
-/// What a server may take for an answer at least: a COMMIT of much data takes a slow disk long.
+/// The least time that a server gets for an answer: a COMMIT of much data takes a slow disk long.
 const SILENCE_MS_MIN: u64 = 30_000;
-/// What a server may need after an outage that a soak makes: reconnecting, and the grace period.
+/// Time for a server to recover from an outage that a soak makes: reconnecting, and grace period.
 const RECOVERY_MS: u64 = 180_000;
 /// Silence on a mount of ours that ends a wait when the trial is to stop.
 const STOPPED_TICKS: u64 = 6;
 /// The same where nothing can be unmounted, since the mount isn't ours.
 const FOREIGN_STOPPED_TICKS: u64 = 20;
-/// What those that waited may take to end once the mount is gone, before the agent is given up.
+/// Ticks for waiting threads to end once the mount is gone, before the agent is given up.
 const RELEASE_TICKS: u64 = 10;
 
-/// What ends an agent whose threads never come back: it is told why.
+/// Ends an agent whose threads never come back, and is passed the reason.
 pub type GiveUp = fn(&str);
 
-/// What is watched while an order of a trial is executed.
+/// The waits that are watched while an order of a trial is executed.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     /// A mount of ours; `None` where the files lie on another's.
@@ -44,7 +44,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// What there is to watch in a trial; `None` where waits are another's to bound.
+    /// Returns the waits to watch in a trial; `None` where something else bounds them.
     pub(crate) fn of(assignment: &Assignment, stop: &Stop) -> Option<Self> {
         let spec = &assignment.spec;
         let stop = stop.clone();

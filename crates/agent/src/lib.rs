@@ -32,7 +32,7 @@ use workload::Pattern;
 use this_host::ThisHost;
 use trial::Trial;
 
-/// What telemetry calls the host of the agent: only controllers know its name.
+/// Name of the agent's host in telemetry: only controllers know its real one.
 const THIS_HOST: &str = "client";
 
 /// How often telemetry is read.
@@ -48,13 +48,13 @@ const OTHERS_WRITE_NS: u64 = 60_000_000_000;
 /// How often is looked whether they are.
 const LOOK_NS: u64 = 500_000_000;
 
-/// What an agent is given when it starts.
+/// An agent, with what it is given when it starts.
 pub struct Agent {
     /// The clock of every worker.
     pub clock: Arc<dyn Clock>,
     /// Set by whoever wants everything to stop.
     pub stop: Arc<AtomicBool>,
-    /// Where the undo log of this host is.
+    /// Directory of this host's undo log.
     pub state_dir: PathBuf,
     /// A server of ours in this process, where there is one.
     pub local_server: Option<LocalServer>,
@@ -76,7 +76,7 @@ impl Agent {
     }
 }
 
-/// What the clocks of a host show now.
+/// Reads the clocks of this host.
 pub fn read(clock: &dyn Clock) -> Reading {
     Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() }
 }
@@ -91,10 +91,10 @@ pub struct LocalServer {
     pub blow: Option<Arc<LocalBlow>>,
 }
 
-/// What disturbs a server in this process, for so many milliseconds.
+/// Disturbs a server in this process, for so many milliseconds.
 pub type LocalBlow = dyn Fn(Blow, u64) -> Result<(), String> + Send + Sync;
 
-/// What a server of ours has counted since it started.
+/// Counters of a server of ours since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounts {
     /// Bytes of file data in answers to READ.
@@ -132,17 +132,17 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     held.leave()
 }
 
-/// What is held for a controller.
+/// State that is held for a controller.
 struct Held<'a> {
     agent: &'a Agent,
     trial: Option<Trial<'a>>,
-    /// What the last trial wrote, for the next one.
+    /// The pattern that the last trial wrote, for the next one.
     content: Option<Pattern>,
     host: ThisHost<'a>,
     /// Runs while another host works.
     watch: Option<Watch>,
     guard: HangGuard,
-    /// What may hang in the trial.
+    /// The waits of the trial that may hang.
     watched: Option<Watched>,
 }
 

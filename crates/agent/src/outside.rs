@@ -42,7 +42,7 @@ impl Trial<'_> {
         Ok(Worked { pass, share, measured, facts, server: None })
     }
 
-    /// Of a program that leaves its files: their sizes, against the bytes that it says it wrote.
+    /// Compares the sizes of the files that a program leaves with the bytes that it says it wrote.
     pub(crate) fn left_behind(
         &self,
         result: &PassResult,

@@ -1,4 +1,4 @@
-//! What a controller has done to this host: applied, checked, undone.
+//! Applies, checks and undoes on this host what a controller orders.
 //!
 //! Answers are sentences that name no host, as all of an agent's. The undo log is opened by the
 //! first order that may change something.

@@ -54,7 +54,7 @@ pub(crate) struct Worked {
     pub(crate) share: Share,
     pub(crate) measured: Measured,
     pub(crate) facts: Vec<Fact>,
-    /// What our server had counted before and after.
+    /// Counters of our server before and after.
     pub(crate) server: Option<(ServerCounts, ServerCounts)>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Worked {
 pub(crate) struct Gate<'a> {
     agent: &'a Agent,
     end: &'a AgentEnd,
-    /// What came in place of a start.
+    /// The order that came in place of a start.
     instead: Option<Order>,
 }
 
@@ -420,7 +420,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// What there is, or what has the numbers of a share.
+/// Chooses all files that are there, or those that have the numbers of a share.
 fn whose(is_all: bool, share: Share, spec: &RunSpec) -> Whose {
     if is_all { Whose::Everybodys } else { Whose::Of(share, spec.workers) }
 }

@@ -1,4 +1,4 @@
-//! What the clocks of other hosts say, held against this one's.
+//! Compares the clocks of other hosts with this one's.
 //!
 //! A host is asked several times, and the answer with the shortest round trip counts: its clock
 //! was read somewhere within, so the middle is wrong by half of it at most. An answer that took
@@ -29,7 +29,7 @@ const RATE_OFF_MAX: u64 = 10_000;
 pub struct Sample {
     /// This host's clock, half way through.
     here_ns: u64,
-    /// Its clock.
+    /// Reading of its clock.
     there_ns: u64,
     /// Its calendar before this host's.
     ahead_ns: i64,
@@ -38,7 +38,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of an answer that came between two instants.
+    /// Makes a sample of an answer that came between two instants.
     pub fn of(sent: Reading, there: Reading, received: Reading) -> Self {
         let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
         let wall_ns = sent.wall_ns.saturating_add(half_ns);
@@ -97,9 +97,9 @@ impl Exchanges {
 /// Two clocks between a sample that was taken before and one that was taken after.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
-    /// Taken before.
+    /// The sample that was taken before.
     pub(crate) before: Sample,
-    /// Taken after.
+    /// The sample that was taken after.
     pub(crate) after: Sample,
 }
 
@@ -122,8 +122,8 @@ impl Mapping {
     }
 }
 
-/// What lies as far between the second two as `at` between the first two. Where no time has passed
-/// between them, both run at the same rate.
+/// Returns the instant between the second two that `at` is between the first two. Where no time has
+/// passed between them, both run at the same rate.
 fn along(at: u64, (from, to): (u64, u64), (other_from, other_to): (u64, u64)) -> u64 {
     let passed = i128::from(at) - i128::from(from);
     let (step, other_step) = (to.saturating_sub(from), other_to.saturating_sub(other_from));

@@ -106,7 +106,7 @@ impl<'s> Crew<'s> {
         self.members.iter().filter_map(|member| Some((member.host.as_deref()?, member.share)))
     }
 
-    /// Which workers the agent has that stands so many places further.
+    /// Returns the workers of the agent that stands so many places further.
     pub(crate) fn neighbour(&self, index: usize, places: u32) -> Share {
         self.members[(index + places as usize) % self.len()].share
     }
@@ -163,7 +163,7 @@ impl<'s> Crew<'s> {
         read.map_err(Trouble::Row)
     }
 
-    /// As [`Self::ask`], of all agents.
+    /// Sends an order to all agents, as [`Self::ask`] does to one.
     ///
     /// # Errors
     /// As there.
@@ -175,7 +175,7 @@ impl<'s> Crew<'s> {
         self.ask(walk, 0..self.len(), request)
     }
 
-    /// As [`Self::ask`], of the first one and then of all others, which find what it made.
+    /// Sends an order to the first agent and then to all others, which find what it made.
     ///
     /// # Errors
     /// As there.

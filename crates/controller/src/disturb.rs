@@ -1,4 +1,4 @@
-//! What is done to the hosts of a soak while a pass of it runs, and undone.
+//! Disturbs the hosts of a soak while a pass of it runs, and undoes it.
 //!
 //! A [`Disturbing`] is looked at whenever an agent tells of its progress, ten times a second. The
 //! server in this process is told by [`Walk::blow`]; a host is told as it is for all that is done
@@ -28,7 +28,7 @@ pub(crate) struct Disturbing {
     /// The hosts that work, which can't be waited for.
     working: Vec<String>,
     upsets: Vec<Upset>,
-    /// What hosts read back.
+    /// Facts that the hosts read back.
     seen: Vec<Fact>,
     started_ns: u64,
 }
@@ -60,7 +60,7 @@ enum How {
 }
 
 impl Disturbing {
-    /// What is to be done in a pass of one segment.
+    /// Returns the disturbances of a pass in one segment.
     pub(crate) fn of(spec: &RunSpec, pass: Pass, segment: u32) -> Self {
         let soak = spec.soak.as_deref().filter(|_| pass == Pass::Mix);
         let within = soak.into_iter().flat_map(|soak| soak.within(segment.into()));

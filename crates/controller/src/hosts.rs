@@ -34,21 +34,21 @@ pub struct Hosts<'a> {
     numbers: BTreeMap<String, u32>,
     /// Settings of hosts that were reached since a trial last took note of them.
     new_facts: Vec<Fact>,
-    /// What is applied to them.
+    /// Steps that are applied to them.
     stack: Stack,
     /// Those whose agents are to be killed, and when they were seen to be.
     condemned: BTreeMap<String, Option<u64>>,
-    /// What hosts answered that were disturbed while they worked, and when.
+    /// Answers of hosts that were disturbed while they worked, with their instants.
     disturbed: VecDeque<Disturbed>,
 }
 
-/// What a host answered that was disturbed.
+/// The answer of a host that was disturbed.
 pub(crate) struct Disturbed {
-    /// Its name.
+    /// Name of the host.
     pub(crate) host: String,
     /// When the answer came, by this host's clock.
     pub(crate) at_ns: u64,
-    /// What is in force; or why it can't be done.
+    /// Settings that are effective; or why it can't be done.
     pub(crate) answer: Result<InForce, String>,
 }
 
@@ -262,7 +262,7 @@ impl<'a> Hosts<'a> {
         self.disturbed.push_back(Disturbed { host, at_ns, answer });
     }
 
-    /// What a host answered that was disturbed, the first that nobody has taken yet.
+    /// Takes the first answer of a disturbed host that has not been taken yet.
     pub(crate) fn take_disturbed(&mut self) -> Option<Disturbed> {
         self.disturbed.pop_front()
     }
@@ -384,7 +384,7 @@ impl<'a> Hosts<'a> {
         there.map_err(|gone| self.lose(host, &gone.to_string()))
     }
 
-    /// What rings when an agent has said something.
+    /// Returns the bell that rings when an agent has sent something.
     pub(crate) const fn bell(&self) -> &Bell {
         &self.bell
     }

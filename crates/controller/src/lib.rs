@@ -55,9 +55,9 @@ pub enum ControllerError {
     Gone(#[from] Gone),
 }
 
-/// What a campaign is walked with.
+/// Everything that a campaign is walked with.
 pub struct Walk<'a> {
-    /// What to do.
+    /// The plan to carry out.
     pub plan: &'a Plan,
     /// The way to the agent of this host, for runs that set up none.
     pub agent: &'a mut dyn Transport,
@@ -87,24 +87,24 @@ impl Walk<'_> {
     }
 }
 
-/// What hosts call a campaign, in their undo logs and in the names of working directories.
+/// Returns the campaign's name in undo logs and in the names of working directories.
 pub fn campaign_name(token: u64) -> String {
     format!("{token:x}")
 }
 
-/// What happens during a campaign.
+/// An event during a campaign.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A trial begins; positions count from 0.
     TrialBegun {
         /// Position in the order.
         position: usize,
-        /// What it does.
+        /// Specification of the run.
         spec: &'a RunSpec,
     },
     /// A working directory is about to be made.
     DirectoryBegun {
-        /// Its name.
+        /// Name of the directory.
         name: &'a str,
         /// For which run.
         spec: &'a RunSpec,
@@ -117,18 +117,18 @@ pub enum Event<'a> {
     Progress(IntervalSample),
     /// One of several hosts works.
     HostProgress {
-        /// Its name.
+        /// Name of the host.
         host: &'a str,
-        /// What it did since the last time, by its own clock.
+        /// Its work since the last sample, by its own clock.
         sample: IntervalSample,
     },
     /// A pass has ended.
     PassEnded(&'a PassResult),
     /// A trial has ended and is stored.
     TrialEnded {
-        /// What it does.
+        /// Specification of the run.
         spec: &'a RunSpec,
-        /// What came out.
+        /// Results of the trial.
         trial: &'a Trial,
     },
     /// A run will not be tried again.
@@ -169,8 +169,8 @@ fn unusable(spec: &RunSpec, why: String) -> ControllerError {
     }
 }
 
-/// As [`preflight`], but every target that is used from this host has to be usable: for a question
-/// that is not answered without one of them.
+/// Checks as [`preflight`] does, but requires that every target used from this host is usable: for
+/// a question that can't be answered without one of them.
 ///
 /// # Errors
 /// When one can't be used; with its reason.

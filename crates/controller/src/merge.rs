@@ -18,13 +18,13 @@ use stats::host_balance;
 use crate::clock::Mapping;
 use crate::stack::on_host;
 
-/// What one agent made of a pass.
+/// Results of one agent for a pass.
 pub(crate) struct Part {
     /// The name of its host.
     pub(crate) host: String,
-    /// Its workers.
+    /// Number of its workers.
     pub(crate) workers: u32,
-    /// What it told.
+    /// The end of the pass as it reported it.
     pub(crate) end: PassEnd,
     /// How its clock maps to the controller's.
     pub(crate) clock: Mapping,
@@ -43,7 +43,7 @@ impl Part {
         }
     }
 
-    /// What it had done at an instant of the controller's clock.
+    /// Returns its work until an instant of the controller's clock.
     fn done_at(&self, here_ns: u64) -> Work {
         let Span { first_start_ns, first_end_ns, last_end_ns, .. } = self.end.span;
         let result = &self.end.result;
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-/// What had been done at an instant, between the last point before it and the first one after.
+/// Returns the work until an instant, between the last point before it and the first one after.
 fn along(points: &[CoursePoint], at_ns: u64) -> Work {
     let after = points.partition_point(|point| point.at_ns <= at_ns);
     let (Some(from), to) = (after.checked_sub(1).map(|at| points[at]), points.get(after)) else {
@@ -201,7 +201,7 @@ fn add_truths(all: &mut Vec<Truth>, more: Vec<Truth>) {
     }
 }
 
-/// What the pass was offered and what it touched, on all hosts together.
+/// Adds up the offered load and the files touched of all hosts.
 fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     let scopes: Vec<&Scope> = parts.iter().map(|part| &part.end.result.scope).collect();
     let mut all = Scope { common: Some(common), ..Scope::default() };

@@ -25,13 +25,13 @@ const LEAD_ROUND_TRIPS: u64 = 4;
 pub(crate) struct OnePass<'p, 's> {
     /// The run, as the plan has it.
     pub(crate) spec: &'s RunSpec,
-    /// Which of its passes.
+    /// The pass that is made.
     pub(crate) pass: Pass,
     /// Who makes it.
     pub(crate) crew: &'p mut Crew<'s>,
     /// Somebody wants to hear of it.
     pub(crate) is_observed: bool,
-    /// What is done to hosts meanwhile.
+    /// The disturbances meanwhile.
     pub(crate) disturbing: Disturbing,
 }
 

@@ -24,7 +24,7 @@ pub struct Keeping<'a> {
     /// Runs and trials that were made.
     runs: u32,
     trials: usize,
-    /// Of each load of this search: its run in the store, and how many trials it has.
+    /// Run in the store and number of trials, for each load of this search.
     tried: BTreeMap<u64, (i64, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! What is done to the hosts of a run around its trial and its passes.
+//! Sets up the hosts of a run around its trial and its passes.
 //!
 //! Settings that are not in force become doubts of every pass, or fail a trial that is strict. To
 //! be forgotten by remounting, a tail of the stack is undone and applied again.

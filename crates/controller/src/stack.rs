@@ -1,4 +1,4 @@
-//! What is applied to the hosts of a campaign, as one stack.
+//! The steps that are applied to the hosts of a campaign, as one stack.
 //!
 //! Between two runs what [`lab::stays`] names is left; the rest is undone from the top, and what is
 //! new is applied. So only settings that changed, and what stands on them, are redone. The same
@@ -15,7 +15,7 @@ use model::{Caveat, CaveatCode, Difference, Fact, InForce, LabStep};
 
 use crate::hosts::Hosts;
 
-/// What is applied, the oldest first, with what came of it.
+/// The applied steps, the oldest first, each with its outcome.
 #[derive(Default)]
 pub(crate) struct Stack {
     applied: Vec<Applied>,
@@ -143,14 +143,14 @@ impl Stack {
         self.applied.retain(|(step, _)| step.host != host);
     }
 
-    /// What is in force, under the names of the hosts.
+    /// Returns the settings that are effective, under the names of the hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let of =
             |(step, in_force): &(LabStep, InForce)| on_host(&step.host, in_force.facts.clone());
         self.applied.iter().flat_map(of).collect()
     }
 
-    /// What is not as it was asked for, a sentence each.
+    /// Returns a sentence for each setting that is not as it was asked for.
     pub(crate) fn differences(&self) -> Vec<String> {
         let all = self.applied.iter().flat_map(|(step, in_force)| {
             in_force.differences.iter().map(|difference| told(&step.host, difference))

@@ -170,7 +170,7 @@ fn begin(
     Ok(begun.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
 }
 
-/// Where a trial of a run works, and which trial it is.
+/// The place where a trial of a run works, and the trial's number.
 #[derive(Clone, Copy)]
 struct Workplace<'a> {
     /// Name of the working directory.
@@ -198,7 +198,7 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
     }
 }
 
-/// Where the agent of a host books: what is to be known when it is killed outlives it.
+/// Returns the journal of a host's agent, which outlives the agent when that is killed.
 fn books_of(spec: &RunSpec, host: &str) -> Books {
     let is_killed =
         |one: &Disturbance| one.blow == Blow::ClientKill && one.host.as_deref() == Some(host);

@@ -12,18 +12,18 @@ use nfs_proto::xdr::Reader;
 use super::{encoded, whole_words};
 use crate::memory::without_allocation;
 
-/// What is decoded.
+/// The part that is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A call.
+    /// A call of COMPOUND.
     Compound,
     /// The arguments of one operation, with its number.
     Op,
-    /// A reply.
+    /// A reply of COMPOUND.
     CompoundReply,
     /// One result, with its number.
     Result,
-    /// Attributes.
+    /// Attributes of a file.
     Attributes,
     /// A call of the server's.
     Callback,

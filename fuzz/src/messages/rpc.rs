@@ -11,7 +11,7 @@ use nfs_proto::{mount1, mount3, portmap, rpcbind, server};
 use super::{encoded, whole_words};
 use crate::memory::without_allocation;
 
-/// What is decoded.
+/// The message that is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Small {
     /// The header of a call.

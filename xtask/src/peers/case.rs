@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result};
 
-/// What one measurement of one side gave.
+/// The result of one measurement of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// Ops or bytes per second.
@@ -25,23 +25,23 @@ pub struct Rival<'a> {
     pub rate_target: f64,
     /// The least ratio of processor time per op or byte, theirs to ours, where one is claimed.
     pub cpu_target: Option<f64>,
-    /// Measures it.
+    /// Measures the rival once.
     pub measure: Measure<'a>,
 }
 
-/// One comparison.
+/// A comparison of us with one or several rivals.
 pub struct Case<'a> {
-    /// What is done, such as "4 KiB random reads".
+    /// Name of the work, such as "4 KiB random reads".
     pub name: String,
     /// Unit of the rates.
     pub unit: Unit,
-    /// Measures us.
+    /// Measures our side once.
     pub ours: Measure<'a>,
-    /// The others.
+    /// The rivals that are compared.
     pub rivals: Vec<Rival<'a>>,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Ops per second.
@@ -63,9 +63,9 @@ pub enum Unit {
 pub struct Spread {
     /// The middle one; of an even number the mean of the two in the middle.
     pub median: f64,
-    /// The least.
+    /// The smallest value.
     pub min: f64,
-    /// The greatest.
+    /// The largest value.
     pub max: f64,
 }
 
@@ -86,7 +86,7 @@ impl Spread {
 
 /// One line of the table.
 pub struct Row {
-    /// What is claimed.
+    /// The claim about the ratio.
     pub claim: String,
     /// Whom it is claimed against.
     pub peer: String,
@@ -94,18 +94,18 @@ pub struct Row {
     pub unit: Unit,
     /// The least ratio that is claimed.
     pub target: f64,
-    /// What came of it; the text says why nothing did.
+    /// The outcome; the text says why there is none.
     pub outcome: Result<Outcome, String>,
 }
 
 /// The figures of one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Ours.
+    /// Spread of our figures.
     pub ours: Spread,
-    /// The peer's.
+    /// Spread of the peer's figures.
     pub peer: Spread,
-    /// Of each round; above 1 we are better.
+    /// Spread of the rounds' ratios; above 1 we are better.
     pub ratio: Spread,
 }
 

@@ -19,7 +19,7 @@ use crate::proc;
 
 /// One fio job of 4 KiB random reads.
 pub struct Job<'a> {
-    /// `--ioengine`.
+    /// Value of `--ioengine`.
     pub engine: &'a str,
     /// Ops in flight.
     pub depth: u32,
@@ -31,7 +31,7 @@ pub struct Job<'a> {
     pub direct: bool,
     /// How long it runs, in seconds.
     pub seconds: u32,
-    /// What else makes it fast.
+    /// Further arguments that make it fast.
     pub extra: &'a [&'a str],
 }
 

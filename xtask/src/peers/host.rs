@@ -1,4 +1,4 @@
-//! What has to be known about the machine to read the table.
+//! Facts about the machine that a reader of the table needs.
 //!
 //! Lines of text for people; nothing is decided by them.
 

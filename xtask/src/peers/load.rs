@@ -16,7 +16,7 @@ use crate::proc::{self, Background};
 use crate::real::libnfs::Export;
 use crate::repo::{self, Profile};
 
-/// What `dfsbench serve` and the clients ask for on their sockets.
+/// Congestion control that `dfsbench serve` and the clients set on their sockets.
 pub const CONGESTION: &str = "cubic";
 /// The file that `load` makes.
 const FILE: &str = "load";
@@ -40,7 +40,7 @@ pub struct Load {
     pub keep: bool,
 }
 
-/// What a program says at its end.
+/// The figures that a program prints at its end.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Done {
     ops: f64,

@@ -81,7 +81,7 @@ struct Against {
     direct: bool,
 }
 
-/// What is claimed.
+/// The claim of a comparison.
 struct Claim {
     name: &'static str,
     rate: f64,
@@ -95,7 +95,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// On tmpfs.
+    /// Makes the files on tmpfs.
     fn in_memory() -> Result<Self> {
         Self::in_folder(Path::new("/dev/shm"))
     }

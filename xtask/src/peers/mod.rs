@@ -29,7 +29,7 @@ mod workloads;
 
 use case::Row;
 
-/// What to compare, and for how long.
+/// Options of `cargo xtask peers`.
 #[derive(clap::Args)]
 pub struct Options {
     /// How long each side measures in each round, in seconds.
@@ -51,7 +51,7 @@ pub struct Options {
     built: bool,
 }
 
-/// What every comparison is given.
+/// The setting of every comparison.
 pub struct Setting {
     seconds: u32,
     rounds: u32,

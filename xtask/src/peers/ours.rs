@@ -20,7 +20,7 @@ pub const OURS: Ours = Ours::new(Profile::Release);
 pub struct Reads<'a> {
     /// A folder, or `null`.
     pub target: &'a str,
-    /// The backend.
+    /// Name of the backend.
     pub backend: &'a str,
     /// Ops in flight.
     pub depth: u32,
@@ -111,14 +111,14 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
     Ok((figure, made))
 }
 
-/// What transactions were made of.
+/// Parts of the transactions that were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Files created.
+    /// Number of files created.
     pub created: u64,
-    /// Files removed.
+    /// Number of files removed.
     pub removed: u64,
-    /// Files read.
+    /// Number of files read.
     pub read: u64,
     /// Files appended to.
     pub appended: u64,

@@ -43,7 +43,7 @@ impl Made {
     }
 }
 
-/// Compares them.
+/// Compares rates of transactions.
 pub fn transactions(setting: &Setting) -> Vec<Row> {
     let case = Case {
         name: format!("{TRANSACTIONS} transactions on {FILES} files and more, tmpfs"),
@@ -85,7 +85,7 @@ fn once() -> Result<Figure> {
     Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
 }
 
-/// What PostMark is told: sizes and biases are its own where nothing is said.
+/// Returns PostMark's commands: sizes and biases are its own where nothing is said.
 fn lines(pool: &Path) -> String {
     let pool = pool.display();
     format!(

@@ -32,7 +32,7 @@ const BEGINS_WITHIN: Duration = Duration::from_secs(20);
 
 /// The size of a file that is written and compared.
 struct FileSize {
-    /// As the flag has it.
+    /// The version as the flag has it.
     flag: &'static str,
     bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! What our programs put on the wire, as tshark takes it apart.
+//! Captures the wire traffic of our programs, and takes it apart with tshark.
 //!
 //! [`Capture`] listens on loopback while something runs. That it has begun, and that it has seen
 //! everything, is known by datagrams of our own that appear in its file, not by waiting.
@@ -29,7 +29,7 @@ const TAIL_BYTES: u64 = 64 * 1024;
 /// Least severity that is an error: tshark's "error"; warnings are about the order of segments.
 const SEVERITY_ERROR: u32 = 0x0080_0000;
 
-/// What is asked of each frame; the order is that of [`Frame::parse`].
+/// Fields that are read of each frame; the order is that of [`Frame::parse`].
 const FIELDS: [&str; 14] = [
     "frame.number",
     "tcp.srcport",
@@ -160,7 +160,7 @@ pub struct Frames {
     frames: Vec<Frame>,
 }
 
-/// What must be seen in a capture.
+/// The calls and bytes that a capture must contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// Version of NFS: 2, 3 or 4.

@@ -1,4 +1,4 @@
-//! What RPC-over-TLS looks like from outside: a NULL call that asks for it in the clear, the
+//! Checks RPC-over-TLS from outside: a NULL call that asks for it in the clear, the
 //! answer that grants it, and TLS records from there on, to the last byte.
 //!
 //! tshark doesn't follow the change from RPC to TLS, so a capture is taken apart twice. The

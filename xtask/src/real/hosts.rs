@@ -68,13 +68,13 @@ pub fn run(checks: &mut Checks) {
 /// Some hosts and a bridge.
 struct Lab {
     folder: TempDir,
-    /// What all hosts see.
+    /// The folder that all hosts see.
     shared: TempDir,
     bridge: String,
     hosts: Vec<Host>,
 }
 
-/// One host.
+/// A host in namespaces of its own.
 struct Host {
     namespace: String,
     sshd: Background,
@@ -134,7 +134,7 @@ impl Lab {
         Ok(Host { sshd: Background::start(&mut command)?, namespace })
     }
 
-    /// What is put on hosts.
+    /// Returns the program that is put on hosts.
     fn program(&self) -> PathBuf {
         self.folder.path().join("stripped")
     }
@@ -159,7 +159,7 @@ impl Lab {
         command
     }
 
-    /// What a program prints on a host.
+    /// Runs a program on a host and returns what it prints.
     fn on(&self, host: usize, words: &[&str]) -> Result<String> {
         let id = self.hosts[host].sshd.id().to_string();
         proc::text(Command::new("nsenter").args(["--mount", "--net", "-t", &id]).args(words))
@@ -373,7 +373,7 @@ fn client_config(key: &Path, known: &str) -> String {
     )
 }
 
-/// What a host is, from within; its argument is the folder with the keys.
+/// Script of a host, from within; its argument is the folder with the keys.
 const INSIDE: &str = r#"
 set -e
 mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/keys

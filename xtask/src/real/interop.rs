@@ -35,7 +35,7 @@ const MANY: &str = "10000";
 /// One way to speak.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    /// As it is written in an address: 2, 3, 4.0 ...
+    /// The version as it is written in an address: 2, 3, 4.0 ...
     pub version: &'static str,
     /// `tcp` or `udp`.
     pub proto: &'static str,
@@ -45,7 +45,7 @@ const fn way(version: &'static str, proto: &'static str) -> Way {
     Way { version, proto }
 }
 
-/// What our client and our server speak with each other.
+/// Versions and transports that our client and our server speak with each other.
 const OURS_SPEAK: [Way; 7] = [
     way("2", "udp"),
     way("2", "tcp"),
@@ -55,11 +55,11 @@ const OURS_SPEAK: [Way; 7] = [
     way("4.1", "tcp"),
     way("4.2", "tcp"),
 ];
-/// What our client and nfs-ganesha speak with each other.
+/// Versions and transports that our client and nfs-ganesha speak with each other.
 const GANESHA_SPEAKS: [Way; 5] =
     [way("3", "tcp"), way("3", "udp"), way("4.0", "tcp"), way("4.1", "tcp"), way("4.2", "tcp")];
 
-/// What libnfs and our server speak with each other, over TCP.
+/// Versions that libnfs and our server speak with each other, over TCP.
 const LIBNFS_SPEAKS: [&str; 3] = ["2", "3", "4"];
 
 impl Way {

@@ -1,4 +1,4 @@
-//! What the lab does to a host, on this very machine: each check in a namespace of its own.
+//! Runs the lab's actions on this very machine: each check in a namespace of its own.
 //!
 //! The checks are those of `crates/lab/examples/lab_real`, which links the lab. Each runs in a
 //! fresh mount and network namespace, so that nothing that fails outlives it but a loop device.

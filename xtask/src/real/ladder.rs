@@ -25,7 +25,7 @@ const OURS: Ours = Ours::new(Profile::Debug);
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What every ladder here is asked for.
+/// Arguments of every ladder here.
 const SHORT: [&str; 5] = ["--trials", "3", "--quiet", "--format", "json"];
 
 /// Bytes per second of the slow disk.
@@ -49,7 +49,7 @@ fn repeated(check: fn() -> Result<()>, times: u32) -> Result<()> {
     Ok(())
 }
 
-/// What limits a pass, as a ladder says.
+/// The layer that limits a pass, as a ladder says.
 #[derive(Debug)]
 struct Limit {
     rung: String,

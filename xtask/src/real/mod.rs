@@ -120,12 +120,12 @@ impl Checks {
         self.get(name, check);
     }
 
-    /// As [`Checks::run`], for one that makes what later checks need.
+    /// Runs a check as [`Checks::run`] does, for one that makes something for later checks.
     pub fn get<T>(&mut self, name: &str, check: impl Fn() -> Result<T>) -> Option<T> {
         self.get_restoring(name, check, || ())
     }
 
-    /// As [`Checks::get`], and calls `restore` after each failure, before anything else is run.
+    /// Runs a check as [`Checks::get`] does, and calls `restore` after each failure.
     pub fn get_restoring<T>(
         &mut self,
         name: &str,

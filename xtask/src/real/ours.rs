@@ -30,11 +30,11 @@ pub struct Ours {
     profile: Profile,
 }
 
-/// What one `dfsbench run` is asked to do, beyond the target.
+/// Options of one `dfsbench run`, beyond the target.
 pub struct Run<'a> {
     /// The target: `null`, a folder or an address.
     pub target: &'a str,
-    /// Where the results go.
+    /// Path of the results file.
     pub results: &'a Path,
     /// Everything else, as on the command line.
     pub flags: &'a [&'a str],
@@ -120,13 +120,13 @@ impl Ours {
 
 /// Our NFS server; ends with the value.
 pub struct Serve {
-    /// The process.
+    /// The server's process.
     pub process: Background,
-    /// Where it listens.
+    /// The export that it serves.
     pub export: Export,
 }
 
-/// Reads `nfs://127.0.0.1:PORT/export[?mountport=PORT]`.
+/// Reads the address `nfs://127.0.0.1:PORT/export[?mountport=PORT]`.
 fn parse(line: &str) -> Result<Export> {
     let rest = line.trim().strip_prefix("nfs://127.0.0.1:").context("no address on loopback")?;
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -22,7 +22,7 @@ use crate::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// What the server may open: its own files, and connections.
+/// Number of descriptors that the server may open: its own files, and connections.
 const DESCRIPTORS: &str = "64";
 
 /// The lightest load: well below what it may open.

@@ -26,7 +26,7 @@ const OURS: Ours = Ours::new(Profile::Debug);
 const IO_BYTES: u64 = 64 << 10;
 const STDIO_BYTES: u64 = 4096;
 
-/// What is run: a workload, and how it is asked for.
+/// Workloads that are run, each with its arguments.
 const CASES: [(&str, &[&str]); 6] = [
     ("stream", &["--files", "2", "--workers", "2", "--file-size", "1MiB"]),
     ("mixed", &["--files", "2", "--workers", "2", "--file-size", "4MiB", "--duration", "300ms"]),
@@ -83,7 +83,7 @@ pathconf = 2
 commit = 4
 "#;
 
-/// What the results say of one kind of op.
+/// The results' figures for one kind of op.
 #[derive(Deserialize)]
 struct Kind {
     kind: String,
@@ -172,7 +172,7 @@ fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
 /// Calls and bytes by name.
 type Counts = BTreeMap<&'static str, (u64, u64)>;
 
-/// What the results say that was asked for.
+/// Returns the calls that must have been made by the results.
 fn expected(report: &Report) -> Result<Counts> {
     let trials: Vec<&Trial> = report.runs.iter().flat_map(|run| &run.trials).collect();
     ensure!(trials.len() == 1 && trials[0].state == "done", "the trial was not made");
@@ -215,7 +215,7 @@ fn expected(report: &Report) -> Result<Counts> {
     Ok(counts)
 }
 
-/// What strace saw.
+/// Counts the calls that strace saw.
 fn counted(calls: &[Call]) -> Counts {
     let mut counts = empty();
     for call in calls {

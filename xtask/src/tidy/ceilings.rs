@@ -6,7 +6,7 @@
 
 use super::Finding;
 
-/// What one crate may still have.
+/// The most that a crate may still have of what is to go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceilings {
     /// Parameters whose type is a tuple.

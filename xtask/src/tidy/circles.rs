@@ -12,7 +12,7 @@ use super::Finding;
 use super::ceilings;
 use super::files::SourceFile;
 
-/// Which modules each module uses; names are paths from the root, which is the empty string.
+/// The modules that each module uses; names are paths from the root, which is the empty string.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks all files of one crate.

@@ -75,7 +75,7 @@ const PRESCRIBED: [&str; 11] =
 /// Words that documentation shouldn't begin with.
 const RELATIVE: [&str; 5] = ["Of", "As", "What", "Where", "Which"];
 
-/// What was counted in one crate, or in all.
+/// Counts of one crate, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     lines: usize,

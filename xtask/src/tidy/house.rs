@@ -11,7 +11,7 @@ use crate::doctable;
 
 const COLUMNS: [&str; 4] = ["floor", "crate", "what it is", "may use"];
 
-/// Which crates a crate may depend on.
+/// The crates that a crate may depend on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Uses {
     /// Every crate of the house.
@@ -27,7 +27,7 @@ pub struct Room {
     pub floor: u8,
     /// Whether it must hold no clock, socket, file, environment or thread.
     pub pure: bool,
-    /// What it may use.
+    /// The crates that it may use.
     pub uses: Uses,
 }
 

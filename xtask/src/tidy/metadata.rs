@@ -1,4 +1,4 @@
-//! What `cargo metadata` says: the members of the workspace and the licences of all they draw in.
+//! Reads `cargo metadata`: the members of the workspace and the licences of all they draw in.
 //!
 //! Principal types: [`Member`] and [`Package`]. The raw JSON stays in this file.
 
@@ -9,21 +9,21 @@ use serde::Deserialize;
 
 use crate::{proc, repo};
 
-/// What a dependency is for.
+/// The purpose of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `[dependencies]`.
+    /// Listed under `[dependencies]`.
     Normal,
-    /// `[dev-dependencies]`.
+    /// Listed under `[dev-dependencies]`.
     Dev,
-    /// `[build-dependencies]`.
+    /// Listed under `[build-dependencies]`.
     Build,
 }
 
 /// One crate of the workspace.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its name.
+    /// Name of the crate.
     pub name: String,
     /// The crates of the workspace that it uses.
     pub uses: Vec<(String, Kind)>,
@@ -34,9 +34,9 @@ pub struct Member {
 /// One package of the whole graph, with its licence.
 #[derive(Debug, Deserialize)]
 pub struct Package {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version of the package.
     pub version: String,
     /// The SPDX expression, where it declares one.
     pub license: Option<String>,

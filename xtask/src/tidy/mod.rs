@@ -32,7 +32,7 @@ mod words;
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Printed.
+    /// Printed, and not counted as a failure.
     Warning,
     /// Printed, and fails the command.
     Error,

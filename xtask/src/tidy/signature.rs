@@ -20,9 +20,9 @@ pub struct Function {
 /// One parameter of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// What stands before the colon: a name or a pattern.
+    /// The text before the colon: a name or a pattern.
     pub pattern: String,
-    /// What stands after the colon.
+    /// The text after the colon.
     pub type_name: String,
 }
 

@@ -11,7 +11,7 @@ use super::files::SourceFile;
 const MACROS: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
 const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 const SWITCHED_OFF: &str = concat!("#[ign", "ore");
-/// What a reason names that runs a test all the same.
+/// Beginning of a reason that names the command which runs a test all the same.
 const RUN_BY: &str = "`cargo xtask real ";
 
 /// Checks one file.

@@ -24,7 +24,7 @@ const BOOT_MAX: Duration = Duration::from_secs(300);
 const CLOCK_MAX_S: u32 = 20;
 const CLOCK_TRIES: u32 = 5;
 
-/// What is wanted of a new laboratory.
+/// Machines that a new laboratory shall have.
 pub struct Wanted {
     /// Suite of the server.
     pub server: Suite,
@@ -191,7 +191,7 @@ impl Lab {
         self.ssh_within(host, line, 120)
     }
 
-    /// As [`Lab::ssh`], for at most this many seconds.
+    /// Runs a line as [`Lab::ssh`] does, for at most this many seconds.
     ///
     /// # Errors
     /// As said.

@@ -1,4 +1,4 @@
-//! What a laboratory is made of, as its folder remembers it.
+//! Machines of a laboratory, as its folder remembers them.
 //!
 //! Principal types: [`Suite`], the age of a guest's Debian and so of its kernel, and [`Machine`].
 //! The file `lab.json` of a laboratory's folder is a [`Plan`]; it says all that is needed to
@@ -37,13 +37,13 @@ impl Suite {
     }
 }
 
-/// What a machine does.
+/// The role of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Runs the kernel's NFS server from the start.
     Server,
-    /// Mounts.
+    /// Mounts the server's exports.
     Client,
 }
 
@@ -65,12 +65,12 @@ impl Role {
     }
 }
 
-/// One machine.
+/// A machine of a laboratory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name in the network: `server`, `client1` ...
     pub name: String,
-    /// What it does.
+    /// Role of the machine.
     pub role: Role,
     /// Last number of its address, 10.77.0.N.
     pub number: u8,

@@ -25,7 +25,7 @@ pub mod ssh;
 use lab::{Lab, Wanted};
 use machine::Suite;
 
-/// What `cargo xtask vm` is asked to do.
+/// Options of `cargo xtask vm`.
 #[derive(Args)]
 pub struct Options {
     /// Folder of the laboratory; its name tells laboratories apart. [default: target/vm/run]

@@ -22,7 +22,7 @@ use crate::proc;
 
 /// Name of the snapshot that a laboratory is saved under.
 const SNAPSHOT: &str = "ready";
-/// What the guest's console says once it can be used.
+/// Text on the guest's console once it can be used.
 const READY: &str = " ready at ";
 const POLL: Duration = Duration::from_millis(50);
 /// How long a killed process may take to be gone.

@@ -16,7 +16,7 @@ use crate::proc;
 
 /// Name of the ssh_config in a laboratory's folder.
 pub const CONFIG: &str = "ssh_config";
-/// What a guest that has ended a line may take to say so, in seconds.
+/// The longest time for a guest that has ended a line to say so, in seconds.
 const ANSWER_S: u32 = 20;
 /// Name of the private key.
 const KEY: &str = "id";

@@ -1,4 +1,4 @@
-//! What must be in the working directory after a pass, by what its ops said they did.
+//! The files that must be in the working directory after a pass, by what its ops reported.
 //!
 //! Each pass has its own sum: files, bytes, directories and links that were there, that came and
 //! that went. What was there before follows from the run; nothing is counted twice.
@@ -72,7 +72,7 @@ pub(super) fn truths(
     truths
 }
 
-/// What comes and goes in a mix, of all agents together.
+/// Compares what comes and goes in a mix, of all agents together, with the census.
 fn of_mix(spec: &RunSpec, result: &PassResult, others: &[Done], census: Census) -> Vec<Truth> {
     let done = |kind| {
         let others = others.iter().filter(|done| done.kind == kind);

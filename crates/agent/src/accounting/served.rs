@@ -1,4 +1,4 @@
-//! What our own server counted, procedure by procedure, against what was asked of it.
+//! The calls that our own server counted, by procedure, against those that were sent to it.
 //!
 //! Three parties count: the recorder ops, the backend the calls it started, the server those it
 //! carried out. The last two must agree call by call; where an op is one call of a procedure, the
@@ -91,7 +91,7 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
     }
 }
 
-/// What the recorder says the server must have been asked, under the server's procedures.
+/// Returns the calls that the server must have received by the recorder, by server procedure.
 fn recorded(spec: &RunSpec, result: &PassResult) -> Calls {
     let mut calls = Calls::default();
     let version = spec.nfs().version;

@@ -44,7 +44,7 @@ pub struct Calendar {
     steps: Vec<(u64, i128)>,
 }
 
-/// What both clocks show: the time of day, and the instant of the monotonic clock.
+/// Readings of both clocks: the wall clock, and the monotonic clock.
 type Clocks = (u64, u64);
 
 const fn ahead_ns((calendar_ns, monotonic_ns): Clocks) -> i128 {
@@ -78,7 +78,7 @@ impl Calendar {
         !self.steps.is_empty()
     }
 
-    /// What there is to doubt: instants that people read, never what was measured.
+    /// Returns the caveat about instants that people read; what was measured is not affected by it.
     pub fn doubt(&self) -> Option<Caveat> {
         let told = self.steps.iter().map(|(at_ns, by_ns)| {
             let way = if *by_ns > 0 { "ahead" } else { "back" };

@@ -148,7 +148,7 @@ fn compressing(mount: &Mount) -> Option<String> {
     }
 }
 
-/// Where nothing counts what came from storage or over the wire, only the sizes can tell.
+/// Says by the sizes alone whether the data fits memory: nothing counts what came from elsewhere.
 fn fits_memory(
     spec: &RunSpec,
     result: &PassResult,

@@ -23,7 +23,7 @@ pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     [cached(result, &counted), retransmitted(&counted)].into_iter().flatten().collect()
 }
 
-/// What the kernel counted of one mount during a pass.
+/// Counters of the kernel for one mount, over a pass.
 struct Counted<'a> {
     telemetry: &'a Telemetry,
     point: &'a str,

@@ -16,11 +16,11 @@ pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 /// rate that is as much too low: half of what makes an interval too wide would hide in the spread.
 pub const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
 
-/// Where the client had this share of all processors, its waiting workers waited for each other.
+/// Share of all processors from which on the client's workers waited for each other.
 const ALL_PROCESSORS_SHARE: f64 = 0.90;
 
-/// What other processes and the hypervisor may take of all processors beside a server on this
-/// host before they, and not the arrangement, are named.
+/// The most that other processes and the hypervisor may take of all processors beside a server on
+/// this host before they, and not the arrangement, are named.
 const OTHERS_SHARE_MAX: f64 = 0.10;
 
 /// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.

@@ -24,7 +24,7 @@ pub(super) struct Rounds {
     has_waited: bool,
 }
 
-/// One round.
+/// A round: one order to several agents, and their answers.
 pub(super) struct Round {
     /// Their places in the crew.
     pub(super) who: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What hosts recorded apart adds up to what one would have recorded of the same ops.
+//! Tests that results of several hosts add up to those that one host would have recorded.
 
 use fleet::Reading;
 use model::{OpError, OpKind, Workload};
@@ -10,7 +10,7 @@ use crate::clock::Sample;
 /// One op: who did it, its kind, how long it took, and whether it failed.
 type Did = (usize, OpKind, u64, bool);
 
-/// What a recorder would make of some ops.
+/// Returns the results that a recorder would make of some ops.
 fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
     let mut kinds: Vec<KindResult> = Vec::new();
     for &(_, kind, time_ns, failed) in did {

@@ -18,10 +18,10 @@ use crate::written::limits::{self, show_size};
 use crate::written::settings::Settings;
 use crate::written::text;
 
-/// What was written for a run: by its workload, which wins, with its target, or as a factor.
+/// Settings written for a run: by its workload, which wins, with its target, or as a factor.
 pub(crate) struct Written<'a> {
     pub workload: &'a Settings,
-    /// What stands with the target, which wins over the factors.
+    /// The target's own settings, which win over the factors.
     pub target: Option<&'a Settings>,
     pub factors: &'a Settings,
     /// The in-memory server.
@@ -44,7 +44,7 @@ impl Written<'_> {
         own.or_else(|| self.factors.get(setting))
     }
 
-    /// Where the level that `run` has was written.
+    /// Returns the place where the level that `run` has was written.
     fn place(&self, setting: Setting, run: &RunSpec) -> Place {
         let level = setting.get(run);
         self.written(setting)

@@ -1,4 +1,4 @@
-//! What a setting is when nobody says, and why.
+//! Values of settings that nobody writes, and their reasons.
 //!
 //! One function, `of`, is asked while a run is put together: settings that come earlier in
 //! [`Setting::ALL`] are already in it, so a default may look at them. Defaults that depend on
@@ -23,7 +23,7 @@ pub const SERVER_THREADS: u32 = 1;
 /// Enough to fill half a second where a server does ten thousand ops per second.
 pub const SMALL_FILES: u64 = 5_000;
 
-/// What kernels offer as rsize and wsize today, and what copying tools issue.
+/// Size that kernels offer as rsize and wsize today, and that copying tools issue.
 pub const STREAM_IO_SIZE: u64 = 1 << 20;
 
 /// A page: the unit of databases and of paging.

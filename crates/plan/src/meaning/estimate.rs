@@ -24,12 +24,12 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
 pub const TRIAL_OVERHEAD_MS: u64 = 100;
 
-/// What a plan will cost.
+/// The cost of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// One for each of the plan's runs.
     pub runs: Vec<RunEstimate>,
-    /// What each target must have room for, in the order of their first use.
+    /// The room that each target must have, in the order of their first use.
     pub targets: Vec<TargetEstimate>,
     /// Trials of all runs.
     pub trials: u64,
@@ -41,7 +41,7 @@ pub struct Estimate {
     pub duration_ms: u64,
 }
 
-/// What one trial of a run will cost, its preparation included.
+/// The cost of one trial of a run, its preparation included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunEstimate {
     /// Written, in bytes.
@@ -54,10 +54,10 @@ pub struct RunEstimate {
     pub duration_ms: u64,
 }
 
-/// What a target must have room for.
+/// The room that a target must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetEstimate {
-    /// Its name.
+    /// Name of the target.
     pub name: String,
     /// The largest set of files that is there at one time, in bytes.
     pub peak_bytes: u64,
@@ -129,7 +129,7 @@ impl RunEstimate {
     }
 }
 
-/// What must be there before the first pass.
+/// Estimates the files that must be there before the first pass.
 fn prepared(run: &RunSpec, first: Pass) -> RunEstimate {
     let bytes_written = match run.workload {
         Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),

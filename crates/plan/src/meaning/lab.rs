@@ -1,4 +1,4 @@
-//! What a run wants of hosts that are set up for its target.
+//! The set-up of hosts that a run wants for its target.
 //!
 //! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
 //! while settings are put into it. Nothing here acts on a host.

@@ -30,7 +30,7 @@ const OF_WAY: [Setting; 2] = [Setting::TransferSize, Setting::DataPath];
 const NO_NETWORK: &str = "the network is not told from the server: `dfsbench serve` on its host \
                           and --own-server nfs://host:port/export would";
 
-/// What is known of the server's host beside the plan.
+/// Facts about the server's host that the plan does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BesideServer {
     /// A server of ours there, without faults.
@@ -53,7 +53,7 @@ impl BesideServer {
     }
 }
 
-/// What follows from where a ladder leads.
+/// The targets and runs that follow from where a ladder leads.
 struct Rungs {
     ladder: Ladder,
     targets: Vec<RawTarget>,

@@ -86,7 +86,7 @@ pub(crate) fn multiply(
     Ok(Matrix { runs, without_effect })
 }
 
-/// Where a setting was written, for the question whether it had any effect there.
+/// The place where a setting was written, for the question whether it had any effect there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Factors,
@@ -190,7 +190,7 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Where a workload runs: each target with each backend.
+/// Pairs each target of a workload with each backend.
 fn places<'a>(
     raw: &'a RawPlan,
     workload: &'a RawWorkload,

@@ -17,7 +17,7 @@ use crate::written::raw::RawPlan;
 /// A plan with nothing left open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What the campaign is called.
+    /// Name of the campaign.
     pub name: String,
     /// How often each run is repeated, trials that warm up not counted; at most so often where
     /// `until` is asked for.
@@ -26,7 +26,7 @@ pub struct Plan {
     pub repetition: Repetition,
     /// In which order trials are made.
     pub order: Order,
-    /// Where every random choice comes from.
+    /// Seed of every random choice.
     pub seed: u64,
     /// The in-memory server.
     pub server: ServerPlan,
@@ -35,7 +35,7 @@ pub struct Plan {
     /// A warning for each setting that was written and that no run depends on; those of flags are
     /// errors.
     pub without_effect: Vec<PlanError>,
-    /// What is done to hosts meanwhile, where that is a soak.
+    /// Disturbances of hosts meanwhile, where the campaign is a soak.
     pub disturbances: Vec<Disturbance>,
 }
 

@@ -24,9 +24,9 @@ pub struct ServerPlan {
     pub discard: bool,
     /// Versions of NFS that it offers.
     pub versions: Vec<NfsVersion>,
-    /// What it does wrong on purpose.
+    /// The faults that it plans.
     pub faults: Vec<PlannedFault>,
-    /// Where the random choices of faults come from.
+    /// Seed of the random choices of faults.
     pub fault_seed: u64,
 }
 

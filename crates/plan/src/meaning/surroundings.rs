@@ -1,11 +1,11 @@
-//! What a plan leaves to the place where it is carried out.
+//! Values that a plan leaves to the place where it is carried out.
 //!
 //! Nothing here asks the machine: the caller hands [`Surroundings`] in, so that the same plan in
 //! the same surroundings always means the same.
 
 use model::Host;
 
-/// What a plan may leave open and only the caller knows.
+/// Values that a plan may leave open and only the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     /// The directory for targets with `temporary = true`.

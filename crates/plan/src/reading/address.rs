@@ -21,7 +21,7 @@ use crate::written::near::unknown_word;
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 
-/// What an address may say after its `?`, beside the settings of targets.
+/// Keys that an address may have after its `?`, beside the settings of targets.
 const QUERY_KEYS: [&str; 12] = [
     "version",
     "uid",
@@ -37,7 +37,7 @@ const QUERY_KEYS: [&str; 12] = [
     TLS_KEYS[3],
 ];
 
-/// What says who is trusted and shown under TLS, in an address and with a target.
+/// Keys that say who is trusted and shown under TLS, in an address and with a target.
 pub(crate) const TLS_KEYS: [&str; 4] = ["tls_ca", "tls_cert", "tls_key", "tls_server_name"];
 
 /// Characters that stay as they are in the path of a URL.

@@ -1,4 +1,4 @@
-//! What is done to hosts while a soak runs: `[[disturb]]` of a plan, `--disturb` of a command line.
+//! Reads disturbances of a soak: `[[disturb]]` of a plan, `--disturb` of a command line.
 //!
 //! Both come to a [`Disturbance`] with its place, are held to the same rules by [`checked`], and a
 //! plan writes what reads back to the same. Whether one fits into a soak, and whether anybody here

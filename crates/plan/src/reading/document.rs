@@ -22,7 +22,7 @@ pub(crate) struct Table<'a> {
     text: &'a str,
     entries: &'a DeTable<'a>,
     section: Section,
-    /// Where the table begins.
+    /// The place where the table begins.
     pub place: Place,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Field<'a> {
         self.key
     }
 
-    /// Where the value stands.
+    /// Returns the place of the value.
     pub fn place(&self) -> Place {
         place_of(self.text, &self.value.span())
     }

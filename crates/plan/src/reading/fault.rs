@@ -96,7 +96,7 @@ fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>>
     })
 }
 
-/// As [`read_words`], of the faults that break the protocol.
+/// Reads the faults that break the protocol, as [`read_words`] does the others.
 fn read_hostile_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>> {
     use PlannedFault as F;
     Some(match (kind, words) {

@@ -58,7 +58,7 @@ fn describe_default(setting: Setting) -> String {
     }
 }
 
-/// What other tools call our keys.
+/// Names that other tools have for our keys.
 ///
 /// **Source:** fio(1), the options of IOR, mdtest and iozone, nfs(5).
 const ALIASES: &[(&str, &str)] = &[

@@ -20,24 +20,24 @@ use crate::written::repetition::RawRepetition;
 use crate::written::target::TargetArg;
 use crate::written::text::either;
 
-/// What flags say; empty and `None` leave the plan as it is.
+/// Values of flags; empty and `None` leave the plan as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--trials`.
+    /// Value of `--trials`.
     pub trials: Option<String>,
-    /// `--discard`.
+    /// Value of `--discard`.
     pub discard: Option<String>,
-    /// `--until`.
+    /// Value of `--until`.
     pub until: Option<String>,
-    /// `--warmup-trials`.
+    /// Value of `--warmup-trials`.
     pub warmup_trials: Option<String>,
-    /// `--order`.
+    /// Value of `--order`.
     pub order: Option<String>,
-    /// `--seed`.
+    /// Value of `--seed`.
     pub seed: Option<String>,
-    /// `--server-memory`.
+    /// Value of `--server-memory`.
     pub server_memory: Option<String>,
-    /// `--server-threads`.
+    /// Value of `--server-threads`.
     pub server_threads: Option<String>,
     /// `--workload`: only these; one that the plan has not is added as it is by default.
     pub workload: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Overrides {
     pub backend: Vec<String>,
     /// `--tls-ca`: for every server that is named by its address.
     pub tls_ca: Option<PathBuf>,
-    /// What flags of settings say: one or several levels each.
+    /// Values of flags of settings: one or several levels each.
     pub settings: BTreeMap<Setting, Vec<String>>,
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use crate::reading::keys::reference;
 use crate::reading::section::{KeyDoc, Section};
 
-/// What stands before the first table.
+/// The page's text before the first table.
 const BEGIN: &str = "\
 # Plans: every key
 

@@ -24,7 +24,7 @@ use crate::written::text::either;
 pub(crate) const LAB_KEYS: [&str; 6] =
     ["client", "clients", "devices", "loop_size", "directory", "tmpfs_size"];
 
-/// What facts are about beside hosts.
+/// Names that hosts can't have, for facts use them for something else.
 const TAKEN: [&str; 2] = ["host", "target"];
 
 /// Reads every `[[host]]`.

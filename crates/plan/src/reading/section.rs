@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
 use model::setting::Setting;
 
-/// Where in a plan a key stands.
+/// The section of a plan in which a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// Before any table.
     Plan,
-    /// In `[server]`.
+    /// Key of `[server]`.
     Server,
-    /// In `[server.faults]`.
+    /// Key of `[server.faults]`.
     Faults,
     /// In a `[[host]]`.
     Host,
@@ -44,7 +44,7 @@ impl Section {
         }
     }
 
-    /// Where that is, as a message says it.
+    /// Returns the section as a message says it.
     pub(crate) fn within(self) -> String {
         let preposition = if self == Plan { "at" } else { "in" };
         format!("{preposition} {}", self.title())
@@ -62,18 +62,18 @@ impl Section {
 /// One key: all that a reference page says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDoc {
-    /// As it is written.
+    /// The key as plans write it.
     pub key: &'static str,
-    /// Where it stands.
+    /// The section in which it stands.
     pub section: Section,
-    /// What it holds: `size`, `integer`, `time`, `text`, `true or false`, `table` ...
+    /// The kind of its value: `size`, `integer`, `time`, `text`, `true or false`, `table` ...
     pub kind: &'static str,
     /// Unit of the number; empty where there is none.
     pub unit: &'static str,
-    /// Legal values.
+    /// The legal values.
     pub legal: Cow<'static, str>,
-    /// What holds where it is left out.
+    /// The value where it is left out.
     pub default: Cow<'static, str>,
-    /// What it does.
+    /// The effect of the key.
     pub meaning: &'static str,
 }

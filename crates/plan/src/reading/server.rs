@@ -15,7 +15,7 @@ use crate::written::fault::{KINDS, PlannedFault};
 use crate::written::limits;
 use crate::written::raw::{RawFaults, RawServer};
 
-/// Reads `[server]`.
+/// Reads the section `[server]`.
 pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     let table = field.table(Section::Server)?;
     let threads = |field: Field<'_>| {

@@ -1,4 +1,4 @@
-//! What a `[[workload]]` says beside its settings: a command, and shares of ops.
+//! Reads a `[[workload]]` beside its settings: a command, and shares of ops.
 //!
 //! A command is a list of arguments and never a line for a shell. Shares are percent with at most
 //! two digits behind the point, and are held as whole hundredths.
@@ -15,7 +15,7 @@ use crate::written::near::unknown_word;
 use crate::written::raw::RawPlan;
 use crate::written::text::{quoted, with_article};
 
-/// What a mix is called whose shares stand in the plan.
+/// Name of a mix whose shares stand in the plan.
 pub(crate) const OWN_MIX: &str = "custom";
 
 /// Hundredths of a percent in a whole.

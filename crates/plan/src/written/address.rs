@@ -1,4 +1,4 @@
-//! Where an NFS server is and as whom it is used, as an address says it.
+//! The address of an NFS server's export, and the user that it is used as.
 //!
 //! [`NfsAddress`] is what was written, before the surroundings are known: what is `None` was left
 //! open. `reading::address` reads it from a URL.
@@ -7,7 +7,7 @@ use model::{Family, Sec, TlsOptions};
 
 use crate::written::settings::Settings;
 
-/// Where an export is, as whom it is used, and how.
+/// The address of an export, its user, and how it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NfsAddress {
     /// Host name or address, an IPv6 one without brackets.
@@ -16,15 +16,15 @@ pub struct NfsAddress {
     pub port: Option<u16>,
     /// Port of the MOUNT program; `None` asks the portmapper.
     pub mount_port: Option<u16>,
-    /// Which addresses of the host are used; `None` takes any.
+    /// Family of the host's addresses that are used; `None` takes any.
     pub family: Option<Family>,
     /// Absolute path on the server.
     pub path: String,
-    /// As whom.
+    /// User of the calls.
     pub user: User,
     /// Who is trusted and shown under TLS.
     pub tls: TlsOptions,
-    /// Of the in-memory servers of this process, the one without faults.
+    /// Whether it is the server without faults, of the in-memory servers of this process.
     pub faultless: bool,
     /// How the server is spoken to, as far as it is said here.
     pub settings: Settings,
@@ -35,11 +35,11 @@ pub struct NfsAddress {
 pub struct User {
     /// How it says so; `None` is AUTH_SYS.
     pub sec: Option<Sec>,
-    /// User id.
+    /// Number of the user.
     pub uid: Option<u32>,
-    /// Group id.
+    /// Number of the group.
     pub gid: Option<u32>,
-    /// Further groups.
+    /// Numbers of further groups.
     pub groups: Vec<u32>,
     /// Send from a port below 1024.
     pub resvport: bool,

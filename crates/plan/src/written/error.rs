@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Where something was written.
+/// The place where something was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// In the text of the plan.
@@ -25,9 +25,9 @@ pub enum Place {
 /// A value and where it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spot<T> {
-    /// What was written.
+    /// The value that was written.
     pub value: T,
-    /// Where.
+    /// The place where it was written.
     pub place: Place,
 }
 
@@ -46,13 +46,13 @@ impl<T> Spot<T> {
 /// Why a plan can't be carried out as it was written; the user must change it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PlanError {
-    /// What the text is called: a file name, or the name of a preset.
+    /// Name of the text: a file name, or the name of a preset.
     pub source_name: String,
-    /// Where the fault is.
+    /// The place of the fault.
     pub place: Place,
-    /// What is wrong, with the value.
+    /// The reason why it is wrong, with the value.
     pub message: String,
-    /// What to write instead.
+    /// Advice on what to write instead.
     pub hint: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for PlanError {
     }
 }
 
-/// What is wrong with a value and how to write it, before it is known where the value stands.
+/// A wrong value and how to write it, before it is known where the value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub message: String,

@@ -24,7 +24,7 @@ pub enum Times {
     Exponential(u64),
 }
 
-/// Which calls a fault befalls.
+/// The calls that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Calls {
     /// Every one but NULL.
@@ -33,12 +33,12 @@ pub enum Calls {
     Named {
         /// In this major version (2, 3 or 4) only; `None` in all that have it.
         version: Option<u32>,
-        /// Its name.
+        /// Name of the procedure or operation.
         name: &'static str,
     },
 }
 
-/// What a directory that never ends lists after its last name.
+/// The entries that a directory without end lists after its last name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endless {
     /// Its names again, under the cookies that they have already had.
@@ -47,23 +47,23 @@ pub enum Endless {
     Names,
 }
 
-/// Which calls change the write verifier.
+/// The calls that change the write verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerifierChange {
-    /// Every COMMIT.
+    /// Every COMMIT changes it.
     Commit,
     /// Every WRITE and every COMMIT.
     Write,
 }
 
-/// What the in-memory server does wrong on purpose. Times are in nanoseconds.
+/// A planned fault of the in-memory server. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlannedFault {
     /// Answers are held back.
     ServiceTime {
         /// For how long.
         times: Times,
-        /// Which.
+        /// The calls that are affected.
         calls: Calls,
     },
     /// A rate that all clients share.
@@ -77,9 +77,9 @@ pub enum PlannedFault {
     Drop(Share),
     /// An answer is late.
     Delay {
-        /// How often.
+        /// Share of the calls that are affected.
         share: Share,
-        /// How late.
+        /// Delay of the reply.
         time_ns: u64,
     },
     /// An answer is sent twice.
@@ -88,11 +88,11 @@ pub enum PlannedFault {
     ShortWrites(Share),
     /// A call is answered with an error.
     Error {
-        /// Which calls.
+        /// The calls that are affected.
         calls: Calls,
         /// The error: one of [`ERRORS`].
         error: &'static str,
-        /// How often.
+        /// Share of the calls that are affected.
         share: Share,
     },
     /// Nothing is read or answered for a time.
@@ -139,7 +139,7 @@ pub enum PlannedFault {
     WrongXid(Share),
     /// The second half of a reply is missing.
     CutReplies {
-        /// How often.
+        /// Share of the calls that are affected.
         share: Share,
         /// Closes the connection in the middle of the reply; else the reply is a whole record that
         /// is too short.
@@ -161,7 +161,7 @@ pub struct FaultKind {
     pub name: &'static str,
     /// The form of its value; empty where it has none.
     pub form: &'static str,
-    /// What it does.
+    /// The effect of the fault.
     pub meaning: &'static str,
 }
 

@@ -11,7 +11,7 @@ pub(crate) const JOB: &str = "job";
 /// A host, and how many agents there may be on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedHost {
-    /// The host.
+    /// The host itself.
     pub host: Host,
     /// Agents on it at most.
     pub slots: u32,

@@ -1,4 +1,4 @@
-//! What a setting may be, and why not more.
+//! Limits of settings and of a plan, and their reasons.
 //!
 //! The limits of settings stand in their rows (`model::setting`); every other limit of a plan
 //! stands here, with its reason, which is also the hint a user gets. A test holds the relations
@@ -57,12 +57,12 @@ pub const RUNS_MAX: usize = 10_000;
 /// Memory of all buffers of a run, in bytes: more would measure swapping.
 pub const BUFFERS_MAX: u64 = 4 * GIB;
 
-/// What `O_DIRECT` asks of sizes, in bytes: the smallest logical block of a disk.
+/// Alignment that `O_DIRECT` requires, in bytes: the smallest logical block of a disk.
 ///
 /// **Source:** open(2), NOTES, O_DIRECT.
 pub const DIRECT_ALIGNMENT: u64 = 512;
 
-/// What the in-memory server holds for a file beside its data, in bytes: 384 for the inode, 128
+/// Memory of the in-memory server for a file beside its data, in bytes: 384 for the inode, 128
 /// for the entry and 9 for the name, rounded up, which pays for the directories too.
 ///
 /// **Source:** `nfs-server`, `fs/inode.rs` and `fs/directory.rs`.

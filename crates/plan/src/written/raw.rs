@@ -16,25 +16,25 @@ use crate::written::target::TargetArg;
 /// A plan as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawPlan {
-    /// What the text is called in messages: a file name, or the name of a preset.
+    /// Name of the text in messages: a file name, or the name of a preset.
     pub source_name: String,
-    /// What the campaign is called.
+    /// Name of the campaign.
     pub name: String,
     /// How runs are repeated.
     pub repetition: RawRepetition,
-    /// Where every random choice comes from.
+    /// Seed of every random choice.
     pub seed: Option<Spot<u64>>,
     /// The in-memory server.
     pub server: RawServer,
     /// Hosts that take part beside this one.
     pub hosts: Vec<Host>,
-    /// What is measured.
+    /// The targets that are measured.
     pub targets: Vec<RawTarget>,
     /// Settings of all workloads.
     pub factors: Settings,
-    /// What is done to the targets.
+    /// The workloads that the targets get.
     pub workloads: Vec<RawWorkload>,
-    /// What is done to hosts meanwhile, each with the place of its kind.
+    /// Disturbances of hosts meanwhile, each with the place of its kind.
     pub disturbances: Vec<Spot<Disturbance>>,
 }
 
@@ -43,31 +43,31 @@ pub struct RawPlan {
 pub struct RawServer {
     /// Its memory, in bytes.
     pub memory_bytes: Option<Spot<u64>>,
-    /// Its threads.
+    /// Number of its threads.
     pub threads: Option<Spot<u32>>,
     /// Whether written data is thrown away.
     pub discard: Option<Spot<bool>>,
     /// Versions of NFS that it offers.
     pub versions: Option<Vec<NfsVersion>>,
-    /// What it does wrong on purpose.
+    /// The faults that it plans.
     pub faults: RawFaults,
 }
 
 /// Planned faults as they were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawFaults {
-    /// Where random choices come from.
+    /// Seed of random choices.
     pub seed: Option<u64>,
-    /// The faults.
+    /// The planned faults.
     pub planned: Vec<PlannedFault>,
 }
 
 /// A target and the backends it is to be used with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget {
-    /// What it is called in tables.
+    /// Name of the target in tables.
     pub name: Spot<String>,
-    /// What it is.
+    /// The target itself.
     pub what: TargetArg,
     /// From which hosts.
     pub used_from: UsedFrom,
@@ -78,7 +78,7 @@ pub struct RawTarget {
 /// A workload, its own settings, and what it is restricted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawWorkload {
-    /// What kind of work it is.
+    /// The kind of its work.
     pub kind: Spot<Workload>,
     /// Names of targets; `None` is all.
     pub targets: Option<Vec<Spot<String>>>,
@@ -86,7 +86,7 @@ pub struct RawWorkload {
     pub backends: Option<Vec<Spot<BackendKind>>>,
     /// Settings that win over the plan's factors.
     pub settings: Settings,
-    /// What is run, for programs of others.
+    /// The command that is run, for external tools.
     pub command: Command,
     /// Shares of a mix of the user's own; otherwise as it is where nobody says.
     pub mix: OpMix,

@@ -12,7 +12,7 @@ use crate::written::error::Spot;
 pub struct RawRepetition {
     /// How often each run is repeated, at most.
     pub trials: Option<Spot<u32>>,
-    /// Which trials are left out.
+    /// The trials that are left out.
     pub discard: Option<Spot<Discard>>,
     /// When the interval is narrow enough, in thousandths of the median.
     pub until_permille: Option<Spot<u32>>,

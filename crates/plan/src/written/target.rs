@@ -1,4 +1,4 @@
-//! What is measured, as people write it: a directory, `null`, an NFS address, hosts of ours.
+//! Targets as people write them: a directory, `null`, an NFS address, hosts of ours.
 //!
 //! [`TargetArg`] is a target before the surroundings are known: uid, gid and the temporary folder
 //! may still be open.
@@ -11,10 +11,10 @@ use crate::written::address::{NfsAddress, User};
 use crate::written::lab::LabArg;
 use crate::written::settings::Settings;
 
-/// Where the in-memory server keeps its files.
+/// Path of the in-memory server's files.
 const EMBEDDED_PATH: &str = "/export";
 
-/// What a target is.
+/// A target, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetArg {
     /// Nothing: the tool's own ceiling.
@@ -89,7 +89,7 @@ impl TargetArg {
         Self::Tcp(TcpTarget { host: "127.0.0.1".to_owned(), port: None, embedded: true })
     }
 
-    /// Where and how NFS is spoken, if it is.
+    /// Returns the address of the export, if NFS is spoken.
     pub const fn address(&self) -> Option<&NfsAddress> {
         match self {
             Self::Nfs(address) | Self::Embedded(address) => Some(address),

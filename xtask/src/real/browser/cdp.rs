@@ -34,14 +34,14 @@ pub struct Browser {
     _profile: TempDir,
 }
 
-/// A page.
+/// A page in the browser.
 pub struct Tab<'a> {
     browser: &'a mut Browser,
     session: String,
 }
 
 impl Browser {
-    /// Starts it.
+    /// Starts the browser.
     ///
     /// # Errors
     /// Where there is no Chromium.
@@ -196,7 +196,7 @@ impl Tab<'_> {
         self.call("Emulation.setDeviceMetricsOverride", &asked).map(|_| ())
     }
 
-    /// What the console said that is no mere information.
+    /// Returns the console's messages that are more than mere information.
     pub fn console(&self) -> Vec<String> {
         let loud = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,

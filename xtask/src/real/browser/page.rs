@@ -1,4 +1,4 @@
-//! What the page of a report does in a browser: sorting, filters, keys, and ten thousand runs.
+//! Uses the page of a report in a browser: sorting, filters, keys, and ten thousand runs.
 //!
 //! The page is used as somebody without a mouse does; what its console says is a failure.
 
@@ -13,7 +13,7 @@ use crate::{proc, repo};
 
 /// From the start of loading to the end of it, in ms, on a machine that does nothing else.
 const OPENS_WITHIN_MS: f64 = 1_000.0;
-/// What a machine under load may take in its stead.
+/// Factor that a machine under load may take longer.
 const LOADED: f64 = 5.0;
 const PAGE_BYTES_MAX: u64 = 5_000_000;
 
@@ -88,7 +88,7 @@ fn filters(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect(rows, &all)
 }
 
-/// What readers of a screen and of a phone need: names, captions, nothing beside the page.
+/// Checks the needs of screen readers and phones: names, captions, nothing beside the page.
 fn reads(tab: &mut Tab<'_>) -> Result<()> {
     let nameless = "[...document.querySelectorAll('button, select, input, svg[role=img]')]
         .filter((one) => !(one.textContent.trim() || one.labels?.length

@@ -32,7 +32,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts it.
+    /// Starts the machine.
     ///
     /// # Errors
     /// When the nodes don't become idle in time.
@@ -77,7 +77,7 @@ impl Machine {
         Ok(said.lines().map(str::to_owned).collect())
     }
 
-    /// Agents inside.
+    /// Lists the agents inside.
     ///
     /// # Errors
     /// When the namespace is gone.
@@ -131,7 +131,7 @@ fn lay_out(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the first process of the namespace does; its argument is the folder.
+/// Script of the first process of the namespace; its argument is the folder.
 const INSIDE: &str = r#"
 set -e
 cd "$1"

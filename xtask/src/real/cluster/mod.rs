@@ -30,7 +30,7 @@ const LEAVING: Duration = Duration::from_secs(30);
 const OPEN_MPI: [&str; 4] =
     ["--launcher", "mpi", "--launch-with", "mpirun.openmpi --oversubscribe"];
 
-/// By MPICH.
+/// Arguments that launch by MPICH.
 const MPICH: [&str; 4] = ["--launcher", "mpi", "--launch-with", "mpirun.mpich"];
 
 /// By Slurm, outside of an allocation.

@@ -17,17 +17,17 @@ use serde_json::Value;
 use super::{HOSTS, LEAVING, Lab, OURS, PATIENCE, exit, ip, within};
 use crate::proc::{self, Background};
 
-/// What hosts that share no processor start within, in nanoseconds; here it is told.
+/// Time within which hosts that share no processor start, in nanoseconds; here it is printed.
 const SKEW_NS: u64 = 1_000_000;
 
-/// What lies between two trials at most, in milliseconds, on such hosts.
+/// The longest gap between two trials on such hosts, in milliseconds.
 const GAP_MS: f64 = 50.0;
 
 /// So many times as much is borne on a machine that does other things, too.
 const PATIENTLY: u64 = 20;
 
-/// What an agent and its controller say to each other while a pass is measured, in bytes per
-/// second at most, with everything that ssh, TCP and IP put around it.
+/// The most that an agent and its controller send while a pass is measured, in bytes per
+/// second, with everything that ssh, TCP and IP put around it.
 const TRAFFIC_MAX: f64 = 1024.0;
 
 /// Trials behind the medians.
@@ -46,7 +46,7 @@ pub struct Crew<'l> {
 }
 
 impl<'l> Crew<'l> {
-    /// Of all hosts of a lab.
+    /// Makes agents of all hosts of a lab.
     pub fn of(lab: &'l Lab) -> Result<Self> {
         let shared = lab.shared.path().join("data");
         fs::create_dir_all(&shared)?;
@@ -167,7 +167,7 @@ pub fn together(crew: &Crew<'_>) -> Result<()> {
     crew.await_nothing()
 }
 
-/// What goes over the wire of each host while a pass is measured.
+/// Counts the bytes on the wire of each host while a pass is measured.
 pub fn quiet(crew: &Crew<'_>) -> Result<()> {
     let mut campaign = crew.started(&crew.shared, 1, &mix("64KiB", "10s"))?;
     let all = u64::from(HOSTS) << 16;

@@ -20,10 +20,10 @@ const HOSTS: usize = 2;
 /// How long one of them is cut off: less than after which it is given up.
 const CUT: Duration = Duration::from_secs(1);
 
-/// What a read takes at the server at least.
+/// The least time of a read at the server.
 const SERVICE_MS: u64 = 20;
 
-/// What two hosts with a call each get from it at most.
+/// The highest rate that two hosts with a call each can get from it.
 const MOST_PER_S: f64 = 2.0 * 1_000.0 / SERVICE_MS as f64;
 
 /// Connections that the server of a ramp answers. Each host has one beside those of its clients.

@@ -1,4 +1,4 @@
-//! What strace wrote, as the calls of the measured loop: one [`Call`] a line.
+//! Parses strace's output into calls of the measured loop: one [`Call`] a line.
 //!
 //! Only calls on files of ours are kept, and `getppid`, which asks for nothing. Opens are told
 //! apart by what they are for; what a worker does to open its files before the pass is left out.
@@ -15,7 +15,7 @@ pub const TRACED: &str = "trace=mkdir,openat,pread64,pwrite64,fsync,fdatasync,fs
     statx,fchmodat,faccessat,readlinkat,getdents64,fstatfs,getppid,mkdirat,symlinkat,linkat,\
     renameat,unlinkat";
 
-/// What every working directory's name begins with.
+/// Prefix of every working directory's name.
 const WORK: &str = ".dfsbench-";
 
 /// One call of a worker.
@@ -25,9 +25,9 @@ pub struct Call {
     pub name: String,
     /// Number of the data file.
     pub file: Option<u32>,
-    /// Of a transfer: length and offset, in bytes.
+    /// Length and offset of a transfer, in bytes.
     pub moved: Option<(u64, u64)>,
-    /// Of a listing: how many entries came.
+    /// Number of entries that a listing returned.
     pub entries: usize,
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::mountstats::MountStats;
 use crate::vm::lab::Lab;
 
-/// Where clients mount.
+/// Folder where clients mount.
 const FOLDER: &str = "/mnt/nfs";
 /// Size of the file that is written and read; no multiple of a page.
 const FILE_BYTES: u64 = 1_500_001;
@@ -20,17 +20,17 @@ const SCRIPT_MAX_S: u32 = 150;
 
 /// A mount to be made.
 pub struct Mount<'a> {
-    /// The laboratory.
+    /// The laboratory of the guest.
     pub lab: &'a Lab,
     /// The client that mounts.
     pub client: &'a str,
-    /// What: `server:/export`.
+    /// Source of the mount: `server:/export`.
     pub source: &'a str,
-    /// How: `vers=4.2,nconnect=4`.
+    /// Options of the mount: `vers=4.2,nconnect=4`.
     pub options: &'a str,
 }
 
-/// What a script said.
+/// The output of a script.
 pub struct Said {
     /// Lines outside of snapshots.
     pub lines: Vec<String>,

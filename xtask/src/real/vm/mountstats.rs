@@ -1,4 +1,4 @@
-//! What the Linux client says of a mount in `/proc/self/mountstats`.
+//! Reads the Linux client's figures of a mount from `/proc/self/mountstats`.
 //!
 //! Principal type: [`MountStats`], the few figures of it that the checks need.
 //!
@@ -7,7 +7,7 @@
 
 use anyhow::{Context, Result};
 
-/// One mount.
+/// Figures of one mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountStats {
     /// Options in force.

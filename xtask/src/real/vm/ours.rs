@@ -34,7 +34,7 @@ struct Peer {
 const SERVER: Peer = Peer { host: "server", url: "nfs://10.77.0.1/export" };
 /// The client of kernel 6.1, which exports too.
 const OLD_SERVER: Peer = Peer { host: OLD, url: "nfs://10.77.0.12/export" };
-/// What a run of ours writes: seed of the data, and size of the one file.
+/// Seed of the data that a run of ours writes, and size of its one file.
 const SEED: u64 = 7;
 const FILE: (&str, u64) = ("3MiB", 3 << 20);
 /// How long our server may take to say where it listens.

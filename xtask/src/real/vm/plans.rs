@@ -38,7 +38,7 @@ target = [
 workload = [{ kind = "stream" }]
 factors = { nfsvers = 4.2, verify = true }
 "#;
-/// Where the presets keep their files on the server.
+/// Folder where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
 /// Within so long a plan's machines are set up, and put back where its controller was killed: a
 /// program of 20 MB reaches an emulated machine in 5 s to 60 s, as busy as ours is.
@@ -48,7 +48,7 @@ const TRACES: &str = "grep dfsbench /proc/mounts; exportfs -s | grep dfsbench; \
                       ls -A /srv/dfsbench 2>/dev/null; pidof dfsbench; ls -d /tmp/dfsbench-* \
                       2>/dev/null; true";
 
-/// What the plans need.
+/// Machines and files that the plans need.
 pub struct Plans<'a> {
     lab: &'a Lab,
     folder: TempDir,
@@ -82,7 +82,7 @@ impl<'a> Plans<'a> {
         Ok(Self { lab, folder, program })
     }
 
-    /// The machines.
+    /// Returns the laboratory's machines.
     pub fn lab(&self) -> &Lab {
         self.lab
     }
@@ -99,7 +99,7 @@ impl<'a> Plans<'a> {
         Ok(path)
     }
 
-    /// Our program.
+    /// Returns our program's command.
     pub fn program(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env("NO_COLOR", "1").env_remove("DFSBENCH_AGENT_BINARY").stdin(Stdio::null());

@@ -64,7 +64,7 @@ file_size = "256KiB"
 io_size = "4KiB"
 "#;
 
-/// What befalls the machines: after what, and for whom it stands still.
+/// Disturbances of the machines: after what, and for whom it stands still.
 const BLOWS: [(&str, &str, bool); 4] = [
     ("nfsd-stop", "nfsd-stop on server at 2s for 2s", true),
     ("network-cut", "network-cut on server at 13s for 2s", true),
