@@ -62,9 +62,8 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
             .flatten(),
     );
     let repeats = witnesses.tally.recovered.repeats();
-    let served = witnesses
-        .server
-        .map(|server| served::truths(spec, result, witnesses.tally.calls.as_ref(), server));
+    let served =
+        witnesses.server.map(|server| served::truths(spec, result, &witnesses.tally, server));
     truths.extend(served.into_iter().flatten().map(|truth| at_least(truth, repeats)));
     truths
 }

@@ -53,7 +53,10 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
         caveats.push(CaveatCode::DataMismatch.because(evidence));
     }
     if result.errors() > 0 {
-        let errors = errors_in_words(result);
+        let mut errors = errors_in_words(result);
+        if let Some(reply) = tally.bad_reply {
+            errors = format!("{errors}; first {reply}");
+        }
         let evidence = match ending {
             Ending::Lost(reason) => format!("{errors}: {reason}"),
             _ => errors,

@@ -5,6 +5,7 @@
 
 use model::NfsVersion;
 use nfs_proto::mount3::MountStatus;
+use nfs_proto::nfs3::StableHow;
 use nfs_proto::nfs4::OpCode;
 use nfs_proto::{Status, Version, nfs2, nfs3};
 use nfs_server::{
@@ -13,7 +14,7 @@ use nfs_server::{
     ServerEvent, ServiceTime, StoreMode, Versions,
 };
 use plan::ServerPlan;
-use plan::fault::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
+use plan::fault::{Calls, ClaimedStability, Endless, PlannedFault, Share, Times, VerifierChange};
 
 use crate::exit::Failure;
 
@@ -77,6 +78,12 @@ fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         }
         PlannedFault::Duplicate(share) => plan.duplicate_reply = ppm(share),
         PlannedFault::ShortWrites(share) => plan.short_write = ppm(share),
+        PlannedFault::WriteStability(ClaimedStability::Unstable) => {
+            plan.write_stability = Some(StableHow::Unstable);
+        }
+        PlannedFault::WriteStability(ClaimedStability::FileSync) => {
+            plan.write_stability = Some(StableHow::FileSync);
+        }
         PlannedFault::Error { calls, error, share } => {
             let (status, share) = (status(error)?, ppm(share));
             let each = faulted(calls)?.into_iter();

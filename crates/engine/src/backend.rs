@@ -18,10 +18,13 @@ pub mod posix;
 pub mod tcp;
 pub mod uring;
 
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{ClientResult, Completion, Op};
+use nfs_client::proto::CallError;
+use nfs_client::proto::client::Kind;
 use workload::Mismatches;
 
 use crate::clock::Clock;
@@ -99,8 +102,27 @@ pub struct Tally {
     pub recovered: Recovered,
     /// Calls that were started, where ops are calls.
     pub calls: Option<Calls>,
-    /// What was read and not as it was written.
+    /// Syncs that took no COMMIT, for the server had answered all WRITEs as durable.
+    pub syncs_without_commit: u64,
+    /// Data that was read and is not as it was written.
     pub mismatches: Mismatches,
+    /// The first reply that refused or misunderstood a call, where ops are calls.
+    pub bad_reply: Option<BadReply>,
+}
+
+/// A reply that brought neither a result nor an error of NFS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadReply {
+    /// The call that it answers.
+    pub call: Kind,
+    /// The error that it brought.
+    pub error: CallError,
+}
+
+impl fmt::Display for BadReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.call, self.error)
+    }
 }
 
 /// What a client had to do beyond what was asked of it, because something went wrong.

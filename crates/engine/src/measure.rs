@@ -362,7 +362,9 @@ fn assemble(
         read_bytes: reports.iter().map(|report| report.tally.read_bytes).sum(),
         write_bytes: reports.iter().map(|report| report.tally.write_bytes).sum(),
         recovered: Recovered::default(),
+        syncs_without_commit: reports.iter().map(|it| it.tally.syncs_without_commit).sum(),
         mismatches: Mismatches::default(),
+        bad_reply: reports.iter().find_map(|report| report.tally.bad_reply),
         calls: reports.first().and_then(|report| report.tally.calls).map(|_| Calls::default()),
     };
     let mut touched: Option<Touched> = None;

@@ -145,8 +145,12 @@ impl OpError {
     pub const PROGRAM: Self = Self(60_006);
     /// The write verifier changed: the server restarted and may have lost uncommitted data.
     pub const VERIFIER: Self = Self(60_005);
-    /// The server answered, but with an RPC that could not be accepted.
+    /// The server refused the call as an RPC: it has no such procedure, say, or no trust in us.
     pub const RPC: Self = Self(60_004);
+    /// The server answered with something that can't be decoded, or that answers nothing asked.
+    pub const MALFORMED: Self = Self(60_007);
+    /// The server wrote data less durably than it was asked to, and said so.
+    pub const LESS_STABLE: Self = Self(60_008);
 
     /// Names the error as tables and exports do.
     pub fn name(self) -> String {
@@ -189,7 +193,13 @@ impl OpError {
             60_004 => "RPC refused",
             60_005 => "write verifier changed",
             60_006 => "program failed",
-            code => return format!("error {code}"),
+            60_007 => "malformed reply",
+            60_008 => "written less durably than asked",
+            code => {
+                let of_v4 =
+                    code.checked_sub(NFS4_FIRST).and_then(|at| NFS4_ERRORS.get(at as usize));
+                return of_v4.map_or_else(|| format!("error {code}"), |name| (*name).to_owned());
+            }
         };
         known.to_owned()
     }
@@ -200,6 +210,103 @@ impl fmt::Display for OpError {
         f.write_str(&self.name())
     }
 }
+
+/// Number of the first error that only version 4 has.
+const NFS4_FIRST: u32 = 10_009;
+
+/// Names of the errors of version 4, from [`NFS4_FIRST`] on.
+///
+/// **Source:** RFC 7530, 13.1; RFC 8881, 15.1; RFC 7862, 11.1; RFC 8276, 8.3.
+const NFS4_ERRORS: [&str; 88] = [
+    "NFS4ERR_SAME",
+    "NFS4ERR_DENIED",
+    "NFS4ERR_EXPIRED",
+    "NFS4ERR_LOCKED",
+    "NFS4ERR_GRACE",
+    "NFS4ERR_FHEXPIRED",
+    "NFS4ERR_SHARE_DENIED",
+    "NFS4ERR_WRONGSEC",
+    "NFS4ERR_CLID_INUSE",
+    "NFS4ERR_RESOURCE",
+    "NFS4ERR_MOVED",
+    "NFS4ERR_NOFILEHANDLE",
+    "NFS4ERR_MINOR_VERS_MISMATCH",
+    "NFS4ERR_STALE_CLIENTID",
+    "NFS4ERR_STALE_STATEID",
+    "NFS4ERR_OLD_STATEID",
+    "NFS4ERR_BAD_STATEID",
+    "NFS4ERR_BAD_SEQID",
+    "NFS4ERR_NOT_SAME",
+    "NFS4ERR_LOCK_RANGE",
+    "NFS4ERR_SYMLINK",
+    "NFS4ERR_RESTOREFH",
+    "NFS4ERR_LEASE_MOVED",
+    "NFS4ERR_ATTRNOTSUPP",
+    "NFS4ERR_NO_GRACE",
+    "NFS4ERR_RECLAIM_BAD",
+    "NFS4ERR_RECLAIM_CONFLICT",
+    "NFS4ERR_BADXDR",
+    "NFS4ERR_LOCKS_HELD",
+    "NFS4ERR_OPENMODE",
+    "NFS4ERR_BADOWNER",
+    "NFS4ERR_BADCHAR",
+    "NFS4ERR_BADNAME",
+    "NFS4ERR_BAD_RANGE",
+    "NFS4ERR_LOCK_NOTSUPP",
+    "NFS4ERR_OP_ILLEGAL",
+    "NFS4ERR_DEADLOCK",
+    "NFS4ERR_FILE_OPEN",
+    "NFS4ERR_ADMIN_REVOKED",
+    "NFS4ERR_CB_PATH_DOWN",
+    "NFS4ERR_BADIOMODE",
+    "NFS4ERR_BADLAYOUT",
+    "NFS4ERR_BAD_SESSION_DIGEST",
+    "NFS4ERR_BADSESSION",
+    "NFS4ERR_BADSLOT",
+    "NFS4ERR_COMPLETE_ALREADY",
+    "NFS4ERR_CONN_NOT_BOUND_TO_SESSION",
+    "NFS4ERR_DELEG_ALREADY_WANTED",
+    "NFS4ERR_BACK_CHAN_BUSY",
+    "NFS4ERR_LAYOUTTRYLATER",
+    "NFS4ERR_LAYOUTUNAVAILABLE",
+    "NFS4ERR_NOMATCHING_LAYOUT",
+    "NFS4ERR_RECALLCONFLICT",
+    "NFS4ERR_UNKNOWN_LAYOUTTYPE",
+    "NFS4ERR_SEQ_MISORDERED",
+    "NFS4ERR_SEQUENCE_POS",
+    "NFS4ERR_REQ_TOO_BIG",
+    "NFS4ERR_REP_TOO_BIG",
+    "NFS4ERR_REP_TOO_BIG_TO_CACHE",
+    "NFS4ERR_RETRY_UNCACHED_REP",
+    "NFS4ERR_UNSAFE_COMPOUND",
+    "NFS4ERR_TOO_MANY_OPS",
+    "NFS4ERR_OP_NOT_IN_SESSION",
+    "NFS4ERR_HASH_ALG_UNSUPP",
+    "error 10073",
+    "NFS4ERR_CLIENTID_BUSY",
+    "NFS4ERR_PNFS_IO_HOLE",
+    "NFS4ERR_SEQ_FALSE_RETRY",
+    "NFS4ERR_BAD_HIGH_SLOT",
+    "NFS4ERR_DEADSESSION",
+    "NFS4ERR_ENCR_ALG_UNSUPP",
+    "NFS4ERR_PNFS_NO_LAYOUT",
+    "NFS4ERR_NOT_ONLY_OP",
+    "NFS4ERR_WRONG_CRED",
+    "NFS4ERR_WRONG_TYPE",
+    "NFS4ERR_DIRDELEG_UNAVAIL",
+    "NFS4ERR_REJECT_DELEG",
+    "NFS4ERR_RETURNCONFLICT",
+    "NFS4ERR_DELEG_REVOKED",
+    "NFS4ERR_PARTNER_NOTSUPP",
+    "NFS4ERR_PARTNER_NO_AUTH",
+    "NFS4ERR_UNION_NOTSUPP",
+    "NFS4ERR_OFFLOAD_DENIED",
+    "NFS4ERR_WRONG_LFS",
+    "NFS4ERR_BADLABEL",
+    "NFS4ERR_OFFLOAD_NO_REQS",
+    "NFS4ERR_NOXATTR",
+    "NFS4ERR_XATTR2BIG",
+];
 
 /// What became of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -184,33 +184,43 @@ impl Mount {
         Ok(data)
     }
 
-    /// Writes all of `data` at `offset`, in as many WRITEs as it takes. After
-    /// [`StableHow::Unstable`] call [`Mount::commit`].
+    /// Writes all of `data` at `offset`, in as many WRITEs as it takes, and returns the weakest
+    /// stability that a reply claims: after [`StableHow::Unstable`] call [`Mount::commit`].
     ///
     /// # Errors
-    /// [`CallFailure`]; what was written before stays written.
+    /// [`CallFailure`], also where a reply claims less than was asked for; what was written before
+    /// stays written.
     pub fn write(
         &mut self,
         file: File,
         offset: u64,
         data: &[u8],
         stable: StableHow,
-    ) -> Result<(), CallFailure> {
+    ) -> Result<StableHow, CallFailure> {
         let mut written = 0;
+        let mut weakest = StableHow::FileSync;
         while written < data.len() {
             let len = (data.len() - written).min(self.wsize() as usize);
             let piece = Data::Bytes(&data[written..written + len]);
             let offset = offset + written as u64;
             let write = Operation::Write { file: &file, offset, stable, data: piece };
-            written += self.operate(&write, |outcome| match outcome {
+            let (count, committed) = self.control.operate(&write, |event| match event.result {
                 // A server that writes nothing, or more than was sent, would never get done.
-                Outcome::Written { count, .. } if (1..=len).contains(&(count as usize)) => {
-                    Some(count as usize)
+                Ok(Outcome::Written { count, committed, .. })
+                    if (1..=len).contains(&(count as usize)) =>
+                {
+                    if committed < stable {
+                        let value = committed.number();
+                        return Err(DecodeError::BadValue { what: "the stability", value });
+                    }
+                    Ok((count as usize, committed))
                 }
-                _ => None,
+                _ => Err(unexpected()),
             })?;
+            written += count;
+            weakest = weakest.min(committed);
         }
-        Ok(())
+        Ok(weakest)
     }
 
     /// Makes a whole file durable and returns the verifier.

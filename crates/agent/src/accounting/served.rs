@@ -5,8 +5,8 @@
 //! recorder must agree too. Only the attributes of version 4 are left out, which ride along with
 //! many operations.
 
-use engine::backend::{Calls, OperationKind};
-use model::{Durability, NfsVersion, OpKind, PassResult, RunSpec, Stable, Truth};
+use engine::backend::{Calls, OperationKind, Tally};
+use model::{NfsVersion, OpKind, PassResult, RunSpec, Truth};
 
 use super::{bytes_of, of, truth};
 use crate::ServerCounts;
@@ -16,7 +16,7 @@ use crate::ServerCounts;
 pub(super) fn truths(
     spec: &RunSpec,
     result: &PassResult,
-    started: Option<&Calls>,
+    tally: &Tally,
     (before, after): (ServerCounts, ServerCounts),
 ) -> Vec<Truth> {
     if result.errors() > 0 {
@@ -30,10 +30,10 @@ pub(super) fn truths(
     ];
     let served = after.calls.since(&before.calls);
     let version = spec.nfs().version;
-    let recorded = recorded(spec, result);
+    let recorded = recorded(spec, result, tally);
     for procedure in OperationKind::ALL.iter().copied() {
         let served = served.of(procedure);
-        let started = started.map_or(0, |started| sum(started, version, procedure));
+        let started = tally.calls.as_ref().map_or(0, |started| sum(started, version, procedure));
         if spec_knows(procedure, version) && started + served > 0 {
             let source = format!("{procedure} calls of the backend, counted by the server");
             truths.push(truth(started, served, &source));
@@ -92,8 +92,11 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
 }
 
 /// Returns the calls that the server must have received by the recorder, by server procedure.
-fn recorded(spec: &RunSpec, result: &PassResult) -> Calls {
+fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
     let mut calls = Calls::default();
+    // A sync is a COMMIT, but where the backend knows that there is nothing to commit.
+    let (syncs, _) = of(result, OpKind::Sync);
+    calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
     let version = spec.nfs().version;
     for kind in OpKind::ALL {
         let (done, _) = of(result, *kind);
@@ -137,15 +140,7 @@ fn operations(kind: OpKind, spec: &RunSpec) -> [Option<OperationKind>; 2] {
         OpKind::Fsinfo => newer(Kind::Fsinfo, Kind::Fsstat),
         OpKind::Pathconf => newer(Kind::Pathconf, Kind::Fsstat),
         OpKind::Commit => newer(Kind::Commit, Kind::Getattr),
-        OpKind::Sync => commits(spec).then_some(Kind::Commit),
         _ => None,
     };
     [one, None]
-}
-
-/// Says whether a sync is a COMMIT: v2 has none, and what is written safely needs none.
-fn commits(spec: &RunSpec) -> bool {
-    let nfs = spec.nfs();
-    let is_safe = matches!(spec.durability, Durability::Dsync | Durability::Osync);
-    nfs.version != NfsVersion::V2 && nfs.stable == Stable::Unstable && !is_safe
 }

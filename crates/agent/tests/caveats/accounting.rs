@@ -261,10 +261,8 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
                 kind,
                 OpKind::Null | OpKind::Getattr | OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf
             );
-            // A sync that needs no COMMIT, and what no backend executes, never reach a server.
-            let stays = *kind == OpKind::Execute
-                || (*kind == OpKind::Sync && *version == NfsVersion::V2)
-                || (rides && version.major() == 4);
+            // What no backend executes never reaches a server.
+            let stays = *kind == OpKind::Execute || (rides && version.major() == 4);
             assert_eq!(is_doubted, !stays, "{kind} of version {version}: {truths:?}");
         }
     }

@@ -143,7 +143,9 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
         ops: None,
         recovered,
         calls: Some(common.calls.get()),
+        syncs_without_commit: common.syncs_without_commit,
         mismatches: common.mismatches,
+        bad_reply: common.bad_reply,
     }
 }
 

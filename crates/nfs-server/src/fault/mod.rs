@@ -13,6 +13,7 @@ mod state;
 
 use nfs_proto::Status;
 use nfs_proto::mount3::MountStatus;
+use nfs_proto::nfs3::StableHow;
 
 use crate::fs::Quirks;
 
@@ -150,6 +151,8 @@ pub struct FaultPlan {
     pub duplicate_reply: PartsPerMillion,
     /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
     pub short_write: PartsPerMillion,
+    /// The stability that replies of WRITE claim, whatever was asked for.
+    pub write_stability: Option<StableHow>,
     /// Stalls and restarts, in any order.
     pub schedule: Vec<ScheduledEvent>,
     /// A restart takes back data that was written UNSTABLE and not committed.

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nfs_proto::RpcError;
-use nfs_proto::nfs3::{Reply, Status, Verifier};
+use nfs_proto::nfs3::{Reply, StableHow, Status, Verifier};
 use nfs_proto::program;
 use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential};
 use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply};
@@ -333,6 +333,11 @@ impl Service {
         };
         self.counters.payload_written_bytes.add(count as u64);
         Ok(Written { change, count: count as u32, verifier })
+    }
+
+    /// Returns the stability that the reply of a WRITE claims.
+    pub(crate) fn claimed_stability(&self, asked: StableHow) -> StableHow {
+        self.shared.faults.write_stability.unwrap_or(asked)
     }
 
     /// Makes data that was written unstably safe from a planned restart, and gives the verifier

@@ -154,7 +154,8 @@ impl Service {
         let written = self.id(file).and_then(|id| self.write_data(id, offset, data, unstable));
         match written {
             Ok(Written { change, count, verifier }) => {
-                let ok = WriteOk { count, committed: stable, verifier };
+                let committed = self.claimed_stability(stable);
+                let ok = WriteOk { count, committed, verifier };
                 Reply::Write { wcc: wcc(&change), result: Ok(ok) }
             }
             Err(error) => {

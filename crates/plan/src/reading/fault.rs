@@ -6,7 +6,8 @@ use model::units::{parse_size, parse_time_ns};
 
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::fault::{
-    CALLS, Calls, ERRORS, Endless, KINDS, PlannedFault, Share, Times, VerifierChange,
+    CALLS, Calls, ClaimedStability, ERRORS, Endless, KINDS, PlannedFault, Share, Times,
+    VerifierChange,
 };
 use crate::written::near::unknown_word;
 
@@ -71,6 +72,8 @@ fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>>
         ("drop", [share]) => self::share(share).map(F::Drop),
         ("duplicate", [share]) => self::share(share).map(F::Duplicate),
         ("short_writes", [share]) => self::share(share).map(F::ShortWrites),
+        ("write_stability", ["UNSTABLE"]) => Ok(F::WriteStability(ClaimedStability::Unstable)),
+        ("write_stability", ["FILE_SYNC"]) => Ok(F::WriteStability(ClaimedStability::FileSync)),
         ("delay", [share, late]) => {
             both(self::share(share), time(late)).map(|(share, time_ns)| F::Delay { share, time_ns })
         }

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use crate::written::fault::{Calls, Endless, PlannedFault, Share, Times, VerifierChange};
+use crate::written::fault::{
+    Calls, ClaimedStability, Endless, PlannedFault, Share, Times, VerifierChange,
+};
 use crate::written::text::{size, time_ns};
 
 impl PlannedFault {
@@ -22,6 +24,8 @@ impl PlannedFault {
             | Self::WrongXid(share)
             | Self::OversizedRecords(share) => share.to_string(),
             Self::Delay { share, time_ns: late } => format!("{share} {}", time_ns(late)),
+            Self::WriteStability(ClaimedStability::Unstable) => "UNSTABLE".to_owned(),
+            Self::WriteStability(ClaimedStability::FileSync) => "FILE_SYNC".to_owned(),
             Self::Error { calls, error, share } => format!("{calls} {error} {share}"),
             Self::Stall { lasts_ns, at_ns } => {
                 format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))

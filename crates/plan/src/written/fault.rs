@@ -56,6 +56,15 @@ pub enum VerifierChange {
     Write,
 }
 
+/// The stability that WRITE replies claim, whatever was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClaimedStability {
+    /// UNSTABLE, also where more was asked for: no server that obeys its RFC does.
+    Unstable,
+    /// FILE_SYNC: a server that needs no COMMIT.
+    FileSync,
+}
+
 /// A planned fault of the in-memory server. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlannedFault {
@@ -86,6 +95,8 @@ pub enum PlannedFault {
     Duplicate(Share),
     /// A WRITE takes the first half of its data.
     ShortWrites(Share),
+    /// WRITE replies claim a stability whatever was asked for.
+    WriteStability(ClaimedStability),
     /// A call is answered with an error.
     Error {
         /// The calls that are affected.
@@ -170,7 +181,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 29] = [
+pub const KINDS: [FaultKind; 30] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -181,6 +192,11 @@ pub const KINDS: [FaultKind; 29] = [
     kind("delay", "SHARE TIME", "Answers come late."),
     kind("duplicate", "SHARE", "Answers are sent twice."),
     kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
+    kind(
+        "write_stability",
+        "UNSTABLE | FILE_SYNC",
+        "WRITE replies claim this stability, whatever was asked for.",
+    ),
     kind("error", "CALL ERROR SHARE", "Calls are answered with an error, such as READ IO 1%."),
     kind("stall", "TIME at TIME", "Nothing is answered for a time, from a time after the start."),
     kind(
@@ -232,6 +248,7 @@ impl PlannedFault {
             Self::Delay { .. } => "delay",
             Self::Duplicate(_) => "duplicate",
             Self::ShortWrites(_) => "short_writes",
+            Self::WriteStability(_) => "write_stability",
             Self::Error { .. } => "error",
             Self::Stall { .. } => "stall",
             Self::Restart { .. } => "restart",

@@ -12,8 +12,8 @@ use nfs_client::proto::version::Version;
 use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
-use crate::backend::Lost;
 use crate::backend::calls::CallCounts;
+use crate::backend::{BadReply, Lost};
 use crate::clients::ClientBooks;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
@@ -80,8 +80,12 @@ pub(super) struct Common {
     pub(super) resent_bytes: u64,
     /// That of it which a server may have lost, in bytes.
     pub(super) rewritten_bytes: u64,
-    /// What was read and not as it was written.
+    /// Syncs that took no COMMIT.
+    pub(super) syncs_without_commit: u64,
+    /// Data that was read and is not as it was written.
     pub(super) mismatches: Mismatches,
+    /// The first reply that refused or misunderstood a call.
+    pub(super) bad_reply: Option<BadReply>,
 }
 
 impl Common {
@@ -89,7 +93,7 @@ impl Common {
         let unstable = set.stable == StableHow::Unstable && set.version != Version::V2;
         let books = (unstable && set.is_written).then(|| match set.grid.take() {
             Some(grid) => Uncommitted::new(grid),
-            None => Uncommitted::without_blocks(),
+            None => Uncommitted::without_blocks(set.files.len()),
         });
         Self {
             calls: CallCounts::default(),
@@ -99,8 +103,20 @@ impl Common {
             again_out: 0,
             resent_bytes: 0,
             rewritten_bytes: 0,
+            syncs_without_commit: 0,
             mismatches: Mismatches::default(),
+            bad_reply: None,
             set,
+        }
+    }
+
+    /// Says whether a sync of the file with this number takes a COMMIT: a server may have answered
+    /// all WRITEs as durable, however they were asked for, and then there is nothing to commit.
+    pub(super) fn needs_commit(&self, number: u32) -> bool {
+        match &self.books {
+            // Nothing is known of files that are found by name.
+            Some(books) => self.known(number).is_none() || books.is_dirty(self.index(number)),
+            None => false,
         }
     }
 

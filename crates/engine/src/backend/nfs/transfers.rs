@@ -212,7 +212,9 @@ impl Transfers {
                 return;
             }
             let is_vain = commits && self.again_error.is_some();
-            if is_vain || (syncs && common.books.is_none()) {
+            let is_clean = syncs && !common.needs_commit(state.op.file);
+            if is_vain || is_clean {
+                common.syncs_without_commit += u64::from(is_clean);
                 self.waiting.pop_front();
                 state.error = self.again_error.take();
                 self.finish(slot, now_ns);

@@ -61,6 +61,14 @@ impl Grid {
         }
     }
 
+    /// Returns the number of files.
+    fn files(&self) -> usize {
+        match &self.files {
+            Extents::Even(files, _) => *files,
+            Extents::Each(firsts) => firsts.len() - 1,
+        }
+    }
+
     /// Blocks of all files.
     pub fn blocks(&self) -> usize {
         match &self.files {
@@ -109,6 +117,8 @@ impl Grid {
 pub(super) struct Uncommitted {
     verifier: Option<Verifier>,
     grid: Grid,
+    /// Files with data that was answered as UNSTABLE and is not committed.
+    dirty: Bits,
     /// Something was written where there is no block: not all of it is known.
     beyond: bool,
     /// Answered under the verifier in force, not committed.
@@ -130,6 +140,7 @@ impl Uncommitted {
         let blocks = grid.blocks();
         Self {
             verifier: None,
+            dirty: Bits::new(grid.files()),
             grid,
             beyond: false,
             taken: Bits::new(blocks),
@@ -141,9 +152,14 @@ impl Uncommitted {
         }
     }
 
-    /// Keeps watch on the verifier only: nothing is known of where data was written.
-    pub(super) fn without_blocks() -> Self {
-        Self::new(Grid::even(0, 0, 1))
+    /// Keeps watch on the verifier of so many files only, and not of where data was written.
+    pub(super) fn without_blocks(files: usize) -> Self {
+        Self::new(Grid::even(files, 0, 1))
+    }
+
+    /// Says whether a file has data that the server may lose until it is committed.
+    pub(super) fn is_dirty(&self, file: usize) -> bool {
+        self.dirty.has(file)
     }
 
     /// Says whether it is known what has to be written again.
@@ -154,6 +170,7 @@ impl Uncommitted {
     /// Takes note of an unstable WRITE of so many bytes that was answered with this verifier.
     pub(super) fn written(&mut self, file: usize, offset: u64, len: u32, verifier: Verifier) {
         self.look_at(verifier);
+        self.dirty.set(file);
         if self.taken.0.is_empty() || len == 0 {
             return;
         }
@@ -175,6 +192,7 @@ impl Uncommitted {
         let safe = !self.look_at(verifier);
         if safe {
             self.taken.clear_all(self.grid.blocks_of(file));
+            self.dirty.clear_all(file..file + 1);
             self.note_progress();
         }
         safe
@@ -309,7 +327,7 @@ mod tests {
 
     #[test]
     fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
-        let mut books = Uncommitted::without_blocks();
+        let mut books = Uncommitted::without_blocks(4);
         assert!(!books.knows_blocks());
         books.written(17, 1 << 40, 10, FIRST);
         assert!(books.committed(3, FIRST));

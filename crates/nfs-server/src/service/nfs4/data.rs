@@ -36,7 +36,8 @@ impl Service {
                 let unstable = stable == StableHow::Unstable;
                 let written = self.write_data(id, offset, data, unstable).map_err(v4_status)?;
                 let (count, verifier) = (written.count, written.verifier);
-                answer.ok(&OpOk::Write { count, committed: stable, verifier });
+                let committed = self.claimed_stability(stable);
+                answer.ok(&OpOk::Write { count, committed, verifier });
             }
             Op::Commit { offset, count } => {
                 let id = run.current()?;

@@ -6,10 +6,12 @@
 use model::{OpError, OpKind};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::{Event, File, Outcome};
+use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
 
 use super::super::set::Common;
 use super::{Stage, Transfer};
+use crate::backend::BadReply;
 use crate::backend::posix::get_each;
 
 /// What a call that did not fail came to.
@@ -32,7 +34,10 @@ pub(super) fn judge(
     if transfer.kind == OpKind::LookupMissing {
         return missing(event);
     }
-    let outcome = event.result.map_err(|error| error_of(&error))?;
+    let outcome = match event.result {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(note_error(event, error, common)),
+    };
     match outcome {
         Outcome::Read { count, eof } => {
             if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
@@ -54,14 +59,21 @@ pub(super) fn judge(
             }
             Ok(Judged::Moved(count))
         }
-        Outcome::Written { count, verifier, .. } => {
+        Outcome::Written { count, committed, verifier } => {
             if count == 0 || count > transfer.len {
                 return Err(OpError::SHORT);
             }
             // What is opened by name is written FILE_SYNC.
-            let index = common.index(transfer.file);
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
-            if let Some(books) = common.books.as_mut().filter(|_| in_set) {
+            let asked = if in_set { common.set.stable } else { StableHow::FileSync };
+            // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more than was asked for, and
+            // never less. What it claims, and not what was asked for, says if a COMMIT is due.
+            if committed < asked {
+                return Err(OpError::LESS_STABLE);
+            }
+            let index = common.index(transfer.file);
+            let is_uncommitted = in_set && committed == StableHow::Unstable;
+            if let Some(books) = common.books.as_mut().filter(|_| is_uncommitted) {
                 books.written(index, transfer.offset, count, verifier);
                 if !transfer.writes_again() {
                     books.note_progress();
@@ -94,7 +106,7 @@ fn missing(event: &Event<'_>) -> Result<Judged, OpError> {
 /// The file that an OPEN brought.
 pub(super) fn opened(event: &Event<'_>) -> Result<File, OpError> {
     event.result.map_err(|error| error_of(&error))?;
-    event.file.copied().ok_or(OpError::RPC)
+    event.file.copied().ok_or(OpError::MALFORMED)
 }
 
 /// Tells whether a server does not know the open that a call relied on.
@@ -108,10 +120,20 @@ pub(super) fn is_state_lost(event: &Event<'_>) -> bool {
     )
 }
 
+/// Returns the op's error, and keeps the first reply whose reason a code can't hold.
+#[cold]
+fn note_error(event: &Event<'_>, error: CallError, common: &mut Common) -> OpError {
+    if matches!(error, CallError::Rpc(_) | CallError::Malformed(_)) {
+        common.bad_reply.get_or_insert(BadReply { call: event.kind, error });
+    }
+    error_of(&error)
+}
+
 fn error_of(error: &CallError) -> OpError {
     match error {
         CallError::Status(spoken) => OpError(spoken.status.number()),
         CallError::Lost => OpError::LOST,
-        CallError::Rpc(_) | CallError::Malformed(_) => OpError::RPC,
+        CallError::Rpc(_) => OpError::RPC,
+        CallError::Malformed(_) => OpError::MALFORMED,
     }
 }

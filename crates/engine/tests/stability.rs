@@ -1,0 +1,188 @@
+//! The stability that a server claims in its WRITE replies decides about COMMITs, and not the one
+//! that was asked for: a server may claim more and need no COMMIT, and may never claim less.
+
+use std::sync::Arc;
+
+use engine::backend::{Backend, NO_LIMIT, OperationKind};
+use engine::{Site, SiteConfig, SiteError, Stop, SystemClock};
+use model::testing::RunBuilder;
+use model::{
+    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpError, OpKind,
+    Outcome, Pass, RunSpec, Share, Target, Workload,
+};
+use nfs_client::proto::nfs3::StableHow;
+use nfs_server::{
+    Damage, ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig,
+};
+use workload::Pattern;
+
+const VERSIONS: [NfsVersion; 4] =
+    [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
+const IO_BYTES: u32 = 4096;
+const FILE_BYTES: u64 = 4 * IO_BYTES as u64;
+
+/// The numbers that COMMIT has in v3 and in v4.
+const COMMIT: [FaultedCalls; 2] = [FaultedCalls::V3(21), FaultedCalls::V4(5)];
+
+/// A server that answers every COMMIT with "not supported", and claims this in WRITE replies.
+fn without_commit(write_stability: Option<StableHow>) -> Server {
+    let (status, share) = (nfs_client::proto::status::Status::NotSupp, PartsPerMillion(1_000_000));
+    let errors = COMMIT.map(|calls| ErrorFault { calls, status, share }).to_vec();
+    let faults = FaultPlan { errors, write_stability, ..FaultPlan::default() };
+    Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
+}
+
+fn run_on(server: &Server, version: NfsVersion, durability: Durability) -> (Site, RunSpec) {
+    try_run_on(server, version, durability).unwrap()
+}
+
+fn try_run_on(
+    server: &Server,
+    version: NfsVersion,
+    durability: Durability,
+) -> Result<(Site, RunSpec), SiteError> {
+    let port = Some(server.address().port());
+    let settings = NfsSettings { version, ..NfsSettings::default() };
+    let target =
+        NfsTarget { port, mount_port: port, settings, ..NfsTarget::new("127.0.0.1", "/export") };
+    let spec = RunBuilder::new(Workload::Stream)
+        .target(Target::Nfs(target))
+        .backend(BackendKind::Nfs)
+        .io_size_bytes(IO_BYTES)
+        .file_size_bytes(FILE_BYTES)
+        .files(1)
+        .durability(durability)
+        .build();
+    let config = SiteConfig {
+        seed: 1,
+        work_name: ".dfsbench-stability".into(),
+        pattern: Pattern::new(1, IO_BYTES as usize),
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
+    };
+    Site::create(&spec, config).map(|site| (site, spec))
+}
+
+fn outcome(backend: &mut dyn Backend, kind: OpKind, len_bytes: u32) -> Outcome {
+    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes, file: 0, kind };
+    assert_eq!(backend.submit(&[op]), 1);
+    let mut ended: Vec<Completion> = Vec::new();
+    while ended.is_empty() {
+        backend.reap(1, NO_LIMIT, &mut ended).unwrap();
+    }
+    ended[0].outcome
+}
+
+/// Writes a block and syncs; the outcomes, and how many COMMITs were sent.
+fn write_and_sync(
+    claimed: Option<StableHow>,
+    version: NfsVersion,
+    durability: Durability,
+) -> (Outcome, Outcome, u64) {
+    let server = without_commit(claimed);
+    let (site, spec) = run_on(&server, version, durability);
+    site.prepare(&spec, Pass::Write).unwrap();
+    let mut backend = site.open(&spec, Pass::Write, 0).unwrap().backend;
+    let written = outcome(backend.as_mut(), OpKind::Write, IO_BYTES);
+    let synced = outcome(backend.as_mut(), OpKind::Sync, 0);
+    let commits = backend.tally().calls.unwrap().of(OperationKind::Commit);
+    (written, synced, commits)
+}
+
+#[test]
+fn a_server_that_claims_file_sync_needs_no_commit() {
+    for version in VERSIONS {
+        let claimed = Some(StableHow::FileSync);
+        let (written, synced, commits) = write_and_sync(claimed, version, Durability::Sync);
+        assert_eq!((written, synced), (Outcome::Done(IO_BYTES), Outcome::Done(0)), "{version}");
+        assert_eq!(commits, 0, "{version}");
+    }
+}
+
+#[test]
+fn unstable_data_is_committed_and_a_refusal_fails_the_sync() {
+    for version in VERSIONS {
+        let (written, synced, commits) = write_and_sync(None, version, Durability::Sync);
+        assert_eq!(written, Outcome::Done(IO_BYTES), "{version}");
+        assert!(matches!(synced, Outcome::Failed(_)), "{version}: {synced:?}");
+        assert_eq!(commits, 1, "{version}");
+    }
+}
+
+#[test]
+fn a_file_without_new_data_is_not_committed_again() {
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let (site, spec) = run_on(&server, NfsVersion::V3, Durability::Sync);
+    site.prepare(&spec, Pass::Write).unwrap();
+    let mut backend = site.open(&spec, Pass::Write, 0).unwrap().backend;
+    for (kind, len_bytes) in
+        [(OpKind::Sync, 0), (OpKind::Write, IO_BYTES), (OpKind::Sync, 0), (OpKind::Sync, 0)]
+    {
+        assert_eq!(outcome(backend.as_mut(), kind, len_bytes), Outcome::Done(len_bytes));
+    }
+    assert_eq!(backend.tally().calls.unwrap().of(OperationKind::Commit), 1);
+}
+
+#[test]
+fn less_than_was_asked_for_fails_the_write() {
+    for version in VERSIONS {
+        let claimed = Some(StableHow::Unstable);
+        let (written, _, _) = write_and_sync(claimed, version, Durability::Osync);
+        assert_eq!(written, Outcome::Failed(OpError::LESS_STABLE), "{version}");
+        let (written, _, _) = write_and_sync(None, version, Durability::Osync);
+        assert_eq!(written, Outcome::Done(IO_BYTES), "{version}");
+    }
+}
+
+#[test]
+fn files_are_prepared_on_a_server_without_commit() {
+    let server = without_commit(Some(StableHow::FileSync));
+    let (site, spec) = run_on(&server, NfsVersion::V3, Durability::None);
+    site.prepare(&spec, Pass::Read).unwrap();
+    let strict = without_commit(None);
+    let (site, spec) = run_on(&strict, NfsVersion::V3, Durability::None);
+    let error = site.prepare(&spec, Pass::Read).unwrap_err().to_string();
+    assert!(error.contains("COMMIT"), "{error}");
+}
+
+#[test]
+fn the_first_malformed_reply_is_kept_with_its_call_and_reason() {
+    let cut = PartsPerMillion(50_000);
+    // Some seeds cut a reply of the set-up, which is an error of its own.
+    let reason = (1..100).find_map(|seed| {
+        let damage = Damage { cut, ..Damage::default() };
+        let faults = FaultPlan { seed, damage, ..FaultPlan::default() };
+        let server = Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap();
+        let (site, spec) = try_run_on(&server, NfsVersion::V3, Durability::None).ok()?;
+        site.prepare(&spec, Pass::Read).ok()?;
+        let mut backend = site.open(&spec, Pass::Read, 0).ok()?.backend;
+        let mut outcomes = (0..200).map(|_| outcome(backend.as_mut(), OpKind::Read, IO_BYTES));
+        assert!(outcomes.any(|outcome| outcome == Outcome::Failed(OpError::MALFORMED)));
+        Some(backend.tally().bad_reply.unwrap().to_string())
+    });
+    let reason = reason.expect("a seed that cuts no reply of the set-up");
+    assert!(reason.starts_with("READ: the reply is malformed: "), "{reason}");
+    let server = Server::start(ServerConfig::default()).unwrap();
+    let (site, spec) = run_on(&server, NfsVersion::V3, Durability::None);
+    site.prepare(&spec, Pass::Read).unwrap();
+    let mut backend = site.open(&spec, Pass::Read, 0).unwrap().backend;
+    assert_eq!(outcome(backend.as_mut(), OpKind::Read, IO_BYTES), Outcome::Done(IO_BYTES));
+    assert_eq!(backend.tally().bad_reply, None);
+}
+
+#[test]
+fn each_error_of_nfs_has_the_name_of_its_rfc() {
+    use nfs_client::proto::status::Status;
+    for number in 10_001..=10_096 {
+        let status = Status::from_number(number);
+        if matches!(status, Status::Other(_)) {
+            continue;
+        }
+        let name = OpError(number).name();
+        let (_, of_rfc) = status.name().split_once('_').unwrap();
+        assert_eq!(name.split_once('_').map(|(_, name)| name), Some(of_rfc), "{number}");
+    }
+}
