@@ -219,6 +219,7 @@ fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
         all.span_ns = all.span_ns.max(more.span_ns);
         all.late_ops += more.late_ops;
         all.unanswered_ops += more.unanswered_ops;
+        all.carried_over_ops += more.carried_over_ops;
     });
     all.stalls = sum_of(scopes.iter().map(|scope| scope.stalls), |all, more: Stalls| {
         all.count = all.count.saturating_add(more.count);

@@ -401,6 +401,7 @@ impl Measured {
             offered.due_ops += report.end.recorder.due().0 + report.end.unanswered;
             offered.late_ops += report.end.recorder.late();
             offered.unanswered_ops += report.end.unanswered;
+            offered.carried_over_ops += report.end.recorder.carried_over();
             offered.span_ns = offered.span_ns.max(report.due_span_ns);
         }
         WarmedUp::merge_all(&mut scope.warmup, &report.end.recorder.warmup());

@@ -19,6 +19,7 @@ pub struct Recorder {
     last_due_ns: u64,
     deadline_ns: u64,
     late: u64,
+    carried_over: u64,
 }
 
 struct Kind {
@@ -46,6 +47,7 @@ impl Recorder {
             last_due_ns: 0,
             deadline_ns: u64::MAX,
             late: 0,
+            carried_over: 0,
         };
         for kind in kinds {
             recorder.kinds[*kind as usize] = Some(Box::new(Kind {
@@ -79,6 +81,11 @@ impl Recorder {
     /// Ops that were done, but started after the deadline.
     pub const fn late(&self) -> u64 {
         self.late
+    }
+
+    /// Returns the ops that fell due before ops counted, and were done since, in time.
+    pub const fn carried_over(&self) -> u64 {
+        self.carried_over
     }
 
     /// Takes down that an op that fell due was never started; `waited_ns` is how long it had waited
@@ -140,6 +147,11 @@ impl Recorder {
         let due_ns = completion.op.due_ns;
         let at_ns = if due_ns == 0 { completion.sent_ns } else { due_ns };
         let is_warmup = at_ns < self.counts_ns;
+        let is_in_window =
+            completion.done_ns >= self.counts_ns && completion.sent_ns < self.deadline_ns;
+        if is_warmup && due_ns != 0 && is_in_window && kind_of != OpKind::Sync {
+            self.carried_over += times;
+        }
         let kind = self.kind(kind_of);
         match completion.outcome {
             Outcome::Done(bytes) if is_warmup => {

@@ -227,9 +227,31 @@ impl PassResult {
         self.rated().map(|kind| kind.done).sum()
     }
 
+    /// Returns how many ops of an open loop the target carried in the measured window, and no more
+    /// than fell due there; `None` for a closed loop.
+    ///
+    /// Ops that were started only after the window had ended are not carried. Those that fell due
+    /// before it and were done in it are: the target had them in place of others.
+    pub fn carried_ops(&self) -> Option<u64> {
+        let offered = self.scope.offered.filter(|offered| offered.due_ops > 0)?;
+        let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
+        Some((in_time + offered.carried_over_ops).min(offered.due_ops))
+    }
+
     /// Bytes that ops moved.
     pub fn bytes(&self) -> u64 {
         self.rated().map(|kind| kind.bytes).sum()
+    }
+
+    /// Returns how many ops the target answered with an error.
+    pub fn answered_errors(&self) -> u64 {
+        let mut answered = 0;
+        for (error, count) in self.kinds.iter().flat_map(|kind| &kind.errors) {
+            if *error != OpError::LOST {
+                answered += count;
+            }
+        }
+        answered
     }
 
     /// Ops that failed, `Sync` included.

@@ -66,6 +66,10 @@ pub struct Offered {
     /// Ops that fell due and were never started: nobody waited any longer. They stand among the
     /// response times with the time that they had waited by then.
     pub unanswered_ops: u64,
+    /// Ops that fell due in the warm-up and were done in the measured window. Far above a target's
+    /// capacity the warm-up leaves a queue, and the target works on that first: these are all that
+    /// it carries.
+    pub carried_over_ops: u64,
 }
 
 impl Offered {

@@ -6,8 +6,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Histogram, Pass, PassResult, ProgramUse, Run, Severity, Trial, TrialState,
-    Verdict, WorkingSet,
+    CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, ProgramUse, Run, Severity, Trial,
+    TrialState, Verdict, WorkingSet,
 };
 
 use crate::criteria::SETTLED_TRIALS_MIN;
@@ -389,7 +389,7 @@ fn byte_rate(result: &PassResult) -> Option<f64> {
     let Some(carried) = carried_rate(result) else {
         return per_second(result.bytes(), result.window_ns);
     };
-    Some(carried * result.bytes() as f64 / result.ops().max(1) as f64)
+    Some(carried * bytes_per_op(result))
 }
 
 fn op_rate(result: &PassResult) -> Option<f64> {
@@ -401,10 +401,23 @@ fn op_rate(result: &PassResult) -> Option<f64> {
 /// as a schedule has them, a few more in one trial than in the next, and that says nothing of the
 /// target.
 fn carried_rate(result: &PassResult) -> Option<f64> {
-    let offered = result.scope.offered.filter(|offered| offered.due_ops > 0)?;
-    let in_time = result.ops().saturating_sub(result.scope.overdue_ops());
-    let share = in_time as f64 / offered.due_ops as f64;
-    Some(offered.rate_per_s as f64 * share.min(1.0))
+    let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
+    Some(offered.rate_per_s as f64 * carried as f64 / offered.due_ops as f64)
+}
+
+/// Returns the mean payload of an op. Where none of those that fell due in the window was done, the
+/// ops of the warm-up stand for them.
+fn bytes_per_op(result: &PassResult) -> f64 {
+    let (mut ops, mut bytes) = (result.ops(), result.bytes());
+    if ops == 0 {
+        for warm in &result.scope.warmup {
+            if warm.kind != OpKind::Sync {
+                ops += warm.done;
+                bytes += warm.bytes;
+            }
+        }
+    }
+    bytes as f64 / ops.max(1) as f64
 }
 
 fn first_byte_rate(result: &PassResult) -> Option<f64> {

@@ -35,9 +35,11 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     // What really fell due, where that was counted: chance has no part in it then.
     let counted = result.scope.offered.filter(|offered| offered.span_ns > 0);
     let (span_s, due, late, chance);
+    let mut carried_over = 0;
     if let Some(offered) = counted {
         (span_s, due) = (offered.span_ns as f64 / 1e9, offered.due_ops as f64);
         (late, chance) = (result.scope.overdue_ops(), f64::from(spec.workers));
+        carried_over = offered.carried_over_ops;
     } else {
         span_s = result.window_ns as f64 / 1e9;
         due = rate as f64 * span_s;
@@ -48,7 +50,10 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
             Arrivals::Constant => f64::from(spec.workers),
         };
     }
-    let done = result.ops().saturating_sub(late) as f64;
+    // An op that was answered with an error was carried all the same: that it failed is a caveat of
+    // its own. What fell due in the warm-up and was done in the window was done in others' place.
+    let answered = result.ops() + result.answered_errors();
+    let done = (answered.saturating_sub(late) + carried_over) as f64;
     (done < due * LOAD_SHARE_MIN - chance).then(|| {
         let unanswered = counted.map_or(0, |offered| offered.unanswered_ops);
         let rest = match (late, unanswered) {
@@ -60,7 +65,7 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
             ),
         };
         CaveatCode::BelowOffered.because(format!(
-            "{} op/s were done of {} op/s offered ({:.0} %){rest}",
+            "{} op/s were answered of {} op/s offered ({:.0} %){rest}",
             three_digits(done / span_s),
             three_digits(due / span_s),
             done / due * 100.0

@@ -107,6 +107,7 @@ pub fn scope() -> Scope {
             span_ns: 1_000_000_000,
             late_ops: 3,
             unanswered_ops: 5,
+            carried_over_ops: 7,
         }),
         working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
