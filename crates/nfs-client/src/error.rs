@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::Proto;
 use nfs_proto::client::{Kind, Pending, StartError, Version};
 use nfs_proto::mount3::MountStatus;
-use nfs_proto::{CallError, Status, StreamError};
+use nfs_proto::{CallError, RpcError, Status, StreamError};
 
 use crate::interrupt::Interrupted;
 use crate::listing::Unlistable;
@@ -391,6 +391,12 @@ impl CallFailure {
     /// Returns the status the server answered with, if it did.
     pub fn status(&self) -> Option<Status> {
         self.answered().and_then(|error| error.status())
+    }
+
+    /// Says whether the server answered that it has no such procedure or operation.
+    pub fn lacks_call(&self) -> bool {
+        matches!(self.status(), Some(Status::NotSupp))
+            || matches!(self.answered(), Some(CallError::Rpc(RpcError::ProcedureUnavailable)))
     }
 }
 

@@ -6,6 +6,7 @@
 use nfs_proto::DecodeError;
 use nfs_proto::client::{Attributes, Cursor, Data, File, OpenAccess, Operation, Outcome};
 use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
+use nfs_proto::version::Version;
 
 use crate::error::CallFailure;
 use crate::listing::{LISTED_ENTRIES_MAX, Listed};
@@ -158,6 +159,24 @@ impl Mount {
             let server = self.control.server();
             let failed = |why| CallFailure::Unlistable { server, why };
             listed.end_page(cursor.cookie).map_err(failed)?;
+        }
+    }
+
+    /// Says whether the server lists names with their attributes, by asking for a page of `dir`.
+    /// Servers of version 3 may lack READDIRPLUS, which RFC 1813 (3.3.17) leaves open.
+    ///
+    /// # Errors
+    /// [`CallFailure`], but for an answer that says that there is no such call.
+    pub fn offers_readdirplus(&mut self, dir: File) -> Result<bool, CallFailure> {
+        if self.version() == Version::V2 {
+            return Ok(false);
+        }
+        let (cursor, bytes) = (Cursor::default(), READDIR_BYTES);
+        let page = Operation::ReaddirPlus { dir: &dir, cursor, bytes };
+        match self.control.operate(&page, |_| Ok(())) {
+            Ok(()) => Ok(true),
+            Err(failure) if failure.lacks_call() => Ok(false),
+            Err(failure) => Err(failure),
         }
     }
 

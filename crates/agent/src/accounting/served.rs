@@ -93,14 +93,20 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
 
 /// Returns the calls that the server must have received by the recorder, by server procedure.
 fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
+    let version = spec.nfs().version;
     let mut calls = Calls::default();
     // A sync is a COMMIT, but where the backend knows that there is nothing to commit.
     let (syncs, _) = of(result, OpKind::Sync);
     calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
-    let version = spec.nfs().version;
+    // Servers of version 3 may lack READDIRPLUS; then READDIR is called in its place.
+    let lists_plainly = version == NfsVersion::V3
+        && tally.calls.is_some_and(|started| started.of(OperationKind::ReaddirPlus) == 0);
     for kind in OpKind::ALL {
         let (done, _) = of(result, *kind);
-        for operation in operations(*kind, spec).into_iter().flatten() {
+        for mut operation in operations(*kind, spec).into_iter().flatten() {
+            if lists_plainly && operation == OperationKind::ReaddirPlus {
+                operation = OperationKind::Readdir;
+            }
             if let Some(procedure) = counted_as(operation, version) {
                 calls.count(procedure, done);
             }

@@ -1,7 +1,7 @@
 //! Causes planted in what was offered and written: a server that is slower than the load, one that
 //! refuses a kind of op, data that shrinks.
 
-use model::{Arrivals, Caveat, CaveatCode, Fill, Load, Pass, RunSpec, Workload};
+use model::{Arrivals, Caveat, CaveatCode, Fill, Load, OpKind, Pass, RunSpec, Workload};
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{
     ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig, ServiceTime,
@@ -138,4 +138,28 @@ fn zeros_are_doubted_where_something_may_compress_them() {
         let found = said(&spec, Pass::Write, CaveatCode::Compressible);
         assert_eq!(found.is_some(), doubted, "{} {fill}: {found:?}", spec.target_name);
     }
+}
+
+#[test]
+fn a_server_without_readdirplus_lists_with_readdir_and_the_mix_says_so() {
+    let mix = |server: &Server| {
+        let mut spec = RunSpec { workload: Workload::OpMix, files: 40, ..nfs(server) };
+        spec.op_mix.shares = vec![(OpKind::ReaddirPlus, 5_000), (OpKind::Getattr, 5_000)];
+        spec.load = Load { ops_max: 200, ..Load::default() };
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        let result = rig.run(Pass::OpMix).result;
+        let instead = result.caveats.iter().find(|it| it.evidence.contains("READDIRPLUS"));
+        assert_eq!(result.errors(), 0, "{:?}", result.kinds);
+        assert!(result.truths.iter().all(|it| it.expected == it.found), "{:?}", result.truths);
+        instead.map(|caveat| caveat.code)
+    };
+    let errors = vec![ErrorFault {
+        calls: FaultedCalls::V3(Procedure::Readdirplus.number()),
+        status: Status::NotSupp,
+        share: PartsPerMillion(1_000_000),
+    }];
+    let lacking = faulty(FaultPlan { errors, ..FaultPlan::default() });
+    assert_eq!(mix(&lacking), Some(CaveatCode::OptionNotInForce));
+    assert_eq!(mix(&server(ServerConfig::default())), None);
 }

@@ -29,7 +29,7 @@ use set::Common;
 use transfers::{Opens, Transfers};
 
 pub use many::Many;
-pub use set::NfsFiles;
+pub use set::{NfsFiles, PlusListing};
 pub use uncommitted::Grid;
 
 /// Executes ops as NFS calls.

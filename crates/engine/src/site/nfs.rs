@@ -22,6 +22,7 @@ use super::patience::{Job, Patience};
 use super::place::Place;
 use super::stock::Todo;
 use super::{Census, Opened, SiteConfig, SiteError, Whose};
+use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
 use walking::ByCall;
@@ -54,6 +55,7 @@ pub(super) struct NfsSite {
 struct Shared {
     files: Vec<File>,
     links: Arc<[File]>,
+    plus_listing: PlusListing,
 }
 
 impl NfsSite {

@@ -17,6 +17,15 @@ use crate::backend::{BadReply, Lost};
 use crate::clients::ClientBooks;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
+/// The call that is made to list names with their attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlusListing {
+    /// READDIRPLUS, or READDIR with attributes in version 4.
+    Readdirplus,
+    /// READDIR, and no attributes: the version or the server has nothing else.
+    Readdir,
+}
+
 /// What the backend works on.
 pub struct NfsFiles {
     /// Version that is spoken.
@@ -29,6 +38,8 @@ pub struct NfsFiles {
     pub place_files: Arc<[File]>,
     /// Symbolic links that were there before the pass, from number 0 on.
     pub links: Arc<[File]>,
+    /// The call that lists names with their attributes.
+    pub plus_listing: PlusListing,
     /// Every `stride`-th file of the set, from number `first` on; empty where a pass works by name.
     pub files: Vec<File>,
     /// Number of the first file that is known here.

@@ -20,7 +20,7 @@ use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opene
 use super::filling::make_file;
 use super::{NfsSite, Shared, told};
 use crate::backend::Backend;
-use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, depth_on};
+use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, depth_on};
 use crate::clients::ClientBooks;
 use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
@@ -65,11 +65,12 @@ impl NfsSite {
             let first = connections.remove(0);
             connections.insert(0, self.open_again(first, &mut set, &mut mount, pass)?);
         }
+        let instead = called_instead(spec, pass, &set);
         let limited = slots_limited(&connections, per_connection, mount.version());
         let depths = connections.iter().map(|connection| depth_on(connection, per_connection));
         let queue_depth = depths.sum();
         let backend = backend(connections, per_connection, set, &config.clock)?;
-        let caveats = called_instead(spec, pass).into_iter().chain(limited).collect();
+        let caveats = instead.into_iter().chain(limited).collect();
         Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
     }
 
@@ -82,13 +83,13 @@ impl NfsSite {
         config: &SiteConfig,
     ) -> Result<NfsFiles, SiteError> {
         let (first, stride) = opened_files(spec, pass, worker);
-        let Shared { files, links } = if pass == Pass::OpMix {
+        let Shared { files, links, plus_listing } = if pass == Pass::OpMix {
             self.share(spec, config)?
         } else {
             let last = if pass.opens() == Opens::Nothing { 0 } else { spec.files };
             let numbers = (first.min(last)..last).step_by(stride as usize);
             let files = self.files(spec, pass, numbers, config)?;
-            Shared { files, links: Arc::default() }
+            Shared { files, links: Arc::default(), plus_listing: PlusListing::Readdirplus }
         };
         let mount = self.mount();
         let grid = grid(spec, pass, files.len());
@@ -98,6 +99,7 @@ impl NfsSite {
             places: Arc::new(Places::of(spec)),
             place_files: self.places(),
             links,
+            plus_listing,
             files,
             first,
             stride,
@@ -117,6 +119,19 @@ impl NfsSite {
         })
     }
 
+    /// Finds out how names are listed with their attributes, where a mix does that.
+    fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, SiteError> {
+        let is_asked = is_in_mix(spec, OpKind::ReaddirPlus);
+        if !is_asked && self.mount().version() != Version::V2 {
+            return Ok(PlusListing::Readdirplus);
+        }
+        match self.with_mount(|mount| mount.offers_readdirplus(self.work)) {
+            Ok(true) => Ok(PlusListing::Readdirplus),
+            Ok(false) => Ok(PlusListing::Readdir),
+            Err(failure) => Err(self.failed("list", "", &failure)),
+        }
+    }
+
     /// Opens the files, and finds the links, of an op mix; whoever comes first does it.
     fn share(&self, spec: &RunSpec, config: &SiteConfig) -> Result<Shared, SiteError> {
         let mut shared = self.lock_shared();
@@ -132,7 +147,8 @@ impl NfsSite {
             let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
         }
-        Ok(shared.insert(Shared { files, links: links.into() }).clone())
+        let plus_listing = self.plus_listing(spec)?;
+        Ok(shared.insert(Shared { files, links: links.into(), plus_listing }).clone())
     }
 
     /// Makes or opens the files that a worker's pass moves data of.
@@ -301,17 +317,27 @@ fn stable_how(spec: &RunSpec) -> StableHow {
     }
 }
 
-/// Tells of the ops of a mix that v2 has no calls for, and what was called in their place.
-fn called_instead(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
-    if pass != Pass::OpMix || spec.nfs().version.major() != 2 {
+/// Says whether an op mix has ops of a kind.
+fn is_in_mix(spec: &RunSpec, kind: OpKind) -> bool {
+    if spec.op_mix.shares.is_empty() {
+        let named = Profile::named(&spec.op_mix.name);
+        return named.is_some_and(|profile| profile.shares.iter().any(|(known, _)| *known == kind));
+    }
+    spec.op_mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)
+}
+
+/// Returns the caveat about ops of a mix that the version, or the server, has no calls for, with
+/// the calls that are made in their place.
+fn called_instead(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> {
+    if pass != Pass::OpMix {
         return None;
     }
-    let named = Profile::named(&spec.op_mix.name).map(|profile| profile.shares);
-    let has = |kind: OpKind| {
-        spec.op_mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)
-            || spec.op_mix.shares.is_empty()
-                && named.is_some_and(|shares| shares.iter().any(|(known, _)| *known == kind))
-    };
+    if set.version != Version::V2 {
+        return (set.plus_listing == PlusListing::Readdir).then(|| {
+            let evidence = "the server has no READDIRPLUS: READDIR was called for readdirplus";
+            CaveatCode::OptionNotInForce.because(evidence.to_owned())
+        });
+    }
     let instead = [
         (OpKind::Access, "GETATTR"),
         (OpKind::Commit, "GETATTR"),
@@ -319,7 +345,7 @@ fn called_instead(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
         (OpKind::Fsinfo, "STATFS"),
         (OpKind::Pathconf, "STATFS"),
     ];
-    let told = instead.iter().filter(|(kind, _)| has(*kind));
+    let told = instead.iter().filter(|(kind, _)| is_in_mix(spec, *kind));
     let told: Vec<String> = told.map(|(kind, call)| format!("{call} for {kind}")).collect();
     (!told.is_empty()).then(|| {
         let told = told.join(", ");

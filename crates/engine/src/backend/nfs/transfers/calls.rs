@@ -16,7 +16,7 @@ use nfs_client::proto::version::Version;
 use workload::Name;
 use workload::names::Sort;
 
-use super::super::set::Common;
+use super::super::set::{Common, PlusListing};
 use super::{OpSlot, Opens, Stage, Transfer, Transfers};
 use crate::backend::files::there_and_back;
 use crate::backend::posix::put_each;
@@ -264,7 +264,7 @@ fn ask<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
     let cursor = Cursor::default();
     match op.kind {
         OpKind::Readdir => Operation::Readdir { dir: common.listed(op.file), cursor, bytes },
-        OpKind::ReaddirPlus if is_old => {
+        OpKind::ReaddirPlus if common.set.plus_listing == PlusListing::Readdir => {
             Operation::Readdir { dir: common.listed(op.file), cursor, bytes }
         }
         OpKind::ReaddirPlus => {
