@@ -14,6 +14,7 @@ mod lead;
 mod relation;
 mod trend;
 
+use crate::governs::Governing;
 use crate::sheet::Sheet;
 use findings::Finding;
 use group::Group;
@@ -41,7 +42,10 @@ pub struct PassAnswer {
 /// Says what was found.
 pub fn answer(sheet: &Sheet<'_>) -> Answer {
     let groups = Group::all(sheet);
-    let findings: Vec<Option<Finding>> = groups.iter().map(compare::finding).collect();
+    let governing = Governing::of_sheet(sheet);
+    let factors = |group: &Group<'_>| governing.passes.iter().find(|pass| pass.name == group.name);
+    let findings: Vec<Option<Finding>> =
+        groups.iter().map(|group| compare::finding(group, factors(group))).collect();
     let mut remarks = Vec::new();
     if !groups.is_empty() && findings.iter().all(Option::is_none) {
         remarks.push("There is nothing to compare: no pass has two figures.".to_owned());
@@ -53,7 +57,7 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
         );
     }
     remarks.extend(hollow::remark(&groups));
-    let lead = lead::lead(sheet, &groups, &findings);
+    let lead = lead::lead(sheet, &governing, &groups, &findings);
     let said = |(group, finding): (&Group<'_>, Option<Finding>)| PassAnswer {
         pass: group.name.clone(),
         figures: group.figures(),

@@ -11,7 +11,7 @@ mod table;
 use std::fmt::Write as _;
 
 use model::{Campaign, Pass};
-use stats::effects::{FactorEffect, Interaction};
+use stats::effects::{FactorEffect, Interaction, LevelEffect};
 use stats::{Effects, Observation, effects};
 
 use crate::Format;
@@ -118,7 +118,11 @@ impl PassFactors {
         for row in &counted {
             let mut levels = Vec::with_capacity(factors.len());
             for (factor, level) in factors.iter_mut().zip(levels_of(row)) {
-                levels.push(factor.number(level));
+                // A setting that does not apply to a row makes no difference there: what does is
+                // the setting that it depends on, such as the data path. Only rows to which it
+                // applies are compared by it; the others are held to its first level.
+                let applies = level != NOT_APPLICABLE;
+                levels.push(if applies { factor.number(level) } else { 0 });
             }
             let used = row.judged.points.iter().filter(|point| point.used);
             observations.extend(used.map(|point| Observation {
@@ -153,6 +157,17 @@ impl PassFactors {
 }
 
 impl PassFactors {
+    /// Returns the effect of a setting's level against another one, both as tables show them;
+    /// `None` where these two are not what is compared, or their ratio may be 1.
+    pub(crate) fn effect_of(&self, name: &str, level: &str, against: &str) -> Option<LevelEffect> {
+        let effects = self.found.as_ref().ok()?;
+        let effect = effects.factors.iter().find(|it| self.factors[it.factor].name == name)?;
+        let levels = &self.factors[effect.factor].levels;
+        let number = levels.iter().position(|known| known == level)?;
+        let found = effect.levels[number];
+        (levels[found.against] == against && found.is_apart()).then_some(found)
+    }
+
     /// What must be known to read the ratios: which factors lie within others, and which depend on
     /// each other.
     pub(crate) fn notes(&self, effects: &Effects) -> Vec<String> {
@@ -250,11 +265,6 @@ impl Factor {
             return level.clone();
         }
         format!("{level} against {}", self.levels[against])
-    }
-
-    /// Says whether the level means that the setting does not apply.
-    pub(crate) fn applies(&self, level: usize) -> bool {
-        self.levels[level] != NOT_APPLICABLE
     }
 }
 

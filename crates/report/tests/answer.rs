@@ -6,8 +6,10 @@ mod campaigns;
 
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
-use model::{BackendKind, Campaign, CaveatCode, Durability, Pass, RunSpec, Target, Workload};
-use report::{Format, render};
+use model::{
+    BackendKind, Campaign, CaveatCode, Durability, Pass, Proto, RunSpec, Target, Workload,
+};
+use report::{Format, Governing, render};
 
 const RULE: &str = "A ratio is given where 95 % intervals are apart; where they overlap, the \
                     difference is within the noise.";
@@ -72,7 +74,7 @@ fn targets_that_are_apart_are_ranked_and_others_are_not() {
     assert_eq!(
         answer[1],
         "- stream read: nfs 242 MB/s; posix 805 MB/s; uring 832 MB/s. posix and uring are 3.3x to \
-         3.4x nfs; else within the noise. Mind that posix came from this host's memory (cached)."
+         3.4x nfs; one other pair is within the noise. Mind that posix came from this host's memory (cached)."
     );
     assert_eq!(answer.len(), 7);
     assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 figures stand without a")));
@@ -86,7 +88,7 @@ fn two_backends_of_a_directory_are_one_side() {
         vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5), (stream("uring", 1), 28, 5)];
     let line = &answer(&made(runs))[1];
     let figures = "- stream read: nfs 2416 MB/s; dir 752 (posix), 752 MB/s (uring). ";
-    assert_eq!(*line, format!("{figures}nfs is 3.2x dir; else within the noise."));
+    assert_eq!(*line, format!("{figures}nfs is 3.2x dir; one other pair is within the noise."));
 }
 
 #[test]
@@ -102,7 +104,7 @@ fn sides_that_are_apart_in_some_pairs_only_are_told_by_pair() {
     let said = of_reads(&made(runs));
     assert_eq!(
         said,
-        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); else within the noise."
+        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); one other pair is within the noise."
     );
 }
 
@@ -127,22 +129,25 @@ fn settings_that_go_along_with_a_factor_are_named() {
     };
     // Twice the files in half the time.
     let said = of_reads(&made(vec![run(2, 10), run(4, 20)]));
-    assert_eq!(said, "nfs rises 4.0x with workers 2 to 4 (and files).");
+    assert_eq!(said, "nfs rises 4.0x (3.9x to 4.1x) with workers 2 to 4 (and files).");
 }
 
 #[test]
 fn a_sweep_says_how_the_figure_goes_with_its_factor() {
     let said = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
     let rises = said(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
-    assert_eq!(rises, "nfs rises 4.1x with workers 1 to 8.");
+    assert_eq!(rises, "nfs rises 4.1x (4.0x to 4.2x) with workers 1 to 8.");
     // The plan's order does not matter.
-    assert_eq!(said(&[(8, 10), (2, 20), (1, 20)]), "nfs falls 2.0x with workers 1 to 8.");
+    assert_eq!(
+        said(&[(8, 10), (2, 20), (1, 20)]),
+        "nfs falls 2.0x (1.9x to 2.1x) with workers 1 to 8."
+    );
     assert_eq!(said(&[(1, 20), (2, 20)]), "nfs stays within the noise with workers 1 to 2.");
     let peak = said(&[(1, 10), (2, 30), (4, 20)]);
     assert_eq!(peak, "nfs is best at workers 2: 3.0x that at workers 1.");
     let long: Vec<(u32, u64)> =
         (1..=10).map(|workers| (workers, 10 * u64::from(workers))).collect();
-    assert_eq!(said(&long), "nfs rises 10x with workers 1 to 10.");
+    assert_eq!(said(&long), "nfs rises 10x (9.8x to 10x) with workers 1 to 10.");
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn two_factors_are_told_apart() {
     let said = of_reads(&sweep());
     let sizes = "io_size 64 KiB to 1 MiB";
     assert!(said.ends_with(&format!(
-        "nfs rises 4.0x with workers 1 to 4; nfs stays within the noise with {sizes}."
+        "nfs rises 4.0x (3.9x to 4.1x) with workers 1 to 4; nfs stays within the noise with {sizes}."
     )));
 }
 
@@ -284,7 +289,7 @@ fn three_sentences_say_what_counts() {
     assert_eq!(
         said[1],
         // Of the streams one was cached, and for one nobody waited.
-        "mixed: posix and uring are 3.3x to 3.4x nfs; else within the noise."
+        "mixed: posix and uring are 3.3x to 3.4x nfs; one other pair is within the noise."
     );
     assert!(said[2].starts_with("15 of 20 figures stand without a doubt"), "{}", said[2]);
     let one = lead(&over_workers(&[(1, 10)], 5));
@@ -334,11 +339,62 @@ fn of_what_is_alike_the_largest_difference_is_told() {
 #[test]
 fn the_setting_that_matters_most_is_named_with_its_levels() {
     let said = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
-    let start = "workers matters most, in stream write: 4 is 8.0x 1, all else alike; it governs";
+    let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else alike; it governs";
     assert!(said[1].starts_with(start), "{}", said[1]);
     assert!(said[1].ends_with("of the variance there (15 trials)."), "{}", said[1]);
     let slower = lead(&over_workers(&[(1, 80), (2, 10)], 5));
-    assert!(slower[1].contains(": 1 is 8.0x 2, all else alike"), "{}", slower[1]);
+    assert!(slower[1].contains(": 1 is 8.0x 2 ("), "{}", slower[1]);
+}
+
+/// A stream over one of the transports of NFS.
+fn over(target: &str, proto: Proto) -> RunSpec {
+    let mut spec = spec(target, BackendKind::Nfs, Workload::Stream);
+    if let Target::Nfs(nfs) = &mut spec.target {
+        nfs.settings.proto = proto;
+    }
+    spec
+}
+
+#[test]
+fn a_ratio_is_the_same_in_headline_passes_and_factors() {
+    // Two pairs whose ratios of medians are 7.5 and 5.0; the factor's is their geometric mean.
+    let with = |proto, io_size_bytes, speed| {
+        let spec = RunBuilder::from(over("nfs", proto)).io_size_bytes(io_size_bytes).build();
+        (spec, speed, 5)
+    };
+    let campaign = made(vec![
+        with(Proto::Udp, 65_536, 20),
+        with(Proto::Tcp, 65_536, 150),
+        with(Proto::Udp, 1 << 20, 20),
+        with(Proto::Tcp, 1 << 20, 100),
+    ]);
+    let headline = lead(&campaign)[1].clone();
+    let (_, told) = headline.split_once("tcp is ").unwrap();
+    let (ratio, rest) = told.split_once(" udp (").unwrap();
+    let (interval, _) = rest.split_once("), all else alike").unwrap();
+    assert_eq!(ratio, "6.1x");
+    let said = of_reads(&campaign);
+    assert!(said.contains(&format!("proto tcp is {ratio} proto udp ({interval})")), "{said}");
+    let factors = Governing::of(&campaign).render(Format::Markdown);
+    let row = factors.lines().find(|line| line.contains("tcp")).unwrap();
+    assert!(row.contains("6.1"), "{row}\n{headline}");
+}
+
+#[test]
+fn a_setting_that_a_target_does_not_have_is_no_level_of_it() {
+    let campaign = made(vec![
+        (stream("posix", 2), 90, 5),
+        (over("nfs", Proto::Udp), 20, 5),
+        (over("nfs", Proto::Tcp), 40, 5),
+        (over("other", Proto::Udp), 10, 5),
+        (over("other", Proto::Tcp), 20, 5),
+    ]);
+    let headline = lead(&campaign)[1].clone();
+    assert!(headline.contains(": tcp is 2.0x udp ("), "{headline}");
+    let factors = Governing::of(&campaign).render(Format::Markdown);
+    assert!(!factors.contains("| – |"), "{factors}");
+    let ratios: Vec<&str> = factors.lines().filter(|line| line.contains("tcp")).collect();
+    assert!(ratios.iter().all(|row| row.contains("2.0") || row.contains("1.9")), "{ratios:?}");
 }
 
 #[test]

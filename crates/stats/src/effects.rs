@@ -73,6 +73,14 @@ pub struct LevelEffect {
     pub interval: (f64, f64),
 }
 
+impl LevelEffect {
+    /// Says whether the ratio is surely another one than 1.
+    pub fn is_apart(&self) -> bool {
+        let (lo, hi) = self.interval;
+        lo > 0.0 && hi.is_finite() && (lo > 1.0 || hi < 1.0)
+    }
+}
+
 /// Two factors whose levels together do more than each alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {

@@ -4,11 +4,13 @@
 //! but what is compared; targets of different kinds may also differ in their backend.
 
 use model::{RunSpec, Workload};
+use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
 use super::group::{Figure, Group, TARGETS_MAX};
 use super::relation::{Relation, relation};
 use super::trend;
+use crate::governs::PassFactors;
 use crate::sheet::NOT_APPLICABLE;
 
 /// So many pairs that are apart are named where others of the same two sides are not.
@@ -18,7 +20,10 @@ const PAIRS_NAMED_MAX: usize = 2;
 const PAIRS_LOOKED_AT_MAX: usize = 250_000;
 
 /// Says what differs among the figures of a pass; `None` where one stands alone.
-pub fn finding(group: &Group<'_>) -> Option<Finding> {
+///
+/// Where one target is measured under several settings, the ratios are the effects of the pass's
+/// factors, which the whole report tells.
+pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Finding> {
     if group.measured().len() < 2 {
         return None;
     }
@@ -33,9 +38,10 @@ pub fn finding(group: &Group<'_>) -> Option<Finding> {
     }
     let one_factor = targets.len() == 1 && group.varying(&group.figures).len() == 1;
     let is_whole = group.is_short() || one_factor;
+    let factors = factors.filter(|_| targets.len() == 1);
     if is_whole {
         for target in &targets {
-            factors_apart(group, target, &mut findings);
+            factors_apart(group, factors, target, &mut findings);
         }
     }
     match findings.told() {
@@ -62,7 +68,7 @@ fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut F
         pairs.extend(of_other.filter(|b| is_alike(group, &a, b)).map(|b| (a, b)));
     }
     let place = |figure: &Figure<'a>| group.place(figure);
-    sides_apart(one, other, &pairs, &place, findings);
+    Sides { one, other, effect: None }.compare(&pairs, &place, findings);
 }
 
 /// Whether two figures of different targets may be compared: neither is that of the tool alone,
@@ -93,12 +99,17 @@ fn work(spec: &RunSpec) -> [u64; 5] {
 }
 
 /// Compares the figures of a target that differ in one setting only.
-fn factors_apart<'a>(group: &Group<'a>, target: &str, findings: &mut Findings) {
+fn factors_apart<'a>(
+    group: &Group<'a>,
+    factors: Option<&PassFactors>,
+    target: &str,
+    findings: &mut Findings,
+) {
     let figures = group.of(target);
     for name in group.varying(&figures) {
         let alike = partitions(group, &figures, name);
         if trend::is_number(group, &figures, name) {
-            trend::along(group, name, &alike, findings);
+            trend::along(group, factors, name, &alike, findings);
             continue;
         }
         let value = |figure: &Figure<'a>| group.label(figure, &[name]);
@@ -119,8 +130,14 @@ fn factors_apart<'a>(group: &Group<'a>, target: &str, findings: &mut Findings) {
                 };
                 let pair = |part: &Vec<Figure<'a>>| Some((of(part, one)?, of(part, other)?));
                 let pairs: Vec<_> = alike.iter().filter_map(pair).collect();
+                let effect = pairs.first().and_then(|(a, b)| {
+                    let (a, b) = (group.value(a, name)?, group.value(b, name)?);
+                    let factors = factors?;
+                    factors.effect_of(name, a, b).or_else(|| factors.effect_of(name, b, a))
+                });
                 let place = |figure: &Figure<'a>| group.place(figure);
-                sides_apart(&whole(one), &whole(other), &pairs, &place, findings);
+                let sides = Sides { one: &whole(one), other: &whole(other), effect };
+                sides.compare(&pairs, &place, findings);
             }
         }
     }
@@ -141,37 +158,49 @@ fn partitions<'a>(group: &Group<'a>, figures: &[Figure<'a>], name: &str) -> Vec<
     parts
 }
 
-/// Tells how two sides differ: as a whole where all pairs agree, else by the pairs.
-fn sides_apart<'a>(
-    one: &str,
-    other: &str,
-    pairs: &[(Figure<'a>, Figure<'a>)],
-    place: &dyn Fn(&Figure<'a>) -> String,
-    findings: &mut Findings,
-) {
-    let (mut above, mut below) = (Vec::new(), Vec::new());
-    let (mut level, mut unknown) = (0, 0);
-    for (a, b) in pairs {
-        match relation(a, b) {
-            Relation::Above(ratio) => above.push((a, b, ratio)),
-            Relation::Below(ratio) => below.push((b, a, ratio)),
-            Relation::Level => level += 1,
-            Relation::Unknown => unknown += 1,
-        }
-    }
-    findings.count(level, unknown);
-    for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
-        let ratios = Ratios::of_all(apart.iter().map(|(.., ratio)| *ratio));
-        if apart.len() == pairs.len() && !apart.is_empty() {
-            findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
-        } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
-            for (fast, slow, ratio) in apart {
-                findings.ahead(place(fast), place(slow), Ratios::of_one(*ratio));
+/// Two sides that are compared by pairs of figures.
+struct Sides<'s> {
+    one: &'s str,
+    other: &'s str,
+    /// The effect of the one against the other, or of the other against the one, all else alike.
+    effect: Option<LevelEffect>,
+}
+
+impl Sides<'_> {
+    /// Tells how two sides differ: as a whole where all pairs agree, else by the pairs.
+    fn compare<'a>(
+        &self,
+        pairs: &[(Figure<'a>, Figure<'a>)],
+        place: &dyn Fn(&Figure<'a>) -> String,
+        findings: &mut Findings,
+    ) {
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        let (mut level, mut unknown) = (0, 0);
+        for (a, b) in pairs {
+            match relation(a, b) {
+                Relation::Above(ratio) => above.push((a, b, ratio)),
+                Relation::Below(ratio) => below.push((b, a, ratio)),
+                Relation::Level => level += 1,
+                Relation::Unknown => unknown += 1,
             }
-        } else if !apart.is_empty() {
-            let (some, all) = (apart.len(), pairs.len());
-            let told = format!("{fast} is {} {slow} in {some} of {all} pairs", ratios.as_times());
-            findings.difference(told, ratios.largest);
+        }
+        findings.count(level, unknown);
+        let (one, other) = (self.one, self.other);
+        for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
+            let ratios = Ratios::of_all(apart.iter().map(|(.., ratio)| *ratio));
+            if apart.len() == pairs.len() && !apart.is_empty() {
+                let ratios = self.effect.as_ref().map_or(ratios, Ratios::of_effect);
+                findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
+            } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
+                for (fast, slow, ratio) in apart {
+                    findings.ahead(place(fast), place(slow), Ratios::of_one(*ratio));
+                }
+            } else if !apart.is_empty() {
+                let (some, all) = (apart.len(), pairs.len());
+                let times = ratios.as_times();
+                let told = format!("{fast} is {times} {slow} in {some} of {all} pairs");
+                findings.difference(told, ratios.largest);
+            }
         }
     }
 }

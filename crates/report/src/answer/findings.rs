@@ -2,6 +2,8 @@
 //!
 //! [`Findings`] is gathered while figures are compared, [`Finding`] is what comes of it.
 
+use stats::effects::LevelEffect;
+
 use crate::show::listed;
 
 /// So many differences are told; more are counted.
@@ -62,12 +64,12 @@ impl Findings {
         for clause in &mut self.clauses {
             if let Clause::Ahead { fast, slow, ratios: known } = clause
                 && *slow == slow_side
+                && known.interval.is_none()
+                && ratios.interval.is_none()
             {
                 fast.push(fast_side);
-                *known = Ratios {
-                    smallest: known.smallest.min(ratios.smallest),
-                    largest: known.largest.max(ratios.largest),
-                };
+                known.smallest = known.smallest.min(ratios.smallest);
+                known.largest = known.largest.max(ratios.largest);
                 return;
             }
         }
@@ -87,7 +89,12 @@ impl Findings {
         if more > 0 {
             parts.push(format!("{more} more in the table"));
         } else if self.level > 0 {
-            parts.push(if alone { "within the noise" } else { "else within the noise" }.into());
+            // Rows that no other row is compared with may still differ from all of them.
+            parts.push(match self.level {
+                _ if alone => "within the noise".to_owned(),
+                1 => "one other pair is within the noise".to_owned(),
+                level => format!("{level} other pairs are within the noise"),
+            });
         }
         if self.unknown > 0 {
             let all = if compared { "the others" } else { "them" };
@@ -106,26 +113,29 @@ impl Clause {
         match self {
             Self::Ahead { fast, slow, ratios } => {
                 let are = if fast.len() == 1 { "is" } else { "are" };
-                format!("{} {are} {} {slow}", listed(fast), ratios.as_times())
+                let (times, interval) = (ratios.as_times(), ratios.as_interval());
+                format!("{} {are} {times} {slow}{interval}", listed(fast))
             }
             Self::Text(text) => text.clone(),
         }
     }
 }
 
-/// The smallest and the largest of some ratios.
+/// The smallest and the largest of some ratios, or one with its interval.
 #[derive(Clone, Copy)]
 pub struct Ratios {
-    /// The smallest.
+    /// The smallest ratio.
     pub smallest: f64,
-    /// The largest.
+    /// The largest ratio.
     pub largest: f64,
+    /// The 95 % confidence interval, where the ratio is the effect of a factor.
+    pub interval: Option<(f64, f64)>,
 }
 
 impl Ratios {
     /// Takes the smallest and the largest of several.
     pub fn of_all(ratios: impl Iterator<Item = f64>) -> Self {
-        let mut found = Self { smallest: f64::INFINITY, largest: 0.0 };
+        let mut found = Self { smallest: f64::INFINITY, largest: 0.0, interval: None };
         for ratio in ratios {
             found.smallest = found.smallest.min(ratio);
             found.largest = found.largest.max(ratio);
@@ -135,13 +145,29 @@ impl Ratios {
 
     /// Takes a single one.
     pub const fn of_one(ratio: f64) -> Self {
-        Self { smallest: ratio, largest: ratio }
+        Self { smallest: ratio, largest: ratio, interval: None }
+    }
+
+    /// Takes the effect of a factor's level, or its inverse where that is above 1.
+    pub fn of_effect(effect: &LevelEffect) -> Self {
+        let (mut ratio, (mut lo, mut hi)) = (effect.ratio, effect.interval);
+        if ratio < 1.0 {
+            (ratio, lo, hi) = (1.0 / ratio, 1.0 / hi, 1.0 / lo);
+        }
+        Self { smallest: ratio, largest: ratio, interval: Some((lo, hi)) }
     }
 
     /// Writes how many times: `3.2x`, or `3.2x to 3.6x`.
     pub fn as_times(self) -> String {
         let (smallest, largest) = (format_times(self.smallest), format_times(self.largest));
         if smallest == largest { smallest } else { format!("{smallest} to {largest}") }
+    }
+
+    /// Writes the interval as it stands behind a clause: ` (2.9x to 3.6x)`; empty where none is
+    /// known.
+    pub fn as_interval(self) -> String {
+        let Some((lo, hi)) = self.interval else { return String::new() };
+        format!(" ({} to {})", format_times(lo), format_times(hi))
     }
 }
 
@@ -161,7 +187,8 @@ mod tests {
     #[test]
     fn ratios_have_two_digits_and_more_where_they_are_near_one() {
         let ranges = [(3.21, 3.56), (2.0, 2.04), (1.04, 1.3), (12.4, 101.0)];
-        let shown = ranges.map(|(smallest, largest)| Ratios { smallest, largest }.as_times());
+        let shown = ranges
+            .map(|(smallest, largest)| Ratios { smallest, largest, interval: None }.as_times());
         assert_eq!(shown, ["3.2x to 3.6x", "2.0x", "1.04x to 1.3x", "12x to 101x"]);
     }
 }

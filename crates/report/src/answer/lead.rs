@@ -5,7 +5,7 @@
 //! like with like before what doesn't, and the largest first. What makes it hollow is said with it.
 
 use model::CaveatCode;
-use stats::effects::{FactorEffect, LevelEffect};
+use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
@@ -24,9 +24,14 @@ const SHARE_MIN: f64 = 0.1;
 const OF_TARGETS: [&str; 2] = ["target", "backend"];
 
 /// The sentences, at most three.
-pub fn lead(sheet: &Sheet<'_>, groups: &[Group<'_>], findings: &[Option<Finding>]) -> Vec<String> {
+pub fn lead(
+    sheet: &Sheet<'_>,
+    governing: &Governing,
+    groups: &[Group<'_>],
+    findings: &[Option<Finding>],
+) -> Vec<String> {
     let mut sentences = vec![reached(groups)];
-    sentences.extend(difference(sheet, groups, findings));
+    sentences.extend(difference(sheet, governing, groups, findings));
     sentences.extend(doubts::remark(sheet));
     sentences
 }
@@ -61,11 +66,12 @@ fn hollowed(figure: &Figure<'_>) -> String {
 /// What makes the largest difference; `None` where there is but one figure in every pass.
 fn difference(
     sheet: &Sheet<'_>,
+    governing: &Governing,
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Option<String> {
     if !sheet.columns.is_empty()
-        && let Some((pass, sentence)) = governs(sheet)
+        && let Some((pass, sentence)) = governs(governing)
     {
         let group = groups.iter().find(|group| group.name == pass);
         return Some(group.map_or(format!("{sentence}."), |of| hollow::with_notes(of, &sentence)));
@@ -84,8 +90,7 @@ fn difference(
 }
 
 /// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
-fn governs(sheet: &Sheet<'_>) -> Option<(String, String)> {
-    let governing = Governing::of_sheet(sheet);
+fn governs(governing: &Governing) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &governing.passes {
         let Ok(effects) = &pass.found else { continue };
@@ -96,7 +101,7 @@ fn governs(sheet: &Sheet<'_>) -> Option<(String, String)> {
             for (number, level) in effect.levels.iter().enumerate() {
                 let size = level.ratio.ln().abs();
                 let is_larger = largest.is_none_or(|(.., known)| size > known);
-                if is_apart(level) && is_larger {
+                if level.is_apart() && is_larger {
                     largest = Some((pass, effect, number, size));
                 }
             }
@@ -106,27 +111,19 @@ fn governs(sheet: &Sheet<'_>) -> Option<(String, String)> {
     let factor = &pass.factors[effect.factor];
     let level = &effect.levels[number];
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
-    let (high, low, ratio) = if level.ratio < 1.0 {
-        (first, other, 1.0 / level.ratio)
-    } else {
-        (other, first, level.ratio)
-    };
+    let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
+    let ratio = Ratios::of_effect(level);
     let told = format!(
-        "{} matters most, in {}: {high} is {} {low}, all else alike; it governs {} of the variance \
-         there ({})",
+        "{} matters most, in {}: {high} is {} {low}{}, all else alike; it governs {} of the \
+         variance there ({})",
         factor.name,
         pass.name,
-        Ratios::of_one(ratio).as_times(),
+        ratio.as_times(),
+        ratio.as_interval(),
         percent(effect.share),
         counted(pass.trials, "trial"),
     );
     Some((pass.name.clone(), told))
-}
-
-/// Whether the ratio is surely another one than 1.
-fn is_apart(level: &LevelEffect) -> bool {
-    let (lo, hi) = level.interval;
-    lo > 0.0 && hi.is_finite() && (lo > 1.0 || hi < 1.0)
 }
 
 /// A sentence that goes on behind a colon; names keep their first letter.

@@ -6,6 +6,7 @@
 use super::findings::{Findings, Ratios};
 use super::group::{Figure, Group};
 use super::relation::{Relation, relation};
+use crate::governs::PassFactors;
 use crate::quantity::quantity;
 use crate::show::listed;
 
@@ -39,6 +40,7 @@ fn number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
 /// in no other column. Settings that go along with the number (`files` with `workers`) are named.
 pub fn along<'a>(
     group: &Group<'a>,
+    factors: Option<&PassFactors>,
     name: &'static str,
     alike: &[Vec<Figure<'a>>],
     findings: &mut Findings,
@@ -63,12 +65,23 @@ pub fn along<'a>(
         all if all == trends.len() => format!("{target} {words} with {ends}"),
         some => format!("{target} {words} with {ends} in {some} of {} settings", trends.len()),
     };
+    // All settings go the same way: then their mean effect from end to end says it all.
+    let effect = || {
+        let (first, last) = (parts[0].first()?, parts[0].last()?);
+        let (first, last) = (group.value(first, name)?, group.value(last, name)?);
+        factors?.effect_of(name, last, first).or_else(|| factors?.effect_of(name, first, last))
+    };
     let rises = ratios(&trends, |trend| if let Trend::Rises(r) = trend { Some(*r) } else { None });
     let falls = ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
     for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
         if !ratios.is_empty() {
-            let range = Ratios::of_all(ratios.iter().copied());
-            let told = told(ratios.len(), &format!("{verb} {}", range.as_times()));
+            let all = ratios.len() == trends.len();
+            let range = match effect().filter(|_| all) {
+                Some(effect) => Ratios::of_effect(&effect),
+                None => Ratios::of_all(ratios.iter().copied()),
+            };
+            let told =
+                told(ratios.len(), &format!("{verb} {}{}", range.as_times(), range.as_interval()));
             findings.difference(told, range.largest);
         }
     }

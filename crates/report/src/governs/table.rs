@@ -70,7 +70,6 @@ fn figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [String;
         () if hi.is_finite() => {
             return [format!("{:.3}", level.ratio), format!("{lo:.3} to {hi:.3}")];
         }
-        () if !pass.factors[effect.factor].applies(number) => "not applicable".to_owned(),
         () if is_reference => format!("alone in its {}", pass.outer(effect)),
         () => "not separable".to_owned(),
     };
