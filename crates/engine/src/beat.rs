@@ -55,7 +55,7 @@ impl Beat {
 pub struct Beats {
     workers: Vec<Arc<Beat>>,
     journal: Option<Arc<Journal>>,
-    /// What had been counted at the last look.
+    /// Failed ops at the last look.
     failed: u64,
     times: Vec<u32>,
     pulses: Vec<Pulse>,

@@ -36,11 +36,11 @@ pub struct Measured {
     pub result: PassResult,
     /// How it ended: the worst of the workers' endings.
     pub ending: Ending,
-    /// What the backends, or the kernel for them, counted.
+    /// Counts that the backends, or the kernel for them, made.
     pub tally: Tally,
     /// When the workers started and ended.
     pub span: Span,
-    /// What they had done from time to time, where others work at the same moment.
+    /// Progress curve of the workers, where others work at the same moment.
     pub course: Vec<CoursePoint>,
 }
 
@@ -49,7 +49,7 @@ struct WorkerReport {
     start_ns: u64,
     end_ns: u64,
     due_span_ns: u64,
-    /// What it waited for a processor, where the kernel says.
+    /// Time that it waited for a processor, where the kernel says.
     wait: Option<ProcessorWait>,
     slots: u32,
     tally: Tally,
@@ -155,14 +155,14 @@ impl Drop for StopsAtPanic<'_> {
     }
 }
 
-/// What a worker's part of a pass is made with.
+/// The parts from which a worker makes its part of a pass.
 struct Part<'a> {
     clock: &'a dyn Clock,
     spec: &'a RunSpec,
     pass: Pass,
-    /// What all workers of the pass share.
+    /// State that all workers of the pass share.
     shared: &'a Shared,
-    /// Where this one stores what it has done.
+    /// Counter in which this one stores what it has done.
     progress: &'a Progress,
 }
 
@@ -301,7 +301,7 @@ fn collect(
     (reports, watch.end(monitor))
 }
 
-/// What is known of every pass, before the workers' parts are added.
+/// Summarizes the facts of every pass, before the workers' parts are added.
 fn scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
     let all_waits_known = reports.iter().all(|report| report.wait.is_some());
     Scope {

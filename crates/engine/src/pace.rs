@@ -75,7 +75,7 @@ impl Timing {
     }
 }
 
-/// What a worker waits for.
+/// The conditions that a worker waits for.
 pub struct Pace {
     /// Pause after each op, in nanoseconds.
     think_time_ns: u64,
@@ -87,15 +87,15 @@ pub struct Pace {
     allowed_ns: u64,
     /// Files with an op in flight, where ops on a file must follow each other.
     busy: Option<Vec<Subject>>,
-    /// Where what is acknowledged is booked.
+    /// The journal of what is acknowledged, in a soak.
     booked: Option<Booked>,
 }
 
-/// What a worker of a soak books.
+/// The journal of a worker in a soak.
 pub struct Booked {
-    /// What was acknowledged of which block.
+    /// Acknowledgements of each block.
     pub journal: Arc<Journal>,
-    /// What it did lately.
+    /// Interval statistics of this worker.
     pub beat: Arc<Beat>,
     /// How safe a write is once it is answered.
     pub safety: Safety,
@@ -134,7 +134,7 @@ impl Booked {
 /// Why an op can't start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It can.
+    /// The op can start.
     No,
     /// It can at this instant.
     Until(u64),
@@ -238,7 +238,7 @@ impl Pace {
         }
     }
 
-    /// What an op works on; of a file that is booked a block.
+    /// Returns the object that an op works on; a block where a file is journaled.
     const fn subject(&self, op: &Op) -> Subject {
         let (sort, number) = numbered(op);
         (sort, number, if self.is_booking() { op.offset_bytes } else { 0 })
@@ -248,7 +248,7 @@ impl Pace {
 /// The sort of what an op works on, its number, and where in it.
 type Subject = (u8, u32, u64);
 
-/// What an op works on: files, directories and links are numbered separately.
+/// Returns the object that an op works on: files, directories and links are numbered separately.
 const fn numbered(op: &Op) -> (u8, u32) {
     let sort = match op.kind {
         OpKind::Mkdir | OpKind::StatDir | OpKind::RenameDir | OpKind::Rmdir => 1,

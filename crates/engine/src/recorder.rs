@@ -8,7 +8,7 @@ use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, War
 
 use crate::limits::ERROR_KINDS_MAX;
 
-/// What one worker records.
+/// The record of one worker.
 pub struct Recorder {
     kinds: [Option<Box<Kind>>; OpKind::ALL.len()],
     ops: u64,
@@ -101,7 +101,7 @@ impl Recorder {
         (self.due, self.last_due_ns)
     }
 
-    /// What was done before ops counted, by kind.
+    /// Returns the ops that were done before ops counted, by kind.
     pub fn warmup(&self) -> Vec<WarmedUp> {
         let recorded = OpKind::ALL.iter().copied().zip(&self.kinds);
         let warm = recorded.filter_map(|(kind, recorded)| {

@@ -16,7 +16,7 @@ use crate::limits::TOUCHED_BITS_MAX;
 /// Sizes of files and requests of a mix are whole KiB.
 const KIB_SHIFT: u32 = 10;
 
-/// What one worker touched.
+/// The files and blocks that one worker touched.
 pub struct Touched {
     bits: Option<Bits>,
     /// Files that have no bit: they were created on the way.
@@ -34,7 +34,7 @@ struct Bits {
     unit_shift: u32,
 }
 
-/// Where the units of each file stand.
+/// The layout of the units of each file.
 enum Layout {
     /// So many of each file.
     Even(u64),
@@ -96,7 +96,7 @@ impl Touched {
         }
     }
 
-    /// What was touched in all.
+    /// Returns the set of all that was touched.
     pub fn working_set(&self) -> WorkingSet {
         let Some(bits) = &self.bits else {
             return WorkingSet { files: self.files, bytes: self.bytes, unit_bytes: 0 };

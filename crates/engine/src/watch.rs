@@ -18,7 +18,7 @@ use crate::worker::Progress;
 
 const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
 
-/// What the caller lends to a pass.
+/// The observers that the caller lends to a pass.
 pub struct Monitor<'a> {
     /// Set by whoever wants the pass to stop.
     pub stop: &'a Stop,
@@ -42,29 +42,29 @@ pub struct Watch<'a> {
     interval_ns: u64,
     /// When to look again for whoever wants to see the progress, and when the next sample ends.
     next: (u64, u64),
-    /// What had been done at the last look, and at the end of the last sample.
+    /// Work at the last look, and at the end of the last sample.
     seen: (Work, Work),
     samples: Vec<IntervalSample>,
     standing: Standing,
-    /// What had been done when; only where other hosts work at the same moment.
+    /// Progress curve; only where other hosts work at the same moment.
     course: Option<Course>,
-    /// What the workers of a soak did lately.
+    /// Interval statistics of the workers of a soak.
     beats: Option<Beats>,
     /// Processor time when the pass began to count; `None` until then.
     cpu_before_ns: Option<u64>,
 }
 
-/// What was seen of a pass.
+/// The observations of a pass.
 pub struct Watched {
-    /// What was done in each interval.
+    /// Work in each interval.
     pub samples: Vec<IntervalSample>,
     /// Times without a completion; `None` where nobody looked.
     pub stalls: Option<Stalls>,
     /// Processor time of the client while the pass counted.
     pub client_cpu_ns: u64,
-    /// What had been done from time to time, where that is followed.
+    /// Progress curve, where that is followed.
     pub course: Vec<CoursePoint>,
-    /// What each interval of a soak looked like.
+    /// Statistics of each interval of a soak.
     pub pulses: Vec<Pulse>,
 }
 
@@ -173,13 +173,13 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What all workers have done so far.
+/// Sums up what all workers have done so far.
 fn done(progress: &[Progress]) -> Work {
     let sum = |of: fn(&Progress) -> u64| progress.iter().map(of).sum();
     Work { ops: sum(|p| p.ops.load(Relaxed)), bytes: sum(|p| p.bytes.load(Relaxed)) }
 }
 
-/// What was done since `seen`, which is brought up to date.
+/// Returns the work since `seen`, which is brought up to date.
 fn sample(done: Work, seen: &mut Work, at_ns: u64) -> IntervalSample {
     let sample = IntervalSample { at_ns, ops: done.ops - seen.ops, bytes: done.bytes - seen.bytes };
     *seen = done;
@@ -196,7 +196,7 @@ fn following(last_ns: u64, step_ns: u64, now_ns: u64) -> u64 {
 struct Standing {
     /// How long a stall lasts at least; `None` where nobody looks.
     least_ns: Option<u64>,
-    /// Of each worker: what it had done when it was last seen to move, and when that was.
+    /// Progress of each worker when it was last seen to move, and when that was.
     workers: Vec<(u64, u64)>,
     current: Option<Stall>,
     found: Stalls,

@@ -27,9 +27,9 @@ pub use stages::Shared;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Progress {
-    /// Ops done.
+    /// Number of ops done.
     pub ops: AtomicU64,
-    /// Bytes moved.
+    /// Number of bytes moved.
     pub bytes: AtomicU64,
     /// Nothing is under way but a sync, or nothing at all: nobody waits for a completion.
     pub idle: AtomicBool,
@@ -52,21 +52,21 @@ pub enum Ending {
 pub struct Worker<'a> {
     /// Ops to do.
     pub stream: OpStream,
-    /// What executes them.
+    /// The executor of the ops.
     pub backend: &'a mut dyn Backend,
-    /// What records them.
+    /// The recorder of the ops.
     pub recorder: Recorder,
-    /// Shared flags.
+    /// The shared flags.
     pub shared: &'a Shared,
     /// Counters for the watcher.
     pub progress: &'a Progress,
-    /// Its instants.
+    /// The instants of the pass.
     pub timing: Timing,
-    /// What tells them.
+    /// The clock that tells them.
     pub clock: &'a dyn Clock,
-    /// What an op waits for besides a place in the queue.
+    /// The conditions that an op waits for besides a place in the queue.
     pub pace: Option<Pace>,
-    /// What it touched.
+    /// Record of what it touched.
     pub touched: Option<Touched>,
     /// Ops that may be in flight.
     pub queue_depth: usize,
@@ -74,17 +74,17 @@ pub struct Worker<'a> {
     pub vain_max_ns: u64,
 }
 
-/// What a worker's pass came to.
+/// The result of a worker's pass.
 pub struct WorkerEnd {
-    /// What was recorded.
+    /// The record of the worker.
     pub recorder: Recorder,
     /// How it ended.
     pub ending: Ending,
-    /// What it had done when the first worker was done.
+    /// Work up to the moment when the first worker was done.
     pub first_done: Work,
-    /// What of it was done since the last worker had started.
+    /// Work since the last worker had started, up to the same moment.
     pub common: Work,
-    /// What it touched.
+    /// Record of what it touched.
     pub touched: Option<Touched>,
     /// Ops that fell due and were never started: the time to wait for them was over.
     pub unanswered: u64,
@@ -100,11 +100,11 @@ struct Pipe {
     held: Option<Op>,
     /// When something can start that can't now.
     wake_ns: u64,
-    /// Where nobody waited any longer: what had not been started by then.
+    /// Ops that had not been started when waiting ended.
     backlog: Option<Backlog>,
     in_flight: usize,
     exhausted: bool,
-    /// What is in flight is a sync.
+    /// The op in flight is a sync.
     syncing: bool,
     completions: Vec<Completion>,
     /// When an op last succeeded, or the worker began.

@@ -242,7 +242,8 @@ impl Search {
             // A lighter load that breaks right after it, too, is its doing.
             (Next::InTurns(turns), Came::Broken(_)) => self.note_break(turns.load),
             (Next::Try(load) | Next::Again(load), Came::Figures(figures)) => {
-                // A repeated trial that a busy client spoilt decides nothing: the load is tried again.
+                // A repeated trial that a busy client spoilt decides nothing: the load is tried
+                // again.
                 let is_open =
                     matches!(self.next, Next::Again(_)) && self.is_undecided(load, &figures);
                 self.figures.entry(load).or_default().push(figures.clone());
@@ -358,8 +359,8 @@ impl Search {
     fn hear_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
         let (load, pass) = (turns.load, turns.pass);
         let is_light = turns.is_light();
-        // The lighter load's figure is lowered to what it allows, so that the turns compare like with
-        // like; times are negative, since more is better there.
+        // The lighter load's figure is lowered to what it allows, so that the turns compare like
+        // with like; times are negative, since more is better there.
         let figure = figures.get(pass).copied().flatten();
         let compared = figure.map(|figure| match (turns.way, is_light) {
             (Way::Rate, true) => figure.per_s * DEGRADED_SHARE,

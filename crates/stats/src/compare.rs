@@ -1,10 +1,10 @@
 //! Two sets of trials, before and after: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] saves work over many of them.
-//! The ratio is that of the medians; its interval is a percentile bootstrap in which both sides are
-//! resampled, and a rank test says independently how probable such a difference is without a
-//! cause. A difference counts only where both agree and it is larger than the smallest effect that
-//! matters.
+//! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] saves work over many of
+//! them. The ratio is that of the medians; its interval is a percentile bootstrap in which both
+//! sides are resampled, and a rank test says independently how probable such a difference is
+//! without a cause. A difference counts only where both agree and it is larger than the smallest
+//! effect that matters.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with

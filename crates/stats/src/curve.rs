@@ -96,8 +96,9 @@ impl Curve {
     }
 
     /// Returns the overall response time in nanoseconds: the area under mean response time over
-    /// throughput, from the first load point that counts to the peak, divided by the peak. What lies
-    /// below the first load point is left out: no origin is made up. `None` for fewer than two points.
+    /// throughput, from the first load point that counts to the peak, divided by the peak. What
+    /// lies below the first load point is left out: no origin is made up. `None` for fewer than two
+    /// points.
     ///
     /// **Source:** SPECstorage 2020 reporting rules, 5.4; the area is that of trapezoids.
     pub fn overall_ns(&self) -> Option<f64> {

@@ -348,8 +348,8 @@ impl Ground<'_> {
                 if !measured.contains(&(under, against)) || !measured.contains(&(under, level)) {
                     continue;
                 }
-                // A column that others determine is left out of the fit: its coefficient counts as 0, since
-                // the others stand for it.
+                // A column that others determine is left out of the fit: its coefficient counts as
+                // 0, since the others stand for it.
                 let together = self.columns.pair_column(pair, under, level);
                 let together = together.and_then(|column| with.coefficient(column)).unwrap_or(0.0);
                 let ratio = (with.coefficient(*column).unwrap_or(0.0) + together).exp();

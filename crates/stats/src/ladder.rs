@@ -73,8 +73,8 @@ pub struct Climbed {
     pub gain_interval: (f64, f64),
     /// The limit that would come next; `None` where it would still be the same.
     pub next: Option<Limit>,
-    /// Layers that were faster than a part of theirs in every trial, with that part: the work of the
-    /// one was not that of the other, such as where a cache served it.
+    /// Layers that were faster than a part of theirs in every trial, with that part: the work of
+    /// the one was not that of the other, such as where a cache served it.
     pub crossed: Vec<(Rung, Rung)>,
 }
 
@@ -279,8 +279,8 @@ impl Built {
         Walked { own_ns, working_ns, waited, limit }
     }
 
-    /// Returns the times without what something takes of its own: each layer that contains it takes so
-    /// much less, but no less than its slowest part; who works less waits less.
+    /// Returns the times without what something takes of its own: each layer that contains it takes
+    /// so much less, but no less than its slowest part; who works less waits less.
     fn times_without(&self, limit: Limit, times: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut left = times.to_vec();
         let place = match limit {
@@ -361,7 +361,8 @@ impl Built {
         crossed
     }
 
-    /// Lists the share of each layer's own time; `None` for a layer that is no part of the data path.
+    /// Lists the share of each layer's own time; `None` for a layer that is no part of the data
+    /// path.
     fn own_shares(&self, walked: &Walked) -> Vec<(Rung, Option<f64>)> {
         let of_path = self.with_parts(self.kinds.len() - 1);
         let working_ns = walked.working_ns.max(f64::MIN_POSITIVE);

@@ -65,8 +65,8 @@ impl CrossProducts {
 }
 
 impl Fit {
-    /// Takes a column into the fit, by a Gauss-Jordan step on its pivot: the last column of the matrix
-    /// then holds the coefficients, and the last element the sum of squares that is left.
+    /// Takes a column into the fit, by a Gauss-Jordan step on its pivot: the last column of the
+    /// matrix then holds the coefficients, and the last element the sum of squares that is left.
     fn sweep(&mut self, pivot: usize) {
         let n = self.size;
         let divisor = self.swept[pivot * n + pivot];

@@ -34,7 +34,8 @@ impl Steadiness {
             return None;
         }
         let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
-        // Least squares over the numbers of the rounds, counted from their middle: the mean of x is 0.
+        // Least squares over the numbers of the rounds, counted from their middle: the mean of x is
+        // 0.
         let middle = (n - 1.0) / 2.0;
         let (mut products, mut squares) = (0.0, 0.0);
         for (number, rate) in rates.iter().enumerate() {

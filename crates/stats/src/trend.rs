@@ -46,7 +46,8 @@ pub fn trend(figures: &[f64]) -> Option<Trend> {
     })
 }
 
-/// Computes how probable it is that rising and falling pairs of `n` figures differ by `score` or more.
+/// Computes how probable it is that rising and falling pairs of `n` figures differ by `score` or
+/// more.
 fn probability(n: usize, score: u64) -> f64 {
     if score == 0 {
         return 1.0;

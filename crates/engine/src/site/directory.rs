@@ -209,7 +209,7 @@ impl Work {
         Ok(())
     }
 
-    /// What its files are opened relative to.
+    /// Returns the directory that its files are opened relative to.
     fn handle(&self) -> Result<&OwnedFd, SiteError> {
         let let_go = || io("open", &self.path, &std::io::Error::other("it was let go"));
         self.held.as_ref().ok_or_else(let_go)

@@ -39,9 +39,9 @@ pub(super) struct NfsSite {
     timeout: Duration,
     /// Handles of the directories that everything stands in, once they are made.
     places: Mutex<Arc<[File]>>,
-    /// What the server holds open for the workers, in version 4.
+    /// Files that the server holds open for the workers, in version 4.
     opened: Mutex<Vec<File>>,
-    /// What all workers of a pass have open together.
+    /// Files that all workers of a pass have open together.
     shared: Mutex<Option<Shared>>,
     /// How long the server is waited for.
     patience: Patience,

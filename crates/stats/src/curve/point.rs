@@ -106,8 +106,8 @@ impl fmt::Display for Broken {
 }
 
 impl LoadPoint {
-    /// Makes the load point of a run in its only pass; `mix` says how many hundredths of a percent of
-    /// the ops were to be of each kind.
+    /// Makes the load point of a run in its only pass; `mix` says how many hundredths of a percent
+    /// of the ops were to be of each kind.
     pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
         let asked_per_s = run.spec.load.rate_per_s;
         let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
@@ -122,8 +122,8 @@ impl LoadPoint {
         Self {
             asked_per_s,
             offered_per_s,
-            // The rate is the carried share of what was requested; here it is that share of what was
-            // scheduled, since response times are those of that load.
+            // The rate is the carried share of what was requested; here it is that share of what
+            // was scheduled, since response times are those of that load.
             achieved_per_s: achieved.median * offered_per_s / asked_per_s.max(1) as f64,
             mean_ns: judged.response_time.mean(),
             response_time: judged.response_time.clone(),

@@ -73,7 +73,7 @@ impl NfsSite {
         Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
     }
 
-    /// What a worker works on in a pass; whose connections it has is left open.
+    /// Makes the set that a worker works on in a pass; whose connections it has is left open.
     fn set(
         &self,
         spec: &RunSpec,
