@@ -127,7 +127,7 @@ impl OpStream {
     /// Counts the ops of a stream that was finished early that were scheduled before an instant, in
     /// nanoseconds from the start of the pass. Where an op is a part of a request, and where files
     /// decide whose an op is, it is this worker's share of them.
-    pub fn unmet(&mut self, until_ns: u64) -> u64 {
+    pub fn count_unstarted(&mut self, until_ns: u64) -> u64 {
         let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         match self.shared_number {

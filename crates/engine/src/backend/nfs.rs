@@ -93,7 +93,7 @@ impl Backend for Nfs {
                 break;
             }
         }
-        common.set.clients.ended(0, &out[before..]);
+        common.set.clients.record_ended(0, &out[before..]);
         if common.rewrites_in_vain() {
             return common.give_up_rewriting();
         }
